@@ -34,11 +34,11 @@ class ImageHandler(Protocol):
 
     @property
     def watched(self) -> FloatArray:
-        """The rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix`, a column for each column."""
+        """Rows INNER_LOW to WATCHED_MAX of the fields in `kernels.transforms.matrix`, for each column."""
 
     @property
     def is_inspected(self) -> NDArray[np.bool_] | None:
-        """Which columns are inspected whatever their values; None: none is."""
+        """Mask of the columns that are always inspected; None: no column is."""
 
     def repair(self, j: int, values: NDArray[Any], images: FloatArray) -> int:
         """Replace the images of column j that are infinite or NaN; return how many values remain without one."""
@@ -117,7 +117,7 @@ class _MatrixTransform:
         self._failures: deque[tuple[NDArray[np.intp], IntArray]] = deque()
 
     def run(self, n_threads: int) -> None:
-        """Transform the whole matrix: from where it lies, unless it is overwritten, or has columns of two families."""
+        """Transform the whole matrix: in place of a copy, unless it is overwritten or has columns of two families."""
         values, out = self._values, self._out
         if out is not None and self._one_family and not np.may_share_memory(values, out):
             layout = choose_line_order(values, out)
@@ -154,7 +154,7 @@ class _MatrixTransform:
         numbers: NDArray[np.intp],
         found: FloatArray,
     ) -> None:
-        """Have the columns of the target inspected that need it: some of those at `places`, marked in `found`."""
+        """Pass those columns of the target at `places` that are marked in `found` to the handler for inspection."""
         completion = self._completion
         if target is None or completion is None:
             return
@@ -177,7 +177,7 @@ class _MatrixTransform:
     def _copied(
         self, source: NDArray[Any], target: NDArray[Any] | None, numbers: NDArray[np.intp]
     ) -> tuple[NDArray[Any], FloatArray]:
-        """Transform columns of one family from a copy whose lines lie as in the target: into it, if possible.
+        """Transform columns of one family from a copy in the memory order of the target, if possible into the target.
 
         Returns the images (in scratch space if no target is given) and marks of columns (see `Lines.transform`).
         """
@@ -242,7 +242,7 @@ class _MatrixTransform:
         numbers: NDArray[np.intp],
         counts: IntArray,
     ) -> IntArray:
-        """Repair values without an image; return how many of each column remain.
+        """Repair values without an image; return how many remain in each column.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class _MatrixTransform:
 
 
 def _as_slice(numbers: NDArray[np.intp]) -> slice | NDArray[np.intp]:
-    """Increasing numbers as a slice, which needs no copy, if there are no gaps."""
+    """Return increasing positions as a slice, which needs no copy, if they have no gaps."""
     first, last = int(numbers[0]), int(numbers[-1])
     return slice(first, last + 1) if last - first + 1 == numbers.size else numbers
 
@@ -299,7 +299,7 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
 
 
 def map_blocks(change: Callable[[FloatArray, slice], None], values: NDArray[Any], n_threads: int) -> NDArray[Any]:
-    """Return a copy of a matrix that `change` has changed, float32 for float32, else float64.
+    """Return a copy of a matrix to which `change` was applied: float32 for float32, else float64.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ Columns = NDArray[Any] | AffineView
 
 
 def shift_and_scale(values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> Columns:
-    """Return a view of ``(values + shift)/divisor``, with one number a column; `values` itself if nothing changes."""
+    """Return a view of ``(values + shift)/divisor``, with one number per column; `values` itself if nothing changes."""
     if divisor is not None and not (divisor != 1.0).any():
         divisor = None
     return AffineView(values, shift, divisor) if shift.any() or divisor is not None else values

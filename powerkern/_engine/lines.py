@@ -70,7 +70,7 @@ def join_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
 
 
 class MatrixLines:
-    """A matrix and the images of its values, each in one piece of memory, to be transformed part by part."""
+    """A matrix and its images, each in one piece of memory, to be transformed part by part."""
 
     def __init__(self, source: NDArray[Any], target: NDArray[Any], layout: LineOrder) -> None:
         self._column_major = layout == LineOrder.COLUMNS

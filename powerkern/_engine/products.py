@@ -1,4 +1,4 @@
-"""Products of matrices whose rows are columns of data, on a pool of threads, with the same bits for any number."""
+"""Products of matrices whose rows are columns of data, on several threads, bit-identical for any number."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _ROWS_OF_A_RUN, _PART = 16, 131_072
 
 
 class Groups:
-    """Where the rows of each group are: ``order[starts[g]:starts[g] + lengths[g]]``, or without an order there.
+    """Rows of each group: ``order[starts[g]:starts[g] + lengths[g]]``, or without `order` the range itself.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Groups:
 
 
 def lies_in_runs(values: NDArray[Any], runs: Runs) -> bool:
-    """Return whether `transform_runs` serves the values: long runs, and columns of float64 that lie in one piece."""
+    """Return whether `transform_runs` can transform the values: long runs, contiguous columns of float64."""
     in_one_piece = is_native(values) and values.strides[0] == values.itemsize
     return in_one_piece and runs.codes.size * _ROWS_OF_A_RUN <= len(values)
 

@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
 
 class ColumnSpec(NamedTuple):
-    """What is asked of each column: arrays with one entry per column."""
+    """Requests for each column: arrays with one entry per column."""
 
     #: Given lambdas; NaN where lambda is to be found.
     lmbda: FloatArray

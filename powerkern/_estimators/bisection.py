@@ -1,4 +1,4 @@
-"""Bisection of the float64 numbers themselves, which finds the last at which a condition holds, to the bit."""
+"""Bisection over all float64 numbers: finds exactly the last one at which a condition holds."""
 
 from __future__ import annotations
 

@@ -62,13 +62,13 @@ class CentralML(Estimator):
     needs_origin: ClassVar[bool] = True
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
-        """Refuse: `FitSpec.checked` lets it through with an origin only."""
+        """Raise: this estimator needs ``origin="fit"``, which `FitSpec.checked` requires."""
         raise NotImplementedError("CentralML fits columns with their origins")
 
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Refuse: the origin moves with lambda."""
+        """Raise: there is no objective curve, as the origin moves with lambda."""
         raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
@@ -85,7 +85,7 @@ class CentralML(Estimator):
 
 
 def _standardize_centrally(u: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Results of rescaled columns at given lambdas, standardised by weights by rank."""
+    """Return the results of rescaled columns at given lambdas, with moments weighted by rank."""
     results = maximize_likelihood(u, family, lmbda, weight, n_threads)
     fitted, box_cox = results[:, STATUS] == Status.FIXED, not is_mirrored(family)
 

@@ -24,7 +24,7 @@ _WITH_DEFAULTS = {name: kind() for name, kind in ESTIMATORS.items()}
 
 
 def as_estimator(estimator: object) -> Estimator:
-    """Return an estimator, given as one or by name.
+    """Return an estimator that is given as an object or by name.
 
     Raises
     ------

@@ -21,13 +21,13 @@ FITTED = "fit"
 class WithOrigin(Estimator):
     """The estimator that ``origin="fit"`` makes of another: it transforms ``(x - center)/divisor``, both found first.
 
-    It is used in place of `inner`, whose options, name and promises a fit shows.
+    It replaces `inner` in a fit, which shows the options, the name and the class attributes of `inner`.
     """
 
     inner: Estimator
 
     def __post_init__(self) -> None:
-        """There are no options to check."""
+        """Do nothing: this class has no options to check."""
 
     @property
     def cutoff(self) -> float:

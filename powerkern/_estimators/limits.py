@@ -22,7 +22,7 @@ FOUND = [status for status in Status if status.is_estimate]
 
 
 class LambdaLimit(NamedTuple):
-    """Limits on lambda: by `ymax` (an error where impossible, if `strict`), and direct bounds, (2, p)."""
+    """Limits on lambda: by `ymax` (an error if it cannot be met and `strict` is set), and direct bounds, (2, p)."""
 
     ymax: float
     strict: bool
@@ -125,7 +125,7 @@ def bounded_lambdas(
 
 
 def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
-    """Results at the bound of lambda; a status of doubt is kept."""
+    """Return results at the bound of lambda, with status AT_BOUND unless lambda was in doubt before."""
     again[again[:, STATUS] == Status.FIXED, STATUS] = Status.AT_BOUND
     doubtful = np.isin(before[:, STATUS], _DOUBTFUL)
     again[doubtful, STATUS] = before[doubtful, STATUS]
@@ -134,7 +134,7 @@ def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
 
 
 def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
-    """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` shows at once that most do not."""
+    """Return which columns may exceed `ymax`; the cheap bound ``|psi| = b_m(a) <= a e^max(m a, 0)`` excludes most."""
     lmbda, x_min, x_max = results[:, [LMBDA, X_MIN, X_MAX]].T
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # columns with values outside the domain
         if is_mirrored(family):

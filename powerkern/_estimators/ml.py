@@ -107,14 +107,14 @@ class ML(Estimator):
         return profile_likelihood(values, family, lmbdas, weight, n_threads)
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
-        """Find the likeliest origin, unit and lambda, lambda as given or within its bounds."""
+        """Find the likeliest origin, unit and lambda; lambda may be given or bounded."""
         lmbda = np.where(np.isnan(asked.lmbda), asked.limit.bounds, asked.lmbda)
         return find_origin(values, family, weight, run.n_threads, lmbda=lmbda, progress=run.progress)
 
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Fit lambda; its information is that where origin and unit follow it."""
+        """Fit lambda; its information allows for the fitted origin and unit."""
         results = maximize_likelihood(rescaled, family, asked.lmbda, matrix.weight, run.n_threads, run.progress)
         self.keep_within(results, rescaled, family, matrix, asked, run)
         optimal = (results[:, STATUS] == Status.OK) & np.isfinite(origin.information)

@@ -28,7 +28,7 @@ _SETTLED = (Status.OK, Status.SCANNED, Status.MULTIMODAL)
 
 
 class OriginFit(NamedTuple):
-    """Origins and units, the lambdas that go with them, and how they were found."""
+    """Fitted origins and units, the lambdas that belong to them, and the outcome of the search."""
 
     center: FloatArray
     divisor: FloatArray
@@ -110,7 +110,7 @@ def find_origin(
 
 
 def _ranges(columns: FloatArray, box_cox: bool, lmbda: FloatArray | None) -> FloatArray:
-    """Ranges of lambda, the origin and the log of the unit, of standardised and sorted columns: (p, 3, 2)."""
+    """Return search ranges of lambda, origin and log unit for standardised, sorted columns: (p, 3, 2)."""
     ranges = np.zeros((len(columns), origin_likelihood.N_PARAMETERS, 2))
     ranges[:, origin_likelihood.LMBDA] = [-np.inf, np.inf] if lmbda is None else lmbda.T
     low, high = columns[:, 0], np.fmax.reduce(columns, axis=1)
@@ -160,7 +160,7 @@ def _in_own_units(
 
 
 def central_weights(columns: FloatArray, weights: FloatArray | None, box_cox: bool) -> FloatArray:
-    """Weights of sorted rows, NaN last, times the mean weight of the ranks that each value takes, see `CentralML`."""
+    """Return weights of sorted rows, NaN last, times the mean rank weight of each value, see `CentralML`."""
     if weights is None and not np.isnan(columns[:, -1]).any():  # one row stands for all
         one = _by_rank(np.ones((1, columns.shape[1])), box_cox)
         return np.ascontiguousarray(np.broadcast_to(one, columns.shape))
@@ -186,7 +186,7 @@ def _area(q: FloatArray, box_cox: bool) -> FloatArray:
 
 
 def mark_origin(results: FloatArray, found: OriginFit) -> None:
-    """Say of fits whose lambda is not in doubt how their origins were found; add evaluations."""
+    """Copy the status of the origin search to fits without a doubtful status, and add its evaluations (in place)."""
     settled = np.isin(results[:, STATUS], _SETTLED)
     results[settled, STATUS] = found.status[settled]
     results[settled, N_EVAL] += found.n_eval[settled]

@@ -104,7 +104,7 @@ def _redo(
 
 
 def widened(found: FloatArray, family: int) -> FloatArray:
-    """Ranges widened on either side by half their width in logs; of one sign if they were."""
+    """Return ranges widened on either side by half their width in logs; ranges of one sign keep it."""
     ends = found[:, [range_kernels.R_MIN, range_kernels.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns without a value in the sample
@@ -129,7 +129,7 @@ def signed_logs(values: FloatArray, family: int) -> FloatArray:
 
 
 def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
-    """Grids with their extremes replaced by those observed."""
+    """Return grids with their extremes replaced by the observed ones."""
     cells = cells.copy()
     some = found[:, range_kernels.R_COUNT] > 0.0
     cells[some, grids.G_MIN], cells[some, grids.G_MAX] = (
@@ -188,7 +188,7 @@ def _summed(
 
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
-    """`one_column.fit_vector` from power sums, as long columns are fitted, whatever the length of `x`."""
+    """Fit one vector of any length from power sums, as long columns are fitted."""
     values, weight = x.reshape(-1, 1), None
     sums = _summed(values, family, range_matrix(values, family, weight, 1), weight, 1)
     return ColumnFit(*sums.fit(np.array([lmbda]), 1)[0][0].tolist())
@@ -220,27 +220,27 @@ def grids_for(
 
 
 def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of the references that Box-Cox streams with the extremes of these cells have, and the references."""
+    """Return the references of Box-Cox streams with the extremes of these cells: their logarithms, and themselves."""
     rungs, references = np.empty(len(cells)), np.empty(len(cells))
     grids.ladder_columns(np.array(cells), rungs, references)
     return rungs, references
 
 
 def is_on_reference_grid(cells: FloatArray) -> BoolArray:
-    """Whether these cells have the references of Box-Cox streams."""
+    """Return whether these cells have the references of Box-Cox streams."""
     references = on_reference_grid(cells)[1]
     on: BoolArray = abs(cells[:, grids.G_REF] - references) <= _REFERENCE_ERROR * references
     return on
 
 
 def quanta_for(weight: FloatArray) -> FloatArray:
-    """Exponents of the quanta for sums of these total weights."""
+    """Return the exponents of the quanta for sums of these total weights."""
     exponents: FloatArray = np.frexp(np.maximum(weight, _NO_WEIGHT))[1] - float(_BITS)
     return exponents
 
 
 def starts_of(cells: FloatArray) -> IntArray:
-    """Where the bins of each column start, and where the last ones end."""
+    """Return the index at which the bins of each column start, and the end of the last ones."""
     starts = np.zeros(len(cells) + 1, dtype=np.int64)
     cells[:, grids.G_BINS].astype(np.int64).cumsum(out=starts[1:])
     return starts
@@ -342,7 +342,7 @@ class Sketches:
             self.roundings[group] += _roundings_of(total > 0.0, rows, lost)
 
     def has_room(self, group: slice = slice(None)) -> BoolArray:
-        """Whether the weight of each column is one that 64 bits hold."""
+        """Return whether 64 bits hold the weight of each column."""
         room: BoolArray = self._total[group] < 2.0**ROOM
         return room
 
@@ -413,7 +413,7 @@ class PowerSums:
         self._starts = starts_of(cells)
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Results (p, N_RESULTS), and bounds on the error of lambda due to the sketch."""
+        """Fit all columns; return results, (p, N_RESULTS), and bounds on the error of lambda due to the sketch."""
         out = np.empty((len(self.cells), N_RESULTS))
         error = np.empty(len(self.cells))
 
@@ -425,7 +425,7 @@ class PowerSums:
         return out, error
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
-        """g of every column at every lambda."""
+        """Return g of every column at every lambda."""
         out = np.empty((len(self.cells), lmbdas.size))
 
         def job(group: slice) -> None:
@@ -435,7 +435,7 @@ class PowerSums:
         return out
 
     def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
-        """g of every column at a lambda of its own."""
+        """Return g of every column at its own lambda."""
         out = np.empty((len(self.cells), 1))
 
         def job(group: slice) -> None:
@@ -447,7 +447,7 @@ class PowerSums:
         return out[:, 0]
 
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
-        """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
+        """Return the lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
         out = np.empty((len(self.cells), 2))
         at = np.column_stack([lmbda, drop])
 
@@ -459,7 +459,7 @@ class PowerSums:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """A matrix that takes as much work."""
+        """Shape of a matrix whose fit takes as much work."""
         return max(1, gauss.N_NODES * int(self.cells[:, grids.G_BINS].max(initial=0.0))), len(self.cells)
 
     def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:

@@ -137,7 +137,7 @@ _LIMB_BITS = int(math.log2(sketch.LIMB))
 
 
 def in_digits(found: FloatArray) -> FloatArray:
-    """Ranges, in the last axis, whose weights are single numbers, with these in three digits, which hold all bits."""
+    """Return ranges (last axis) with their weights split into three digits, which hold all bits."""
     found, weight = found.copy(), found[..., sketch.R_WEIGHT]
     if (weight < sketch.LIMB).all() and (weight == np.floor(weight)).all():  # one digit, as numbers of values have
         found[..., [*_DIGITS[1:], sketch.R_LEVEL]] = 0.0
@@ -169,7 +169,7 @@ def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
 
 
 def merged_ranges(parts: FloatArray) -> FloatArray:
-    """Ranges (last axis) merged over all parts (first axis); all sums are of whole numbers, and exact.
+    """Merge ranges (last axis) over all parts (first axis); all sums are of whole numbers, and exact.
 
     A column outside the domain in any part stays so, for infinite values first.
     """

@@ -121,7 +121,7 @@ def rescale_by_huber(again: FloatArray, kept: FloatArray, before: FloatArray, fa
 
 
 def _leave_out_ties(column: FloatArray, weight: Weights) -> bool:
-    """NaN for the value that has more than half of the weight; whether there is one."""
+    """Replace the value with more than half of the weight by NaN; return whether there is such a value."""
     present = ~np.isnan(column)
     values, which = np.unique(column[present], return_inverse=True)
     weights = np.bincount(which, weights=None if weight is None else weight[present])

@@ -42,7 +42,7 @@ _UNBOUNDED = np.array([[-np.inf], [np.inf]])
 
 
 class ChunkOptions(TypedDict, total=False):
-    """The options of `powerkern.fit` that every fit from chunks has, whatever reads them."""
+    """The options of `powerkern.fit` that all fits from chunks share."""
 
     standardize: bool
     lmbda: ArrayLike | None
@@ -65,7 +65,7 @@ class FitOptions(ChunkOptions, total=False):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FitSpec:
-    """Everything that is asked of a fit, as `powerkern.fit` documents it; checked by `FitSpec.checked`.
+    """All options of a fit, as `powerkern.fit` documents them; checked by `FitSpec.checked`.
 
     A fit keeps it. `lmbda`, `shift` and `bounds` are then None, numbers, or tuples with one number for
     each column.
@@ -125,7 +125,7 @@ class FitSpec:
 
     @property
     def method(self) -> Estimator:
-        """The estimator that fits: the one that was asked for, or the one that ``origin="fit"`` makes of it."""
+        """The estimator that fits: the requested one, or with ``origin="fit"`` a `WithOrigin` around it."""
         return self.estimator if self.origin is None else WithOrigin(self.estimator)
 
     @property
@@ -134,13 +134,13 @@ class FitSpec:
         return not self.standardize and (self.lmbda is not None or not self.estimator.has_likelihood)
 
     def per_column(self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64) -> ColumnSpec:
-        """Return what is asked of each of p columns, see `resolved`."""
+        """Return the options for each of p columns, see `resolved`."""
         return self.resolved(p, names, dtype)[1]
 
     def resolved(
         self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64
     ) -> tuple[Self, ColumnSpec]:
-        """Return the specification that a fit of p columns keeps, and what is asked of each column.
+        """Return the specification that a fit of p columns keeps, and the options for each column.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ def _is_default(value: object, default: object) -> bool:
 
 
 def _plain(given: Any, columns: FloatArray) -> Any:
-    """Return an argument, whose entries for each column are `columns`, as None, a number or a tuple of numbers."""
+    """Return an argument with the entries `columns` as None, a number or a tuple of numbers."""
     if given is None:
         return None
     return tuple(columns.tolist()) if np.ndim(given) else float(columns[0])
@@ -224,7 +224,7 @@ def _limit(name: str, value: Any) -> float:
 
 
 def _readable(name: str, value: Any) -> Any:
-    """Return an argument that holds real numbers, whose labels are still to be aligned with the columns."""
+    """Return an argument that holds real numbers; its labels are aligned with the columns later."""
     as_reals(name, value)
     return value
 
@@ -247,7 +247,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 class Conflict(NamedTuple):
-    """Arguments that do not go together; the row is looked at only if `argument` was given."""
+    """Arguments that exclude each other; the row is checked only if `argument` was given."""
 
     argument: str
     holds: Callable[[FitSpec], bool]

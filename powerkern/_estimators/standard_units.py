@@ -1,6 +1,6 @@
-"""Where a column lies and how wide it is, for transforms that do not depend on its unit: medians, quartiles, spreads.
+"""Location and scale of columns, for transforms that do not depend on the unit: medians, quartiles, spreads.
 
-All are of the values repeated as often as their weights say.
+Weights are treated as repetition counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STANDARDIZED = ("none", "mad", "std")
 
 
 def quantiles_of(columns: FloatArray, weights: FloatArray | None, at: tuple[float, ...]) -> FloatArray:
-    """Linearly interpolated quantiles of sorted rows, NaN last, as `numpy.quantile` has them: (len(at), p)."""
+    """Return linearly interpolated quantiles of sorted rows, NaN last, as `numpy.quantile` does: (len(at), p)."""
     counts = np.count_nonzero(~np.isnan(columns), axis=1)
     found = np.full((len(at), len(columns)), np.nan)
     if weights is None:
@@ -41,7 +41,7 @@ def quantiles_of(columns: FloatArray, weights: FloatArray | None, at: tuple[floa
 
 
 def moments_of(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation (1/n) of each row, about its first value and in units of its range."""
+    """Return mean and standard deviation (1/n) of each row, computed about its first value in units of its range."""
     with np.errstate(all="ignore"):
         first, unit = columns[:, :1], np.nanmax(np.abs(columns - columns[:, :1]), axis=1, initial=0.0, keepdims=True)
         u = (columns - first) / np.where(unit > 0.0, unit, 1.0)

@@ -1,4 +1,4 @@
-"""Columns sorted with their weights; and columns without scale, more than half of whose values are equal.
+"""Sorting of columns with their weights, and fits of columns in which more than half of the values are equal.
 
 The other values are fitted alone. The tied value is transformed like any other, and kept if it is within the cut-off.
 """
@@ -70,7 +70,7 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
 
 
 def count_ties(found: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
-    """Count the equal values, of some weight, in fits of the others: kept where they are within the cut-off."""
+    """Add the tied values, with their weight, to the counts of fits of the other values; kept if within the cut-off."""
     inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
     n_fitted = found[:, N_KEPT].copy()
     all_kept = n_fitted + np.where(inside, tied, 0.0)

@@ -30,7 +30,7 @@ _COMPARED = 64
 class BestOf(NamedTuple):
     """An estimator in both families; each column takes the better one.
 
-    It stands above the results of fits, by which the families are compared.
+    It depends on the results of fits, which compare the families.
     """
 
     estimator: Estimator
@@ -60,9 +60,9 @@ class BestOf(NamedTuple):
 def box_cox_is_better(
     box_cox: FloatArray, yeo_johnson: FloatArray, compared: Callable[[BoolArray], BoolArray] | None
 ) -> BoolArray:
-    """Whether Box-Cox is the better family, column by column: where it alone has a fit, or compares better.
+    """Return, by column, whether Box-Cox is the better family: it alone has a fit, or compares better.
 
-    ``compared(at)`` decides the columns of a mask, which both families fit; None: the larger likelihood.
+    ``compared(at)`` decides for the columns of a mask, fitted by both families; None: the larger likelihood.
     """
     found = (box_cox[:, STATUS] >= 0) & ~is_failed(box_cox[:, STATUS])
     better: BoolArray = found & is_failed(yeo_johnson[:, STATUS])
@@ -91,7 +91,7 @@ def _box_cox_is_nearer(
     distance: Callable[[NDArray[Any], int, FloatArray, Weights, int], FloatArray],
     n_threads: int,
 ) -> BoolArray:
-    """Whether the values of columns that both fits keep are nearer to normal by Box-Cox."""
+    """Return, by column, whether the values that both fits keep are closer to normal under Box-Cox."""
     better = np.zeros(at.size, dtype=np.bool_)
     low, high = kept_by_both(box_cox, yeo_johnson)
     for start in range(0, at.size, _COMPARED):
@@ -104,18 +104,18 @@ def _box_cox_is_nearer(
 
 
 def _nll(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Negative log-likelihood of the values, an observation, with the lambdas of their fits."""
+    """Return the negative log-likelihood per observation at the lambdas of the fits."""
     center, divisor, lmbda = results[:, CENTER], results[:, DIVISOR], np.ascontiguousarray(results[:, LMBDA])
     return fit_matrix((values - center) / divisor, family, lmbda, weight, n_threads)[:, NLL] + np.log(divisor)
 
 
 def _bend(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Minus the correlation of transformed values with normal quantiles."""
+    """Return minus the correlation of transformed values with normal quantiles."""
     return -moments_matrix(values, family, results, weight, n_threads)[:, 1, PPCC]
 
 
 def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """`pearson_normality` of transformed columns."""
+    """Return `pearson_normality` of transformed columns."""
     z = np.empty_like(values)
     transform_matrix(values, z, np.full(len(results), family), FORWARD_STANDARDIZED, results, n_threads)
     return np.array([pearson_normality(column, weight) for column in z.T])

@@ -74,7 +74,7 @@ def _fit_each_group(
     given: FloatArray | None = None,
     data: GroupedData | None = None,
 ) -> ColumnTable:
-    """Results of every column of every group, group by group; or at given lambdas, (G, p).
+    """Fit every column of every group, freely or at given lambdas, (G, p); return the results group by group.
 
     The fingerprints of the groups are recorded in `data`, if that is given.
     """
@@ -85,7 +85,7 @@ def _fit_each_group(
     scratch = BlockScratch()
 
     def fit_side_by_side(part: Matrix, batch: slice, threads: int) -> None:
-        """Fit a matrix in which the groups of the batch stand side by side, and store the results."""
+        """Fit a matrix that holds the groups of a batch side by side, and store the results."""
         nonlocal has_units
         at = groups.codes[batch]
         each = asked.tiled(at.size)
@@ -125,7 +125,7 @@ def _rows_of(matrix: Matrix, rows: Any) -> Matrix:
 
 
 def _placed(error: ValueError, groups: Groups, batch: slice, matrix: Matrix, keys: Keys) -> ValueError:
-    """Return an error about a value or a column of groups side by side, with its row, or group, and its column."""
+    """Translate an error about groups side by side to the row or group, and the column, of the user's data."""
     place = place_of(error)
     if place is None or place.column is None:
         return error

@@ -40,7 +40,7 @@ def shrunk(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray],
 
 
 def between(estimates: FloatArray, variances: FloatArray, center: float) -> float:
-    """Variance between groups, about a known center, in excess of the variances of their estimates.
+    """Estimate the variance between groups about a known center, beyond the variances of their estimates.
 
     The root of ``sum (x_g - c)^2/(s_g^2 + tau^2) = G`` [1], or 0 where the left side is less than G at 0: it is
     consistent whatever the distribution between groups is.

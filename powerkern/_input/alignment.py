@@ -94,7 +94,7 @@ def axis_labels(X: Any) -> list[Any] | None:
 
 
 def are_default(labels: Sequence[Any]) -> bool:
-    """Return whether columns have pandas' default labels 0, 1, 2, ..., that is, whether nobody named them."""
+    """Return whether columns have pandas' default labels 0, 1, 2, ..., that is, no names."""
     return all(is_whole_label(label) and label == j for j, label in enumerate(labels))
 
 
@@ -117,9 +117,9 @@ def matching_order(labels: Sequence[Any], wanted: Sequence[Any]) -> list[int] | 
 
 
 def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any], *, one_may_differ: bool = True) -> bool:
-    """Return whether different labels are no contradiction: on one side nobody named the columns.
+    """Return whether differing labels are compatible because the columns of one side have default labels.
 
-    Default labels beside other whole numbers are one: whole numbers are labels there. With `one_may_differ`, a single
+    Default labels contradict other whole numbers, which are labels. With `one_may_differ`, a single
     column may have any label.
     """
     if one_may_differ and len(labels) == len(wanted) == 1:
@@ -163,7 +163,7 @@ def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:
 
 
 def _order(labels: list[Any], names: Sequence[Any], what: str) -> list[int] | None:
-    """Return the positions of `names` among `labels`, or None for the order that there is; refuse other labels."""
+    """Return the positions of `names` among `labels`, or None if they are in order already; refuse other labels."""
     if len(labels) != len(names) or labels == list(names):
         return None  # the caller compares lengths
     order = matching_order(labels, names)
@@ -199,7 +199,7 @@ def labels_to_record(labels: Sequence[Any] | None) -> list[Any] | None:
 
 
 def labels_from_record(record: Any) -> list[Any] | None:
-    """Return the labels that `labels_to_record` made a record of; ValueError if it cannot have made it."""
+    """Return the labels in a record of `labels_to_record`; raise ValueError for any other record."""
     if record is None:
         return None
     if not isinstance(record, list):

@@ -68,7 +68,7 @@ def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
 
 
 def column_positions(columns: Any, n: int) -> IntArray:
-    """Positions of some of n columns, given as positions, one or several, as a mask, or as a slice."""
+    """Return the positions of some of n columns, given as one position or several, a mask, or a slice."""
     every: IntArray = np.arange(n)
     if isinstance(columns, slice):
         columns = every[columns]
@@ -94,7 +94,7 @@ def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
 
 
 def weights_of(sample_weight: ArrayLike | None, n: int) -> Weights:
-    """Return weights as the kernels take them: contiguous and writable."""
+    """Return weights in the form that kernels require: contiguous and writable."""
     return None if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
 
 
@@ -272,7 +272,7 @@ def domain_error(
 
 
 def place_of(error: Exception) -> Place | None:
-    """Return the location in an error that has one, for callers who know it by another name; None for other errors."""
+    """Return the location stored in an error, for callers that name it differently; None if it has none."""
     return vars(error).get("place")
 
 

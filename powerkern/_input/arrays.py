@@ -126,7 +126,7 @@ def as_reals(what: str, value: object) -> NDArray[np.float64]:
 def _contents(
     X: object, what: str, column_names: Sequence[str] | None = None, dimensions: tuple[int, ...] | None = (1, 2)
 ) -> tuple[NDArray[Any], list[Any] | None, list[bool]]:
-    """Return the numbers, the names of the columns, and whether float64 may round the integers of each, or of all."""
+    """Return the numbers, the column names, and whether float64 may round integers (by column, or once for all)."""
     if type(X) is np.ndarray and X.dtype == np.float64 and (dimensions is None or X.ndim in dimensions):
         return X, None, [False]
     frame = as_frame(X)
@@ -366,7 +366,7 @@ def position_of(column: object, names: Sequence[Any] | None, p: int) -> int:
 
 
 def _is_among(column: object, labels: list[Any]) -> bool:
-    """Return whether a label is among others, True and 1 being different ones."""
+    """Return whether a label is among others; True and 1 are different labels."""
     try:
         hash(column)
     except TypeError:

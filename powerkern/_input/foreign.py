@@ -9,7 +9,7 @@ import numpy as np
 
 
 class _Kind(NamedTuple):
-    """Objects that hold their numbers elsewhere, or otherwise than in an array."""
+    """Objects whose numbers are not in an array, or not in memory."""
 
     #: The module of their class, or the beginning of its name.
     module: str
@@ -80,7 +80,7 @@ def _belongs(cls: type, module: str) -> bool:
 
 
 def find_refusal(X: object) -> _Kind | None:
-    """Return the entry of the table of refused objects that X is one of; None if it is none of them."""
+    """Return the row of the table of refused objects that describes X; None if X is not refused."""
     return _find_refusal(type(X).__mro__) if library(X) else None
 
 

@@ -1,4 +1,4 @@
-"""What the package asks of a data frame or series, whichever library it is from."""
+"""The interface to data frames and series of any library."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ NonNumeric = Literal["raise", "warn", "ignore"]
 
 
 def _as_table(X: Any) -> Frame | None:
-    """Return a data frame, wrapped; None if X is anything else, a series for one."""
+    """Return a data frame, wrapped; None if X is anything else, such as a series."""
     frame = as_frame(X)
     return None if frame is None or frame.is_series else frame
 
@@ -89,7 +89,7 @@ def without_weights(X: Any, sample_weight: Any, what: str = "X") -> tuple[Any, A
 
 
 def position_named(name: str, names: list[Any], argument: str) -> int:
-    """Return the position of the column that an argument names; raise if there is none, or more than one."""
+    """Return the position of the column that an argument names; raise unless exactly one has this name."""
     if names.count(name) != 1:
         found = "no column" if name not in names else "more than one column"
         raise ValueError(f"{argument}={shown(name)}: there is {found} of that name among {', '.join(map(repr, names))}")
@@ -144,7 +144,7 @@ def replace_columns(X: Any, part: Any, values: NDArray[Any]) -> Any:
 
 
 def column_at(X: Any, position: int) -> Any:
-    """Return one column of a data frame, as its library has columns."""
+    """Return one column of a data frame, as a series of its library."""
     frame = as_frame(X)
     assert frame is not None
     return frame.series(position)

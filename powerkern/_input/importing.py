@@ -1,4 +1,4 @@
-"""Late imports, during which forks wait: a child would inherit locks that nobody in it releases."""
+"""Late imports that delay forks: a child would inherit locks that are never released in it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def import_late(name: str) -> ModuleType:
 
 
 def make_forks_wait() -> None:
-    """Before a fork takes any other lock, which the import may need: the hook that is registered last runs first."""
+    """Register the hook that delays forks. Hooks run last in, first out, so it runs before forks take other locks."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_wait, after_in_parent=_go_on, after_in_child=_go_on)
 
 
 def _wait() -> None:
-    """Wait for imports, and then for the compiler if they brought it: its own hook came too late for this fork."""
+    """Wait for imports and, if they loaded the compiler, for that too: its own hook came too late for this fork."""
     without_compiler = _COMPILER not in sys.modules
     _lock.acquire()
     if without_compiler and _COMPILER in sys.modules:

@@ -48,7 +48,7 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 
 def cast_exactly(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], BoolArray]:
-    """Return labels as another type of their kind, and which of them are still the same.
+    """Cast labels to another type of their kind; return them and a mask of those that kept their value.
 
     NumPy compares and searches signed beside unsigned integers in float64, which rounds those beyond 2**53.
 

@@ -40,7 +40,7 @@ class Runs(NamedTuple):
         return int(self.lengths.sum())
 
     def rows(self, chosen: BoolArray) -> IntArray:
-        """Numbers of the rows of some runs."""
+        """Return the row numbers of some runs."""
         starts, lengths = self.starts[chosen], self.lengths[chosen]
         return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
 
@@ -71,17 +71,17 @@ class Keys:
 
     @property
     def positions(self) -> list[IntArray]:
-        """The position of each group's label in the categories of each key; behind them where it is missing."""
+        """The position of each group's label in the categories of each key; after the last one if it is missing."""
         sizes = [each.size + 1 for each in self.categories]
         return list(np.unravel_index(self.codes, sizes)) if self.codes.size else [self.codes for _ in sizes]
 
     def labels(self, at: IntArray | slice = slice(None)) -> list[Any]:
-        """Labels of the groups as Python objects: tuples where there are several keys, None where one is missing."""
+        """Return labels of the groups as Python objects: tuples if there are several keys, None for a missing one."""
         each = [_cells(known, position[at]) for known, position in zip(self.categories, self.positions, strict=True)]
         return list(zip(*each, strict=True)) if self.several else each[0]
 
     def columns(self) -> list[list[Any]]:
-        """Labels of the groups by each key."""
+        """Return the labels of the groups, key by key."""
         return [_cells(known, position) for known, position in zip(self.categories, self.positions, strict=True)]
 
     def label(self, g: int) -> Any:
@@ -187,7 +187,7 @@ def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple
 
 
 def _number_groups(coded: list[_Coded], dropna: bool | None) -> tuple[IntArray, Runs]:
-    """Return the codes of the groups that there are, and the number of the group of each run among them.
+    """Return the codes of the groups that occur, and for each run the index of its group among them.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
 
 
 class _Coded(NamedTuple):
-    """Labels of rows as runs of positions in the sorted categories; one behind these where a label is missing."""
+    """Labels of rows as runs of positions in the sorted categories; a missing label has the position after the last."""
 
     runs: Runs
     categories: NDArray[Any]
@@ -325,9 +325,9 @@ def _find_runs(values: NDArray[Any]) -> tuple[IntArray, IntArray]:
 
 
 def _sorted_categories(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray, bool]:
-    """Return the different labels in ascending order, and the position of each; missing ones are behind them.
+    """Return the distinct labels in ascending order, and the position of each row's label; missing labels sort last.
 
-    Also whether there are missing ones.
+    Also return whether labels are missing.
     """
     if labels.dtype.kind in "iub":
         missing, some = _NONE_MISSING, False

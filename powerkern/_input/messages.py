@@ -1,4 +1,4 @@
-"""Warnings, attributed to the line that called the package; suggestions for misspelled words; the words of callers."""
+"""Warnings attributed to the calling line, suggestions for misspelled words, and rewording of messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def muted() -> Iterator[None]:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn as of the innermost line outside the package, however deep inside the trouble was noticed."""
+    """Emit a warning that is attributed to the innermost line outside the package."""
     if _muted.get():
         return
     level, frame = 2, sys._getframe(1)
@@ -76,7 +76,7 @@ class Rewording(contextlib.ContextDecorator):
             vars(error)["place"] = place._replace(reason=self.reword(place.reason))
 
     def reword(self, text: str) -> str:
-        """Return a text with other words."""
+        """Return a text with its words replaced."""
         for pattern, replacement in self._replacements:
             text = re.sub(pattern, replacement, text)
         return text
@@ -138,7 +138,7 @@ _SYNONYMS = {
 
 
 def suggest_keywords(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Let public functions and classes among the `names` answer an unknown keyword with the parameter it may stand for.
+    """Make public functions and classes among the `names` suggest a parameter when they get an unknown keyword.
 
     They are wrapped, in `namespace` and in the module that defines them, where pickle looks for them. A call costs 0.2
     to 0.7 us more.
@@ -154,7 +154,7 @@ def suggest_keywords(namespace: dict[str, Any], names: Iterable[str]) -> None:
 
 
 def suggest_in_class(kind: C) -> C:
-    """Let a class, and the public methods that it defines, answer an unknown keyword; returns the class."""
+    """Make a class and its own public methods suggest a parameter for an unknown keyword; return the class."""
     for name, function in list(vars(kind).items()):
         is_plain = isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__")
         if is_plain and (name == "__init__" or not name.startswith("_")):
@@ -163,7 +163,7 @@ def suggest_in_class(kind: C) -> C:
 
 
 def suggest_in_constructor(kind: C) -> C:
-    """Let the constructor of a class answer an unknown keyword; its signature, and its other methods, stay as they are.
+    """Make the constructor of a class suggest a parameter for an unknown keyword; change nothing else.
 
     For estimators of scikit-learn, which reads signatures and wraps methods itself.
     """

@@ -1,4 +1,4 @@
-"""Reads given data once: numbers, column names and row weights; returns results in the form of the input."""
+"""Reading of data, once: numbers, column names and row weights. Results are returned in the form of the input."""
 
 from __future__ import annotations
 

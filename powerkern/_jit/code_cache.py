@@ -1,6 +1,6 @@
 """Machine code on disk: a folder for each CPU, and in it an object file for each entry and state of its sources.
 
-The name of a file has the key of its entry (see `source_keys`): a hash of every module that decides on its code. It
+The name of a file has the key of its entry (see `source_keys`): a hash of every module that determines its code. It
 depends on no version of Python, NumPy, numba or LLVM. A file starts with a digest of its content; one that does not
 match is compiled anew and replaced. Where the disk fails, code is used but not kept.
 
@@ -100,7 +100,7 @@ def _bases() -> list[Path]:
 
 
 def _users_cache() -> Path:
-    """Return the user's cache folder; it is relative, and so refused, if there is none."""
+    """Return the user's cache folder, or a relative path, which is refused, if the user has none."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", "")) / "powerkern" / "Cache"
     home = Path(os.path.expanduser("~"))
@@ -139,7 +139,7 @@ def load_or_compile(function: Callable[..., object], compile_entry: Callable[[],
 
 
 def keep_in(folder: Path, function: Callable[..., object], compile_entry: Callable[[], bytes]) -> bool:
-    """Compile an entry into a folder; return False if its code was there. Raise OSError on failure."""
+    """Compile an entry into a folder; return False if the folder already has its code. Raise OSError on failure."""
     name = file_name(function)
     with files.draft(folder / name) as draft:
         if _undamaged(folder / name, files.read) is not None:

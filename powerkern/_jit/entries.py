@@ -76,7 +76,7 @@ class Entry:
         return self._function.__qualname__
 
     def keep_in(self, folder: Path) -> bool:
-        """Compile the entry into a folder; return False if its code was there. Raise OSError on failure."""
+        """Compile the entry into a folder; return False if the code exists already. Raise OSError on failure."""
         with LOCK:
             return code_cache.keep_in(folder, self._function, self.object_code)
 

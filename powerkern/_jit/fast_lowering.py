@@ -1,4 +1,4 @@
-"""Save compile time with private parts of numba, as long as these are as they were.
+"""Save compile time by means of numba's private parts, if these are the known ones.
 
 numba compiles every function by itself, counts references, and compiles it again wherever a caller has inlined it.
 Kernels run in entries, or in users' functions, which LLVM optimises as a whole: they are lowered once, to text, in few
@@ -24,7 +24,7 @@ from powerkern._jit.llvm_text import joined, texts_of
 
 
 class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
-    """Functions as text, neither optimised nor translated."""
+    """A library of functions as LLVM text, neither optimised nor translated."""
 
     codegen: Any = SimpleNamespace(set_env=lambda *_: None)  # no machine code needs an environment
     get_pointer_to_function: Any = lambda *_: 0
@@ -49,7 +49,7 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Lower(core.lowering.Lower):  # type: ignore[misc]
-    """Lowers operators by the memories below; variables without references are not cleared."""
+    """Lowering with cached writers of operators; variables without references are not cleared."""
 
     def lower_binop(self, kind: Any, expression: Any, operation: Any) -> Any:
         wanted, typing = self.fndesc.calltypes[expression], self.context.typing_context
@@ -67,7 +67,7 @@ class _Lower(core.lowering.Lower):  # type: ignore[misc]
 
 
 class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
-    """A callee leaves its exception where its caller has to; codes of errors are odd."""
+    """Calling convention in which a callee stores its exception for the caller; error codes are odd."""
 
     def call_function(self, builder: Any, callee: Any, kind: Any, kinds: Any, args: Any, attrs: Any = None) -> Any:
         with builder.goto_entry_block():
@@ -82,7 +82,7 @@ class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
 
 
 class _Target(core.cpu.CPUContext):  # type: ignore[misc]
-    """numba's target, with shorter calls; it remembers the writer of each operation."""
+    """numba's target with shorter calls and a cache of the writer of each operation."""
 
     call_conv = property(_Calls)
     known: Any = cached_property(lambda _: {})
@@ -100,7 +100,7 @@ class _Target(core.cpu.CPUContext):  # type: ignore[misc]
 
 
 class _Typing(core.typing.Context):  # type: ignore[misc]
-    """numba's typing context, with a memory for the types of calls."""
+    """numba's typing context with a cache of the types of calls."""
 
     found: dict[Any, Any] = {}  # noqa: RUF012
 

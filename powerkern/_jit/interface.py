@@ -195,7 +195,7 @@ def call({", ".join(arguments)}):
 
 
 def wrong_array(words: Any, objects: Any, parts: Any) -> int:
-    """Return the place of the first argument that is not an array of the type it should be, or 0.
+    """Return the place of the first argument that is not an array of the expected type, or 0.
 
     All three arguments are the address of the packed arguments of a call, read as different types.
 

@@ -1,4 +1,4 @@
-"""LLVM's code as text, one function at a time: `fast_lowering` keeps kernels so, and joins them for an entry."""
+"""LLVM's code as text, one function at a time, as `fast_lowering` keeps kernels and joins them for an entry."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _THREAD = threading.local()
 def compile_entry(compiled: Callable[[dict[str, Any]], T]) -> T:
     """Compile an entry.
 
-    If anything in `fast_lowering` fails, as it may with a numba that did not exist when it was written, the entry, and
+    If anything in `fast_lowering` fails, as it may with a later release of numba, this entry, and
     all that this process compiles later, is compiled by plain numba.
 
     Parameters

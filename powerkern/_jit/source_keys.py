@@ -58,7 +58,7 @@ def key_of(module: str) -> Key:
 
 
 def closure_of(module: str) -> frozenset[str]:
-    """Return the names of the modules that decide on the code of a module's entries."""
+    """Return the names of the modules that determine the code of a module's entries."""
     found, waiting = set[str](), [module, _COMPILER]
     while waiting:
         name = waiting.pop()

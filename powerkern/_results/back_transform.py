@@ -1,4 +1,4 @@
-"""Take normal distributions back to the scale of the data: medians, means and quantiles.
+"""Back-transformation of normal distributions to the scale of the data: medians, means and quantiles.
 
 A mean is the integral of ``psi^-1(z + sd t) phi(t)`` over the part of the line that is in the range of psi, which is
 analytic between the ends of the range, 0 of the data, where the branches of Yeo-Johnson meet, and infinity. On each
@@ -213,7 +213,7 @@ def _side(
 
 
 class _Reach(NamedTuple):
-    """The range of integration on one side, in standard deviations.
+    """Range of integration on one side of the mean, in standard deviations.
 
     `peak`: where values times density are largest; `limit`: the end of the range, if there is one; `diverges`:
     the integral, which has no such end. `singular`: the limit is an end at which values are infinite.

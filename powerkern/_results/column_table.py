@@ -79,7 +79,7 @@ class ColumnTable:
         unit_weights: FloatArray | None = None,
         lmbda_error: FloatArray | None = None,
     ) -> None:
-        """Name the fields of the rows that kernels wrote.
+        """Make the table from the rows that kernels wrote.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class ColumnTable:
 
 
 def _read_only(array: A) -> A:
-    """Return an array that nobody else holds, made read-only."""
+    """Mark an array, which nothing else refers to, as read-only, and return it."""
     array.flags.writeable = False
     return array
 

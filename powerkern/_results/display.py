@@ -31,7 +31,7 @@ def _shorten(text: str) -> str:
 
 
 def format_entry(entry: NDArray[Any]) -> list[str]:
-    """Return the cells of an entry as text, a line each; numbers in five digits, empty for NaN."""
+    """Return the cells of an entry as text on one line each: numbers in five digits, empty for NaN."""
     if entry.dtype.kind != "f":
         return [" ".join(str(value).splitlines()) for value in entry.tolist()]
     return ["" if value != value else f"{value + 0.0:.5g}" for value in entry.tolist()]

@@ -1,4 +1,4 @@
-"""The methods of `PowerFit` that look at the likelihood: profiles, intervals, tests, rounded powers."""
+"""The methods of `PowerFit` that use the likelihood: profiles, intervals, tests, rounded powers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _FEWEST_REPLICATES = 20
 
 @suggest_in_class
 class FitInference(FitAttributes, RoundedPowers):
-    """The part of `PowerFit` that looks at the likelihood."""
+    """The part of `PowerFit` that uses the likelihood."""
 
     def profile(
         self,
@@ -376,13 +376,13 @@ class FitInference(FitAttributes, RoundedPowers):
     def _read_data(
         self, X: object, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
     ) -> tuple[NDArray[Any], Weights]:
-        """Return values and weights of `X`, or of the data that the fit remembers where `X` is None."""
+        """Return values and weights of `X`, or of the remembered data if `X` is None."""
         return read_data(self._table, self.column_names, self._data, X, sample_weight, n_threads)
 
     def _likelihood(
         self, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
     ) -> DataLikelihood | SumsLikelihood:
-        """Return the likelihood of `X`, or of what the fit remembers where `X` is None."""
+        """Return the likelihood of `X`, or of the remembered data if `X` is None."""
         threads = thread_count(n_threads)
         if X is None and sample_weight is None and isinstance(self._data, PowerSums | MixedSums):
             return SumsLikelihood(self._table, self._data, threads)

@@ -258,7 +258,7 @@ class GroupedFit(GroupAttributes):
     # --- groups -------------------------------------------------------------------------------------------
 
     def _rows_for_pooled(self, runs: Runs) -> IntArray | None:
-        """Return the rows of other groups that the pooled fit is for, if there are any."""
+        """Return the rows of unknown groups that the pooled fit transforms, if any."""
         unknown = runs.rows(runs.codes == UNKNOWN)
         return unknown if unknown.size and self.unknown == "pooled" else None
 

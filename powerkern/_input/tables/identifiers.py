@@ -1,4 +1,4 @@
-"""Columns of whole numbers that name things and measure nothing: keys of customers, postcodes, article numbers."""
+"""Columns of whole numbers that are identifiers, not measurements: customer keys, postcodes, article numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIGITS = re.compile(r"\s*[+-]?\d+\s*")
 
 
 class IdentifierEvidence:
-    """What the values of a column, added block by block, say about whether they are identifiers.
+    """Evidence, collected block by block, on whether the values of a column are identifiers.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class IdentifierEvidence:
 
     @property
     def is_open(self) -> bool:
-        """Whether the values so far are whole, so that the column may hold identifiers."""
+        """Whether all values so far are whole, so that the column may hold identifiers."""
         return self._is_whole
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class IdentifierEvidence:
         return self._rounded
 
     def add_cells(self, cells: Sequence[str], numbers: NDArray[np.float64], lines: Sequence[int]) -> None:
-        """Add the cells of a column of text, as which numbers they were read, and the lines they stand on."""
+        """Add the cells of a column of text, the numbers that were read from them, and their lines in the file."""
         large = np.flatnonzero(np.abs(numbers) >= _EXACT).tolist()
         if not all(_DIGITS.fullmatch(cells[i]) for i in large):  # 1e30, whole in float64 as all large numbers are
             self.close()
@@ -71,7 +71,7 @@ class IdentifierEvidence:
             self._rounded = next((f"line {lines[i]}: {cells[i].strip()}" for i in rounded), None)
 
     def add_values(self, values: NDArray[Any], start: int) -> None:
-        """Add integers, Python's in an array of objects too, or floats, which follow on `start` rows."""
+        """Add integers (also Python's, in an object array) or floats; `start` rows came before."""
         numbers = values.astype(np.float64)
         large = np.flatnonzero(np.abs(numbers) >= _EXACT).tolist()
         if large and values.dtype.kind == "f":
@@ -81,7 +81,7 @@ class IdentifierEvidence:
             self._rounded = next((f"row {start + i}: {values[i]}" for i in rounded), None)
 
     def _add_numbers(self, numbers: NDArray[np.float64], example: Callable[[int], str]) -> bool:
-        """Add numbers; return whether all of the column are whole."""
+        """Add numbers; return whether all numbers of the column are whole."""
         known = numbers[~np.isnan(numbers)]
         self._is_whole = self._is_whole and bool(np.isfinite(known).all()) and bool((known == np.rint(known)).all())
         if not self._is_whole or known.size == 0:
@@ -97,7 +97,7 @@ class IdentifierEvidence:
         return True
 
     def _is_long(self) -> bool:
-        """Whether the numbers are as long as identifiers."""
+        """Return whether the numbers are as long as identifiers."""
         if self._lowest < 1.0:
             return False
         shortest, longest = len(str(int(self._lowest))), len(str(int(self._highest)))

@@ -16,7 +16,7 @@ from powerkern._input.tables.table import BadInput, Block, Choice, FileLayout, T
 
 
 def read_npy(path: Path, choose: Choice) -> Table:
-    """Return all rows, as they lie in the file."""
+    """Return all rows, as stored in the file."""
     array = open_npy(path)
     names, matrix = _columns(array)
     selection = choose(names, False)
@@ -37,7 +37,7 @@ def read_npy(path: Path, choose: Choice) -> Table:
 
 
 def stream_npy(path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
-    """Return blocks of rows, the other columns kept as they are."""
+    """Return blocks of rows, with the other columns unchanged."""
     array = open_npy(path)
     names, matrix = _columns(array)
     positions = choose(names, False).candidates(len(names))

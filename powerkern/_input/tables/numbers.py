@@ -22,7 +22,7 @@ _SEPARATORS = {" ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 
 
 class BadCell(NamedTuple):
-    """The first cell of a block that is not a number of its column, by its index."""
+    """The first cell of a block that cannot be read as a number of its column: its index and the reason."""
 
     at: int
     #: The end of a sentence about the cell.
@@ -109,7 +109,7 @@ class ColumnParser:
         return Parsed(numbers, _out_of_range(numbers, cells))
 
     def _plain_numbers(self, cells: Sequence[str]) -> NDArray[np.float64] | None:
-        """Return the numbers if float() reads all the cells as this format means them, and as fast; None otherwise."""
+        """Return the numbers if float() reads all cells as this format defines them; None otherwise."""
         if self._text.decimal == "." and not self.has_unit() and "_" not in "".join(cells):
             with contextlib.suppress(ValueError):  # a cell is missing or not a number
                 return np.fromiter(map(float, cells), np.float64, len(cells))

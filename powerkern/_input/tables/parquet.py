@@ -64,7 +64,7 @@ def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True)
 
 
 def stream_parquet(file: IO[bytes], path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
-    """Return blocks of rows, the other columns kept as they are."""
+    """Return blocks of rows, with the other columns unchanged."""
     data = _opened(file, path)
     names, _, positions = _select(data, path, choose)
     layout = FileLayout(names, True, tuple(positions), data.schema_arrow.metadata)
@@ -88,7 +88,7 @@ def _blocks(data: Any, path: Path, layout: FileLayout) -> Iterator[Block]:
 
 
 def _gather_evidence(data: Any, path: Path, names: Sequence[str]) -> dict[str, IdentifierEvidence]:
-    """Read the columns for signs of identifiers; those that are not whole in the first batch, only so far."""
+    """Read the columns for signs of identifiers; stop after the first batch for columns that are not whole."""
     evidence, start = {name: IdentifierEvidence(name) for name in names}, 0
     for batch in _batches(data, path, list(names)):
         for name in names:
@@ -108,7 +108,7 @@ def _gather_evidence(data: Any, path: Path, names: Sequence[str]) -> dict[str, I
 
 
 def _whole_values(column: Any) -> NDArray[Any]:
-    """Return the values of a column, exact where they are whole: integers of Python where NumPy has none."""
+    """Return the values of a column without rounding whole numbers: as Python integers if need be."""
     pa = pyarrow()
     if column.null_count or pa.types.is_decimal(column.type):
         if pa.types.is_floating(column.type):

@@ -29,7 +29,7 @@ class Selection(NamedTuple):
     required: Sequence[int] = ()
 
     def candidates(self, n_columns: int) -> list[int]:
-        """Return the columns to look at, of a table with this many."""
+        """Return the positions of the columns to consider in a table of `n` columns."""
         if self.positions is None:
             return [j for j in range(n_columns) if j not in self.excluded or j in self.required]
         return list(dict.fromkeys((*self.positions, *self.required)))
@@ -47,7 +47,7 @@ NAMES_ROWS = "names the rows"
 
 
 class TextFormat(NamedTuple):
-    """How text tables are written, where the user says so."""
+    """The format of text tables, as far as the user states it."""
 
     #: None: found in the first lines.
     delimiter: str | None = None
@@ -164,7 +164,7 @@ def check_distinct(names: Sequence[str], label: str) -> None:
 
 @contextmanager
 def sentences(verb: str, path: Path | str) -> Iterator[None]:
-    """Turn the error of a damaged, missing or forbidden file into one sentence."""
+    """Turn errors about damaged, missing or forbidden files into one sentence."""
     try:
         yield
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Tables of text: strings in, numbers out, refusals by line and cell; read and written in blocks of rows."""
+"""Tables of text, read and written in blocks of rows; errors name the line and the cell."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class TextSource:
         self.names, self._ends_in_delimiter = self._header(first[1])
 
     def _numbered(self, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-        """Rows with the lines they end on, without blank lines."""
+        """Yield rows with the lines they end on, without blank lines."""
         reader = csv.reader(lines, delimiter=self.delimiter, strict=True, skipinitialspace=self.delimiter == " ")
         last = 0
         try:
@@ -125,7 +125,7 @@ class TextSource:
             raise BadInput(f"{self.label}, {_csv_problem(str(error), last + 1, reader.line_num)}") from error
 
     def _header(self, row: list[str]) -> tuple[tuple[str, ...], bool]:
-        """Names of all columns, and whether each row ends in one delimiter more than the header does."""
+        """Return the names of all columns, and whether rows end in one more delimiter than the header."""
         if not self.text.header:
             return tuple(map(str, range(len(row)))), False
         names = tuple(name.strip() for name in row)
@@ -143,7 +143,7 @@ class TextSource:
         return ("", *names) if named_rows else names, not named_rows
 
     def blocks(self) -> Iterator[tuple[list[int], list[tuple[str, ...]]]]:
-        """Lines and columns of cells, as many as the header has."""
+        """Yield blocks: the lines of their rows, and as many columns of cells as the header has."""
         if self._second is None:
             raise BadInput(f"{self.label} has a header but no rows")
         rows, width = itertools.chain([self._second], self._rows), len(self.names)
@@ -175,7 +175,7 @@ class TextSource:
                     )
 
     def names_rows(self, cells: Sequence[str]) -> bool:
-        """Whether the first column, which begins so, names the rows: it has no name, or a telling one and counts."""
+        """Return whether the first column holds row labels: unnamed, or called "index", say, and counting the rows."""
         if len(self.names) == 1 or not self.text.header or self.names[0] in _NO_NAMES:
             return len(self.names) > 1 and self.text.header
         first = [cell.strip() for cell in cells]
@@ -214,7 +214,7 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
 
 
 class _Reading:
-    """The columns of a text table that may hold numbers, while it is read; why the others are left out."""
+    """State of reading a text table: the columns that may hold numbers, and the reasons why others are left out."""
 
     def __init__(self, source: TextSource, selection: Selection) -> None:
         self._source, self._selection = source, selection
@@ -229,7 +229,7 @@ class _Reading:
         self._odd: dict[str, list[tuple[str, str]]] = {}
 
     def leave_out(self, position: int, reason: str | None = None) -> None:
-        """Read this column no longer, and give the reason if there is one."""
+        """Stop reading this column, and record the reason if there is one."""
         if self.columns.pop(position, None) is not None and reason is not None:
             self.reasons[self._source.names[position]] = reason
 
@@ -321,7 +321,7 @@ class _Reading:
 
 
 def _left_out(label: str, columns: Sequence[tuple[str, str]], remedy: str) -> str:
-    """Return the message about columns that are left out for the same remedy, each with its reason."""
+    """Return the message about columns that are left out and share a remedy, each with its reason."""
     verb = "is" if len(columns) == 1 else "are"
     return f"{_in_a_list([name for name, _ in columns])} of {label} {verb} left out: {columns[0][1]}{remedy}"
 
@@ -412,11 +412,11 @@ class TextWriter:
             self._writer.writerows(zip(*columns, strict=True))
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: all rows have been written."""
 
 
 def _as_cells(values: NDArray[Any], decimal: str) -> list[Any]:
-    """Numbers as csv writes them: shortest exact form, missing ones empty."""
+    """Format numbers for csv: in the shortest exact form, with missing numbers empty."""
     cells = [None if math.isnan(value) else value for value in values.tolist()]
     return cells if decimal == "." else [cell if cell is None else repr(cell).replace(".", decimal) for cell in cells]
 

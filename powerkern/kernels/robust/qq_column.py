@@ -74,7 +74,7 @@ def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work
 
 @kernel
 def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
-    """Take one step from median and MAD. (Iterated to convergence, RewML resists fewer outliers.)"""
+    """Take one step from median and MAD; iterated to convergence, RewML would resist fewer outliers."""
     return one_step_of(y, counts, HUBER_K, CELLWISE_BETA)
 
 
