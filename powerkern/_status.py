@@ -90,7 +90,7 @@ class Status(_Outcome):
 
     @property
     def is_estimate(self) -> bool:
-        """Whether lambda was found from the data, in doubt or not: neither given, nor moved, nor without a fit."""
+        """Whether lambda was estimated from the data, reliably or not: not given, not moved, not missing."""
         return not (self.failed or self in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED))
 
 

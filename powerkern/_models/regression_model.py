@@ -140,7 +140,7 @@ class RegressionModel(StoredFit):
 
     @property
     def _location(self) -> FloatArray:
-        """psi at the reference, to which coefficients on the internal scale refer."""
+        """The value of psi at the reference, to which coefficients on the internal scale refer."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(self.power_fit.loc * self._factor)
 

@@ -24,7 +24,7 @@ _CHANGED = "changed after the fit, which refers to large data without copying th
 class FittedData:
     """The values and weights that a fit was made from, or of a part of the columns.
 
-    Small data are copied. Of larger data a reference is kept, with a fingerprint of each column, which `checked` compares
+    Small data are copied. Of larger data a reference is kept, with fingerprints of the columns that `checked` compares
     with the present column. A shallow copy of a data frame of pandas is kept, too: with copy-on-write, later
     writes of the user go to other memory.
 

@@ -91,17 +91,17 @@ class LikelihoodRatio(NamedTuple):
 
 
 class Likelihood(Protocol):
-    """The likelihood of a fit's data in lambda."""
+    """The likelihood of a fit's data as a function of lambda."""
 
     def at(self, lmbda: FloatArray) -> ArrayLike:
-        """Return the negative log-likelihood at one lambda for all columns, of shape (), or at one for each, (p,)."""
+        """Return the negative log-likelihood at one lambda for all columns, of shape (), or one per column, (p,)."""
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Return the lambdas on both sides where it has fallen from its maximum by `drop` per observation: (p, 2)."""
+        """Return the two lambdas where the log-likelihood is `drop` per observation below its maximum: (p, 2)."""
 
 
 class LikelihoodOptimum(NamedTuple):
-    """The optimum of a fit."""
+    """The optimum of a fit: lambda, its likelihood and its standard error."""
 
     lmbda: FloatArray
     #: Negative log-likelihood, of each column or of all together; NaN where lambda does not minimise it.
@@ -164,7 +164,7 @@ def ratio_test(optimum: LikelihoodOptimum, lmbda0: ArrayLike, likelihood: Callab
 
 
 def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> LikelihoodRatio:
-    """Test lambdas with negative log-likelihood `nll0` against the best ones, with `nll`; both are of all rows."""
+    """Test lambdas with negative log-likelihood `nll0` against the best, with `nll`; both are totals over rows."""
     with np.errstate(invalid="ignore"):
         statistic = np.maximum(2.0 * np.subtract(nll0, nll), 0.0)
     return LikelihoodRatio(np.asarray(statistic), df, np.asarray(special.chdtrc(df, statistic)))

@@ -29,7 +29,7 @@ _REMEDY = "keep the original values, or fit with bounds= on lambda"
 
 
 class Inversion:
-    """An inverse transform of the columns of a table: completes its images, and finds those that lack digits.
+    """An inverse transform of the columns of a table, which completes its images and finds those that lack digits.
 
     Where psi is flat, many x have one z. The z of an end of the fitted data becomes that end.
 
@@ -70,13 +70,13 @@ class Inversion:
         )
 
     def part(self, numbers: NDArray[np.intp]) -> Inversion:
-        """Return the inversion of a matrix that has the columns with these numbers; they may repeat."""
+        """Return the inversion of a matrix that has the columns at these positions; they may repeat."""
         return Inversion(self._table, self._standardize, self._out_of_range, self._dtype, numbers)
 
     def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
-        """Replace images of column j that do not exist by NaN or the nearest end; return how many are lost.
+        """Replace missing images of column j by NaN or the nearest end; return how many are lost.
 
-        The image of an end of the data may round to the end of the range of psi: that is not lost.
+        The image of an end of the data may round to the end of the range of psi; such values are not lost.
         """
         table, j = self._table, j if self._numbers is None else int(self._numbers[j])
         low, high = self._transformed_ends[:, j]
@@ -92,7 +92,7 @@ class Inversion:
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
         """Restore exact ends of the data, and note the range of the images, in the columns at `places`.
 
-        `numbers` are the numbers of these columns in the matrix.
+        `numbers` are the positions of these columns in the matrix.
         """
         chosen = images if places.size == images.shape[1] else images[:, places]
         numbers = numbers if self._numbers is None else self._numbers[numbers]
@@ -155,7 +155,7 @@ class Inversion:
 
     @np.errstate(all="ignore")
     def _find_safe_bounds(self) -> FloatArray:
-        """Return the z between which no image lacks digits, (2, p); NaN where even one of the data does.
+        """Return the range of z in which no image lacks digits, (2, p); NaN if images of the data lack digits.
 
         The ends of the data are tried, then z farther and farther out: errors grow outwards.
         """
@@ -200,7 +200,7 @@ class Inversion:
 
 
 def _places(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows and columns where a mask is set; faster than `numpy.nonzero` of a matrix, where few are."""
+    """Return the rows and columns where a mask is set; for few entries faster than `numpy.nonzero` of a matrix."""
     if mask.flags.f_contiguous:
         columns, rows = divmod(np.flatnonzero(mask.T), mask.shape[0])
         return rows, columns
@@ -209,7 +209,7 @@ def _places(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 def _ranges(images: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the smallest and the largest value of each column, NaN aside; takes many rows of narrow ones at once."""
+    """Return the smallest and the largest value of each column, ignoring NaN; many rows at once in narrow matrices."""
     n, p = images.shape
     k = _WIDTH // p
     if k > 1 and n >= 2 * k and images.flags.c_contiguous:

@@ -27,7 +27,7 @@ def as_record(record: Any) -> dict[str, Any]:
 
 
 def entry(record: dict[str, Any], key: str) -> Any:
-    """Return an entry that must be there."""
+    """Return an entry; raise if the record does not have it."""
     if key not in record:
         raise damaged(f"{key} is missing")
     return record[key]
@@ -55,7 +55,7 @@ def read_names(record: dict[str, Any], key: str, n: int) -> list[Any] | None:
 
 
 def read_level_names(record: dict[str, Any]) -> list[Any] | None:
-    """Return the names of the levels of column labels, or None, also for records made before there were any."""
+    """Return the names of the levels of column labels, or None, also for older records without this entry."""
     names = record.get("level_names")
     return None if names is None else read_names(record, "level_names", len(names) if isinstance(names, list) else 0)
 

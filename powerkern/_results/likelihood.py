@@ -80,7 +80,7 @@ def read_data(
 
 
 def columns_as_transformed(spec: FitSpec, table: ColumnTable, values: NDArray[Any]) -> Columns:
-    """Return the columns as the estimator takes them: shifted and divided, but not as robust estimators rescale."""
+    """Return the columns in the form that the estimator takes: shifted and divided, but not prestandardised."""
     if spec.estimator.has_likelihood or spec.origin is not None:
         return shift_and_scale(values, 0.0 - table.center, table.divisor)
     return shift_and_scale(values, table.shift)
@@ -149,7 +149,7 @@ def evaluate_objective(
 
 
 def replace_rounded(table: ColumnTable, lmbda: FloatArray, kernel_rows: FloatArray) -> ColumnTable:
-    """Return the table with the results at other lambdas, `kernel_rows`, where lambda differs."""
+    """Return the table with the results of `kernel_rows` in the columns whose lambda differs."""
     kernel_rows[kernel_rows[:, STATUS] == Status.FIXED, STATUS] = Status.ROUNDED
     kernel_rows[:, [X_MIN, X_MAX]] = table.kernel_rows[:, [X_MIN, X_MAX]]
     same = lmbda == table.lmbda
@@ -159,7 +159,7 @@ def replace_rounded(table: ColumnTable, lmbda: FloatArray, kernel_rows: FloatArr
 
 @dataclass(frozen=True)
 class DataLikelihood:
-    """The likelihood of values as they are transformed, with their weights."""
+    """The likelihood computed from values and their weights."""
 
     table: ColumnTable
     values: Columns
@@ -211,7 +211,7 @@ class DataLikelihood:
 
 @dataclass(frozen=True)
 class SumsLikelihood:
-    """The likelihood by power sums."""
+    """The likelihood computed from power sums."""
 
     table: ColumnTable
     sums: PowerSums | MixedSums

@@ -1,4 +1,4 @@
-"""Digits that a transform rounds away, so that its inverse cannot give them back.
+"""Digits that a transform rounds away, so that its inverse cannot restore them.
 
 A transformed value z is rounded, by dz. Its inverse then differs from x by dz/z'(x), which is large where psi is flat:
 far out, if its exponent m is negative, and near the origin if m is large. With d = ln((offset + |x|)/(offset + |ref|))
@@ -45,7 +45,7 @@ class LostDigits(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The values in words."""
+        """Description of the values in words."""
         digits = {0: "no digits", 1: "1 digit"}.get(self.n_digits, f"{self.n_digits} digits")
         side = f"from x = {self.first:.3g} on" if self.last >= self.first else f"up to x = {self.first:.3g}"
         return f"{side} ({digits} at {self.last:.3g})"

@@ -58,7 +58,7 @@ class NormalityFigures(NamedTuple):
 
 
 class Normality(NamedTuple):
-    """How close to normal the columns are as they are, and as a fit transforms them.
+    """How close to normal the columns are before and after the transforms of a fit.
 
     Attributes
     ----------

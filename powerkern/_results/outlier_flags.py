@@ -20,7 +20,7 @@ _DOMAIN_LOWER_BOUNDS = np.array([domain_lower_bound(code) for code in FAMILIES.v
 
 
 def find_kept(table: ColumnTable, values: NDArray[Any]) -> BoolArray:
-    """Return a mask of the values inside the range that each column keeps; all observed ones of columns not fitted."""
+    """Return a mask of the values that each column keeps; in columns without a fit, of all observed values."""
     is_inside = (values >= table.kept_low) & (values <= table.kept_high)
     return np.asarray(is_inside | (is_failed(table.status) & ~np.isnan(values)))
 

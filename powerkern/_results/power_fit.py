@@ -424,7 +424,7 @@ def build_power_fit(spec: FitSpec, labels: ColumnLabels, table: ColumnTable, dat
 
 
 def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
-    """Return `fit`, or raise TypeError if it is not a `PowerFit`; `name` is what the message calls it."""
+    """Return `fit`, or raise TypeError if it is not a `PowerFit`; `name` is the argument's name in the message."""
     if not isinstance(fit, PowerFit):
         raise TypeError(f"{name} must be a PowerFit, made by fit(X), got {type(fit).__name__}")
     return fit

@@ -1,4 +1,4 @@
-"""`PowerFit` as a record for JSON, and back: nothing is accepted that no fit can produce.
+"""`PowerFit` as a record for JSON, and back: records that no fit could have produced are refused.
 
 The kernels rely on a positive slope, a reference inside the data and finite constants, and return NaN or infinity
 without a word where they are not.
@@ -60,7 +60,7 @@ def make_record(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict
 
 
 def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, ColumnTable]:
-    """Read the fit that `make_record` made a record of; ValueError if its figures do not belong together.
+    """Read a fit from a record of `make_record`; raise ValueError if its figures are inconsistent.
 
     Options have an entry for each column of the data, results for each of them in each of `n_groups` groups.
     """
@@ -159,7 +159,7 @@ def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
 
 
 def _check_figures(figures: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]) -> None:
-    """Refuse figures that do not belong together."""
+    """Raise for figures that are inconsistent."""
     status = figures["status"]
     _require(np.isin(status, list(Status)), "status is unknown")
     _require(np.isin(figures["route"], list(Route)), "route is unknown")

@@ -28,11 +28,11 @@ _HOMES = {
 
 
 class StoredFit(ABC):
-    """A fit, whose attributes cannot be set, and which JSON keeps. Constructors fill ``vars(self)``."""
+    """Base class of fits: read-only attributes, and storage as JSON. Constructors fill ``vars(self)``."""
 
     @property
     def column_names(self) -> list[Any] | None:
-        """The labels of the fitted columns, or None: a new list each time, as ``df[fit.column_names]`` takes it."""
+        """The labels of the fitted columns, or None; a new list each time, suitable for ``df[fit.column_names]``."""
         names: list[Any] | None = vars(self)["column_names"]
         return None if names is None else list(names)
 
@@ -47,12 +47,12 @@ class StoredFit(ABC):
 
     @abstractmethod
     def _to_record(self) -> dict[str, Any]:
-        """Return the entries that JSON keeps: words, numbers, arrays, lists and tables of these."""
+        """Return the entries for JSON: words, numbers, arrays, lists and tables of these."""
 
     @classmethod
     @abstractmethod
     def _from_record(cls, record: Any) -> Self:
-        """Return the fit with these entries; ValueError if no fit can have them."""
+        """Return the fit with these entries; raise ValueError if no fit can have them."""
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write the fit as JSON to a file that `powerkern.load` reads back bit for bit.

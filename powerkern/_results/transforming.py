@@ -29,7 +29,7 @@ def allocate_output(matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[A
 
 
 def refuse_outside(matrix: Matrix, counts: IntArray, table: ColumnTable, names: list[Any] | None) -> None:
-    """Raise for the first value outside the domain, if any column counts one.
+    """Raise for the first value outside the domain, if `counts` is not zero.
 
     Parameters
     ----------

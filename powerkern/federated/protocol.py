@@ -1,4 +1,4 @@
-"""The rounds of a federated fit, as the server sees them: requests, and how answers become a fit.
+"""The rounds of a federated fit on the server: its requests, and the fit from the answers.
 
 `conversation` is a generator. It yields requests, receives the answers by `send`, and returns the results. It does not
 depend on the transport of messages.

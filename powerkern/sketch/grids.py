@@ -203,7 +203,7 @@ class Range(_GridColumns, ChunkSummary):
         return self._laid(stream=True)._relaid(np.full(self.n_features, -np.inf), _STREAM_BINS)
 
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
-        """Lay a grid for the range."""
+        """Make a grid for the range."""
         cells = grids_for(self.table.copy(), self._code, largest_exponent, stream)
         return Grid(self.family, cells, self.column_names, self.was_vector, self.shift)
 

@@ -69,7 +69,7 @@ class _FramePass(Pass[S]):
         raise NotImplementedError
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Raise: there are no parts."""
+        """Raise: this pass has no parts."""
         raise NotImplementedError
 
 

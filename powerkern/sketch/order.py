@@ -202,7 +202,7 @@ def first_edges(sample: ColumnSample, j: int) -> FloatArray:
 
 
 def _after(x: FloatArray | float) -> FloatArray:
-    """Return the next float64."""
+    """Return the next larger float64."""
     return np.asarray(np.nextafter(x, np.inf))
 
 
@@ -503,7 +503,7 @@ class CountedColumn(ABC):
         return narrower_edges(self.cells, parts)
 
     def divide(self, finer: CellMoments) -> None:
-        """Use the new counts."""
+        """Replace the cells by the new counts."""
         if self._is_counted:
             self.cells = divided(self.cells, self._chosen, finer, self.label)
         else:

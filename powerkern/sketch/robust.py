@@ -113,7 +113,7 @@ class Reader(NamedTuple):
 
 
 def _each(job: Callable[[RobustChunkColumn], object], columns: Sequence[RobustChunkColumn], n_threads: int) -> None:
-    """Call the job with every column; each is worth a thread."""
+    """Call the job with every column, on several threads."""
     for_each(lambda k: job(columns[k]), len(columns), SERIAL_VALUES, n_threads)
 
 

@@ -73,7 +73,7 @@ class RobustStart(NamedTuple):
 
 
 class CutRule(NamedTuple):
-    """How values far from the center are cut off: the rule of rectification, and whether the cut-off is adaptive."""
+    """Rule for cutting off values far from the center: rectification, and whether the cut-off is adaptive."""
 
     rule: int
     adaptive: bool
@@ -171,7 +171,7 @@ class RobustChunkColumn(CountedColumn):
         return RobustStart(points, cell, search, tie, tied_weight)
 
     def _search_where_lower(self, search: Options, points: Points) -> tuple[Options, Points]:
-        """Start from another minimum if the search without weights, which is finer, has found a lower one."""
+        """Start from another minimum if the finer search without weights found a lower one."""
         total = points.w.sum()
         m = int(min(total, _N_QUANTILES))
         x = points.x[np.searchsorted(np.cumsum(points.w), (np.arange(m) + 0.5) * total / m)]

@@ -69,7 +69,7 @@ class KeptFit(NamedTuple):
 
 
 class Reweighting(NamedTuple):
-    """How far the reweighting of a column has come.
+    """State of the reweighting of a column: its steps, fit, lambda and status.
 
     Attributes
     ----------

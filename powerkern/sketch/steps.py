@@ -36,7 +36,7 @@ def range_of(
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Range:
-    """Range of the columns of some rows: the first of two passes.
+    """Compute the ranges of the columns of some rows: the first of two passes.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def summarize_chunk(
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Sketch:
-    """Power sums of some rows on a grid that was made for all rows: the second of two passes.
+    """Compute the power sums of some rows on a grid that was made for all rows: the second of two passes.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def summarize_chunk(
 
 
 def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
-    """`summarize_chunk` for rows that have been read and checked to have the columns of the grid."""
+    """Do what `summarize_chunk` does, for rows that have been read and have the columns of the grid."""
     values, threads = shift_and_scale(matrix.values, grid.shift), thread_count(n_threads)
     names = grid.column_names or matrix.names
     found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)

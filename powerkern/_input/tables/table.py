@@ -29,7 +29,7 @@ class Selection(NamedTuple):
     required: Sequence[int] = ()
 
     def candidates(self, n_columns: int) -> list[int]:
-        """Return the positions of the columns to consider in a table of `n` columns."""
+        """Return the positions of the columns to consider in a table of `n_columns` columns."""
         if self.positions is None:
             return [j for j in range(n_columns) if j not in self.excluded or j in self.required]
         return list(dict.fromkeys((*self.positions, *self.required)))
