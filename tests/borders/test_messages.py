@@ -18,7 +18,7 @@ import pytest
 from border_table import GROUPS, WEIGHT, Inputs, X, fits, methods, public_functions
 from degenerate import FRAMES, named, option_sets
 from sklearn.ensemble import IsolationForest
-from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 FUNCTIONS = list(public_functions())
 #: "column 2" and no name in brackets after it.
@@ -171,7 +171,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     ),
     "PowerTransformedRegressor": functools.partial(_estimator, "PowerTransformedRegressor"),
     "SupervisedPowerTransformer": functools.partial(
-        _estimator, "SupervisedPowerTransformer", estimator=LogisticRegression(), cv=2, lmbdas=[0.0, 1.0], max_epochs=1
+        _estimator, "SupervisedPowerTransformer", estimator=GaussianNB(), cv=2, lmbdas=[0.0, 1.0], max_epochs=1
     ),
     "GroupedPowerTransformer": functools.partial(_estimator, "GroupedPowerTransformer"),
 }

@@ -83,8 +83,7 @@ def test_fits_that_travelled_and_parts_transform_alike():
     np.testing.assert_array_equal(fit[[2, 0]].transform(x[:, [2, 0]]), z[:, [2, 0]])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("standardize, dtype", [(False, np.float64), (True, np.float64), (True, np.float32)], ids=str)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("n, p", [(1, 2000), (20, 1100), (300, 7), (3000, 40), (70_000, 1), (2, 1), (1, 1)])
 def test_bits_do_not_depend_on_layout_threads_or_neighbors(family, n, p, standardize, dtype):

@@ -90,7 +90,9 @@ def test_one_column_alone_is_fitted_as_in_a_matrix(family, n):
     assert _power_sums.fit_vector(x, code).lmbda == pytest.approx(pk.fit(x, family).lmbda[0], rel=1e-9, abs=1e-11)
 
 
-@pytest.mark.parametrize("name", ["robust", "rewml-nr", "carroll", "mtl"])
+@pytest.mark.parametrize(
+    "name", ["robust", *(pytest.param(n, marks=pytest.mark.slow) for n in ("rewml-nr", "carroll", "mtl"))]
+)
 def test_one_column_alone_is_fitted_robustly_as_in_a_matrix(name):
     estimator = ESTIMATORS[name]()
     x = np.random.default_rng(1).normal(size=60)

@@ -304,7 +304,7 @@ def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_a
         assert_allclose(getattr(fit, name), getattr(alone, name), rtol=1e-12)
 
 
-@pytest.mark.parametrize("center", [300.0, 900.0, 1013.0, 1200.0, 1e4])
+@pytest.mark.parametrize("center", [300.0, 900.0, 1e4])
 @pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "mtl", "carroll", pk.MTL(prestandardize="none")], ids=str)
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_scales_beyond_float64_do_not_matter_at_a_bound(family: str, estimator: Any, center: float) -> None:

@@ -56,7 +56,7 @@ def slowly(x: np.ndarray, family: str, lmbda: float, estimator: str, options: di
 @families
 @robust
 def test_curve_is_that_of_the_oracle(family, estimator, options):
-    X = data()
+    X = data(n=30, p=2)
     curve = fit_quietly(X, family, estimator, **options).objective_curve(LMBDAS)
     expected = [[slowly(x, family, lmbda, estimator, options) for lmbda in LMBDAS] for x in X.T]
     np.testing.assert_allclose(curve, np.array(expected, dtype=float), atol=1e-10)

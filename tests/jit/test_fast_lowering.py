@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import logging
 
 import numpy as np
@@ -25,13 +26,15 @@ IMPORTED = {"result_of", "writer_of"}
 
 
 def breakable():
-    """Every function of these parts, by part and name."""
+    """Every function of these parts, by part and name; two of three are slow tests."""
+    number = itertools.count()
     for part in PARTS:
         for name, value in vars(part).items():
             is_own = getattr(value, "__module__", "").startswith("powerkern._jit") or isinstance(part, type)
             is_own &= part is not llvm_scalars or name not in IMPORTED
             if is_own and (inspect.isfunction(value) or isinstance(value, property)):
-                yield pytest.param(part, name, id=f"{part.__name__.rpartition('.')[2]}.{name}")
+                marks = [pytest.mark.slow] if next(number) % 3 else []
+                yield pytest.param(part, name, id=f"{part.__name__.rpartition('.')[2]}.{name}", marks=marks)
 
 
 @kernel
