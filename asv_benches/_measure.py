@@ -73,7 +73,7 @@ _BLOCK = 2_000
 
 
 class Units(NamedTuple):
-    """What one pass costs, in ns a value: of np.exp, and of the package's own."""
+    """Cost of one pass in ns per value: of np.exp, and of the package's own exp."""
 
     numpys: float
     ours: float
@@ -112,7 +112,7 @@ class Lap(NamedTuple):
 
 
 class InTurns:
-    """A benchmark that compares calls made in turns: what slows the machine down for a while slows all of them."""
+    """A benchmark that alternates the calls it compares, so that a slow phase of the machine affects all alike."""
 
     #: How long to go on; more is more reliable.
     seconds = 0.1
@@ -151,7 +151,7 @@ class InTurns:
         return self.laps
 
     def ratio(self, slower: str, faster: str) -> float:
-        """How much longer one took than another, by the clock."""
+        """Return the ratio of two elapsed times."""
         return self.laps[slower].wall / self.laps[faster].wall
 
 

@@ -38,7 +38,7 @@ OUTPUTS = ["raw", "standardized"]
 
 
 class _Apply(InTurns):
-    """A fitted matrix, what a job takes (transformed values, for the inverse) and an array for what it gives."""
+    """A fitted matrix, the input of a job (for the inverse, transformed values), and an array for its output."""
 
     def prepare(self, job: str, family: str, output: str, order: str, n: int, p: int) -> None:
         x = matrix(family, n, p, order)
@@ -169,12 +169,12 @@ def _call(job: str, family: str, output: str, call: Call) -> Callable[[], Any]:
 
 
 class _Regime(InTurns):
-    """A job on a million values that lie in some shape: every figure of it from the same laps, made once."""
+    """A job on a million values in some shape; all figures come from the same laps, measured once."""
 
     _measured: ClassVar[tuple[tuple[object, ...], dict[Any, Lap]]] = ((), {})
 
     def laps_of(self, job: str, family: str, output: str, shape: str) -> dict[Any, Lap]:
-        """Laps of this shape and the best one, of both types, on one thread, of this one on two, and of both exps."""
+        """Measure laps of this shape (on one thread and on two), of the best one, of both types, and of both exps."""
         regime = (job, family, output, shape, self.seconds)
         if _Regime._measured[0] != regime:
             every = [(shape, dtype, k) for dtype in DTYPES for k in (1, 2)] + [(BEST, dtype, 1) for dtype in DTYPES]
@@ -184,7 +184,7 @@ class _Regime(InTurns):
         return _Regime._measured[1]
 
     def chosen(self, where: tuple[str, str, str, str], *calls: Call | str) -> list[Lap]:
-        """Of these laps some, which become those of this figure."""
+        """Select the laps of this figure."""
         every = self.laps_of(*where)
         self.laps = {call if isinstance(call, str) else ", ".join(map(str, call)): every[call] for call in calls}
         return list(self.laps.values())

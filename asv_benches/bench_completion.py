@@ -155,7 +155,7 @@ def complete_table(name: str) -> np.ndarray:
 
 
 def soft_impute(M: np.ndarray, truth: np.ndarray, n_steps: int = 12) -> np.ndarray:
-    """Singular values soft-thresholded along a path with warm starts; of the path what is nearest to the truth."""
+    """Soft-threshold singular values along a path with warm starts; return the best point of the path."""
     missing = np.isnan(M)
     filled = np.where(missing, np.nanmean(M, axis=0), M)
     top = np.linalg.norm(np.where(missing, 0.0, M), 2)
@@ -252,7 +252,7 @@ class Impute(InTurns):
         return self.track_error(table) / error
 
     def track_times_faster_than_best(self, table: str) -> float:
-        """Than the peer with the smallest error."""
+        """Speed relative to the peer with the smallest error."""
         found = peers(table)
         return self._lead([min(found, key=lambda name: found[name][0])])
 
@@ -296,7 +296,7 @@ class Lecture:
 
 
 class Trajectory:
-    """The same example on and on, beside the reference."""
+    """The example of `Lecture` over many epochs, compared with the reference."""
 
     def setup(self) -> None:
         if not _REFERENCE.exists():

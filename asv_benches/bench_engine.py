@@ -47,7 +47,7 @@ class Gather(InTurns):
 
 
 class Driver(InTurns):
-    """Microseconds that a group of columns costs beside its job."""
+    """Overhead of a group of columns in microseconds, without its job."""
 
     params = ([1, 2], [10_000], [8_000])
     param_names = ("n_threads", "n", "p")

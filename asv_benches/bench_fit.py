@@ -175,7 +175,7 @@ class Peers(InTurns):
 
 
 class ByLength(InTurns):
-    """What a value costs in columns of n rows, on one thread, beside those of 10,000 in a row-major matrix."""
+    """Cost per value in columns of n rows over that in columns of 10,000, in a row-major matrix, on one thread."""
 
     params = (FAMILIES, ["C"], [20, 50, 255], ["unweighted"], [300_000])
     param_names = ("family", "order", "n", "weights", "n_values")
@@ -251,7 +251,7 @@ class ShortPeers(InTurns):
 
 
 class LimitOnLambda(InTurns):
-    """What it buys to see at a glance that most lambdas keep raw output far from overflow, on one thread."""
+    """Time saved by the cheap test that most lambdas keep raw output far from overflow, on one thread."""
 
     params = (FAMILIES, [30, 100])
     param_names = ("family", "n")
@@ -354,7 +354,7 @@ _CASES = {"tests": [_ROOT / "tests/data/mle.json"], "shared": [*_ROOT.parent.glo
 
 
 class Case(NamedTuple):
-    """A column, its optimum, and by how much half an ulp in the data moves that, relative to max(1, |lambda|)."""
+    """A column, its optimum, and the effect of half an ulp in the data on it, relative to max(1, |lambda|)."""
 
     family: str
     x: np.ndarray

@@ -42,7 +42,7 @@ class PlainSums(InTurns):
 
 
 class TwoPass(InTurns):
-    """One evaluation the way that holds for any data, taken from profiles of 65 lambdas and of one."""
+    """One evaluation in two passes, from the difference of profiles at 65 lambdas and at one."""
 
     params = (FAMILIES, [0.9, 40.0], [10_000])
     param_names = ("family", "lmbda", "n")

@@ -213,7 +213,7 @@ def _huber(y: np.ndarray) -> loc_scale.LocScale:
 
 
 class _Column:
-    """A sorted column as the objective looks at it."""
+    """A sorted column in the form that the objective takes."""
 
     def __init__(self, x: np.ndarray, family: str) -> None:
         self.x = np.sort(np.asarray(x, dtype=float))
@@ -305,7 +305,7 @@ def _records(file: str) -> list[dict[str, Any]]:
 
 
 class Cellwise:
-    """Over all records of R's cellWise 2.5.3 with standardize=TRUE in a file: what differs."""
+    """Differences from all records of R's cellWise 2.5.3 with standardize=TRUE in a file."""
 
     params = (["brands"],)
     param_names = ("records",)
@@ -332,11 +332,11 @@ class Cellwise:
         return max(abs(fitted.lmbda[0] - record["lambda"]) for record, _, fitted in self.fits(file))
 
     def track_from_polished(self, file: str) -> float:
-        """From R's value of a search by values with tolerance 1e-12, which reaches about 1e-8 over the curvature."""
+        """Distance from R's lambda polished with tolerance 1e-12, which reaches about 1e-8 over the curvature."""
         return max(abs(fitted.lmbda[0] - record["lambda_polished"]) for record, _, fitted in self.fits(file))
 
     def track_from_optimum(self, file: str) -> float:
-        """From maximum likelihood on the cells that R's last fit was to."""
+        """Distance from maximum likelihood on the cells of R's last fit."""
         worst = 0.0
         for record, x, fitted in self.fits(file):
             if x.size == record["n"]:
@@ -393,7 +393,7 @@ class TopGear:
 
 
 class Sensitivity:
-    """Of lambda to one value z beside 99 normal quantiles (Box-Cox: their exponentials), by the rules of R."""
+    """Sensitivity of lambda to one value z added to 99 normal quantiles (Box-Cox: their exponentials), by R's rules."""
 
     params = (FAMILIES,)
     param_names = ("family",)

@@ -88,7 +88,7 @@ class Lambdas:
 
 
 class GridSearch(InTurns):
-    """A grid search over a pipeline in two worker processes: what n_threads=None costs beside n_threads=1."""
+    """A grid search over a pipeline in two worker processes, with n_threads=None and n_threads=1."""
 
     params = ([5_000], [40])
     param_names = ("n", "p")

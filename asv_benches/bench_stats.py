@@ -74,7 +74,7 @@ class Ratio(_Columns):
 
 
 class Overhead(_Columns):
-    """Microseconds of a call whose data cost nothing."""
+    """Microseconds of a call on data so small that only the overhead counts."""
 
     params = (list(JOBS), [3])
     param_names = ("job", "n")

@@ -168,7 +168,7 @@ class Fold(InTurns):
 
 
 class BesidePublished(Fold):
-    """The same beside the published way to search."""
+    """Our search compared with the published way to search."""
 
     params = (["naive Bayes"], [1])
 

@@ -101,7 +101,7 @@ class Transform:
 
 
 class InPlace:
-    """The same, the result replacing the data."""
+    """One pass in which the result replaces the data."""
 
     params = (JOBS, LMBDAS[:1], SIZES)
     param_names = ("job", "lmbda", "n")

@@ -32,7 +32,7 @@ VALUES, PEER_VALUES, PEER_COLUMNS = 1_000_000, 10_000, 50
 
 
 class Cost(NamedTuple):
-    """One point of the picture."""
+    """One point of the figure: library, rows, and cost per value."""
 
     library: str
     job: str

@@ -91,7 +91,7 @@ def sensitivity_curve(x: np.ndarray, points: np.ndarray, family: str, estimator:
 
 
 def sensitivity(replicates: int) -> None:
-    """Fig. 5: 99 normal quantiles (Box-Cox: their exponentials) and z, as they are."""
+    """Print Fig. 5: sensitivity curves for 99 normal quantiles (Box-Cox: their exponentials) and a value z."""
     base = ndtri(np.arange(1, 100) / 100)
     z = np.array([-10.0, -6.0, -3.0, -2.5, -2.0, -1.0, 0.0, 1.0, 2.0, 2.5, 3.0, 6.0, 10.0])
     for family in ("yeo-johnson", "box-cox"):
@@ -126,7 +126,7 @@ def simulation(replicates: int) -> None:
 
 
 def default(replicates: int) -> None:
-    """Mean squared errors of the default beside those of the paper's rules, by n; and of rejecting what is far off."""
+    """Mean squared errors by n: of the default, of the paper's rules, and of rejecting far values before the fit."""
     settings = [(0.0, 0.0), *((share, k) for share in (0.05, 0.1, 0.15) for k in (3.0, 4.0, 6.0, 10.0)), (0.1, -6.0)]
     columns = ["clean", *(f"{share:.0%} {k:g}" for share, k in settings[1:])]
     methods: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {

@@ -101,7 +101,7 @@ def simulation(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
 
 
 def breakdown(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
-    """Of which share of outliers on at least half of the columns keep most of them, and what the status says then."""
+    """Return the fraction of outliers from which half of the columns keep most of them, and the statuses there."""
     for case in CASES:
         for side in SIDES:
             yield (f"{case[0]} {case[1]:g}", str(n), side, *(_breaks_at(case, n, side, m, replicates) for m in METHODS))
@@ -141,7 +141,7 @@ def _broken(x: np.ndarray, found: pk.PowerFit, n_out: int) -> np.ndarray:
 
 
 def alarms(replicates: int) -> Iterator[tuple[str, ...]]:
-    """How often the status says that a tail was kept: of clean columns, of those broken down and of others."""
+    """Return how often TAIL_KEPT is set: in clean columns, in columns that broke down, and in the others."""
     for case in CASES:
         clean = [_alarm(fitted(simulated(case, n, 0.0, 0.0, "high", replicates), case[0], "both")).mean()
                  for n in (20, 50, 100, 400)]  # fmt: skip

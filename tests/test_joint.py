@@ -627,7 +627,7 @@ def test_formulas() -> None:
 
 
 class Plain:
-    """A likelihood that is f(lambda), or singular."""
+    """A stand-in for the likelihood: a given function of lambda, or singular."""
 
     def __init__(self, f: Any) -> None:
         self._f = f

@@ -98,7 +98,7 @@ def assert_same(found: pk.PowerFit, expected: pk.PowerFit) -> None:
 
 
 class Counted:
-    """Says in a folder when it is called, and returns what it is called with, or some rows."""
+    """A function that records its calls in a folder and returns its argument, or some rows."""
 
     def __init__(self, folder: Path, rows=None) -> None:
         self.folder, self.rows = folder, rows

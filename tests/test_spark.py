@@ -105,7 +105,7 @@ NAMES = ["a b", "single", "count"]
 
 
 class Counted:
-    """What each partition of a data frame does when it is read."""
+    """A counter that each partition of a data frame increments when it is read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -189,7 +189,7 @@ def test_a_fit_without_names_takes_all_columns_of_numbers(df, frame):
 
 
 def siblings() -> list[int]:
-    """The other workers of this one's daemon."""
+    """Return the other worker processes of this worker's daemon."""
     processes = [path for path in Path("/proc").iterdir() if path.name.isdigit() and int(path.name) != os.getpid()]
     found = []
     for process in processes:

@@ -290,7 +290,7 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _list_left_out(table: Table) -> dict[str, Any]:
-    """Return the columns that are not in the fit, with the reason if it may be surprising."""
+    """Return the columns that are not in the fit, each with its reason unless that is obvious."""
     reasons = {**table.odd, **{name: f"identifiers: {reason}" for name, reason in table.identifiers.items()}}
     names = [name for name in table.layout.other_names if name or name in reasons]
     return {"left_out": [{"column": name, "reason": reasons.get(name)} for name in names]}

@@ -348,7 +348,7 @@ class Sketches:
 
 
 def _roundings_of(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
-    """Return the increments of `Sketches.roundings` for one block of `rows` rows; `some`: columns with weight in it."""
+    """Return the increments of `Sketches.roundings` for a block of `rows` rows; `some` marks columns with weight."""
     found = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
     found[:, 0], found[:, 1], found[:, 2] = some, rows * some, lost
     return found

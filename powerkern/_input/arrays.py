@@ -99,7 +99,7 @@ def numbers(X: object, what: str = "X") -> NDArray[Any]:
 
 
 def refuse_non_numbers(X: object, what: str = "X") -> None:
-    """Raise as `numbers` does, without reading the numbers; columns of Python objects that are all numbers pass."""
+    """Raise the errors of `numbers` without converting the data; columns of Python numbers pass."""
     frame = as_frame(X)
     if frame is not None:
         _refuse_columns(frame, what)
@@ -453,7 +453,7 @@ def check_n_features(
 
 
 def _count(n: int | None, noun: str) -> str:
-    """Return a number of things in words; None stands for a value that is not in a row."""
+    """Return a count in words, such as "2 columns"; None gives "a single column"."""
     if n is None:
         return f"a single {noun}"
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -68,7 +68,9 @@ def applied(
     if source is None:
         return None
     if out is not None:
-        raise TypeError(f"out= is for data in memory, not for a {type(X).__name__}, which is read in batches; leave it")
+        raise TypeError(
+            f"out= is for data in memory, not for a {type(X).__name__}, which is read in batches; leave it out"
+        )
     blank = (of_blank or function)(source.blank)
     if is_instance_by_name(X, "polars", "LazyFrame"):
         return X.map_batches(partial(_or_none, function, blank.clear()), schema=blank.schema, streamable=True)

@@ -198,7 +198,7 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
 
 
 def _overlap_shifted(out: NDArray[Any], values: NDArray[Any]) -> bool:
-    """Return whether a cell of `out` shares memory with another cell of the input, or with its own in another type."""
+    """Return whether writing a cell of `out` could change input cells that are still to be read."""
     if _layout(out) == _layout(values):
         return False
     try:

@@ -47,7 +47,7 @@ def type_of(kind: Kind) -> Any:
 
 
 def reader_of(kind: Kind) -> Any:
-    """Return a function for jitted code that reads an argument of this kind at a place among the words."""
+    """Return a function for jitted code that reads an argument of this kind from the packed words."""
 
     def read(words: Any, place: int) -> Any:
         raise NotImplementedError

@@ -150,7 +150,7 @@ class RegressionModel(StoredFit):
         return self.power_fit._with_spec(standardize=False)
 
     def _linear(self, covariates: object, Y: object = None) -> FloatArray:
-        """Return the linear model in residual scales above the reference, (m, p); rows are aligned with `Y`."""
+        """Return fitted values relative to the reference, in residual scales, (m, p); rows are aligned with `Y`."""
         if covariates is None:
             rows = self._remembered(checked=False).covariates  # in a copy of their own
         else:

@@ -341,7 +341,7 @@ def wrap_scores(values: NDArray[Any], found: LocationScale, constants: WrapConst
 
 
 def map_columns(values: NDArray[Any], change: Callable[[FloatArray, slice], None], n_threads: int) -> FloatArray:
-    """Return the columns of a matrix as rows; ``change(rows, group)`` modifies each group of them in place."""
+    """Copy the columns of a matrix into rows, apply ``change(rows, group)`` to groups in place; return the rows."""
     out = np.empty((values.shape[1], values.shape[0]))
     scratch = BlockScratch()
 

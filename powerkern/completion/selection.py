@@ -133,7 +133,7 @@ def choose(
 
 
 def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
-    """Return the number of rows to fit a normal distribution to; 0 if it has more parameters than they have entries."""
+    """Return the number of rows to which a normal distribution is fitted; 0 if they have too few entries for it."""
     n, p = values.shape
     rows = min(n, int(n * budget / GaussianPath.work(values)))
     entries = np.count_nonzero(~np.isnan(values)) * (rows / n)

@@ -421,7 +421,7 @@ def rows_as_cells(drawn: FloatArray) -> CellMoments:
 
 
 def narrower_edges(cells: CellMoments, parts: IntArray) -> FloatArray:
-    """Return edges that divide each cell into `parts` parts; cells of one part have none, and are not counted again."""
+    """Return edges that divide each cell into `parts` parts; cells of one part get no edges and are not recounted."""
     at = np.flatnonzero(parts > 1)
     if not at.size:
         return np.empty(0)

@@ -30,7 +30,7 @@ print("modules " + json.dumps(sorted(name for name in sys.modules if name.split(
 
 
 def imported(code: CodeType) -> Iterator[str]:
-    """The modules that a code object names in import statements, those in functions too."""
+    """Return the modules that a code object names in import statements, also inside functions."""
     for kind, what in ModuleFinder().scan_opcodes(code):
         if kind == "absolute_import":
             names, module = what
@@ -42,7 +42,7 @@ def imported(code: CodeType) -> Iterator[str]:
 
 
 def reachable(start: str) -> set[str]:
-    """The modules of the package that import statements lead to."""
+    """Return the modules of the package that import statements reach."""
     found, todo = {"powerkern"}, [start]
     while todo:
         name = todo.pop()

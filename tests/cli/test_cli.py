@@ -566,7 +566,7 @@ def test_npy_in_either_order_with_bytes_behind(run, tmp_path, numbers, order):
 
 
 class Counted(str):
-    """A name that counts how often any of its kind is compared or hashed."""
+    """A name whose class counts how often its instances are compared or hashed."""
 
     count = 0
 
@@ -667,7 +667,7 @@ def test_full_disk_for_a_fit(run, table):
 
 
 def process(*words: object, **streams) -> subprocess.CompletedProcess:
-    """The command as a process whose output is buffered, as it is when nobody says otherwise."""
+    """Run the command as a process with buffered output, Python's default."""
     command = [sys.executable, "-m", "powerkern", *map(str, words)]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     streams = {"stderr": subprocess.PIPE, **streams}

@@ -20,7 +20,7 @@ OLD = b"what was there before"
 
 @pytest.fixture
 def folder(run, tmp_path):
-    """A table, its fit, and a folder for what is written."""
+    """A table, its fit, and a folder for output."""
     x = np.random.default_rng(0).lognormal(size=(60, 2))
     x[5, 0] = 1e6
     np.savetxt(tmp_path / "x.csv", x, delimiter=",", header="a,b", comments="")

@@ -28,7 +28,7 @@ def model() -> RatingModel:
 
 
 def gradients(model: RatingModel, weight: np.ndarray) -> list[np.ndarray]:
-    """Of half the objective, by biases of rows and columns and by both factors."""
+    """Return the gradients of half the objective in the biases of rows and columns and in both factors."""
     error = weight * (VALUE - model.predict(ROW, COLUMN))
     by = [np.zeros_like(one) for one in (model.row_bias, model.column_bias, model.U, model.V.T)]
     for total, at, share in (

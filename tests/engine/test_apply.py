@@ -33,7 +33,7 @@ def test_transforms_do_not_depend_on_how_the_matrix_lies(family, n, p):
 
 
 def layouts(x):
-    """Views that hold the numbers of x: rows or columns contiguous, or neither, or not where the CPU wants them."""
+    """Return views with the values of x: row-major, column-major, strided, and unaligned."""
     n, p = x.shape
     bytes_ = np.zeros(x.nbytes + 1, np.uint8)
     unaligned = bytes_[1:].view(x.dtype).reshape(n, p)

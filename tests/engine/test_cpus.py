@@ -13,7 +13,7 @@ from powerkern._engine.threads import default_threads
 
 @pytest.fixture
 def quota(tmp_path):
-    """The quota for a membership and some files under the mount."""
+    """Return the quota for a group membership and some files under the mount."""
 
     def read(membership, **files):
         (tmp_path / "cgroup").write_text(membership)

@@ -30,7 +30,7 @@ def watch(frame, event, argument):
 
 
 def traced() -> dict[str, tuple[float, set[str]]]:
-    """The lambda of each route on the page, and the Python functions that it went through."""
+    """Return lambda by each route on the page, and the Python functions that were called."""
     text = PAGE.read_text(encoding="utf-8")
     section = text[text.index("How to trace one column") :]
     code = textwrap.dedent(re.search(r"code-block:: python\n\n((?:   .*\n|\n)+)", section)[1])

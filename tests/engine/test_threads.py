@@ -31,7 +31,7 @@ N_THREADS = [1, 2, 8]
 
 
 def columns_of_all_kinds(n=300, p=200, seed=0):
-    """Both signs, positive, tight and missing values; enough of them for several groups a thread."""
+    """Return columns of both signs, positive, tight and with missing values; enough for several groups per thread."""
     x = np.random.default_rng(seed).normal(size=(n, p))
     x[:, ::3] = np.exp(x[:, ::3])
     x[:, 1::7] = 1e4 + 1e-3 * x[:, 1::7]
@@ -40,7 +40,7 @@ def columns_of_all_kinds(n=300, p=200, seed=0):
 
 
 def driver_threads():
-    """Threads of the driver that are at work."""
+    """Return the driver's threads that are running."""
     threads.shutdown()
     found = [t for t in threading.enumerate() if t.name.startswith("powerkern")]
     for thread in found:
@@ -560,7 +560,7 @@ def _interrupt(code):
 
 
 class Bar:
-    """Stands for tqdm."""
+    """A stand-in for tqdm."""
 
     made: ClassVar[list[Bar]] = []
 

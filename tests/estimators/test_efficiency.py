@@ -15,7 +15,7 @@ FIXED = pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False)
 
 
 def lognormal(n: int, share: float, distance: float, replicates: int = 600) -> np.ndarray:
-    """Columns of exp(normal), a share of which is the exponential of a distance."""
+    """Return lognormal columns in which a fraction of the values is exp(distance)."""
     y = np.random.default_rng(99).normal(size=(n, replicates))
     y[: round(share * n)] = distance
     return np.exp(y)
@@ -50,7 +50,7 @@ def test_outliers_do_no_more_harm_than_to_fixed_cutoffs(share, distance):
 
 
 def sensitivity_curve(x, points, family, estimator):
-    """(n + 1) times the change of lambda that one more value, at each of the points, makes."""
+    """Return (n + 1) times the change of lambda by one more value, at each of the points."""
     with_one_more = np.vstack([np.repeat(x[:, np.newaxis], len(points), axis=1), points])
     change = pk.fit(with_one_more, family, estimator).lmbda - pk.fit(x, family, estimator).lmbda
     return (len(x) + 1) * change

@@ -20,7 +20,7 @@ FAMILIES = ("yeo-johnson", "box-cox")
 
 @pytest.fixture
 def tall(monkeypatch):
-    """Take columns of a thousand values for long ones, and look at few of them to guess their ranges."""
+    """Treat columns of a thousand values as long, and guess their ranges from few values."""
     monkeypatch.setattr(routes, "SKETCHED_FROM", 1000)
     monkeypatch.setattr(routes, "_LONG", 1000)
     for module in (power_sums, ranges):
@@ -30,7 +30,7 @@ def tall(monkeypatch):
 
 @pytest.fixture
 def direct(monkeypatch):
-    """Let a function run without power sums."""
+    """Make a function run without power sums."""
 
     def run(function):
         with monkeypatch.context() as patch:
@@ -122,7 +122,7 @@ def test_bounded_and_given_lambdas(tall, direct):
 
 
 def surprises(n: int = 6000) -> np.ndarray:
-    """Columns of which a sample of every sixtieth row tells the wrong things."""
+    """Return columns in which every sixtieth row is a misleading sample."""
     rng = np.random.default_rng(3)
     seen = np.arange(n) % 60 == 0
     return np.column_stack(

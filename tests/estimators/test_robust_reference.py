@@ -41,7 +41,7 @@ every_file = pytest.mark.parametrize(
 
 @cache
 def data(file: str) -> dict[str, np.ndarray]:
-    """Columns by name; infinite values are missing, as they are to R."""
+    """Columns by name; infinite values are missing, as in R."""
     if FILES[file] is None:
         return cellwise_vectors()
     names = np.genfromtxt(SHARED / "data" / FILES[file], delimiter=",", names=True, deletechars="", replace_space=" ")
@@ -50,7 +50,7 @@ def data(file: str) -> dict[str, np.ndarray]:
 
 @cache
 def records(file: str) -> list[dict[str, Any]]:
-    """Robust fits of standardised columns, but those that R gives up."""
+    """Robust fits of standardised columns, without those that R cannot fit."""
     if FILES[file] is None:
         return [r for r in read_reference("cellwise_fits.json")["fits"] if "given_up" not in r]
     read = json.loads((SHARED / f"refs/cellwise/{file}.json").read_text())
@@ -76,7 +76,7 @@ def fit_recorded_columns(file: str, family: str, **options: str) -> dict[str, Po
 
 
 def prestandardized(record: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    """What R transforms."""
+    """Return the values that R transforms."""
     return (x.astype(np.longdouble) - record["locx"]) / record["scalex"]
 
 

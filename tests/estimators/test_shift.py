@@ -29,7 +29,7 @@ def columns(n: int, seed: int = 0, shift: np.ndarray = SHIFT) -> np.ndarray:
 
 
 def sums(X: np.ndarray) -> np.ndarray:
-    """X + shift as float64, of which a fit without a shift is the reference."""
+    """Return X + shift as float64; a fit of it without a shift is the reference."""
     return np.asarray(X, dtype=np.float64) + SHIFT
 
 

@@ -30,7 +30,7 @@ def certified(fit: pk.PowerFit) -> np.ndarray:
 
 
 def two_columns() -> np.ndarray:
-    """The row 7 is missing in the first column only."""
+    """Return two columns; row 7 is missing in the first one only."""
     X = np.random.default_rng(0).lognormal(size=(ROWS, 2))
     X[7, 0] = np.nan
     return X
@@ -195,7 +195,7 @@ def test_ranges_and_with_them_fits_have_the_same_bits_in_any_order_and_grouping(
 
 
 def in_some_tree(rng: np.random.Generator, parts: list) -> object:
-    """The parts merged two at a time, any two."""
+    """Merge the parts two at a time, in random order."""
     left = list(parts)
     while len(left) > 1:
         a, b = (left.pop(int(rng.integers(len(left)))) for _ in range(2))

@@ -260,7 +260,7 @@ def hostile(n: int) -> dict[str, np.ndarray]:
 
 
 def bounds_of(x: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of all columns that are `room` times as far, or as near, as need be."""
+    """Return bounds of all columns, `room` times as wide as necessary."""
     low, high = x.min(axis=0), x.max(axis=0)
     most = 1e307
     return (

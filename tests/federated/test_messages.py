@@ -77,7 +77,7 @@ def test_a_sender_cannot_speak_for_another() -> None:
 
 
 def made(header: object, body: bytes = b"") -> bytes:
-    """A message with any header and a digest that is right."""
+    """Return a message with any header and the right digest."""
     return forge(header if isinstance(header, bytes) else json.dumps(header).encode(), body)
 
 

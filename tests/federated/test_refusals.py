@@ -31,7 +31,7 @@ def site(name: str, rows: np.ndarray = ROWS, **options: Any) -> Client:
 
 
 def conversation(rounds: int, **options: Any) -> tuple[Server, list[Client]]:
-    """A server in the round after so many, and its clients."""
+    """Return a server after `rounds` rounds, and its clients."""
     server, clients = Server(NAMES, **options), [site(name) for name in NAMES]
     for _ in range(rounds):
         for client in clients:
@@ -303,7 +303,7 @@ MODES: list[dict[str, Any]] = [
 
 
 def mutated(rng: np.random.Generator, data: bytes, sender: str) -> bytes:
-    """A message changed in one of many ways, mostly behind a checksum that is right."""
+    """Return a message changed in one of many ways, mostly with a correct checksum."""
     way = rng.integers(6)
     if way == 0:
         at = rng.integers(len(data))

@@ -29,7 +29,7 @@ def cosh(center: float, width: float) -> Function:
 def run(
     f: Function, start: float, method: str, max_rounds: int = 28, error: float = 0.0, off: float = 1.0
 ) -> tuple[ColumnOptimum, int, int]:
-    """The result, the rounds and the points; derivatives are off by `off` times `error`, up or down."""
+    """Return the result, the rounds and the points of a search whose derivatives are off by +-`off` times `error`."""
     asking = search(start, method, max_rounds)
     points, rounds, asked = next(asking), 0, 0
     while True:

@@ -48,7 +48,7 @@ def columns_of_all_spreads(family="yeo-johnson", n=60, p=19, seed=0):
 
 
 def lambdas_agree(a, b, tolerance=1e-12):
-    """Whether lambdas agree: absolutely below 1, relatively above."""
+    """Return whether lambdas agree: absolutely if below 1, otherwise relatively."""
     return bool((np.abs(a - b) <= tolerance * np.maximum(1.0, np.abs(b))).all())
 
 
@@ -494,7 +494,7 @@ def test_pickles_are_small():
 
 
 def longdouble_nll(family, lmbda, x, weight=None):
-    """n g(lambda) from the textbook formula."""
+    """Return n g(lambda) by the textbook formula."""
     x = np.asarray(x, dtype=np.longdouble)
     weight = np.ones(x.size, dtype=np.longdouble) if weight is None else np.asarray(weight, dtype=np.longdouble)
     lam = np.longdouble(lmbda)

@@ -22,14 +22,14 @@ RNG = np.random.default_rng(20261124)
 
 
 def panel(n_groups=12, longest=60, p=2, seed=0):
-    """Groups of different lengths, rows shuffled: the values, and the number of each row's group."""
+    """Return groups of different lengths with shuffled rows: the values, and each row's group number."""
     rng = np.random.default_rng(seed)
     codes = rng.permutation(np.repeat(np.arange(n_groups), rng.integers(5, longest, n_groups)))
     return rng.lognormal(size=(codes.size, p)) * (1 + codes[:, None]), codes
 
 
 def same(grouped, alone, label):
-    """Whether a group's results are those of a fit of its rows alone, bit for bit."""
+    """Return whether a group's results equal a fit of its rows alone, bit for bit."""
     return np.array_equal(kernel_rows(grouped[label]), kernel_rows(alone), equal_nan=True)
 
 
@@ -571,7 +571,7 @@ def test_inverse_mean_row_by_row():
 
 
 def lambdas_of_groups(n, tau, seed=0, n_groups=200):
-    """Groups of n rows, normal after Box-Cox with lambda of each group, normal about 0.3 with deviation tau."""
+    """Return groups of n rows, normal after Box-Cox; their lambdas are drawn from N(0.3, tau**2)."""
     rng = np.random.default_rng(seed)
     truth = 0.3 + tau * rng.normal(size=n_groups)
     y = 5.0 + 0.5 * rng.normal(size=(n_groups, n))

@@ -15,7 +15,7 @@ from powerkern.sketch import fit_with
 
 
 class Untouchable:
-    """Data that nobody may read."""
+    """Data that raise an error when they are read."""
 
     def __getattribute__(self, name: str) -> Any:
         if name == "__class__":  # isinstance

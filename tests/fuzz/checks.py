@@ -31,7 +31,7 @@ _HALF_ULP = 2.0**-53
 
 
 class Finding(NamedTuple):
-    """Something that does not hold, of one column."""
+    """A property that failed, of one column."""
 
     kind: str
     column: str
@@ -52,12 +52,12 @@ class Fitted(NamedTuple):
 
 
 def check_batch(batch: Batch) -> Iterator[Finding]:
-    """Everything that does not hold of `powerkern.fit` of a batch."""
+    """Yield every property of `powerkern.fit` that fails for a batch."""
     return check_fit(batch, lambda: pk.fit(batch.values, batch.family, sample_weight=batch.weight, n_threads=1))
 
 
 def check_fit(batch: Batch, fitted: Callable[[], pk.PowerFit]) -> Iterator[Finding]:
-    """Everything that does not hold of a maximum likelihood fit of a batch."""
+    """Yield every property of a maximum likelihood fit that fails for a batch."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -78,7 +78,7 @@ Check = Iterator[tuple[str, str]]
 
 
 def _check_column(one: Fitted, x: np.ndarray, z: np.ndarray) -> Check:
-    """All checks that the column's status calls for."""
+    """Yield the failures of all checks that apply to the column's status."""
     try:
         yield from _check_status(one)
         if one.fit.status[0] == pk.Status.OK:
@@ -110,7 +110,7 @@ def _check_status(one: Fitted) -> Check:
 
 
 def _is_representable(likelihood: Likelihood) -> bool:
-    """Whether the optimum, and the slope of the standardised transform at it, are numbers of float64."""
+    """Return whether float64 can represent the optimum and the slope of the standardised transform there."""
     optimum = likelihood.optimum(1.0)
     if not np.isfinite(optimum):
         return False
@@ -186,7 +186,7 @@ def _is_end(one: Fitted, end: float) -> bool:
 
 
 def _check_output(one: Fitted) -> Check:
-    """Finite, monotone, right and invertible, at the data and between them."""
+    """Check that the transform is finite, monotone, accurate and invertible, at the data and between them."""
     values = one.likelihood.values
     points = np.unique(np.concatenate([values, values[:-1] / 2.0 + values[1:] / 2.0]))
     points = points[(points >= values[0]) & (points <= values[-1])]
@@ -211,7 +211,7 @@ def _check_monotone(one: Fitted, points: np.ndarray, z: np.ndarray) -> Check:
 
 
 def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarray) -> Check:
-    """Images and their inverses at some points."""
+    """Check images and their inverses at some points."""
     x = points[some]
     steep = np.array([one.likelihood.steepness(one.lmbda, p) for p in x.tolist()])
     true = np.array([one.likelihood.standardized(one.lmbda, p) for p in x.tolist()])
@@ -226,7 +226,7 @@ def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarr
 
 
 def _beyond_rounding(one: Fitted, x: np.ndarray, z: np.ndarray, back: np.ndarray, steep: np.ndarray) -> np.ndarray:
-    """How far inverses are from x, beyond what z's last places may do, either in x or, where psi is flat, in z."""
+    """Return the errors of inverses beyond the rounding of z, measured in x or, where psi is flat, in z."""
     largest = max(1.0, float(np.abs(z).max()))
     last_places = 64.0 * _HALF_ULP
     in_x = np.abs(back - x) - last_places * (np.abs(x) * _logs(x) + largest / steep) - 5e-324
@@ -237,7 +237,7 @@ def _beyond_rounding(one: Fitted, x: np.ndarray, z: np.ndarray, back: np.ndarray
 
 
 def _logs(x: np.ndarray) -> np.ndarray:
-    """The size of the logs, at least 1: by half an ulp of its log so many ulp of x are lost."""
+    """Return the magnitude of the logs, at least 1: half an ulp of a log is as many half ulps of x."""
     return np.maximum(1.0, np.abs(np.log(np.maximum(np.abs(x), 5e-324))))
 
 

@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 
 
 def batch(seed: int, index: int, kinds: dict[str, KindOfColumn] | None = None) -> Batch:
-    """The batch with this number in the sequence of this seed."""
+    """Return the batch with this number in the sequence of this seed."""
     rng = np.random.default_rng([seed, index])
     family = str(rng.choice(["box-cox", "yeo-johnson"]))
     n = _length(rng)
@@ -84,7 +84,7 @@ def _tied(rng: Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _signed(rng: Generator, x: np.ndarray) -> np.ndarray:
-    """As they are, of one sign, or of mixed signs; for Box-Cox all the same."""
+    """Return values unchanged, of one sign, or of mixed signs; for Box-Cox all positive."""
     kind = rng.integers(0, 5)
     if kind == 0:
         return -np.abs(x)

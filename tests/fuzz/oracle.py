@@ -38,7 +38,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class NotResolved(Exception):
-    """The highest precision does not decide: the oracle has no answer."""
+    """Error if the highest precision is not enough for an answer."""
 
 
 def precisely(compute: Callable[[], arb], narrow: Callable[[arb], bool]) -> arb:
@@ -60,17 +60,17 @@ def has_sign(ball: arb) -> bool:
 
 
 def is_relative(ball: arb) -> bool:
-    """Known to more digits than a float has."""
+    """Return whether a number is known to more digits than a float has."""
     return ball.is_zero() or ball.rel_accuracy_bits() > 60
 
 
 def is_absolute(ball: arb) -> bool:
-    """The same, but near 0 absolutely."""
+    """Return whether a number is known to more digits than a float has, absolutely near 0."""
     return is_relative(ball) or bool(ball.rad() < 2.0**-60)
 
 
 def is_rough(ball: arb) -> bool:
-    """Known to a percent or two."""
+    """Return whether a number is known to a percent or two."""
     return ball.is_zero() or ball.rel_accuracy_bits() > 6
 
 
@@ -127,7 +127,7 @@ class Likelihood:
         return [arb(abs(v)).log1p() for v in values.tolist()], (values <= bound).tolist()
 
     def _branches(self, logs: list[arb], negative: list[bool], lmbda: arb) -> tuple[list[arb], list[arb]]:
-        """y and y' of every value, but for constants that are the same for all.
+        """Return y and y' of every value, up to constants common to all values.
 
         Where a single branch is in use and its powers are far from 1, ``exp(m a)/m`` stands for it: beside -1, powers
         below the precision would be lost.
@@ -178,11 +178,11 @@ class Likelihood:
         return float(difference) * self.total
 
     def is_minimum(self, lmbda: float, tolerance: float) -> bool:
-        """Whether the score changes its sign within the tolerance of lambda."""
+        """Return whether the score changes its sign within the tolerance of lambda."""
         return self.sign_of_score(lmbda, -tolerance) < 0 < self.sign_of_score(lmbda, tolerance)
 
     def optimum(self, near: float) -> float:
-        """The root of the score, to 13 digits; plus or minus infinity where it is beyond float64."""
+        """Return the root of the score, to 13 digits; infinite if it is beyond float64."""
         if self.sign_of_score(_LARGEST) < 0 or self.sign_of_score(-_LARGEST) > 0:
             return math.copysign(math.inf, -self.sign_of_score(0.0))
         low, high = self._bracket(near)
@@ -210,7 +210,7 @@ class Likelihood:
     # --- what rounding the data does ----------------------------------------------------------------------
 
     def rounding_of_optimum(self, lmbda: float) -> float:
-        """By how much at most the optimum moves if every value and weight moves by half a unit in its last place."""
+        """Return a bound on the shift of the optimum if every value and weight moves by half an ulp."""
         step = arb(max(1e-9, 1e-9 * abs(lmbda)))
         curvature = precisely(
             lambda: (self.score(arb(lmbda) + step) - self.score(arb(lmbda) - step)) / (2 * step), is_rough
@@ -218,7 +218,7 @@ class Likelihood:
         return float(precisely(lambda: self._total_change(self._changes_of_score(arb(lmbda))), is_rough) / curvature)
 
     def rounding_of_rise(self, lmbda: float, end: float) -> float:
-        """The same for `rise`."""
+        """Return a bound on the change of `rise`, as `rounding_of_optimum` does."""
 
         def change() -> arb:
             there, here = self._changes_of_value(arb(end)), self._changes_of_value(arb(lmbda))
@@ -228,7 +228,7 @@ class Likelihood:
         return float(precisely(change, is_rough)) * self.total
 
     def rounding_of_nll(self, lmbda: float) -> float:
-        """The same for `nll`."""
+        """Return a bound on the change of `nll`, as `rounding_of_optimum` does."""
         return float(precisely(lambda: self._total_change(self._changes_of_value(arb(lmbda))), is_rough)) * self.total
 
     def _total_change(self, changes: list[tuple[arb, ...]]) -> arb:
@@ -335,7 +335,7 @@ def _branch(m: arb, a: arb) -> tuple[arb, arb]:
 
 
 def _near_linear(m: arb, a: arb) -> tuple[arb, arb]:
-    """The same as series in ``t = m a``, without cancellation: ``a sum t^k/(k + 1)!``, ``a^2 sum t^k/(k! (k + 2))``."""
+    """Evaluate `_branch` by series in ``t = m a``: ``a sum t^k/(k + 1)!``, ``a^2 sum t^k/(k! (k + 2))``."""
     t, term, b, slope = m * a, arb(1), arb(0), arb(0)
     terms = flint.ctx.prec // 64 + 2
     for k in range(terms):

@@ -30,7 +30,7 @@ ROBUST = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def _rng(batch: Batch) -> np.random.Generator:
-    """Of what is done to a batch."""
+    """Return the generator for the changes to a batch."""
     return np.random.default_rng([int(part) for part in batch.name.split(":")])
 
 
@@ -38,7 +38,7 @@ def _rng(batch: Batch) -> np.random.Generator:
 
 
 def check_chunks(batch: Batch) -> Iterator[Finding]:
-    """The fit of a few chunks is held to what the fit of all rows is, where its status does not say otherwise."""
+    """Compare a fit of a few chunks with the fit of all rows, as far as its status promises agreement."""
     batch = batch._replace(weight=_ordinary(batch.weight))
     n = len(batch.values)
     cuts = np.sort(_rng(batch).integers(1, n, 3)) if n > 1 else []
@@ -54,7 +54,7 @@ def check_chunks(batch: Batch) -> Iterator[Finding]:
 
 
 def _ordinary(weight: np.ndarray | None) -> np.ndarray | None:
-    """Weights of no more than so many decades; 0 stays 0."""
+    """Limit the decades that weights span; 0 stays 0."""
     if weight is None:
         return None
     return np.where(weight > 0.0, np.clip(weight, 10.0**-DECADES, 10.0**DECADES), 0.0)
@@ -64,7 +64,7 @@ def _ordinary(weight: np.ndarray | None) -> np.ndarray | None:
 
 
 def check_robust(batch: Batch) -> Iterator[Finding]:
-    """No exception, and finite images of all values that are kept and were fitted."""
+    """Check that a robust fit raises nothing, and that images of all kept values are finite."""
     estimator = str(_rng(batch).choice(ROBUST))
     try:
         with warnings.catch_warnings():
@@ -90,7 +90,7 @@ def check_robust(batch: Batch) -> Iterator[Finding]:
 
 
 def check_groups(batch: Batch) -> Iterator[Finding]:
-    """Fits of groups, and their output, are those of the rows of each group alone, to the bit."""
+    """Check that fits of groups and their output equal fits of each group's rows alone, to the bit."""
     rng = _rng(batch)
     labels = rng.integers(0, rng.choice([1, 3, 20]), len(batch.values))
     estimator = str(rng.choice(["mle", "mle", "robust"]))
@@ -110,7 +110,7 @@ def check_groups(batch: Batch) -> Iterator[Finding]:
 
 
 def check_origin(batch: Batch) -> Iterator[Finding]:
-    """No exception, finite images in the order of the values that were fitted, and a text that is read to the bit."""
+    """Check that a fit with an origin raises nothing, is finite and monotone, and survives JSON bit for bit."""
     rng = _rng(batch)
     estimator = str(rng.choice(["mle", "central-mle", "robust"]))
     values, weight = batch.values[:400, :4], batch.weight
@@ -151,7 +151,7 @@ _EXTREMES += ('"-inf"', "true", '""', "[]", "{}", "1" + "0" * 400, "900719925474
 
 
 def check_texts(batch: Batch) -> Iterator[Finding]:
-    """A damaged text is refused by ValueError, or read to a fit that is applied, and written, in bounded time."""
+    """Check that a damaged text is refused by ValueError, or read as a usable fit, in bounded time."""
     rng = _rng(batch)
     values = np.ascontiguousarray(batch.values[:50, :3])
     with warnings.catch_warnings():
@@ -227,7 +227,7 @@ def _is_tame(x: np.ndarray) -> bool:
 
 
 def _beside_scipy(x: np.ndarray, family: str, lmbda: float) -> Iterator[tuple[str, Any, Any]]:
-    """What is computed, and the same by SciPy."""
+    """Return a result of ours, and SciPy's."""
     ours, theirs = powerkern.stats, scipy.stats
     if family == "box-cox":
         yield "boxcox", ours.boxcox(x, lmbda), theirs.boxcox(x, lmbda)

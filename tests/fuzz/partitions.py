@@ -34,7 +34,7 @@ _NO_OPTIMUM = (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_
 
 
 class Engine:
-    """Chunks of rows, asked in turn, the answers merged two at a time in an order of this engine's own."""
+    """An engine over chunks of rows that merges their answers two at a time in its own order."""
 
     def __init__(self, chunks: list[tuple[np.ndarray, ...]], seed: int) -> None:
         self._chunks, self._rng = chunks, np.random.default_rng(seed)
@@ -61,7 +61,7 @@ def batch(seed: int, index: int) -> columns.Batch:
 
 
 def _weights(rng: np.random.Generator, weight: np.ndarray | None, n: int) -> np.ndarray | None:
-    """As they are; up to 1e18, all of them or a few; whole numbers; no rows of a stretch."""
+    """Return weights unchanged, up to 1e18 (all or a few), whole, or 0 for a run of rows."""
     kind = rng.random()
     if kind < 0.4:
         return weight
@@ -90,7 +90,7 @@ def chunks_of(made: columns.Batch, seed: int) -> list[tuple[np.ndarray, ...]]:
 
 
 def check(made: columns.Batch, index: int, seen: Counter[str]) -> Iterator[Finding]:
-    """Fit a batch from its chunks in two orders, and pooled; count what becomes of its columns."""
+    """Fit a batch from its chunks in two orders, and pooled; count the outcomes of its columns."""
     chunks = chunks_of(made, index)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -116,7 +116,7 @@ def check(made: columns.Batch, index: int, seen: Counter[str]) -> Iterator[Findi
 def _check_lambda(
     made: columns.Batch, j: int, name: str, lmbda: float, pooled: float, status: Status, seen: Counter[str]
 ) -> Iterator[Finding]:
-    """Beside the fit of the pooled rows; where they differ, beside the optimum of exact arithmetic."""
+    """Compare lambda with the fit of the pooled rows and, if they differ, with the optimum in exact arithmetic."""
     allowed = TOLERANCE * max(1.0, abs(lmbda))
     if status == Status.OK and abs(lmbda - pooled) <= allowed:
         return
@@ -137,7 +137,7 @@ def _check_lambda(
 
 
 def fuzz(seed: int, n_columns: int, longest: int = 2000, show: bool = False) -> tuple[Counter[str], list[Finding]]:
-    """Check at least so many columns: what became of them, and what does not hold."""
+    """Check at least `n_columns` columns; return the counts of outcomes, and the failures."""
     seen: Counter[str] = Counter()
     findings, done, index = [], 0, 0
     while done < n_columns:

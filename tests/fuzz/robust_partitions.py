@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How far lambda from chunks is from that in memory, and the bound of that."""
+    """The difference of lambda from chunks and in memory, and the bound on it."""
 
     case: Case
     status: Status
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether what is said of the fit is true."""
+        """Return whether the stated bound holds."""
         rounding = ROUNDING * max(1.0, self.standard_error)
         is_close = self.difference <= self.bound + rounding or self.status == Status.UNRESOLVED
         return self.same_bits and is_close
@@ -155,7 +155,7 @@ def outcome(case: Case, seed: int) -> Outcome:
 
 
 def fuzz(seed: int, n_columns: int, shortest: int, longest: int) -> Iterator[Outcome]:
-    """So many columns, none longer."""
+    """Check columns up to a number and a length."""
     for index in range(n_columns):
         yield outcome(case_of(seed, index, shortest, longest), index)
 

@@ -24,7 +24,7 @@ HANG_STATUS = 3
 
 @dataclass
 class Totals:
-    """What was looked at, and what was found."""
+    """Counts of what was checked, and the failures."""
 
     n_columns: int = 0
     n_values: int = 0
@@ -53,7 +53,7 @@ def limited(batch: columns.Batch) -> Iterator[None]:
 
 
 def batches(seed: int, n_columns: int, longest: int) -> Iterator[columns.Batch]:
-    """As many batches as have so many columns, none longer than `longest` rows."""
+    """Yield batches with at least `n_columns` columns in all, none longer than `longest` rows."""
     done = index = 0
     while done < n_columns:
         batch = columns.batch(seed, index)
@@ -64,7 +64,7 @@ def batches(seed: int, n_columns: int, longest: int) -> Iterator[columns.Batch]:
 
 
 def fuzz(seed: int, n_columns: int, longest: int = 5000, what: str = "fits", show: bool = False) -> Totals:
-    """Check so many columns; with `show`, print findings as they come, and the progress."""
+    """Check `n_columns` columns; with `show`, print findings as they occur, and the progress."""
     totals = Totals()
     with _progress(n_columns, show) as advance:
         for batch in batches(seed, n_columns, longest):
@@ -104,7 +104,7 @@ def line(finding: Finding, batch: columns.Batch) -> str:
 
 
 def replay(name: str, what: str) -> None:
-    """Print a column, its weights, and what is found."""
+    """Print a column, its weights, and the findings about it."""
     seed, index, j = name.split(":")
     batch = columns.batch(int(seed), int(index))
     with np.printoptions(threshold=200, floatmode="unique", linewidth=120):

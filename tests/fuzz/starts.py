@@ -215,7 +215,7 @@ def brute_force(
 
 
 class Start(NamedTuple):
-    """Of the prestandardised column: lambda0 of the package, and by brute force; how much higher it is; the status."""
+    """For a prestandardised column: lambda0 by the package and by brute force, the excess objective, and the status."""
 
     found: float
     best: float
@@ -224,7 +224,7 @@ class Start(NamedTuple):
 
 
 def start_of(family: str, x: np.ndarray, estimator: str) -> Start:
-    """Where the package starts beside the global minimum."""
+    """Compare the start of the package with the global minimum."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         fit = pk.fit(x, family, ONE_SIDED.get(estimator, estimator), n_threads=1)

@@ -23,7 +23,7 @@ class Namespace:
 
 
 class Array:
-    """Its arrays."""
+    """Arrays of this library."""
 
     device = "cpu"
 
@@ -41,7 +41,7 @@ class Array:
 
 
 class OnGpu(Array):
-    """An array whose memory is not that of this process."""
+    """An array in the memory of a device."""
 
     def __dlpack__(self, **options):
         raise AssertionError("the memory was read")

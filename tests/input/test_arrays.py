@@ -277,7 +277,7 @@ class FromXarray(FromElsewhere):
 
 
 class Frame(FromDask):
-    """As users derive from a library's classes."""
+    """A data frame class that a user derived from a library's."""
 
     __module__ = "myproject"
 

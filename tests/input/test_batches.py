@@ -77,7 +77,7 @@ def _small_batches(monkeypatch):
 
 
 def as_table(result):
-    """What a transform gave, in memory."""
+    """Return the result of a transform as a table in memory."""
     if hasattr(result, "read_all"):
         return result.read_all()
     return pa.table(result.collect().to_arrow()) if hasattr(result, "collect") else pa.table(result)

@@ -29,7 +29,7 @@ Z = pk.fit(VALUES).transform(VALUES)
 
 
 class Ledger(pd.DataFrame):
-    """A subclass with metadata, as pandas' documentation has it."""
+    """A subclass with metadata, as in pandas' documentation."""
 
     _metadata: ClassVar = ["owner"]
 

@@ -332,7 +332,7 @@ def test_hostile_calls(call):
 
 
 def as_text(value: Any) -> str:
-    """A table with this value in its cells, as csv writes it."""
+    """Return a table with this value in its cells, written by csv."""
     rows = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 2 else [[value, value]] * 3
     file = io.StringIO()
     csv.writer(file).writerows([["a", "b"], *rows])

@@ -33,7 +33,7 @@ frames = pytest.mark.parametrize("kind", FRAMES)
 
 
 class Stream:
-    """An object that is nothing but Arrow data; `once`: that can be read once."""
+    """An object that only exports Arrow data; with `once`, it can be read once."""
 
     def __init__(self, data, once=False):
         self._data, self._once = data, once

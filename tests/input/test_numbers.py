@@ -48,7 +48,7 @@ TRANSFORMER = estimators.PowerTransformer().fit(ROWS)
 
 
 def series(X):
-    """The one column by itself."""
+    """The single column as a series."""
     if hasattr(X, "columns"):
         return X["a"]
     return [row[0] for row in X] if isinstance(X, list) else X[:, 0]

@@ -15,7 +15,7 @@ resource = pytest.importorskip("resource")
 
 @contextmanager
 def disk_of(size: int):
-    """Files of at most so many bytes."""
+    """Limit the size of files in bytes, as a full disk does."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

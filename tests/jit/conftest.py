@@ -17,7 +17,7 @@ NOBODY = 65534
 
 
 def fresh():
-    """The entry, as in a process that has not called it yet."""
+    """Return the entry as in a process that has not called it yet."""
     return type(lambda_bounds.lambda_ranges)(
         lambda_bounds.lambda_ranges.__wrapped__, lambda_bounds.lambda_ranges._signature
     )
@@ -25,7 +25,7 @@ def fresh():
 
 @pytest.fixture
 def loads():
-    """Whether a call of `fresh()` takes its code from the disk."""
+    """Return whether a call of `fresh()` loads its code from disk."""
 
     def from_disk():
         entry, compiled = fresh(), []
@@ -45,7 +45,7 @@ def compiled():
 
 @pytest.fixture
 def told(monkeypatch):
-    """Nothing has been said in this process about code that cannot be kept."""
+    """Reset the warning about code that cannot be kept."""
     monkeypatch.setattr(code_cache, "_said", [])
     monkeypatch.setattr(code_cache, "_not_kept", [])
 

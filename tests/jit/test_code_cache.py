@@ -30,7 +30,7 @@ HITS = "import sys; print(int('numba' not in sys.modules)); "
 
 
 def run(code, sources=PACKAGE.parent, **environment):
-    """What a process prints; only what is asked for decides where its cache is."""
+    """Return the output of a process whose cache folder is determined by the arguments alone."""
     return processes.run(code, sources, **{"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", **environment})
 
 
@@ -45,7 +45,7 @@ def file_in(place):
 
 
 def whole(path):
-    """Whether a file is what its digest says."""
+    """Return whether a file agrees with its digest."""
     content = path.read_bytes()
     return content[:32] == code_cache._digest(path.name, content[32:])
 
@@ -210,7 +210,7 @@ def test_the_layout_of_pythons_objects_is_in_the_folders_name(monkeypatch):
 
 
 def damaged_copies(content, rng):
-    """Bits, bytes and ranges of bytes changed, files cut short, grown or emptied: anywhere, in the digest too."""
+    """Yield damaged files: changed bits and bytes (also in the digest), truncated, extended and empty files."""
     for position in [*rng.integers(0, len(content), 60).tolist(), 0, 31, 32, len(content) - 1]:
         one = content[position]
         for other in (one ^ 1 << rng.integers(8), 255 - one):
@@ -261,7 +261,7 @@ def test_code_from_a_stranger_is_never_read(place):
 
 @pytest.fixture
 def other_versions(place, monkeypatch):
-    """Files of twelve other states of the sources, the first used last, and the pruning of a new process."""
+    """Write files of twelve other states of the sources, the first used last, and prune as a new process does."""
     code_cache._prune.cache_clear()
     made = [file_in(place).with_name(f"{ENTRY}-{k:016x}.code") for k in range(12)]
     for k, path in enumerate(made):

@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def said(monkeypatch):
-    """What is written to a terminal, by a process that is not patient."""
+    """Return the text on a terminal if the notice appears without delay."""
     terminal = Terminal()
     monkeypatch.setattr(
         compile_notice, "sys", SimpleNamespace(stderr=terminal, modules={})

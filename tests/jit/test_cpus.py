@@ -44,7 +44,7 @@ def compile_for(level, folder):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A folder with code for the two of the levels that wheels hold."""
+    """A folder with code for the two levels that wheels contain."""
     folder = tmp_path_factory.mktemp("shared")
     for level in ("x86-64-v3", "x86-64-v4"):
         compile_for(level, folder)

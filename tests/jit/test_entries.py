@@ -25,7 +25,7 @@ needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
 
 def run(code, **environment):
-    """What a process prints; only what is asked for decides where its cache is."""
+    """Return the output of a process whose cache folder is determined by the arguments alone."""
     return processes.run(code, **{"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", **environment})
 
 

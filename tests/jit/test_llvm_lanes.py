@@ -65,7 +65,7 @@ def bits(x, y, out):
 
 
 def alike(x, y, out):
-    """For vectors of either width."""
+    """Run a check for vectors of both widths."""
     total = in_lanes_of(x, 1.5)
     total += y
     store(out, (0, 0), total - x * 3)

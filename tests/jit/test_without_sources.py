@@ -68,7 +68,7 @@ def stripped(tmp_path):
 
 
 def run(code, where, folder, cache):
-    """What a process prints that imports the package from `where`."""
+    """Return the output of a process that imports the package from `where`."""
     environment = {"NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"}
     return processes.run(code, folder, PYTHONPATH=str(where), **environment)
 

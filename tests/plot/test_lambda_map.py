@@ -11,7 +11,7 @@ from powerkern.plot import lambda_map
 
 
 def marks_of(ax):
-    """Where the marks of a map are, and what their labels say they score."""
+    """Return the positions of the marks of a map, and the scores in their labels."""
     return {
         line.get_label().split(":")[0]: (*np.ravel(line.get_data()), float(line.get_label().split(":")[1]))
         for line in ax.lines

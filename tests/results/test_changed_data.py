@@ -282,7 +282,7 @@ def test_copies_have_no_data(kind, clone):
 
 
 def plain_fingerprint(x):
-    """The definition, in Python's integers."""
+    """Compute the fingerprint by its definition, in Python's integers."""
     golden, total, mask = 0x9E3779B97F4A7C15, 0, 2**64 - 1
     for i, bits in enumerate(np.ascontiguousarray(x).view(np.uint64).tolist()):
         period, k = divmod(i, len(KEYS))

@@ -147,7 +147,7 @@ VALUES = [*NUMBERS, True, False, None, "inf", "-inf", "nan", "1_0", "", [], [1],
 
 
 def mutated(text: str, rng: random.Random) -> str:
-    """The text with one to three of its entries replaced, dropped or doubled, or with a few characters changed."""
+    """Return the text with one to three entries replaced, dropped or doubled, or with a few characters changed."""
     if rng.random() < 0.2:
         at = rng.randrange(len(text))
         return text[:at] + rng.choice(["", "0", "9", "e", "-", ".", ",", '"', "null"]) + text[at + rng.randrange(3) :]
@@ -168,7 +168,7 @@ def mutated(text: str, rng: random.Random) -> str:
 
 
 def outcome(call: Callable[[Any], Any], argument: Any) -> Any:
-    """What is returned, or the message of the one documented error."""
+    """Return the result of a call, or the message of the documented error."""
     try:
         return call(argument)
     except ValueError as error:
@@ -176,7 +176,7 @@ def outcome(call: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def check_that_it_can_be_used(fit: PowerFit) -> None:
-    """What was read is written again as it was, and everything it does ends with numbers or a documented error."""
+    """Check that a fit read from text is written unchanged and that its methods return numbers or documented errors."""
     assert kernel_rows(PowerFit.from_json(fit.to_json())).tobytes() == kernel_rows(fit).tobytes()
     assert len(fit.status_text) == len(fit.families) == len(fit.n_iter) == fit.n_features
     for apply, values in ((fit.transform, X), (fit.transform, PROBES), (fit.inverse_transform, PROBES)):

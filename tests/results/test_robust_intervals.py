@@ -25,7 +25,7 @@ def lognormal(n: int, p: int = 3, seed: int = 0) -> np.ndarray:
 
 
 def slow_error(x: np.ndarray, family: str, estimator: str, replicates: int, **options: object) -> float:
-    """The definition, a replicate at a time."""
+    """Compute the bootstrap standard error by its definition, one replicate at a time."""
     m = min(x.size, intervals._MOST_ROWS)
     uniform = np.random.default_rng(intervals._SEED).random((replicates, intervals._MOST_ROWS))[:, :m]
     rows = np.floor(uniform * x.size).astype(int)

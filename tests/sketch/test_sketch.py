@@ -311,7 +311,7 @@ def slope_of_steps() -> float:
 
 
 def streams_of_steps(low: float, seed: int, family: str) -> list[Sketch]:
-    """A stream grown, and streams merged, of chunks in random order that are some units in the last place wide."""
+    """Return a grown stream and a merged stream of chunks in random order, each some units in the last place wide."""
     order = np.random.default_rng(seed).permutation(STEPS.size)
     chunks = [low + np.spacing(low) * STEPS[at] for at in np.split(order, [1, 3, 5])]
     grown = functools.reduce(lambda total, chunk: extend(total, chunk, family), chunks, None)
@@ -495,7 +495,7 @@ def test_what_does_not_merge():
 
 
 class Passes:
-    """Chunks that are made anew whenever they are asked for, and counted."""
+    """Chunks that are made anew for every pass, and counted."""
 
     def __init__(self, *chunks: object) -> None:
         self.chunks, self.n_passes = chunks, 0

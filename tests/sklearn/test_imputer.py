@@ -251,7 +251,7 @@ def test_bad_parameters(options):
 
 
 def with_a_wild_cell(M):
-    """The first value of column 4 becomes a million."""
+    """Return a copy of the table whose first value in column 4 is a million."""
     wild, at = M.copy(), (int(np.argmin(np.isnan(M[:, 4]))), 4)
     wild[at] = 1e6
     return wild, at
@@ -277,7 +277,7 @@ def test_a_wild_cell_ruins_neither_its_column_nor_its_row():
     wild, (i, j) = with_a_wild_cell(M)
 
     def errors(fitted_to, **options):
-        """Of the whole table, and of the other columns of the row with the wild cell."""
+        """Return the errors of the whole table, and of the other cells in the row with the wild cell."""
         filled = UVImputer(random_state=0, **options).fit(fitted_to).transform(wild)
         squares = ((filled - X) / X.std(axis=0)) ** 2
         return np.sqrt(np.mean(squares[mask])), np.sqrt(np.mean(np.delete(squares[i], j)))

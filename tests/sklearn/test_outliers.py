@@ -279,7 +279,7 @@ def test_a_detector_without_a_decision_is_judged_with_caution():
 
 
 class Plain(OutlierMixin, BaseEstimator):
-    """scikit-learn's convention: what is negative is outlying."""
+    """A detector with scikit-learn's convention: negative decisions are outliers."""
 
     def fit(self, X, y=None):
         return self
@@ -305,7 +305,7 @@ def test_one_way_to_say_what_an_outlier_is():
 
 
 class Certain(PyODLike):
-    """Far rows have infinite scores."""
+    """A detector that gives far rows infinite scores."""
 
     def decision_function(self, X):
         scores = super().decision_function(X)

@@ -716,7 +716,7 @@ def test_missing_values_may_be_imputed_afterwards():
 
 
 class CountsThreads(PowerTransformer):
-    """Knows how many threads its fit used, with the one that calls, and how many BLAS and OpenMP may use."""
+    """A transformer that records the threads of its fit, and the limits of BLAS and OpenMP."""
 
     def fit(self, X, y=None):
         from threadpoolctl import threadpool_info

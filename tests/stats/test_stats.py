@@ -244,7 +244,7 @@ if HAS_NAN_POLICY:
 
 
 def _outcome(call: Callable[[], Any]) -> tuple[Any, list[tuple[type[Warning], str]]]:
-    """What a call returned or raised, and the warnings it issued."""
+    """Return the result or the error of a call, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -29,7 +29,7 @@ _MOST_MARKS = 3
 
 
 def find_remedy(cells: Sequence[str], text: TextFormat, uses_decimal: bool) -> str:
-    """Return the end of a sentence that says how to read these cells of a column; "" if nothing is known to help.
+    """Return advice on how to read these cells, to end an error message; "" if no remedy is known.
 
     An option is proposed only if with it all the cells are numbers. If several options do that, equally simple, and
     the numbers differ, all are named, each with its number.

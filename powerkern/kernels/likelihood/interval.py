@@ -77,7 +77,7 @@ def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scra
 def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch: Scratch) -> float:
     """Find where g has grown by `drop` on one side of its minimum: the root of a convex function of the distance.
 
-    It lies between the zeros of a chord and of a tangent, and is found where these meet. NaN if the cap of evaluations
+    The zeros of a chord and of a tangent enclose it and converge to it. NaN if the cap of evaluations
     is reached before, an infinity if it is beyond float64.
     """
     logs = centered.logs

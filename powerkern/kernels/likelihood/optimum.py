@@ -84,7 +84,7 @@ def optimum_in(
 
 @kernel
 def exponent_of(lmbda: float, sign: float) -> float:
-    """Return the exponent m of the branch of a column of this sign (both: the positive one); its own inverse."""
+    """Return m for lambda, or lambda for m: the exponent of the branch of this sign (both signs: the positive one)."""
     return 2.0 - lmbda if sign < 0.0 else lmbda
 
 

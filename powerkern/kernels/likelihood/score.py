@@ -105,7 +105,7 @@ class Scratch(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """How the logs of one sign are shifted and scaled: ``e^-log_factor b(logs - shift)``.
+    """Shift and scale of the logs of one sign: ``e^-log_factor b(logs - shift)``.
 
     ``log_factor = exponent * top + rest``, with `top` the log at which e^t is largest and `rest` >= 0. `lead` is the
     log, with its sign, of a reference in the other branch (else 0).

@@ -125,7 +125,7 @@ def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weig
 
 @kernel
 def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
-    """Return moments from raw sums, and whether that costs few digits: False for NaN and infinite sums.
+    """Return central moments from raw sums, and whether few digits are lost (False for NaN and infinite sums).
 
     Sums may be numbers or vectors of lanes; for lanes the second result is a mask.
     """

@@ -45,7 +45,7 @@ N_LONG = 5
 
 
 def new_work(n: int, memory: FloatArray | None = None) -> Work:
-    """Return the arrays of `Work` for columns of `n` values, in memory for N_LONG of them."""
+    """Return the arrays of `Work` for columns of `n` values; the long ones share `memory`, (N_LONG n,)."""
     memory = np.empty(N_LONG * n) if memory is None else memory
     packed, spare, split, weight, weight_split = memory.reshape(N_LONG, n)
     d32, weight32 = np.empty(SAMPLE, np.float32), np.empty(SAMPLE, np.float32)

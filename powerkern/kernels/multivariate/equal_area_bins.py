@@ -51,7 +51,7 @@ def _fitting_bins(
 
 @entry((COLUMN, COUNTS, INTEGER, COUNTS, COLUMN))
 def equal_area_bins(values: FloatArray, through: IntArray, n_bins: int, first: IntArray, edges: FloatArray) -> int:
-    """Write at most `n_bins` bins over [0, 1] of the least largest count times width; return their number.
+    """Write at most `n_bins` bins over [0, 1] whose largest count times width is minimal; return their number.
 
     Parameters
     ----------

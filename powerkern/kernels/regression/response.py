@@ -72,7 +72,7 @@ def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, flo
 
 @kernel
 def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
-    """Return the magnitude that logs of a column of one sign are relative to: a typical one."""
+    """Return the reference of the logs of a column of one sign: a typical magnitude."""
     if design.root.size == 0:
         n = squeeze(x, None, work.packed, work.weight)
         return abs(subsample_median(work.packed[:n], MOST_TYPICAL, work.logs))

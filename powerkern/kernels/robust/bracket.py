@@ -104,7 +104,7 @@ def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], p
 def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[float, float]:
     """Return the minimum of the cubic through the lowest point, its neighbors and one further out.
 
-    NaN unless the one by another point has the same minimum, and the curvatures by any three of the five points
+    NaN unless the cubic by another point has the same minimum, and the curvatures by any three of the five points
     nearly agree: they do not where there is a kink among these.
     """
     if k < 1 or k > points.size - 2:

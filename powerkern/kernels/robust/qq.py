@@ -202,7 +202,7 @@ def _add_node(nodes: ScoreNodes, k: int, row: int, score: float, spread: float, 
 def _add_copies(
     nodes: ScoreNodes, k: int, row: int, copies: float, shift: float, close: float, counts: FrequencyWeights
 ) -> int:
-    """Write the nodes of a row whose scores are not close, first of its parts below the middle of all ranks."""
+    """Write nodes that represent the copies of a row: first copies with ranks below the middle, then the others."""
     w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
     whole = float(np.floor(copies))
     for more in range(2):

@@ -190,7 +190,7 @@ def sampled(search: Search, full_column: Prestandardized, options: Options, work
 
 @kernel
 def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
-    """Return the index in a column of value k of its sample."""
+    """Return the index in the full column of value k of the sample."""
     if counts is None:
         return ((2 * k + 1) * n) // (2 * SAMPLE)
     return position_at(counts, (k + 0.5) / SAMPLE)

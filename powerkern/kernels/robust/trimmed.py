@@ -81,7 +81,7 @@ def _best_plain_window(
 ) -> _Window:
     """Return the consecutive values, a fraction of all, with the largest likelihood.
 
-    Every window has those in the middle in common. Sums about their mean, cumulated outwards from there, only grow:
+    All windows contain the values in the middle. Sums about their mean, cumulated outwards from there, only grow:
     nothing is subtracted, and infinite values spoil only the windows that they are in.
     """
     n, y, logs = standardized.column.n, standardized.y, standardized.column.logs

@@ -285,7 +285,7 @@ def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
 
 @inlined
 def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -> None:
-    """Write the bounds of column j: no value is ordinary if the first is above the second, or `any_is` is not set.
+    """Write the bounds of ordinary values of column j; bounds that exclude all values if `any_is` is not set.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
 def fields_of(results: FloatArray) -> FloatArray:
     """Fit parameters from which column constants are derived, in rows from `F_LMBDA` on, a column for each fit.
 
-    NaN where values pass unchanged, or are to be rescaled first: of such columns no value is ordinary. Less than a
+    Columns that pass unchanged, or are rescaled first, get NaN: none of their values is ordinary. Less than a
     third of the results: reading all of them would dominate transforms of short columns.
     """
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)

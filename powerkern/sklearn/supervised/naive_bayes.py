@@ -109,7 +109,7 @@ class _Part:
         return right, unsure
 
     def _sums(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """Return the sums of the terms of all columns and the prior, (classes, test rows), and sizes of constants."""
+        """Return log-posteriors, summed over columns, (classes, test rows), and the magnitude of their constants."""
         total = np.empty((self._log_priors.size, columns.shape[1]))
         sizes = np.zeros(len(columns))
         for c, log_prior in enumerate(self._log_priors):

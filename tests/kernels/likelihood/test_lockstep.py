@@ -88,7 +88,7 @@ def rows_in_lockstep(x, family, weight=None, lmbda=NAN):
 
 
 def in_two_passes(x, family, weight=NOTHING, lmbda=NAN):
-    """The same, in two passes."""
+    """Return the rows of results of a matrix by two passes."""
     n, p = x.shape
     out = np.full((p, N_RESULTS), NAN)
     out[:, STATUS], out[:, N_EVAL] = DEFERRED, 0.0
@@ -98,7 +98,7 @@ def in_two_passes(x, family, weight=NOTHING, lmbda=NAN):
 
 
 def assert_same_fits(rows, expected):
-    """As far as rounding goes."""
+    """Check that fits agree up to rounding."""
     np.testing.assert_array_equal(rows[:, [STATUS, X_MIN, X_MAX]], expected[:, [STATUS, X_MIN, X_MAX]])
     np.testing.assert_allclose(rows[:, N_OBS], expected[:, N_OBS], rtol=4e-15)  # sums in parts, one for each lane
     size = np.maximum(1.0, abs(expected[:, LMBDA]))
@@ -264,7 +264,7 @@ def test_weights_from_large_to_tiny():
 
 @pytest.fixture(scope="module")
 def mixed():
-    """Ordinary columns between all sorts of others, three bands of them."""
+    """Return three bands of columns, ordinary ones mixed with all other kinds."""
     rng = np.random.default_rng(5)
     n, p = 12, BAND * LANES * 2 + 5
     x = rng.normal(size=(n, p)) * rng.lognormal(size=p) + rng.normal(size=p)

@@ -74,7 +74,7 @@ def row_in_one_pass(x, family, weight=(), lmbda=np.nan):
 
 
 def row_in_two_passes(x, family, weight=(), lmbda=np.nan):
-    """The same in two passes, whatever the column."""
+    """Return the row of results of any column by two passes."""
     out = np.full((1, N_RESULTS), float(DEFERRED))
     out[:, N_EVAL] = 0.0
     mle.two_pass_columns(x[None], np.array(weight, dtype=float), family, np.array([lmbda]), new_work(x.size), out)
@@ -82,7 +82,7 @@ def row_in_two_passes(x, family, weight=(), lmbda=np.nan):
 
 
 def assert_same_fit(x, family):
-    """In one pass, with weights of one or without, as in two passes."""
+    """Check that one pass, with unit weights and without weights, agrees with two passes."""
     two_pass = row_in_two_passes(x, family)
     assert_equal_to_rounding(x, row_in_one_pass(x, family), two_pass)
     assert_equal_to_rounding(x, row_in_one_pass(x, family, np.ones(x.size)), two_pass)
@@ -264,7 +264,7 @@ def test_values_without_weight_are_absent(odd):
 
 
 def assert_same_but_for_rounding(row, expected):
-    """Sums with absent values among them, and without."""
+    """Check that absent values change sums by rounding only."""
     np.testing.assert_array_equal(row[[STATUS, X_MIN, X_MAX]], expected[[STATUS, X_MIN, X_MAX]])
     figures = [LMBDA, LOC, SCALE, NLL, N_OBS]
     np.testing.assert_allclose(row[figures], expected[figures], rtol=1e-11, atol=1e-12)

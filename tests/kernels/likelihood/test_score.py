@@ -85,7 +85,7 @@ def likelihood(family, x, weight, lmbdas):
 
 
 def exponents_for(family, x):
-    """Ordinary, nearly special and steep ones, in units of what the column's spread asks for."""
+    """Return ordinary, nearly special and steep exponents, in units of 1/(spread of the logs)."""
     logs = [oracles.log_and_branch(family, 1, v)[0] for v in x]
     one_branch = family == "box-cox" or (x >= 0.0).all() or (x < 0.0).all()
     reach = float(max(logs) - min(logs)) if one_branch else float(max(logs))
@@ -95,7 +95,7 @@ def exponents_for(family, x):
 
 
 def assert_right(result, exact, sigma, reach, largest_term):
-    """In units of mu: g and g' to rounding, g'' and g''' to rounding of the terms they are differences of."""
+    """Check g and g' to rounding, g'' and g''' to the rounding of the terms that they are differences of."""
     with mpmath.workdps(30):
         exact = [v / mpmath.mpf(sigma) ** k for k, v in enumerate(exact)]
         error = [float(abs(mpmath.mpf(v) - e)) for v, e in zip(result, exact, strict=True)]

@@ -24,7 +24,7 @@ def problem(n=40, m=200, p=7, seed=0, missing=0.3):
 
 
 def sorted_means(values, completed, donors, residuals, k):
-    """The same, by sorting; NaN where a donor has none or the row lacks nothing to measure by."""
+    """Return the means by sorting; NaN without a donor, or for a row without observed values."""
     means, corrections = np.full_like(values, nan), np.full_like(values, nan)
     for i, row in enumerate(values):
         seen = ~np.isnan(row)

@@ -21,7 +21,7 @@ FEWEST = 16
 
 
 def optimised(entry):
-    """LLVM's code in the end; code from the disk cannot be looked at."""
+    """Return LLVM's final code, compiled anew: code from the disk cannot be inspected."""
     from powerkern._jit import object_code  # not where numba is switched off
 
     machine = object_code.machine_of(this_cpu())
@@ -37,13 +37,13 @@ def straight_loops(ir):
 
 
 def operations(block, width):
-    """How many operations on this many float64 at once a block has."""
+    """Return the number of operations on vectors of this many float64 in a block."""
     return len(re.findall(rf"(?:= f(?:add|sub|mul|div)\b|= .*call\b)[^<@\n]*<{width} x double>", block))
 
 
 @pytest.fixture(scope="module")
 def width():
-    """How many float64 the widest vectors have."""
+    """Return the number of float64 in the widest vectors."""
 
     @entry((COLUMN,))
     def double(x):
@@ -57,7 +57,7 @@ def width():
 
 
 def vectorised(transform, width):
-    """How many loops that compute work on vectors."""
+    """Return the number of computing loops that work on vectors."""
     return sum(operations(block, width) >= FEWEST for block in straight_loops(optimised(transform)))
 
 

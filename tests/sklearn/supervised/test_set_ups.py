@@ -130,7 +130,7 @@ def test_groups_go_to_the_splitter(wine):
 
 
 class TakesMarks(ClassifierMixin, BaseEstimator):
-    """Wants a mark for each row that it is fitted to."""
+    """A classifier whose `fit` requires a mark for each row."""
 
     def fit(self, X, y, mark=None):
         assert mark.tolist() == X[:, 0].tolist()
