@@ -82,11 +82,21 @@ class Status(_Outcome):
     ORIGIN_AT_END = 22, "the origin is at an end of its range, and lambda is the best one there"
     #: Not transformed, lambda = 1: neither transform makes its centre normal, or nearer (``criterion="central"``).
     LEFT_AS_IT_IS = 23, "left as it is, lambda = 1: neither transform makes its central part normal, or nearer to it"
+    #: No maximum: beside censored cells there are fewer than two distinct values, and fewer than three distinct ends of
+    #: intervals and values. The transform is the identity.
+    FEW_OBSERVED = 24, "not fitted: fewer than two distinct values beside censored cells (identity transform)"
 
     @property
     def failed(self) -> bool:
         """Whether the column has no fit and its transform is the identity."""
-        return self in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.TOO_FEW)
+        return self in (
+            Status.CONSTANT,
+            Status.EMPTY,
+            Status.UNREPRESENTABLE,
+            Status.NO_SPREAD,
+            Status.TOO_FEW,
+            Status.FEW_OBSERVED,
+        )
 
     @property
     def is_estimate(self) -> bool:
@@ -113,6 +123,8 @@ class Route(IntEnum):
     LOCKSTEP = 6
     #: As REFIT, from the start that rectifies both sides.
     REFIT_BOTH_SIDES = 7
+    #: Newton's method on the likelihood of values and censored cells.
+    CENSORED = 8
 
     @property
     def label(self) -> str:

@@ -132,6 +132,15 @@ class Estimator(ABC):
         express_in_data_units(results, matrix, asked.shift)
         return results
 
+    def fit_censored_columns(
+        self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run
+    ) -> tuple[FloatArray, FloatArray]:
+        """Fit every column of a matrix with censored cells; return the results, and those on these cells.
+
+        The arguments are those of `fit_columns`; `powerkern._estimators.censored` describes the results.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no likelihood of censored cells")
+
     @abstractmethod
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """Fit every column with a free lambda; return the results in the units of `values`, (p, N_RESULTS).

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._estimators.base import ColumnSpec, Estimator, Run
+from powerkern._estimators.censored import has_censored, maximize_censored_likelihood
 from powerkern._estimators.limits import apply_limit
 from powerkern._estimators.options import CUTOFF
 from powerkern._estimators.origin import OriginFit, find_origin
 from powerkern._estimators.routes import maximize_likelihood, profile_likelihood
-from powerkern._estimators.shift import express_in_data_units
+from powerkern._estimators.shift import express_in_data_units, to_own_units
 from powerkern._estimators.standard_units import STANDARDIZED, scaled_by
 from powerkern._input.arrays import Matrix, as_choice
 from powerkern._status import Status
@@ -83,6 +84,27 @@ class ML(Estimator):
         self.keep_within(results, columns, family, matrix, asked, run)
         express_in_data_units(results, matrix, shift, divisor)
         return results
+
+    def fit_censored_columns(
+        self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `Estimator`."""
+        assert matrix.ends is not None
+        columns, ends = shift_and_scale(matrix.values, asked.shift), shift_and_scale(matrix.ends, asked.shift)
+        is_censored = has_censored(matrix.ends)
+        results, censored = maximize_censored_likelihood(
+            columns, ends, is_censored, family, asked.lmbda, matrix.weight, run.n_threads, run.progress
+        )
+
+        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+            moved, censored[at] = maximize_censored_likelihood(
+                columns[:, at], ends[:, at], is_censored[at], family, bounded, matrix.weight, run.n_threads
+            )
+            return moved
+
+        apply_limit(refit, family, results, matrix.names, asked.limit, asked.lmbda)
+        to_own_units(results, asked.shift)
+        return results, censored
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """See `Estimator`."""

@@ -21,9 +21,10 @@ from powerkern._estimators.ml import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._input.arguments import as_pair, given_bounds, given_lambdas, output_limit
 from powerkern._input.arrays import as_choice, as_flag, as_reals
+from powerkern._input.censoring import check_limits, given_limits
 from powerkern._input.frames import NonNumeric
 from powerkern._input.messages import shown
-from powerkern._typing import Bounds, FloatArray
+from powerkern._typing import Bounds, FloatArray, Limits
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 #: The better of the two families, column by column.
@@ -58,6 +59,10 @@ class FitOptions(ChunkOptions, total=False):
     """The options of `powerkern.fit` with groups and without."""
 
     sample_weight: ArrayLike | str | None
+    below: object
+    above: object
+    between: tuple[object, object] | None
+    limits: Limits | None
     origin: str | None
     non_numeric: NonNumeric
     progress: bool
@@ -67,7 +72,7 @@ class FitOptions(ChunkOptions, total=False):
 class FitSpec:
     """All options of a fit, as `powerkern.fit` documents them; checked by `FitSpec.checked`.
 
-    A fit keeps it. `lmbda`, `shift` and `bounds` are then None, numbers, or tuples with one number for
+    A fit keeps it. `lmbda`, `shift`, `bounds` and `limits` are then None, numbers, or tuples with one number for
     each column.
     """
 
@@ -79,6 +84,9 @@ class FitSpec:
     origin: str | None = None
     ymax: float | None = None
     bounds: Any = None
+    limits: Any = None
+    #: Whether cells may have limits in place of values, by `limits` or by the data `below`, `above` and `between`.
+    censored: bool = False
     criterion: str = LIKELIHOOD
     dropna: bool | None = None
     unknown: UnknownGroups = "raise"
@@ -163,28 +171,39 @@ class FitSpec:
         is_free = self.ymax is None and self.standardize
         ymax = np.inf if is_free else output_limit(self.ymax, self.standardize, dtype)
         asked = ColumnSpec(lmbda, shift, LambdaLimit(ymax, self.ymax is not None, bounds))
-        if self.lmbda is None and self.bounds is None and not has_shift:
+        if self.lmbda is None and self.bounds is None and self.limits is None and not has_shift:
             return self, asked
         ends = zip(self.bounds or (), bounds, strict=False)
+        limits = self.limits and tuple(
+            _plain(given, end) for given, end in zip(self.limits, given_limits(self.limits, p, names), strict=True)
+        )
         kept = replace(
             self,
             lmbda=None if np.isnan(lmbda).all() else _plain(self.lmbda, lmbda),
             shift=_plain(self.shift, shift) if shift.any() else 0.0,
             bounds=self.bounds and tuple(_plain(given, end) for given, end in ends),
+            limits=limits,
         )
         return kept, asked
 
+    def limits_of(self, p: int) -> FloatArray | None:
+        """Return the limits of p columns, (2, p), or None if there are none."""
+        return None if self.limits is None else given_limits(self.limits, p)
+
     def tiled(self, n_groups: int) -> Self:
         """Return the options repeated for `n_groups` groups whose columns are put side by side."""
-        bounds = self.bounds and tuple(_repeat(end, n_groups) for end in self.bounds)
-        return replace(self, lmbda=_repeat(self.lmbda, n_groups), shift=_repeat(self.shift, n_groups), bounds=bounds)
+        bounds, limits = (each and tuple(_repeat(end, n_groups) for end in each) for each in (self.bounds, self.limits))
+        lmbda, shift = _repeat(self.lmbda, n_groups), _repeat(self.shift, n_groups)
+        return replace(self, lmbda=lmbda, shift=shift, bounds=bounds, limits=limits)
 
     def part(self, columns: NDArray[np.intp]) -> Self:
         """Return the specification of some of the columns of a fit."""
-        if not any(isinstance(each, tuple) for each in (self.lmbda, self.shift, *(self.bounds or ()))):
+        each_column = (self.lmbda, self.shift, *(self.bounds or ()), *(self.limits or ()))
+        if not any(isinstance(each, tuple) for each in each_column):
             return self
-        bounds = self.bounds and tuple(_take(end, columns) for end in self.bounds)
-        return replace(self, lmbda=_take(self.lmbda, columns), shift=_take(self.shift, columns), bounds=bounds)
+        bounds, limits = (each and tuple(_take(end, columns) for end in each) for each in (self.bounds, self.limits))
+        lmbda, shift = _take(self.lmbda, columns), _take(self.shift, columns)
+        return replace(self, lmbda=lmbda, shift=shift, bounds=bounds, limits=limits)
 
 
 def _is_default(value: object, default: object) -> bool:
@@ -239,6 +258,8 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "origin": _one_of(FITTED),
     "ymax": _limit,
     "bounds": as_pair,
+    "limits": check_limits,
+    "censored": as_flag,
     "criterion": _one_of(*CRITERIA),
     "dropna": _flag_or_none,
     "unknown": _one_of(*get_args(UnknownGroups)),
@@ -267,6 +288,24 @@ def _takes_shift(spec: FitSpec) -> bool:
 
 
 _ONLY_WITH_GROUPS = "dropna, unknown and shrink go with groups=; leave them out"
+
+
+def _fits_limits(spec: FitSpec) -> bool:
+    """Whether the estimator has a likelihood of cells that are only known to lie beyond a limit."""
+    return spec.estimator.has_likelihood and not spec.estimator.sets_unit and not spec.estimator.needs_origin
+
+
+_WITH_LIMITS = "limits=, below=, above= and between= go with"
+#: What does not go with cells of which only an interval is known: whether it holds, and the message.
+_NOT_CENSORED: tuple[tuple[Callable[[FitSpec], bool], Callable[[FitSpec], str]], ...] = (
+    (
+        lambda spec: not _fits_limits(spec),
+        lambda spec: f"{_WITH_LIMITS} estimator='mle' only, not with {spec.estimator!r}",
+    ),
+    (lambda spec: spec.family == BEST, lambda spec: f"{_WITH_LIMITS} one family, not with family={BEST!r}"),
+    (lambda spec: spec.origin is not None, lambda spec: f"{_WITH_LIMITS} a given origin, not with origin='fit'"),
+    (lambda spec: spec.shrink, lambda spec: f"{_WITH_LIMITS} lambdas of each group, not with shrink=True"),
+)
 
 #: Options that exclude each other. The user sees the message of the first row that applies.
 CONFLICTS: tuple[Conflict, ...] = (
@@ -350,6 +389,7 @@ CONFLICTS: tuple[Conflict, ...] = (
         lambda spec: "ML(prestandardize=...) needs the rows in memory: pk.fit(X, ...), not chunks of them",
         in_chunks=True,
     ),
+    *(Conflict("censored", holds, message) for holds, message in _NOT_CENSORED),
     Conflict(
         "shrink",
         lambda spec: (

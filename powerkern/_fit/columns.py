@@ -36,7 +36,10 @@ def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> C
         The first value outside the domain of the family, by column and row.
     """
     families: IntArray | str = spec.family
-    if families == BEST:
+    censored = None
+    if matrix.ends is not None:
+        results, censored = spec.method.fit_censored_columns(matrix, FAMILIES[spec.family], asked, run)
+    elif families == BEST:
         results, families = BestOf(spec.method, spec.criterion).fit_columns(matrix, asked, run)
     else:
         results = spec.method.fit_columns(matrix, FAMILIES[spec.family], asked, run)
@@ -45,4 +48,4 @@ def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> C
         j = int(outside[0])
         raise domain_error_in(matrix, j, matrix.names, matrix.weight, asked.shift[j])
     units = weights_of_one(matrix.values, matrix.weight) if spec.estimator.is_robust else None
-    return ColumnTable(results, families, unit_weights=units)
+    return ColumnTable(results, families, unit_weights=units, censored=censored)

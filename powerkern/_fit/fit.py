@@ -13,13 +13,14 @@ from powerkern._estimators.spec import LIKELIHOOD, FitOptions, FitSpec, UnknownG
 from powerkern._fit.columns import fit_columns
 from powerkern._fit.groups import fit_groups
 from powerkern._input import frames as _frames
+from powerkern._input.censoring import Marks, with_marks
 from powerkern._input.labels import GroupsLike, without_groups
 from powerkern._input.reading import read
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit, build_power_fit
-from powerkern._typing import Bounds
+from powerkern._typing import Bounds, Limits
 
 
 @overload
@@ -59,6 +60,10 @@ def fit(
     origin: str | None = None,
     ymax: float | None = None,
     bounds: Bounds | None = None,
+    below: object = None,
+    above: object = None,
+    between: tuple[object, object] | None = None,
+    limits: Limits | None = None,
     criterion: str = LIKELIHOOD,
     column_names: Sequence[str] | None = None,
     non_numeric: _frames.NonNumeric = "raise",
@@ -103,6 +108,15 @@ def fit(
     bounds : (low, high), optional
         Smallest and largest lambda: numbers, or (p,) arrays; None or infinity for no bound. A lambda beyond
         is clipped (`Status.AT_BOUND`, unless a graver status holds), and all other figures are those at the bound.
+    below, above : (n, p) array-like of bool, optional
+        True where a cell is only known to be below (above) the number in it, its detection limit: a cell of NaN marked
+        so has the limit of its column, see `limits`. Data frames are aligned by their labels. Only with "mle".
+    between : (lower, upper), optional
+        Two arrays of the shape of `X`: cells are only known to lie between these, as binned or rounded data do. NaN in
+        both: the cell is what `X` has; in one: there is no such end. Only with "mle".
+    limits : (low, high), optional
+        Numbers, or (p,) arrays; None where there is no limit: cells at or beyond them are only known to be beyond, and
+        count as such. Only with "mle".
     criterion : {"likelihood", "ppcc", "pearson", "central"}, default "likelihood"
         How ``family="best"`` chooses: the larger likelihood; the larger correlation with normal quantiles (see
         `PowerFit.normality`); or the smaller statistic of Pearson's chi-square test of normality over its degrees of
@@ -157,6 +171,8 @@ def fit(
     >>> bool(np.abs(pk.fit(X, family="box-cox").lmbda).max() < 0.1)
     True
     """
+    marks = Marks(below, above, between)
+    has_limits = marks.are_given or limits is not None
     spec = FitSpec.checked(
         grouped=groups is not None,
         family=family,
@@ -167,6 +183,8 @@ def fit(
         origin=origin,
         ymax=ymax,
         bounds=bounds,
+        limits=limits,
+        censored=has_limits,
         criterion=criterion,
         dropna=dropna,
         unknown=unknown,
@@ -178,6 +196,8 @@ def fit(
     run = Run(thread_count(n_threads, matrix.values.size), progress)
     labels = ColumnLabels(matrix.names, levels, matrix.was_vector)
     spec, asked = spec.resolved(matrix.values.shape[1], matrix.names, matrix.values.dtype)
+    if has_limits:
+        matrix = with_marks(matrix, rows, marks, spec.limits_of(matrix.values.shape[1]))
     data = FittedData.remember(matrix, X, sample_weight)
     if groups_of_rows is not None:
         return fit_groups(matrix, groups_of_rows, spec, asked, labels, data, run)

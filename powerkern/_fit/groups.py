@@ -22,6 +22,7 @@ from powerkern._results.fitted_data import FittedData, GroupedData
 from powerkern._results.grouped_fit import GroupedFit, build_grouped_fit
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
+from powerkern.kernels.censored.fit import N_CENSORED_FIELDS
 from powerkern.kernels.results import N_RESULTS
 
 
@@ -82,6 +83,7 @@ def _fit_each_group(
     groups = Groups(runs, n_groups)
     raw, families = np.empty((n_groups, p, N_RESULTS)), np.empty((n_groups, p), dtype=np.int64)
     units, has_units = np.ones((n_groups, p)), False
+    censored = np.empty((n_groups if matrix.ends is not None else 0, p, N_CENSORED_FIELDS))
     scratch = BlockScratch()
 
     def fit_side_by_side(part: Matrix, batch: slice, threads: int) -> None:
@@ -97,6 +99,8 @@ def _fit_each_group(
             raise _placed(error, groups, batch, matrix, keys) from None
         shape = raw[at].shape
         raw[at], families[at] = found.kernel_rows.reshape(shape), found.family_codes.reshape(shape[:-1])
+        if found.censored is not None:
+            censored[at] = found.censored.reshape(censored[at].shape)
         if found.unit_weights is not None:
             has_units = True
             units[at] = found.unit_weights.reshape(shape[:-1])
@@ -114,14 +118,21 @@ def _fit_each_group(
                 data.record_group(int(groups.codes[k]), part)
             fit_side_by_side(part, slice(k, k + 1), threads)
 
-    groups.for_each_batch(fit_batch if matrix.weight is None else fit_each, p, run.n_threads, run.progress)
+    can_pad = matrix.weight is None and matrix.ends is None
+    groups.for_each_batch(fit_batch if can_pad else fit_each, p, run.n_threads, run.progress)
     flat = raw.reshape(-1, N_RESULTS)
-    return ColumnTable(flat, families.ravel(), unit_weights=units.ravel() if has_units else None)
+    return ColumnTable(
+        flat,
+        families.ravel(),
+        unit_weights=units.ravel() if has_units else None,
+        censored=None if matrix.ends is None else censored.reshape(-1, N_CENSORED_FIELDS),
+    )
 
 
 def _rows_of(matrix: Matrix, rows: Any) -> Matrix:
     weight = None if matrix.weight is None else matrix.weight[rows]
-    return Matrix(matrix.values[rows], None, False, weight)
+    ends = None if matrix.ends is None else matrix.ends[rows]
+    return Matrix(matrix.values[rows], None, False, weight, ends)
 
 
 def _placed(error: ValueError, groups: Groups, batch: slice, matrix: Matrix, keys: Keys) -> ValueError:

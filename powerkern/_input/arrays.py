@@ -35,6 +35,9 @@ class Matrix(NamedTuple):
     was_vector: bool
     #: Weights of the rows; None where there are none.
     weight: NDArray[np.float64] | None = None
+    #: The other end of the interval in which each cell is known to lie, beside its number in `values`: NaN where the
+    #: cell is that number, -inf and inf where it is below or above it. None: all cells are numbers.
+    ends: NDArray[np.float64] | None = None
     #: The input, and the part of it that was read, where results take the form of the input.
     given: Any = None
     part: Any = None

@@ -212,6 +212,14 @@ def _side(
     )
 
 
+def ends_of_range(table: ColumnTable) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the range of the standardised transform of each column, infinite where it has none."""
+    upper, lower, _ = _sides(table)
+    own = np.where(table.lmbda > 0.0, upper.end, -np.inf)
+    low = np.where(table.mirrored, np.where(table.lmbda > 2.0, -lower.end, -np.inf), own)
+    return low, np.where(table.lmbda < 0.0, upper.end, np.inf)
+
+
 class _Reach(NamedTuple):
     """Range of integration on one side of the mean, in standard deviations.
 

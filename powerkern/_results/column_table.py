@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from powerkern._engine.apply import ImageHandler, count_outside, transform_matrix
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.censored.fit import LOC_ERROR
 from powerkern.kernels.results import FIELDS, N_EVAL
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import fields_of
@@ -45,6 +46,8 @@ class ColumnTable:
         Codes of `powerkern.Route` and of `powerkern.Status`, as kernels have them.
     unit_weights : (p,) ndarray or None
         The weight that counts as one value, where weights are relative.
+    censored : (p, N_CENSORED_FIELDS) ndarray or None
+        What is known of censored cells, see `kernels.censored.fit`; None if every cell is a number.
     kernel_rows : (p, N_RESULTS) ndarray
         The rows of `kernels.results.ColumnFit` that the arrays are views of; for calls of kernels only.
     """
@@ -78,6 +81,7 @@ class ColumnTable:
         *,
         unit_weights: FloatArray | None = None,
         lmbda_error: FloatArray | None = None,
+        censored: FloatArray | None = None,
     ) -> None:
         """Make the table from the rows that kernels wrote.
 
@@ -89,9 +93,12 @@ class ColumnTable:
             The family of all columns, or the code of each one's.
         unit_weights, lmbda_error : (p,) ndarray, optional
             As the attributes; default: weights are counts, and errors are 0.
+        censored : (p, N_CENSORED_FIELDS) ndarray, optional
+            As the attribute; default: every cell is a number.
         """
         self.kernel_rows = kernel_rows
         self.unit_weights = unit_weights
+        self.censored = censored
         self._family, self._lmbda_error = family, lmbda_error
         by_field = kernel_rows.T
         by_field.flags.writeable = False  # views inherit this
@@ -101,7 +108,8 @@ class ColumnTable:
         return len(self.kernel_rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle_table, (self.kernel_rows, self._family, self.unit_weights, self._lmbda_error)
+        parts = self.kernel_rows, self._family, self.unit_weights, self._lmbda_error, self.censored
+        return _unpickle_table, parts
 
     # --- computed when first used -------------------------------------------------------------------------
 
@@ -157,6 +165,12 @@ class ColumnTable:
         """Quantities that every inverse transform of these columns needs, see `inversion.Inversion`."""
         return {}
 
+    @cached_property
+    def n_censored(self) -> FloatArray:
+        """Cells of each column of which only an interval is known, or their weight."""
+        n = np.zeros(len(self)) if self.censored is None else self.censored[:, :LOC_ERROR].sum(axis=1)
+        return _read_only(n)
+
     @property
     def families(self) -> list[str]:
         """The name of each column's family."""
@@ -181,6 +195,7 @@ class ColumnTable:
             self._family if isinstance(self._family, str) else self._family[columns].copy(),
             unit_weights=None if self.unit_weights is None else self.unit_weights[columns].copy(),
             lmbda_error=None if self._lmbda_error is None else self._lmbda_error[columns].copy(),
+            censored=None if self.censored is None else self.censored[columns].copy(),
         )
 
     # --- kernels by family --------------------------------------------------------------------------------
@@ -225,7 +240,13 @@ def _read_only(array: A) -> A:
 
 
 def _unpickle_table(
-    kernel_rows: FloatArray, family: IntArray | str, unit_weights: FloatArray | None, lmbda_error: FloatArray | None
+    kernel_rows: FloatArray,
+    family: IntArray | str,
+    unit_weights: FloatArray | None,
+    lmbda_error: FloatArray | None,
+    censored: FloatArray | None,
 ) -> ColumnTable:
     """Return a table with a copy of the rows: joblib gives workers read-only maps of files, which kernels refuse."""
-    return ColumnTable(np.array(kernel_rows), family, unit_weights=unit_weights, lmbda_error=lmbda_error)
+    return ColumnTable(
+        np.array(kernel_rows), family, unit_weights=unit_weights, lmbda_error=lmbda_error, censored=censored
+    )

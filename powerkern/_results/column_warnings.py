@@ -28,6 +28,7 @@ _WARNED = (
     Status.UNREPRESENTABLE,
     Status.NO_SPREAD,
     Status.TOO_FEW,
+    Status.FEW_OBSERVED,
     Status.EXACT,
     Status.AT_END,
     Status.NOT_CERTIFIED,

@@ -106,6 +106,11 @@ class FitAttributes(StoredFit):
         return self._table.status
 
     @property
+    def n_censored(self) -> FloatArray:
+        """Cells of each column of which only an interval is known (with weights, the sum of theirs), see `fit`."""
+        return self._table.n_censored
+
+    @property
     def lmbda_error(self) -> FloatArray:
         """Bounds of the difference between `lmbda` and the lambda of the rows in memory."""
         return self._table.lmbda_error

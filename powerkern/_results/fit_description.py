@@ -262,6 +262,8 @@ class FitDescription(FitInference):
         self, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None
     ) -> tuple[list[dict[str, FloatArray]], list[str]]:
         """Return the entries of a summary on normality, or the reason why there are none."""
+        if self._table.n_censored.any():
+            return [], ["no figures of normality: of some cells only an interval is known"]
         if X is None and sample is None and not isinstance(self._data, FittedData):
             return [], ["no figures of normality: the fit no longer has its data; pass X"]
         rows = X if sample is None else sample

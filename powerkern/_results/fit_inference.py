@@ -15,6 +15,7 @@ from powerkern._input.arrays import as_choice
 from powerkern._input.messages import shown, suggest_in_class
 from powerkern._results.column_warnings import warn_about_overflow
 from powerkern._results.fit_attributes import FitAttributes
+from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import (
     Interval,
     LikelihoodOptimum,
@@ -31,8 +32,10 @@ from powerkern._results.inference import (
 )
 from powerkern._results.likelihood import (
     LIKELIEST,
+    CensoredLikelihood,
     DataLikelihood,
     SumsLikelihood,
+    build_censored_likelihood,
     build_likelihood,
     columns_as_transformed,
     evaluate_objective,
@@ -376,14 +379,29 @@ class FitInference(FitAttributes, RoundedPowers):
     def _read_data(
         self, X: object, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
     ) -> tuple[NDArray[Any], Weights]:
-        """Return values and weights of `X`, or of the remembered data if `X` is None."""
+        """Return values and weights of `X`, or of the remembered data if `X` is None.
+
+        For methods that take every cell as a number.
+        """
+        if self._table.n_censored.any():
+            raise ValueError(
+                "this fit has censored cells, which this method would take as numbers; use profile, confint, lr_test "
+                "and summary without X, and expected or draw for the cells themselves"
+            )
         return read_data(self._table, self.column_names, self._data, X, sample_weight, n_threads)
 
     def _likelihood(
         self, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
-    ) -> DataLikelihood | SumsLikelihood:
+    ) -> DataLikelihood | SumsLikelihood | CensoredLikelihood:
         """Return the likelihood of `X`, or of the remembered data if `X` is None."""
         threads = thread_count(n_threads)
+        if self._table.censored is not None:
+            if X is not None or sample_weight is not None or not isinstance(self._data, FittedData):
+                raise ValueError(
+                    "the likelihood of censored cells needs the data with their limits, which a fit has until it is "
+                    "copied, pickled or stored; fit again, or use confint(method='wald')"
+                )
+            return build_censored_likelihood(self._table, self._data, self.column_names, threads)
         if X is None and sample_weight is None and isinstance(self._data, PowerSums | MixedSums):
             return SumsLikelihood(self._table, self._data, threads)
         values, weight = self._read_data(X, sample_weight, threads)

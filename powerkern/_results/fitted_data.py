@@ -30,12 +30,12 @@ class FittedData:
 
     Attributes
     ----------
-    values, weight : ndarray
-        The data; weights are None if there are none.
+    values, weight, ends : ndarray
+        The data; weights are None if there are none, and `ends`, see `Matrix`, if every cell is a number.
     """
 
-    def __init__(self, values: NDArray[Any], weight: Weights) -> None:
-        self.values, self.weight = values, weight
+    def __init__(self, values: NDArray[Any], weight: Weights, ends: FloatArray | None = None) -> None:
+        self.values, self.weight, self.ends = values, weight, ends
         self._columns: NDArray[np.intp] | None = None
         self._prints: IntArray | None = None
         self._weight_print = 0
@@ -50,8 +50,8 @@ class FittedData:
         """
         values, weight = matrix.values, matrix.weight
         if values.nbytes + (0 if weight is None else weight.nbytes) <= COPIED_BYTES:
-            return cls(np.array(values), None if weight is None else np.array(weight))
-        data = cls(values, weight)
+            return cls(np.array(values), None if weight is None else np.array(weight), matrix.ends)
+        data = cls(values, weight, matrix.ends)
         data._is_shared = True
         if not (
             values.flags.writeable and (weight is None or weight.flags.writeable)
@@ -90,7 +90,7 @@ class FittedData:
 
     def grouped(self, n_groups: int) -> GroupedData:
         """Return the data for groups of rows, whose fingerprints are yet to be recorded."""
-        return GroupedData(self.values, self.weight, n_groups if self._is_shared else 0, self._frames)
+        return GroupedData(self.values, self.weight, n_groups if self._is_shared else 0, self._frames, self.ends)
 
     def checked(
         self,
@@ -126,8 +126,20 @@ class FittedData:
                 raise ValueError(f"sample_weight: {_CHANGED}; {remedy}")
         return values, self.weight
 
+    def checked_ends(self) -> FloatArray:
+        """Return the other ends of the intervals of the cells; `checked` has the values."""
+        assert self.ends is not None
+        return self.ends if self._columns is None else self.ends[:, self._columns]
+
     @classmethod
-    def of_group(cls, values: NDArray[Any], weight: Weights, prints: IntArray, weight_print: int) -> FittedData:
+    def of_group(
+        cls,
+        values: NDArray[Any],
+        weight: Weights,
+        prints: IntArray,
+        weight_print: int,
+        ends: FloatArray | None = None,
+    ) -> FittedData:
         """Return the data of one group of rows, with the fingerprints that they should have.
 
         Parameters
@@ -140,8 +152,10 @@ class FittedData:
             Fingerprints of the columns.
         weight_print : int
             Fingerprint of the weights; 0 if there are none.
+        ends : (n, p) ndarray, optional
+            The other ends of the intervals of the cells, see `Matrix.ends`.
         """
-        data = cls(values, weight)
+        data = cls(values, weight, ends)
         data._prints, data._weight_print = prints, weight_print
         return data
 
@@ -159,10 +173,19 @@ class GroupedData:
         Number of groups whose fingerprints will be recorded; 0 if the data were copied.
     frames : tuple
         The data frames and series of the user, which keep the data alive.
+    ends : (n, p) ndarray, optional
+        The other ends of the intervals of the cells, see `Matrix.ends`.
     """
 
-    def __init__(self, values: NDArray[Any], weight: Weights, n_recorded: int, frames: tuple[Any, ...]) -> None:
-        self.values, self.weight, self._frames = values, weight, frames
+    def __init__(
+        self,
+        values: NDArray[Any],
+        weight: Weights,
+        n_recorded: int,
+        frames: tuple[Any, ...],
+        ends: FloatArray | None = None,
+    ) -> None:
+        self.values, self.weight, self._frames, self._ends = values, weight, frames, ends
         self._prints = np.zeros((n_recorded, values.shape[1]), dtype=np.int64)
         self._weight_prints = np.zeros(n_recorded, dtype=np.int64)
 
@@ -183,9 +206,10 @@ class GroupedData:
     def group(self, group: int, rows: IntArray) -> FittedData:
         """Return a copy of the rows of a group, to be compared with its fingerprints when it is used."""
         values, weight = self.values[rows], None if self.weight is None else self.weight[rows]
+        ends = None if self._ends is None else self._ends[rows]
         if not self._prints.size:
-            return FittedData(values, weight)
-        return FittedData.of_group(values, weight, self._prints[group], int(self._weight_prints[group]))
+            return FittedData(values, weight, ends)
+        return FittedData.of_group(values, weight, self._prints[group], int(self._weight_prints[group]), ends)
 
 
 def _print_weights(weight: Weights) -> int:

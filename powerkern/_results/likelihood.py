@@ -11,6 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.by_column import likelihoods
 from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._estimators.base import Estimator
+from powerkern._estimators.censored import (
+    find_censored_intervals,
+    has_censored,
+    maximize_censored_likelihood,
+    profile_censored_likelihood,
+)
 from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._estimators.routes import find_intervals, maximize_likelihood, profile_likelihood
 from powerkern._estimators.shift import to_own_units
@@ -21,8 +27,9 @@ from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import LikelihoodOptimum
 from powerkern._status import Status
-from powerkern._typing import FloatArray, Weights
-from powerkern.kernels.results import STATUS, X_MAX, X_MIN
+from powerkern._typing import BoolArray, FloatArray, Weights
+from powerkern.kernels.censored.fit import LOC_ERROR
+from powerkern.kernels.results import NLL, STATUS, X_MAX, X_MIN
 
 #: The data that a fit keeps, or their power sums.
 KeptData = FittedData | PowerSums | MixedSums
@@ -110,9 +117,22 @@ def build_likelihood(
     return DataLikelihood(table, (kept - table.center) / table.divisor, weight, n_threads, table.divisor)
 
 
+def build_censored_likelihood(
+    table: ColumnTable, data: FittedData, names: list[Any] | None, n_threads: int
+) -> CensoredLikelihood:
+    """Return the likelihood of remembered data with censored cells."""
+    values, weight = data.checked(names, n_threads)
+    ends = data.checked_ends()
+    columns, others = shift_and_scale(values, table.shift), shift_and_scale(ends, table.shift)
+    return CensoredLikelihood(table, columns, others, has_censored(ends), weight, n_threads)
+
+
 def find_optimum(table: ColumnTable, names: list[Any] | None, standard_error: FloatArray) -> LikelihoodOptimum:
     """Return the maxima of the likelihoods, for tests and rounded powers."""
-    nll = np.where(table.status == Status.OK, table.nll, np.nan)  # with an origin fitted, no tests at a fixed one
+    is_optimum = table.status == Status.OK  # with an origin fitted, no tests at a fixed one
+    if table.censored is not None:
+        is_optimum |= table.status == Status.SCANNED
+    nll = np.where(is_optimum, table.nll, np.nan)
     return LikelihoodOptimum(table.lmbda, nll, standard_error, table.n_obs, names=names)
 
 
@@ -154,7 +174,12 @@ def replace_rounded(table: ColumnTable, lmbda: FloatArray, kernel_rows: FloatArr
     kernel_rows[:, [X_MIN, X_MAX]] = table.kernel_rows[:, [X_MIN, X_MAX]]
     same = lmbda == table.lmbda
     kernel_rows[same] = table.kernel_rows[same]
-    return ColumnTable(kernel_rows, table.family_codes, lmbda_error=np.where(same, table.lmbda_error, 0.0))
+    censored = table.censored
+    if censored is not None:
+        censored = censored.copy()
+        censored[~same, LOC_ERROR:] = np.nan
+    error = np.where(same, table.lmbda_error, 0.0)
+    return ColumnTable(kernel_rows, table.family_codes, lmbda_error=error, censored=censored)
 
 
 @dataclass(frozen=True)
@@ -206,6 +231,53 @@ class DataLikelihood:
 
         rows = self.table.compute_by_family(fit)
         to_own_units(rows, 0.0 - self.table.center, self.table.divisor)
+        return rows
+
+
+@dataclass(frozen=True)
+class CensoredLikelihood:
+    """The likelihood of values and of intervals in which cells are known to lie, with their weights."""
+
+    table: ColumnTable
+    values: Columns
+    others: Columns
+    is_censored: BoolArray
+    weight: Weights
+    n_threads: int
+
+    def curve(self, lmbdas: FloatArray) -> FloatArray:
+        """Return negative log-likelihoods at every lambda: (p, len(lmbdas))."""
+
+        def curve(code: int, at: Any) -> FloatArray:
+            part = self.values[:, at], self.others[:, at], self.is_censored[at]
+            return profile_censored_likelihood(*part, code, lmbdas, self.weight, self.n_threads)
+
+        return self.table.compute_by_family(curve) * self.table.n_kept[:, None]
+
+    def at(self, lmbda: FloatArray) -> FloatArray:
+        """Return negative log-likelihoods at one lambda, or at one for each column."""
+        given = np.broadcast_to(lmbda, (len(self.table),)).astype(np.float64)
+        return self.table.n_obs * self.results(given)[:, NLL]
+
+    def ends(self, drop: FloatArray) -> FloatArray:
+        """Return the ends of profile intervals, (p, 2); `drop` is per observation."""
+        lmbda = self.table.lmbda
+
+        def find(code: int, at: Any) -> FloatArray:
+            part = self.values[:, at], self.others[:, at], self.is_censored[at]
+            return find_censored_intervals(*part, code, lmbda[at], drop[at], self.weight, self.n_threads)
+
+        return self.table.compute_by_family(find)
+
+    def results(self, lmbda: FloatArray) -> FloatArray:
+        """Return the results of every column at another lambda, (p, N_RESULTS)."""
+
+        def fit(code: int, at: Any) -> FloatArray:
+            part = self.values[:, at], self.others[:, at], self.is_censored[at]
+            return maximize_censored_likelihood(*part, code, lmbda[at], self.weight, self.n_threads)[0]
+
+        rows = self.table.compute_by_family(fit)
+        to_own_units(rows, self.table.shift)
         return rows
 
 

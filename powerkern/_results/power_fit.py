@@ -28,7 +28,7 @@ from powerkern._results.back_transform import (
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.column_warnings import warn_about_columns
-from powerkern._results.fit_description import FitDescription
+from powerkern._results.fit_censored import FitOfCensored
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inversion import (
     Inversion,
@@ -44,7 +44,7 @@ __all__ = ["OutOfRange", "PowerFit", "as_power_fit", "build_power_fit"]
 
 
 @suggest_in_class
-class PowerFit(FitDescription):
+class PowerFit(FitOfCensored):
     """Power transforms fitted to the columns of a matrix.
 
     Made by `fit`; `save` writes it to a file, which `powerkern.load` reads back. All arrays have one entry per column;
@@ -90,6 +90,8 @@ class PowerFit(FitDescription):
         `confint`.
     n_obs : ndarray
         Values that are not missing; with weights, the sum of their weights.
+    n_censored : ndarray
+        Cells of which only an interval is known, among `n_obs`; with weights, the sum of theirs.
     n_iter : ndarray of int
         Evaluations of the likelihood or its derivatives, including those on a sample.
     status : ndarray of int

@@ -23,6 +23,7 @@ from powerkern._results.column_table import ColumnTable
 from powerkern._results.json_entries import damaged, entry, read_choice, read_level_names, read_names, read_numbers
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.censored.fit import LOC_ERROR
 from powerkern.kernels.results import FIELDS, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 
@@ -37,6 +38,8 @@ _FINITE = (
     *("lmbda", "loc", "scale", "log_factor", "ref", "slope", "intercept"),
     *("n_obs", "n_eval", "lmbda0", "n_kept", "center", "divisor"),
 )
+#: Fields of `kernels.censored.fit`, in their order.
+_CENSORED = ("n_below", "n_above", "n_between", "loc_error", "scale_error")
 #: Rounding error of a reference that is rescaled like the data.
 _ROUNDING = 1e-9
 
@@ -55,6 +58,7 @@ def make_record(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict
         "families": table.families if spec.family == BEST else None,
         "unit_weights": table.unit_weights,
         "lmbda_error": table.lmbda_error if table.lmbda_error.any() else None,
+        "censored": None if table.censored is None else dict(zip(_CENSORED, table.censored.T, strict=True)),
         "columns": dict(zip(FIELDS, table.kernel_rows.T, strict=True)),
     }
 
@@ -82,7 +86,21 @@ def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, 
         raise damaged("lmbda_error is negative")
     _check_figures(dict(zip(FIELDS, results.T, strict=True)), codes == FAMILIES["box-cox"])
     _require((results[:, STATUS] != Status.BRACKETED) | (error is not None), "a bracketed lambda has no lmbda_error")
-    return spec, labels, ColumnTable(results, codes, unit_weights=units, lmbda_error=error)
+    censored = _censored(record, n_features)
+    return spec, labels, ColumnTable(results, codes, unit_weights=units, lmbda_error=error, censored=censored)
+
+
+def _censored(record: dict[str, Any], n_features: int) -> FloatArray | None:
+    """Read what is known of censored cells."""
+    table = entry(record, "censored")
+    if table is None:
+        return None
+    if not isinstance(table, dict) or set(table) != set(_CENSORED):
+        raise damaged(f"censored is not a table of {', '.join(_CENSORED)}")
+    found = np.stack([read_numbers(table, name, (n_features,)) for name in _CENSORED], axis=1)
+    if not (found[:, :LOC_ERROR] >= 0.0).all():
+        raise damaged("a number of censored cells is negative, or no number")
+    return np.ascontiguousarray(found)
 
 
 def _results(record: dict[str, Any]) -> FloatArray:
@@ -128,7 +146,7 @@ def _read_spec(record: dict[str, Any], p: int) -> FitSpec:
 
 def _read_option(name: str, value: Any) -> Any:
     """Return an option: a word, a flag, a number or None unchanged, numbers as a tuple."""
-    if name == "bounds" and isinstance(value, list):
+    if name in ("bounds", "limits") and isinstance(value, list):
         return tuple(_read_option("", end) for end in value)
     if isinstance(value, list):
         return tuple(math.nan if each is None else _read_option("", each) for each in value)

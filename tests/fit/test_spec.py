@@ -29,6 +29,8 @@ class Untouchable:
 
 
 BEST = {"family": "best"}
+#: Arguments that are data: the specification only knows that there are any.
+MARKS = ("below", "above", "between")
 #: For each row of the table: arguments that it is the first to refuse, whether rows come in chunks, and the message.
 REFUSED: list[tuple[dict[str, Any], bool, str]] = [
     ({"dropna": True}, False, "dropna, unknown and shrink go with groups="),
@@ -51,6 +53,18 @@ REFUSED: list[tuple[dict[str, Any], bool, str]] = [
     ({"bounds": (0, 1), "origin": "fit", "estimator": "central-mle"}, False, "bounds cannot be given with estimator="),
     ({"estimator": "ppcc"}, True, "estimator='ppcc' needs every value in its order"),
     ({"estimator": pk.ML(prestandardize="std")}, True, r"ML\(prestandardize=...\) needs the rows in memory"),
+    (
+        {"below": [True], "estimator": "robust"},
+        False,
+        "between= go with estimator='mle' only, not with Adap",
+    ),
+    ({"above": [True], **BEST}, False, "limits=, .*between= go with one family, not with family='best'"),
+    ({"between": ([0], [1]), "origin": "fit"}, False, "limits=, .*between= go with a given origin"),
+    (
+        {"limits": (0, None), "shrink": True, "groups": "site"},
+        False,
+        "between= go with lambdas of each group",
+    ),
     ({"shrink": True, "groups": "site", "origin": "fit"}, False, "shrink=True is for lambdas fitted by maximum likel"),
 ]
 
@@ -60,7 +74,8 @@ def test_every_row_of_the_table_is_refused_before_data_are_read(row: int, monkey
     arguments, in_chunks, message = REFUSED[row]
     with pytest.raises(CONFLICTS[row].error, match=message):
         (fit_with if in_chunks else pk.fit)(Untouchable(), **arguments)
-    given = {name: value for name, value in arguments.items() if name != "groups"}
+    given = {name: value for name, value in arguments.items() if name not in ("groups", *MARKS)}
+    given |= {"censored": True} if {"limits", *MARKS} & set(arguments) else {}
     monkeypatch.setattr(spec_module, "CONFLICTS", CONFLICTS[:row])
     FitSpec.checked(grouped="groups" in arguments, in_chunks=in_chunks, **given)  # no row before it holds
 

@@ -37,6 +37,7 @@ def test_codes_are_those_of_stored_fits():
         "UNIT_AT_END": 21,
         "ORIGIN_AT_END": 22,
         "LEFT_AS_IT_IS": 23,
+        "FEW_OBSERVED": 24,
         "SHRUNK": 20,
     }
 

@@ -266,13 +266,15 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: 
 
 
 @kernel
-def logs_about(sides: Sides, offset: float, reference: float, spare: FloatArray) -> Logs:
+def logs_about(sides: Sides, both_signs: bool, offset: float, reference: float, spare: FloatArray) -> Logs:
     """Return the logs of a column, written to `spare` in units of a power of two; for `reference` see `centered_logs`.
 
     Parameters
     ----------
     sides : Sides
         Magnitudes and weights by sign.
+    both_signs : bool
+        Whether logs of both signs are meant, even if all values are of one.
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     reference : float
@@ -281,7 +283,7 @@ def logs_about(sides: Sides, offset: float, reference: float, spare: FloatArray)
         Receives the logs.
     """
     bounds = centered_logs(sides, offset, reference, spare)
-    center = math.copysign(offset_log(offset, abs(reference)), reference) if sides.neg.size > 0 else 0.0
+    center = math.copysign(offset_log(offset, abs(reference)), reference) if both_signs else 0.0
     sigma = max(unit_of(bounds), power_of_two_above(abs(center)))
     return logs_in_units(sides, bounds, sigma, center, spare)
 
@@ -394,6 +396,6 @@ def sides_of(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Side
     border = split_signs(x, x, work.split)
     weight_split = work.weight_split[:n]
     split_signs(x, weight, weight_split)
-    if border == 0:
+    if sign < 0.0:
         return Sides(work.split[:n], x[:0], weight_split, weight[:0])
     return Sides(work.split[:border], work.split[border:n], weight_split[:border], weight_split[border:])

@@ -138,7 +138,7 @@ def b(m: float, a: float) -> float:
 @kernel
 def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
     """Evaluate g', g'' and g''' at the exponent `mu`."""
-    return _evaluated(logs, mu, scratch)[0]
+    return _evaluated(logs, logs.neg.size > 0, mu, scratch)[0]
 
 
 @kernel
@@ -164,16 +164,47 @@ def score_with_derivatives(
     y2 : (n,)
         Receives y''.
     """
-    at, pos, neg, origin = _evaluated(logs, mu, scratch)
-    n_pos = pos.logs.size
-    _write_branch(pos, origin, scratch, y, y1, y2)
-    _write_branch(neg, origin, scratch, y[n_pos:], y1[n_pos:], y2[n_pos:])
+    return score_with_points(logs, logs.neg.size > 0, logs, mu, scratch, y, y1, y2)
+
+
+@kernel
+def score_with_points(
+    logs: Logs,
+    both_signs: bool,
+    points: Logs,
+    mu: float,
+    scratch: Scratch,
+    y: FloatArray,
+    y1: FloatArray,
+    y2: FloatArray,
+) -> Score:
+    """Evaluate `score`; write y, y', y'' at other points, less the means of the column, over the deviation of y.
+
+    Parameters
+    ----------
+    logs : Logs
+        The logs, whose bounds hold for the points, too.
+    both_signs : bool
+        Whether there are values or points of both signs.
+    points : Logs
+        Logs of the points, in the units of `logs` and about its reference.
+    mu : float
+        The exponent, in units of the logs.
+    scratch : Scratch
+        Scratch of `score`; keeps the moments.
+    y, y1, y2 : (k,)
+        Receive y, y' and y'' of ``points.pos``, then of ``points.neg``.
+    """
+    at, pos, neg, origin = _evaluated(logs, both_signs, mu, scratch)
+    n_pos = points.pos.size
+    _write_branch(_Branch(points.pos, points.pos, pos.scale), origin, scratch, y, y1, y2)
+    below = _Branch(points.neg, points.neg, neg.scale)
+    _write_branch(below, origin, scratch, y[n_pos:], y1[n_pos:], y2[n_pos:])
     return at
 
 
 @kernel
-def _evaluated(logs: Logs, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
-    both_signs = logs.neg.size > 0
+def _evaluated(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
     pos, neg = _branches(logs, both_signs, mu)
     log_factor = neg.scale.log_factor if logs.center < 0.0 else pos.scale.log_factor
     origin = _add_branches(pos, neg, logs.center, scratch)

@@ -39,7 +39,8 @@ _MODERATE = 300.0
 class Centered(NamedTuple):
     """Logs of a column and the log that they are relative to; the smallest and the largest magnitude in it.
 
-    `heavy` is the magnitude of the reference in a weighted column of one sign, else NaN.
+    `heavy` is the magnitude of the reference in a weighted column of one sign, else NaN. `reference` is negative if it
+    is a negative value of a column of both signs.
     """
 
     logs: Logs
@@ -48,6 +49,7 @@ class Centered(NamedTuple):
     smallest: float
     largest: float
     heavy: float
+    reference: float
 
 
 @kernel
@@ -55,23 +57,23 @@ def centered_column(column: Prepared, work: Work) -> Centered:
     """Return the logs of a column about a reference in it, in `work.spare`."""
     found, offset = column.found, column.offset
     sides = sides_of(column.x, column.weight, column.sign, work)
-    weighted = column.weight.size > 0
-    reference = _reference(sides, weighted, work.spare)
-    logs = logs_about(sides, offset, reference, work.spare)
+    weighted, both_signs = column.weight.size > 0, column.sign == 0.0
+    reference = _reference(sides, both_signs, weighted, work.spare)
+    logs = logs_about(sides, both_signs, offset, reference, work.spare)
     smallest, largest = magnitudes_of(found)
-    heavy = reference if weighted and sides.neg.size == 0 else math.nan
-    return Centered(logs, offset_log(offset, abs(reference)), offset, smallest, largest, heavy)
+    heavy = reference if weighted and not both_signs else math.nan
+    return Centered(logs, offset_log(offset, abs(reference)), offset, smallest, largest, heavy, reference)
 
 
 @kernel
-def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
+def _reference(sides: Sides, both_signs: bool, weighted: bool, scratch: FloatArray) -> float:
     """Return a value near the bulk of the weight; negative if it is a negative one in a column of both signs.
 
     Without weights 0 will do for both signs: there is a value on either side of it.
     """
     if not weighted:
-        return subsample_median(sides.pos, MOST_TYPICAL, scratch) if sides.neg.size == 0 else 0.0
-    if sides.neg.size == 0 or sum_of(sides.pos_weight) >= sum_of(sides.neg_weight):
+        return 0.0 if both_signs else subsample_median(sides.pos, MOST_TYPICAL, scratch)
+    if not both_signs or sum_of(sides.pos_weight) >= sum_of(sides.neg_weight):
         return weighted_subsample_median(sides.pos, sides.pos_weight, scratch)
     return -weighted_subsample_median(sides.neg, sides.neg_weight, scratch)
 
@@ -127,12 +129,40 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
     certified = converged and has_root_near(at.d1, at.d2, at.d3)
     status = FIXED if is_given else OK if certified else NOT_CERTIFIED
     nll = nll_at(logs, mu, at, centered.log_reference)
+    return optimum_from_score(centered, logs.neg.size > 0, mu, at, nll, n_eval, status)
+
+
+@kernel
+def optimum_from_score(
+    centered: Centered, both_signs: bool, mu: float, at: Score, nll: float, n_eval: int, status: int
+) -> Optimum:
+    """Return the optimum `mu` in the column's own units, given mean and variance of y there.
+
+    Parameters
+    ----------
+    centered : Centered
+        The column.
+    both_signs : bool
+        Whether values have both signs.
+    mu : float
+        The exponent, in units of the logs.
+    at : Score
+        Mean, variance and curvature.
+    nll : float
+        g.
+    n_eval : int
+        The number of evaluations made so far.
+    status : int
+        Its status.
+    """
+    logs = centered.logs
     if centered.heavy == centered.heavy and _is_moderate(centered, mu):
         return optimum(logs, mu, _at_reference(at), nll, centered.offset, centered.heavy, n_eval, status)
     extreme = 0.0
-    if logs.neg.size == 0:
+    if not both_signs:
         extreme = centered.largest if mu > 0.0 else centered.smallest
-    return optimum(logs, mu, _at_extreme(logs, mu, at), nll, centered.offset, extreme, n_eval, status)
+    at = _at_extreme(logs, both_signs, mu, at)
+    return optimum(logs, mu, at, nll, centered.offset, extreme, n_eval, status)
 
 
 @kernel
@@ -182,12 +212,12 @@ def _at_reference(at: Score) -> Score:
 
 
 @kernel
-def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
+def _at_extreme(logs: Logs, both_signs: bool, mu: float, at: Score) -> Score:
     """Return the score with its mean taken relative to the extreme log, so that standardising cannot overflow.
 
     One branch: relative to the largest log for mu > 0, the smallest for mu < 0, where nothing overflows.
     """
-    if logs.neg.size > 0:
+    if both_signs:
         log_factor = at.log_factor + growth_at_center(logs, mu)
         return Score(at.d1, at.d2, at.d3, at.mean, at.variance, log_factor, 0.0)
     shift = logs.high if mu > 0.0 else logs.low

@@ -222,7 +222,7 @@ def _bounded(
         largest = _magnitude(high, base, 0.0, grid[G_MAX])
         neg_high = log1p(_magnitude(-low, base, 0.0, -grid[G_MIN])) / sigma
         logs = Logs(pos, pos_weight, neg, neg_weight, 0.0, log1p(largest) / sigma, neg_high, jacobian, sigma, 0.0)
-        return Centered(logs, 0.0, base, 0.0, largest, math.nan)
+        return Centered(logs, 0.0, base, 0.0, largest, math.nan, 0.0)
     nearest, farthest = max(grid[G_MIN], 0.0), grid[G_MAX]
     if layout.sign < 0.0:
         nearest, farthest = max(-grid[G_MAX], 0.0), -grid[G_MIN]
@@ -244,7 +244,7 @@ def _bounded(
         sigma,
         0.0,
     )
-    return Centered(logs, log_ref + origin, base, smallest, largest, math.nan)
+    return Centered(logs, log_ref + origin, base, smallest, largest, math.nan, 0.0)
 
 
 def new_nodes(n_bins: int) -> Nodes:

@@ -1,0 +1,130 @@
+"""Kernels of columns with censored cells, called for groups of columns on a pool of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from powerkern._engine.by_column import for_each_group
+from powerkern._engine.gather import NO_WEIGHTS, Columns, FitScratch, Scratch, contiguous_columns, gather_columns
+from powerkern._typing import FloatArray, Weights
+from powerkern.kernels.censored.fit import (
+    N_CENSORED_FIELDS,
+    fit_censored_columns,
+    interval_censored_columns,
+    profile_censored_columns,
+)
+from powerkern.kernels.censored.scratch import CensoredWork, new_censored_work
+from powerkern.kernels.likelihood.scratch import Work
+from powerkern.kernels.results import N_RESULTS
+
+
+def _on_censored_columns(
+    function: Callable[[FloatArray, FloatArray, slice, Work, CensoredWork], None],
+    values: Columns,
+    ends: Columns,
+    n_threads: int,
+    progress: bool = False,
+) -> None:
+    """Call a function for groups of columns, with contiguous columns and ends, their numbers, and scratch space."""
+    n = values.shape[0]
+    scratch, beside = FitScratch(n), Scratch()
+
+    def job(group: slice) -> None:
+        columns = contiguous_columns(values, group, scratch)
+        others = gather_columns(ends[:, group], beside)
+        most = int(np.count_nonzero(others == others, axis=1).max(initial=0))
+        function(columns, others, group, scratch.work, new_censored_work(n, most))
+
+    for_each_group(job, values.shape, n_threads, progress)
+
+
+def fit_censored_matrix(
+    values: Columns,
+    ends: Columns,
+    family: int,
+    lmbda: FloatArray,
+    weight: Weights,
+    n_threads: int,
+    progress: bool = False,
+) -> tuple[FloatArray, FloatArray]:
+    """Fit every column by maximum likelihood, or evaluate it at given lambdas.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    ends : (n, p) ndarray or AffineView
+        The other end of the interval of each cell, as `Matrix.ends` has it.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbda : (p,) ndarray
+        Given lambdas; NaN where lambda is to be fitted.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_threads : int
+        Largest number of threads at work.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    (p, N_RESULTS) ndarray, (p, N_CENSORED_FIELDS) ndarray
+        The fields of `kernels.results`, and those of `kernels.censored.fit`.
+    """
+    p = values.shape[1]
+    out, censored = np.empty((p, N_RESULTS)), np.empty((p, N_CENSORED_FIELDS))
+    given = NO_WEIGHTS if weight is None else weight
+
+    def fit(columns: FloatArray, others: FloatArray, group: slice, work: Work, own: CensoredWork) -> None:
+        fit_censored_columns(columns, others, given, family, lmbda[group], work, own, out[group], censored[group])
+
+    _on_censored_columns(fit, values, ends, n_threads, progress)
+    return out, censored
+
+
+def profile_censored_matrix(
+    values: Columns, ends: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int
+) -> FloatArray:
+    """Return minus the profile likelihood per unit of weight of every column at every lambda, (p, len(lmbdas)).
+
+    Parameters
+    ----------
+    values, ends, family, weight, n_threads
+        As for `fit_censored_matrix`.
+    lmbdas : (k,) ndarray
+        The lambdas.
+    """
+    out = np.empty((values.shape[1], lmbdas.size))
+    given = NO_WEIGHTS if weight is None else weight
+
+    def profile(columns: FloatArray, others: FloatArray, group: slice, work: Work, own: CensoredWork) -> None:
+        profile_censored_columns(columns, others, given, family, lmbdas, work, own, out[group])
+
+    _on_censored_columns(profile, values, ends, n_threads)
+    return out
+
+
+def interval_censored_matrix(
+    values: Columns, ends: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
+) -> FloatArray:
+    """Return the two lambdas of each column at which the likelihood has fallen by `drop` per unit of weight, (p, 2).
+
+    Parameters
+    ----------
+    values, ends, family, weight, n_threads
+        As for `fit_censored_matrix`.
+    lmbda : (p,) ndarray
+        Where the likelihood is largest.
+    drop : (p,) ndarray
+        By how much it falls.
+    """
+    out, at = np.empty((values.shape[1], 2)), np.column_stack([lmbda, drop])
+    given = NO_WEIGHTS if weight is None else weight
+
+    def interval(columns: FloatArray, others: FloatArray, group: slice, work: Work, own: CensoredWork) -> None:
+        interval_censored_columns(columns, others, given, family, at[group], work, own, out[group])
+
+    _on_censored_columns(interval, values, ends, n_threads)
+    return out

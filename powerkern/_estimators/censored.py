@@ -1,0 +1,116 @@
+"""The likelihood of matrices in which of some cells only an interval is known.
+
+Columns without such cells take the routes of `powerkern._estimators.routes`, to the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powerkern._engine.censored import fit_censored_matrix, interval_censored_matrix, profile_censored_matrix
+from powerkern._engine.gather import Columns
+from powerkern._estimators.routes import find_intervals, maximize_likelihood, profile_likelihood
+from powerkern._typing import BoolArray, FloatArray, Weights
+from powerkern.kernels.censored.fit import N_CENSORED_FIELDS
+from powerkern.kernels.results import N_RESULTS
+
+
+def has_censored(ends: FloatArray) -> BoolArray:
+    """Return a mask of the columns with a cell of which only an interval is known."""
+    return np.asarray((ends == ends).any(axis=0))
+
+
+def maximize_censored_likelihood(
+    values: Columns,
+    ends: Columns,
+    is_censored: BoolArray,
+    family: int,
+    lmbda: FloatArray,
+    weight: Weights,
+    n_threads: int,
+    progress: bool = False,
+) -> tuple[FloatArray, FloatArray]:
+    """Fit every column by maximum likelihood, or evaluate it at given lambdas.
+
+    Parameters
+    ----------
+    values, ends : (n, p) ndarray or AffineView
+        The matrix, and the other ends of intervals, see `Matrix.ends`.
+    is_censored : (p,) ndarray of bool
+        Columns with censored cells. The others get what `maximize_likelihood` finds.
+    family, lmbda, weight, n_threads, progress
+        As for `maximize_likelihood`.
+
+    Returns
+    -------
+    (p, N_RESULTS) ndarray, (p, N_CENSORED_FIELDS) ndarray
+        The fields of `kernels.results`, and those of `kernels.censored.fit`.
+    """
+    p = values.shape[1]
+    results, censored = np.empty((p, N_RESULTS)), np.zeros((p, N_CENSORED_FIELDS))
+    censored[:, 3:] = np.nan
+    at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
+    if at.size:
+        results[at], censored[at] = fit_censored_matrix(
+            values[:, at], ends[:, at], family, lmbda[at], weight, n_threads, progress
+        )
+    if rest.size:
+        results[rest] = maximize_likelihood(values[:, rest], family, lmbda[rest], weight, n_threads, progress)
+    return results, censored
+
+
+def profile_censored_likelihood(
+    values: Columns,
+    ends: Columns,
+    is_censored: BoolArray,
+    family: int,
+    lmbdas: FloatArray,
+    weight: Weights,
+    n_threads: int,
+) -> FloatArray:
+    """Return minus the likelihood per unit of weight of every column at every lambda, (p, len(lmbdas)).
+
+    Parameters
+    ----------
+    values, ends, is_censored, family, weight, n_threads
+        As for `maximize_censored_likelihood`.
+    lmbdas : (k,) ndarray
+        The lambdas.
+    """
+    out = np.empty((values.shape[1], lmbdas.size))
+    at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
+    if at.size:
+        out[at] = profile_censored_matrix(values[:, at], ends[:, at], family, lmbdas, weight, n_threads)
+    if rest.size:
+        out[rest] = profile_likelihood(values[:, rest], family, lmbdas, weight, n_threads)
+    return out
+
+
+def find_censored_intervals(
+    values: Columns,
+    ends: Columns,
+    is_censored: BoolArray,
+    family: int,
+    lmbda: FloatArray,
+    drop: FloatArray,
+    weight: Weights,
+    n_threads: int,
+) -> FloatArray:
+    """Return the two lambdas of each column at which minus the likelihood exceeds its minimum by `drop`: (p, 2).
+
+    Parameters
+    ----------
+    values, ends, is_censored, family, weight, n_threads
+        As for `maximize_censored_likelihood`.
+    lmbda : (p,) ndarray
+        Where the likelihood is largest.
+    drop : (p,) ndarray
+        By how much it falls, per unit of weight.
+    """
+    out = np.empty((values.shape[1], 2))
+    at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
+    if at.size:
+        out[at] = interval_censored_matrix(values[:, at], ends[:, at], family, lmbda[at], drop[at], weight, n_threads)
+    if rest.size:
+        out[rest] = find_intervals(values[:, rest], family, lmbda[rest], drop[rest], weight, n_threads)
+    return out

@@ -1,0 +1,182 @@
+"""Cells of which only an interval is known: below or above a limit, or between two numbers.
+
+They are marked by arrays of the shape of the data, or by limits for columns. A matrix then has a number for each cell
+and the other end of its interval, see `Matrix.ends`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._input import frames
+from powerkern._input.alignment import align_rows
+from powerkern._input.arguments import each_column
+from powerkern._input.arrays import Matrix, as_rows, column_label
+from powerkern._input.messages import shown
+from powerkern._typing import BoolArray, FloatArray
+
+
+class Marks(NamedTuple):
+    """The arguments that say of which cells only an interval is known, as `powerkern.fit` describes them."""
+
+    below: Any = None
+    above: Any = None
+    between: Any = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether there are any."""
+        return self.below is not None or self.above is not None or self.between is not None
+
+
+def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
+    """Return the lower and the upper limit of each column, as two rows; infinite where there is none.
+
+    Series are aligned with the labels `names`.
+
+    Raises
+    ------
+    TypeError
+        If they are not a pair of numbers, or of arrays of numbers.
+    ValueError
+        If there are not `p` of them (or one), one is NaN, or the lower one is not below the upper one.
+    """
+    low, high = _pair("limits", limits)
+    lower = each_column("the lower one of limits", -math.inf if low is None else low, p, names)
+    upper = each_column("the upper one of limits", math.inf if high is None else high, p, names)
+    wrong = ~(lower < upper)
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        raise ValueError(
+            f"limits must be (low, high) with low < high; those of {column_label(j, names)} are {lower[j]:g} and "
+            f"{upper[j]:g}"
+        )
+    return np.stack([lower, upper])
+
+
+def check_limits(name: str, value: Any) -> tuple[Any, Any]:
+    """Return limits as a pair, before the number of columns is known."""
+    return _pair(name, value)
+
+
+def _pair(name: str, value: Any) -> tuple[Any, Any]:
+    if isinstance(value, str | dict | set) or not hasattr(value, "__len__") or len(value) != 2:
+        raise TypeError(f"{name} must be a pair (low, high), None where there is no limit, got {shown(value)}")
+    low, high = value
+    return low, high
+
+
+def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None = None) -> Matrix:
+    """Return a matrix with the other ends of the cells of which only an interval is known.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data as they were read.
+    X : object
+        The data as they were given, with whose rows data frames are aligned.
+    marks : Marks
+        Which cells are below or above the number in them, and which are between two other numbers.
+    limits : (2, p) ndarray, optional
+        Limits of the columns: cells at or beyond them are censored there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Marks of another shape or with other labels, that are not True and False, or that contradict each other.
+    """
+    shape = matrix.values.shape
+    ends = np.full(shape, math.nan)
+    values: NDArray[Any] = matrix.values
+    below, above = (_flags(name, getattr(marks, name), matrix, X) for name in ("below", "above"))
+    for mark, end in ((below, -math.inf), (above, math.inf)):
+        if mark is not None:
+            _refuse_cells(mark & ~np.isnan(ends), matrix, "is marked both below= and above= the number in it")
+            ends[mark] = end
+    if marks.between is not None:
+        values = _mark_between(marks.between, ends, matrix, X)
+    if limits is not None:
+        values = _apply_limits(values, ends, limits)
+    censored = ~np.isnan(ends)
+    _refuse_cells(
+        censored & np.isnan(values),
+        matrix,
+        "is marked and has no number; it holds its limit, unless limits= does",
+    )
+    return matrix._replace(values=values, ends=ends)
+
+
+def _flags(name: str, given: Any, matrix: Matrix, X: Any) -> BoolArray | None:
+    """Read an array of True and False of the shape of a matrix, aligned with it by label."""
+    if given is None:
+        return None
+    read = _cells_like(name, given, matrix, X)
+    flags = read == 1.0
+    wrong = ~flags & (read != 0.0)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0].tolist()
+        where = f"row {i}" if matrix.was_vector else f"{column_label(j, matrix.names)}, row {i}"
+        raise ValueError(f"{name}, {where}: marks are True or False, got {read[i, j]:g}")
+    return np.asarray(flags)
+
+
+def _cells_like(name: str, given: Any, matrix: Matrix, X: Any) -> FloatArray:
+    """Read an argument with a number for each cell of a matrix."""
+    given = frames.order_frame(align_rows(given, X, name), matrix.names, name)
+    values = as_rows(given, what=name).values
+    if values.shape != matrix.values.shape:
+        n, p = matrix.values.shape
+        expected = f"({n},)" if matrix.was_vector else f"({n}, {p})"
+        raise ValueError(f"{name} must have the shape of X, {expected}, got shape {values.shape}")
+    return np.asarray(values, dtype=np.float64)
+
+
+def _mark_between(between: Any, ends: FloatArray, matrix: Matrix, X: Any) -> FloatArray:
+    """Enter intervals; return the values, with one end in place of cells that have one."""
+    pair = _pair("between", between)
+    lower, upper = (
+        _cells_like(f"the {side} ends of between", each, matrix, X)
+        for side, each in zip(("lower", "upper"), pair, strict=True)
+    )
+    given = ~(np.isnan(lower) & np.isnan(upper))
+    _refuse_cells(given & ~np.isnan(ends), matrix, "is marked by between= and by below= or above=")
+    _refuse_cells(lower > upper, matrix, "has a lower end in between= that is above the upper one")
+    lower = np.where(np.isnan(lower), -math.inf, lower)
+    upper = np.where(np.isnan(upper), math.inf, upper)
+    values = np.array(matrix.values, dtype=np.float64)
+    from_low = given & np.isfinite(lower)
+    values[from_low] = lower[from_low]
+    ends[from_low] = upper[from_low]
+    to_high = given & ~np.isfinite(lower)
+    values[to_high] = upper[to_high]
+    ends[to_high] = -math.inf
+    nothing = given & np.isinf(lower) & np.isinf(upper)
+    values[nothing] = ends[nothing] = math.nan
+    exact = given & (lower == upper)
+    ends[exact] = math.nan
+    return values
+
+
+def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray) -> FloatArray:
+    """Enter cells at or beyond the limits of their columns, and marked cells without a number; return the values."""
+    values = np.array(values, dtype=np.float64)
+    for limit, beyond, end in ((limits[0], np.less_equal, -math.inf), (limits[1], np.greater_equal, math.inf)):
+        has = np.isfinite(limit)
+        at = (np.isnan(ends) & beyond(values, limit) | (ends == end) & np.isnan(values)) & has
+        np.copyto(values, limit, where=at)
+        ends[at] = end
+    return values
+
+
+def _refuse_cells(wrong: BoolArray, matrix: Matrix, reason: str) -> None:
+    """Raise for the first cell of a mask."""
+    if wrong.any():
+        j = int(np.argmax(wrong.any(axis=0)))
+        i = int(np.argmax(wrong[:, j]))
+        where = f"row {i}" if matrix.was_vector else f"{column_label(j, matrix.names)}, row {i}"
+        raise ValueError(f"{where} {reason}")

@@ -1,0 +1,77 @@
+"""What a fit says of cells of which only an interval is known: conditional means, draws, fractions beyond a limit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powerkern._engine.threads import thread_count
+from powerkern._input import special
+from powerkern._input.arrays import Matrix
+from powerkern._results.column_table import ColumnTable
+from powerkern._status import is_failed
+from powerkern._typing import BoolArray, FloatArray
+from powerkern.kernels.censored.conditional import interval_means
+from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
+
+
+def standardized_intervals(
+    table: ColumnTable, matrix: Matrix, n_threads: int | None
+) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
+    """Return standardised values, a mask of censored cells, and the standardised ends of their intervals.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The results of the fit.
+    matrix : Matrix
+        The data, with the other ends of intervals.
+    n_threads : int, optional
+        Threads to use.
+    """
+    assert matrix.ends is not None
+    threads = thread_count(n_threads, matrix.values.size)
+    z = _standardize(table, matrix.values, threads)
+    censored = ~np.isnan(matrix.ends)
+    inner = np.isfinite(matrix.ends)
+    others = z
+    if inner.any():
+        others = _standardize(table, np.where(inner, matrix.ends, matrix.values), threads)
+    here, ends, there = z[censored], matrix.ends[censored], others[censored]
+    there = np.where(np.isinf(ends), ends, there)
+    here[is_failed(table.status)[np.nonzero(censored)[1]]] = np.nan
+    return z, censored, np.minimum(here, there), np.maximum(here, there)
+
+
+def _standardize(table: ColumnTable, values: np.ndarray, n_threads: int) -> FloatArray:
+    z = np.empty(values.shape)
+    table.transform(values, z, FORWARD_STANDARDIZED, n_threads)
+    return z
+
+
+def conditional_means(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the means of standard normal variables that are known to lie between two numbers."""
+    means = np.empty(low.size)
+    interval_means(np.ascontiguousarray(low), np.ascontiguousarray(high), means)
+    return np.asarray(np.clip(means, low, high))
+
+
+def conditional_draws(low: FloatArray, high: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draw standard normal variables that are known to lie between two numbers.
+
+    The logarithm of a uniform probability between Phi(low) and Phi(high) is inverted, on the side where both are small.
+    """
+    upper = low + high > 0.0
+    a, b = np.where(upper, -high, low), np.where(upper, -low, high)
+    u = rng.random(low.size)
+    with np.errstate(divide="ignore"):
+        log_p = np.logaddexp(special.log_ndtr(a) + np.log1p(-u), special.log_ndtr(b) + np.log(u))
+    drawn = np.clip(special.ndtri_exp(log_p), a, b)
+    return np.asarray(np.where(upper, -drawn, drawn))
+
+
+def fractions_below(table: ColumnTable, limits: FloatArray, n_threads: int) -> FloatArray:
+    """Return the probability of values below the limit of each column, in the normal distribution of the fit."""
+    with np.errstate(invalid="ignore"):
+        z = _standardize(table, limits[np.newaxis], n_threads)[0]
+    z = np.where(~table.mirrored & (limits <= -table.shift), -np.inf, z)
+    return np.where(is_failed(table.status), np.nan, special.ndtr(z))

@@ -1,0 +1,271 @@
+"""Fits, profiles and intervals of columns with censored cells."""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.censored.column import Column, prepare_column, split_cells, status_of
+from powerkern.kernels.censored.likelihood import Profile, Scales, profile_at
+from powerkern.kernels.censored.scratch import CENSORED_WORK, CensoredWork
+from powerkern.kernels.censored.search import find_optimum, reach_of
+from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.likelihood.logs import joined
+from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
+from powerkern.kernels.likelihood.score import Score, Scratch, b
+from powerkern.kernels.likelihood.score_formulas import SERIES_REACH, Y1, YY, YY1, phis
+from powerkern.kernels.likelihood.scratch import WORK, Work
+from powerkern.kernels.likelihood.two_pass import MAX_EVAL, optimum_from_score
+from powerkern.kernels.optimize.newton import NewtonState, newton_step
+from powerkern.kernels.optimize.status import CONVERGED, RUNNING
+from powerkern.kernels.results import write_identity, write_range
+from powerkern.kernels.status_codes import OK, ROUTE_CENSORED
+
+#: What is written of the censored cells of a column: weights of the cells by kind, and the standard errors of loc and
+#: scale, in units of the scale.
+N_BELOW, N_ABOVE, N_BETWEEN, LOC_ERROR, SCALE_ERROR = range(5)
+#: Their number.
+N_CENSORED_FIELDS = 5
+#: Ends of intervals are right to this fraction of their distance from the optimum.
+_END_ERROR = 1e-11
+_STANDARD = Scales(1.0, 0.0)
+
+
+@entry((ROWS, ROWS, COLUMN, INTEGER, COLUMN, WORK, CENSORED_WORK, ROWS, ROWS))
+def fit_censored_columns(
+    columns: FloatArray,
+    other: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbda: FloatArray,
+    work: Work,
+    own: CensoredWork,
+    out: FloatArray,
+    out_censored: FloatArray,
+) -> None:
+    """Fit the rows of `columns`, or evaluate them at given lambdas.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows: values, or one end of the interval of each cell; NaN missing.
+    other : (p, n)
+        The other ends; NaN for values, -inf for cells below and inf for cells above the end in `columns`.
+    weight : (n,)
+        Weights of the rows of the matrix; empty: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : (p,)
+        Lambdas at which to evaluate; NaN: search.
+    work : Work
+        Scratch.
+    own : CensoredWork
+        Scratch.
+    out : (p, N_RESULTS)
+        Receives the results.
+    out_censored : (p, N_CENSORED_FIELDS)
+        Receives what is known of the censored cells.
+    """
+    for j in range(columns.shape[0]):
+        _fit_column(columns[j], other[j], weight, family, lmbda[j], work, own, out[j], out_censored[j])
+
+
+@kernel
+def _fit_column(
+    x: FloatArray,
+    other: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbda: float,
+    work: Work,
+    own: CensoredWork,
+    row: FloatArray,
+    censored: FloatArray,
+) -> None:
+    split = split_cells(x, other, weight, family, work, own)
+    counts, union = split.counts, joined(split.found, split.ends)
+    total = counts.observed + counts.below + counts.above + counts.between
+    write_range(row, total, union.low, union.high)
+    censored[N_BELOW], censored[N_ABOVE], censored[N_BETWEEN] = counts.below, counts.above, counts.between
+    censored[LOC_ERROR] = censored[SCALE_ERROR] = math.nan
+    status = status_of(split, family, own)
+    if status != OK:
+        write_identity(row, status)
+        return
+    column = prepare_column(split, weight.size > 0, family, work, own)
+    centered, scratch = column.centered, work.scratch
+    sigma = centered.logs.sigma
+    found = find_optimum(column, exponent_of(lmbda, column.sign) * sigma, scratch, own)
+    at, scales = found.profile.at, found.profile.scales
+    sd = math.sqrt(at.variance)
+    mean = at.mean + sd * scales.delta / scales.alpha
+    normal = Score(at.d1, found.profile.d2, 0.0, mean, at.variance / (scales.alpha * scales.alpha), at.log_factor, 0.0)
+    best = optimum_from_score(
+        centered, column.sign == 0.0, found.mu, normal, found.profile.nll, found.n_eval, found.status
+    )
+    write_fit(row, best, column.sign, ROUTE_CENSORED, lmbda)
+    if lmbda != lmbda:
+        _write_errors(column, found.mu, found.profile, normal, scratch.moments[0], censored)
+
+
+@kernel
+def _write_errors(
+    column: Column, mu: float, profile: Profile, normal: Score, moments: FloatArray, censored: FloatArray
+) -> None:
+    """Write standard errors of loc and scale, from the inverse of the information on lambda, alpha and delta.
+
+    With ``loc = mean + s delta/alpha`` and ``scale = s/alpha``, in the coordinates of the centered logs, and psi at the
+    reference added to loc. Errors are in units of scale.
+
+    Parameters
+    ----------
+    column : Column
+        The column.
+    mu : float
+        The exponent.
+    profile : Profile
+        The profile likelihood there.
+    normal : Score
+        The normal distribution there.
+    moments : (N_MOMENTS,)
+        Moments of the values that standardise.
+    censored : (N_CENSORED_FIELDS,)
+        Receives the errors.
+    """
+    sums, scales, slopes = profile.sums, profile.scales, profile.slopes
+    det = sums.aa * sums.dd - sums.ad * sums.ad
+    if not (profile.d2 > 0.0 and det > 0.0):
+        return
+    variance = 1.0 / (column.total * profile.d2)  # of the exponent
+    scale = math.sqrt(normal.variance)
+    shift, growth = _slopes_of_reference(column, mu, normal)
+    slope = moments[YY1] / moments[YY] + growth
+    # derivatives of loc and scale, over scale: along the exponent, where alpha and delta follow it; and in alpha, delta
+    of_mean = moments[Y1] / scale + shift + moments[YY1] / moments[YY] * scales.delta
+    loc_l = of_mean + slopes.delta - scales.delta * slopes.alpha / scales.alpha
+    scale_l = slope - slopes.alpha / scales.alpha
+    loc_a, scale_a = -scales.delta / scales.alpha, -1.0 / scales.alpha
+    aa, ad, dd = sums.dd / det, -sums.ad / det, sums.aa / det
+    loc = loc_a * loc_a * aa + 2.0 * loc_a * ad + dd + loc_l * loc_l * variance
+    censored[LOC_ERROR] = math.sqrt(loc)
+    censored[SCALE_ERROR] = math.sqrt(scale_a * scale_a * aa + scale_l * scale_l * variance)
+
+
+@kernel
+def _slopes_of_reference(column: Column, mu: float, normal: Score) -> tuple[float, float]:
+    """Return what the reference r of the logs adds to the derivatives in mu of loc and of scale, over scale.
+
+    ``psi(x) = psi(r) + e^t y``, with y as the moments have it and t the exponent times the log a of r. The derivative
+    of loc has the terms ``e^-t psi'(r)`` and a times the mean of y, and that of scale the term a.
+    """
+    logs, scale = column.centered.logs, math.sqrt(normal.variance)
+    sigma, sign = logs.sigma, -1.0 if logs.center < 0.0 else 1.0
+    a = column.centered.log_reference if column.sign != 0.0 else abs(logs.center) * sigma
+    m = (mu if sign > 0.0 else 2.0 * sigma - mu) / sigma
+    t = m * a
+    of_psi = a * a * exp(-t) * phis(t, exp(t), 1.0)[1] if abs(t) <= SERIES_REACH else (a - b(-m, a)) / m
+    mean = (of_psi / sigma * exp(-normal.log_factor) + sign * a * normal.mean) / (scale * sigma)
+    return mean, sign * a / sigma
+
+
+@entry((ROWS, ROWS, COLUMN, INTEGER, COLUMN, WORK, CENSORED_WORK, ROWS))
+def profile_censored_columns(
+    columns: FloatArray,
+    other: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbdas: FloatArray,
+    work: Work,
+    own: CensoredWork,
+    out: FloatArray,
+) -> None:
+    """Evaluate minus the profile likelihood per unit of weight at every lambda; NaN for columns without a fit.
+
+    Parameters
+    ----------
+    columns, other, weight, family, work, own
+        As for `fit_censored_columns`.
+    lmbdas : (k,)
+        Where to evaluate.
+    out : (p, k)
+        Receives the likelihoods.
+    """
+    out[:] = math.nan
+    for j in range(columns.shape[0]):
+        split = split_cells(columns[j], other[j], weight, family, work, own)
+        if status_of(split, family, own) == OK:
+            column = prepare_column(split, weight.size > 0, family, work, own)
+            for k in range(lmbdas.size):
+                mu = exponent_of(lmbdas[k], column.sign) * column.centered.logs.sigma
+                out[j, k] = profile_at(column, mu, _STANDARD, work.scratch, own).nll
+
+
+@entry((ROWS, ROWS, COLUMN, INTEGER, ROWS, WORK, CENSORED_WORK, ROWS))
+def interval_censored_columns(
+    columns: FloatArray,
+    other: FloatArray,
+    weight: FloatArray,
+    family: int,
+    at: FloatArray,
+    work: Work,
+    own: CensoredWork,
+    out: FloatArray,
+) -> None:
+    """Find the lambdas where minus the profile likelihood exceeds that at ``at[:, 0]`` by ``at[:, 1]``.
+
+    Parameters
+    ----------
+    columns, other, weight, family, work, own
+        As for `fit_censored_columns`.
+    at : (p, 2)
+        The best lambda of each column, and the drop per unit of weight.
+    out : (p, 2)
+        Receives the lower and the upper end; NaN for columns without a fit, infinite where there is no end.
+    """
+    out[:] = math.nan
+    for j in range(columns.shape[0]):
+        split = split_cells(columns[j], other[j], weight, family, work, own)
+        if status_of(split, family, own) == OK:
+            column = prepare_column(split, weight.size > 0, family, work, own)
+            sigma = column.centered.logs.sigma
+            best = exponent_of(at[j, 0], column.sign) * sigma
+            below = _drop_point(column, best, at[j, 1], -1.0, work.scratch, own) / sigma
+            above = _drop_point(column, best, at[j, 1], 1.0, work.scratch, own) / sigma
+            out[j, 0] = below if column.sign >= 0.0 else 2.0 - above
+            out[j, 1] = above if column.sign >= 0.0 else 2.0 - below
+
+
+@kernel
+def _drop_point(column: Column, best: float, drop: float, side: float, scratch: Scratch, own: CensoredWork) -> float:
+    """Return where minus the profile likelihood exceeds its minimum, at `best`, by `drop`, on one side.
+
+    Parameters
+    ----------
+    column : Column
+        The column.
+    best : float
+        The exponent of largest likelihood.
+    drop : float
+        By how much the likelihood falls, per unit of weight.
+    side : float
+        1 or -1.
+    scratch : Scratch
+        Scratch of `score`.
+    own : CensoredWork
+        Scratch.
+    """
+    lowest = profile_at(column, best, _STANDARD, scratch, own)
+    first, scales = math.sqrt(2.0 * drop / abs(lowest.d2)), lowest.scales
+    farthest = reach_of(column)
+    state = NewtonState(
+        first, math.nan, 0.0, math.inf, math.inf, math.nan, 4.0 * first, _END_ERROR * first, 0, MAX_EVAL, RUNNING
+    )
+    while state.status == RUNNING:
+        distance = state.x
+        if distance > farthest:
+            return side * math.inf
+        at = profile_at(column, best + side * distance, scales, scratch, own)
+        scales = at.scales
+        state = newton_step(state, at.nll - lowest.nll - drop, side * at.d1, at.d2)
+    return best + side * state.x if state.status == CONVERGED else math.nan

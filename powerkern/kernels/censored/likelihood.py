@@ -1,0 +1,264 @@
+"""The likelihood of a column of which some cells are only known to lie in an interval, at a given lambda.
+
+With y = psi(x), theta = 1/sigma and gamma = mu/sigma ([1]_; the parameters are those of [2]_, section 2)::
+
+    l(lambda, theta, gamma) = sum_values [ln theta - 1/2 (theta y - gamma)^2 + (lambda - 1) J]
+                              + sum_below ln Phi(theta c - gamma) + sum_above ln Phi(gamma - theta c)
+                              + sum_between ln(Phi(theta b - gamma) - Phi(theta a - gamma))
+
+For a given lambda it is concave in (theta, gamma) [2]_: Newton's method finds the maximum. Here the transformed values
+are standardised by their mean and standard deviation first, ``z = (y - mean)/s``, and ``alpha = theta s`` and ``delta =
+gamma - theta mean`` take the place of theta and gamma. The values then contribute ``W [ln alpha - 1/2 (alpha^2 +
+delta^2) - g]``, where g is the likelihood of `powerkern.kernels.likelihood`, whose derivatives in lambda are known. An
+interval with the standardised middle c and half its length h has the probability of ``(m - t, m + t)``, ``m = alpha c -
+delta``, ``t = alpha h``.
+
+The profile likelihood has the derivative ``dl/dlambda`` at the maximum in (alpha, delta), and the second derivative
+``l_11 - l_1a l_aa^-1 l_a1``. Both are corrected for the last step of Newton's method, which is not taken.
+
+References
+----------
+.. [1] J. Tobin, "Estimation of relationships for limited dependent variables", Econometrica 26, 1958, 24-36.
+.. [2] R. J. Olsen, "Note on the uniqueness of the maximum likelihood estimator for the Tobit model", Econometrica 46,
+   1978, 1211-1215.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import kernel
+from powerkern.kernels.censored.column import BELOW, BETWEEN, EXACTLY, Column
+from powerkern.kernels.censored.scratch import (
+    COUNT,
+    HALF,
+    HALF1,
+    HALF2,
+    HIGH,
+    KIND,
+    LOW,
+    MID,
+    MID1,
+    MID2,
+    CensoredWork,
+)
+from powerkern.kernels.elementary.log import log
+from powerkern.kernels.elementary.normal import log_probability_below, log_probability_between
+from powerkern.kernels.likelihood.score import Score, Scratch, nll_at, score_with_points
+from powerkern.kernels.likelihood.score_formulas import ratios
+
+#: Steps of Newton's method after which the correction for the next one is right to its square.
+_SMALL_STEP = 1e-6
+#: A guard against endless searches.
+_MOST_STEPS = 60
+#: Smallest determinant of the information on (alpha, delta), relative to its diagonal: 45 roundings.
+_SINGULAR = 1e-14
+
+
+class Scales(NamedTuple):
+    """The two parameters of the normal distribution of the standardised values."""
+
+    alpha: float
+    delta: float
+
+
+class Sums(NamedTuple):
+    """Minus the log-likelihood over all cells, and its derivatives in alpha, delta and the exponent (m)."""
+
+    nll: float
+    a: float
+    d: float
+    m: float
+    aa: float
+    ad: float
+    dd: float
+    ma: float
+    md: float
+    mm: float
+
+
+class Profile(NamedTuple):
+    """Minus the profile log-likelihood per unit of weight, with two derivatives in the exponent.
+
+    `scales` maximise the likelihood, and `slopes` are their derivatives in the exponent. `at` has the moments of the
+    values that standardise. `is_maximum`: Newton's method has converged.
+    """
+
+    nll: float
+    d1: float
+    d2: float
+    scales: Scales
+    slopes: Scales
+    sums: Sums
+    at: Score
+    is_maximum: bool
+
+
+@kernel
+def profile_at(column: Column, mu: float, start: Scales, scratch: Scratch, own: CensoredWork) -> Profile:
+    """Evaluate the profile likelihood at the exponent `mu`, from `start` on.
+
+    Parameters
+    ----------
+    column : Column
+        The column.
+    mu : float
+        The exponent, in units of the logs.
+    start : Scales
+        Where Newton's method starts.
+    scratch : Scratch
+        Scratch of `score`.
+    own : CensoredWork
+        Receives the standardised ends.
+    """
+    centered = column.centered
+    y = own.y
+    at = score_with_points(centered.logs, column.sign == 0.0, column.points, mu, scratch, y[0], y[1], y[2])
+    _standardize(column, ratios(scratch.moments[0]), own)
+    g = nll_at(centered.logs, mu, at, centered.log_reference)
+    of_values = (g + (mu / centered.logs.sigma - 1.0) * column.lead * centered.logs.sigma, at.d1 + column.lead, at.d2)
+    if not at.variance > 0.0:
+        return _no_profile(at)
+    return _maximize(column, of_values, start, at, own)
+
+
+@kernel
+def _no_profile(at: Score) -> Profile:
+    nothing = Sums(math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    return Profile(math.inf, math.nan, math.nan, Scales(1.0, 0.0), Scales(0.0, 0.0), nothing, at, False)
+
+
+@kernel
+def _standardize(column: Column, of_sd: tuple[float, float, float], own: CensoredWork) -> None:
+    """Write middles and halves of the intervals, and their derivatives, standardised as the values are.
+
+    ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
+    z s''/s``. Here ``s'/s`` is the first of the `ratios` of moments, and ``s''/s`` the second less its square.
+    """
+    slope, bend = of_sd[0], of_sd[1] - of_sd[0] * of_sd[0]
+    y0, y1, y2 = own.y[0], own.y[1], own.y[2]
+    n_points = column.points.pos.size + column.points.neg.size
+    for i in range(n_points):
+        z1 = y1[i] - slope * y0[i]
+        y2[i] = y2[i] - 2.0 * slope * z1 - bend * y0[i]
+        y1[i] = z1
+    terms, out = column.terms, own.standardized
+    for k in range(column.n_terms):
+        i = int(terms[LOW, k])
+        if terms[KIND, k] != BETWEEN:
+            out[MID, k], out[MID1, k], out[MID2, k] = y0[i], y1[i], y2[i]
+            continue
+        j = int(terms[HIGH, k])
+        out[MID, k], out[HALF, k] = 0.5 * (y0[i] + y0[j]), 0.5 * (y0[j] - y0[i])
+        out[MID1, k], out[HALF1, k] = 0.5 * (y1[i] + y1[j]), 0.5 * (y1[j] - y1[i])
+        out[MID2, k], out[HALF2, k] = 0.5 * (y2[i] + y2[j]), 0.5 * (y2[j] - y2[i])
+
+
+@kernel
+def _maximize(
+    column: Column, of_values: tuple[float, float, float], start: Scales, at: Score, own: CensoredWork
+) -> Profile:
+    """Maximise the likelihood in (alpha, delta) by Newton's method; steps are halved until they increase it."""
+    scales, step, slopes = start, Scales(0.0, 0.0), Scales(0.0, 0.0)
+    sums = _sums_at(column, of_values, scales, own)
+    is_maximum = False
+    for _ in range(_MOST_STEPS):
+        step, slopes = _newton_step(sums)
+        size = abs(step.alpha) / scales.alpha + abs(step.delta) / (1.0 + abs(scales.delta))
+        is_maximum = size <= _SMALL_STEP
+        if is_maximum or not size < math.inf:
+            break
+        length, higher = 1.0, False
+        for _ in range(_MOST_STEPS):
+            trial = Scales(scales.alpha + length * step.alpha, scales.delta + length * step.delta)
+            if trial.alpha > 0.0:
+                there = _sums_at(column, of_values, trial, own)
+                higher = there.nll <= sums.nll
+                if higher:
+                    scales, sums = trial, there
+                    break
+            length *= 0.5
+        if not higher:
+            break  # the step is lost in the rounding of the likelihood
+    per = 1.0 / column.total
+    gain = 0.5 * (sums.a * step.alpha + sums.d * step.delta)
+    d1 = sums.m + sums.ma * step.alpha + sums.md * step.delta
+    d2 = sums.mm + sums.ma * slopes.alpha + sums.md * slopes.delta
+    best = Scales(scales.alpha + step.alpha, scales.delta + step.delta) if is_maximum else scales
+    return Profile((sums.nll + gain) * per, d1 * per, d2 * per, best, slopes, sums, at, is_maximum)
+
+
+@kernel
+def _newton_step(sums: Sums) -> tuple[Scales, Scales]:
+    """Return Newton's step in (alpha, delta), infinite if singular, and the slopes of the maximum in the exponent."""
+    det = sums.aa * sums.dd - sums.ad * sums.ad
+    if not det > _SINGULAR * sums.aa * sums.dd:
+        return Scales(math.inf, math.inf), Scales(0.0, 0.0)
+    step = Scales((sums.ad * sums.d - sums.dd * sums.a) / det, (sums.ad * sums.a - sums.aa * sums.d) / det)
+    return step, Scales((sums.ad * sums.md - sums.dd * sums.ma) / det, (sums.ad * sums.ma - sums.aa * sums.md) / det)
+
+
+@kernel
+def _sums_at(column: Column, of_values: tuple[float, float, float], at: Scales, own: CensoredWork) -> Sums:
+    """Add up minus the log-likelihood of all cells and its derivatives.
+
+    Parameters
+    ----------
+    column : Column
+        The column.
+    of_values : (float, float, float)
+        Minus the log-density of a value at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.
+    at : Scales
+        Where to evaluate.
+    own : CensoredWork
+        Has the standardised ends.
+    """
+    alpha, delta, w = at.alpha, at.delta, column.values
+    nll = w * (of_values[0] - 0.5)
+    s_a = s_d = s_aa = s_ad = s_dd = s_la = s_ld = 0.0
+    s_l, s_ll = w * of_values[1], w * of_values[2]
+    if w > 0.0:
+        nll -= w * log(alpha)
+        s_a, s_aa = -w / alpha, w / (alpha * alpha)
+    if column.are_standard:
+        nll += 0.5 * w * (alpha * alpha + delta * delta)
+        s_a, s_d, s_aa, s_dd = s_a + w * alpha, w * delta, s_aa + w, w
+    terms, z = column.terms, own.standardized
+    for k in range(column.n_terms):
+        kind, count = terms[KIND, k], terms[COUNT, k]
+        c, c1, c2 = z[MID, k], z[MID1, k], z[MID2, k]
+        m = alpha * c - delta
+        if kind == BETWEEN:
+            h, h1, h2 = z[HALF, k], z[HALF1, k], z[HALF2, k]
+            t = alpha * h
+            p = log_probability_between(m, t)
+            s, q = p.d_mid, p.d_half
+            common = m * s + t * q
+            mm, tt, mt = -common - s * s, -common - q * q, -(m * q + t * s) - s * q
+            nll -= count * p.log
+            s_a -= count * (s * c + q * h)
+            s_aa -= count * (mm * c * c + 2.0 * mt * c * h + tt * h * h)
+            s_ad += count * (mm * c + mt * h)
+            s_l -= count * alpha * (s * c1 + q * h1)
+            s_la -= count * (alpha * (mm * c * c1 + mt * (c * h1 + h * c1) + tt * h * h1) + (s * c1 + q * h1))
+            s_ld += count * alpha * (mm * c1 + mt * h1)
+            s_ll -= count * alpha * (alpha * (mm * c1 * c1 + 2.0 * mt * c1 * h1 + tt * h1 * h1) + (s * c2 + q * h2))
+        else:
+            log_p, s, mm = -0.5 * m * m, -m, -1.0  # of a value
+            if kind != EXACTLY:
+                side = 1.0 if kind == BELOW else -1.0
+                below = log_probability_below(side * m)
+                log_p, s = below.log, side * below.d_mid
+                mm = -s * (m + s)
+            nll -= count * log_p
+            s_a -= count * s * c
+            s_aa -= count * mm * c * c
+            s_ad += count * mm * c
+            s_l -= count * alpha * s * c1
+            s_la -= count * (alpha * mm * c * c1 + s * c1)
+            s_ld += count * alpha * mm * c1
+            s_ll -= count * alpha * (alpha * mm * c1 * c1 + s * c2)
+        s_d += count * s
+        s_dd -= count * mm
+    return Sums(nll, s_a, s_d, s_l, s_aa, s_ad, s_dd, s_la, s_ld, s_ll)

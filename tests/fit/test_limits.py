@@ -1,0 +1,280 @@
+"""Fits of columns in which of some cells only an interval is known, against likelihoods by SciPy."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import numpy.testing as npt
+import pandas as pd
+import pytest
+from scipy import optimize, stats
+
+import powerkern as pk
+from powerkern._typing import FloatArray
+
+RNG = np.random.default_rng(43)
+LOGNORMAL = RNG.lognormal(size=(60, 3))
+LOW = np.quantile(LOGNORMAL, 0.3, axis=0)
+
+
+def psi(lmbda: float, x: Any, family: str) -> FloatArray:
+    """Transform values."""
+    x = np.asarray(x, dtype=float)
+    if family == "box-cox":
+        return np.asarray(stats.boxcox(x, lmbda))
+    return np.asarray(stats.yeojohnson(x, lmbda))
+
+
+def minus_log_likelihood(
+    parameters: Any, x: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray, family: str
+) -> float:
+    """Return minus the log-likelihood of values x, and of intervals where x is NaN; parameters lambda, mean, ln sd."""
+    lmbda, mean, log_sd = parameters
+    sd, is_value = np.exp(log_sd), ~np.isnan(x)
+    logs = np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(np.abs(x))
+    terms = np.empty(x.size)
+    terms[is_value] = stats.norm.logpdf(psi(lmbda, x[is_value], family), mean, sd) + (lmbda - 1.0) * logs[is_value]
+    below, above = (np.full(x.size, end) for end in (-np.inf, np.inf))
+    has_low, has_high = ~is_value & np.isfinite(low), ~is_value & np.isfinite(high)
+    below[has_low] = (psi(lmbda, low[has_low], family) - mean) / sd
+    above[has_high] = (psi(lmbda, high[has_high], family) - mean) / sd
+    probability = stats.norm.cdf(above[~is_value]) - stats.norm.cdf(below[~is_value])
+    terms[~is_value] = np.log(np.maximum(probability, 1e-300))
+    return float(-(weight * terms).sum())
+
+
+def check_maximum(
+    fit: pk.PowerFit, x: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray | None = None
+) -> None:
+    """Check that no parameters near those of the fit are likelier, and its curvature by finite differences."""
+    given = (x, low, high, np.ones(x.size) if weight is None else weight, fit.families[0])
+    best = np.array([fit.lmbda[0], fit.loc[0], np.log(fit.scale[0])])
+    found = optimize.minimize(minus_log_likelihood, best, given, method="Nelder-Mead", options={"xatol": 1e-7})
+    assert minus_log_likelihood(best, *given) <= found.fun + 1e-8
+    npt.assert_allclose(found.x, best, atol=2e-3)
+    step = 0.5 / np.sqrt(fit.information[0])
+    beside = [
+        optimize.minimize(lambda p, at=at: minus_log_likelihood([at, *p], *given), best[1:], method="BFGS").fun
+        for at in (best[0] - step, best[0] + step)
+    ]
+    curvature = (sum(beside) - 2.0 * minus_log_likelihood(best, *given)) / step**2
+    npt.assert_allclose(fit.information[0], curvature, rtol=0.05)
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("kind", ["below", "above", "both", "between", "each cell"])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_fit_maximises_the_likelihood(family: str, kind: str, is_weighted: bool) -> None:
+    rng = np.random.default_rng(len(kind) + 10 * is_weighted)
+    x = rng.lognormal(size=50) if family == "box-cox" else rng.normal(0.5, 2.0, 50)
+    low, high = np.full(50, -np.inf), np.full(50, np.inf)
+    bottom, top = np.quantile(x, [0.25, 0.8])
+    limits = None
+    if kind in ("below", "both"):
+        high[x < bottom] = bottom
+    if kind in ("above", "both"):
+        low[x > top] = top
+    if kind == "each cell":
+        own = np.quantile(x, rng.uniform(0.1, 0.6, 50))
+        high[x < own] = own[x < own]
+    if kind == "between":
+        low, high = np.floor(4.0 * x) / 4.0, np.floor(4.0 * x) / 4.0 + 0.25
+        if family == "box-cox":
+            low[low == 0.0] = -np.inf
+    is_value = np.isinf(low) & np.isinf(high)
+    weight = rng.uniform(0.5, 2.0, 50) if is_weighted else None
+    if kind in ("below", "above", "both"):
+        limits = (bottom if kind != "above" else None, top if kind != "below" else None)
+        fit = pk.fit(x, family, limits=limits, sample_weight=weight)
+    else:
+        ends = (np.where(is_value, np.nan, end) for end in (low, high))
+        fit = pk.fit(x, family, between=tuple(ends), sample_weight=weight)
+    check_maximum(fit, np.where(is_value, x, np.nan), low, high, weight)
+    counts = np.ones(50) if weight is None else weight
+    npt.assert_allclose(fit.n_censored, counts[~is_value].sum())
+    npt.assert_allclose(fit.n_obs, counts.sum())
+
+
+def test_masks_and_limits_say_the_same() -> None:
+    by_limits = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None))
+    by_masks = pk.fit(np.maximum(LOGNORMAL, LOW), "box-cox", below=LOGNORMAL <= LOW)
+    npt.assert_array_equal(by_limits.lmbda, by_masks.lmbda)
+    missing = np.where(LOGNORMAL <= LOW, np.nan, LOGNORMAL)
+    npt.assert_array_equal(
+        pk.fit(missing, "box-cox", below=LOGNORMAL <= LOW, limits=(LOW, None)).lmbda, by_limits.lmbda
+    )
+
+
+def test_a_column_without_censored_cells_has_the_bits_of_a_fit_without_limits() -> None:
+    fit = pk.fit(LOGNORMAL, "box-cox", limits=([LOW[0], 1e-9, -np.inf], None))
+    plain = pk.fit(LOGNORMAL, "box-cox")
+    npt.assert_array_equal(fit._table.kernel_rows[1:], plain._table.kernel_rows[1:])
+    assert fit.n_censored.tolist() == [18.0, 0.0, 0.0]
+    assert fit.lmbda[0] != plain.lmbda[0]
+
+
+def test_integer_weights_repeat_rows_and_missing_cells_are_ignored() -> None:
+    x = LOGNORMAL[:, 0]
+    weight = np.arange(60) % 3
+    with_missing = np.append(x, [np.nan, np.nan])
+    weighted = pk.fit(with_missing, "box-cox", limits=(LOW[0], None), sample_weight=np.append(weight, [1, 2]))
+    repeated = pk.fit(np.repeat(x, weight), "box-cox", limits=(LOW[0], None))
+    npt.assert_allclose(weighted.lmbda, repeated.lmbda, rtol=1e-10)
+    npt.assert_allclose(weighted.information, repeated.information, rtol=1e-8)
+
+
+def test_negative_columns_are_mirrored() -> None:
+    x = -LOGNORMAL[:, 0]
+    fit = pk.fit(x, limits=(None, -LOW[0]))
+    mirrored = pk.fit(-x, limits=(LOW[0], None))
+    npt.assert_allclose(fit.lmbda, 2.0 - mirrored.lmbda, rtol=1e-9)
+    npt.assert_allclose(fit.loc, -mirrored.loc, rtol=1e-9)
+
+
+def test_a_shift_moves_limits_too() -> None:
+    x = LOGNORMAL[:, 0]
+    fit = pk.fit(x - 0.05, "box-cox", shift=0.05, limits=(LOW[0] - 0.05, None))
+    plain = pk.fit(x, "box-cox", limits=(LOW[0], None))
+    npt.assert_allclose(fit.lmbda, plain.lmbda, rtol=1e-9)
+    npt.assert_allclose(fit.fraction_below(LOW[0] - 0.05), plain.fraction_below(LOW[0]), rtol=1e-9)
+
+
+def test_groups_are_fits_of_their_rows() -> None:
+    labels = np.arange(60) % 2
+    fit = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None), groups=labels)
+    for label in (0, 1):
+        part = pk.fit(LOGNORMAL[labels == label], "box-cox", limits=(LOW, None))
+        npt.assert_array_equal(fit[label].lmbda, part.lmbda)
+        npt.assert_array_equal(fit[label].n_censored, part.n_censored)
+        npt.assert_allclose(fit[label].confint(), part.confint())
+
+
+def test_bounds_hold_and_given_lambdas_are_kept() -> None:
+    free = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None))
+    bounded = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None), bounds=(free.lmbda[0] + 0.1, 2.0))
+    assert bounded.status[0] == pk.Status.AT_BOUND
+    given = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None), lmbda=bounded.lmbda)
+    npt.assert_allclose(bounded.loc, given.loc, rtol=1e-12)
+    assert (given.status == pk.Status.FIXED).all()
+
+
+def test_masks_are_aligned_by_label() -> None:
+    frame = pd.DataFrame(np.maximum(LOGNORMAL, LOW), columns=list("abc"), index=np.arange(60) + 5)
+    mask = pd.DataFrame(LOGNORMAL <= LOW, columns=list("abc"), index=frame.index)
+    plain = pk.fit(frame, "box-cox", below=mask)
+    turned = pk.fit(frame, "box-cox", below=mask[["c", "a", "b"]].sample(frac=1.0, random_state=1))
+    npt.assert_array_equal(turned.lmbda, plain.lmbda)
+    limits = pd.Series(LOW, index=list("abc"))
+    npt.assert_array_equal(pk.fit(frame, "box-cox", limits=(limits[["b", "c", "a"]], None)).lmbda, plain.lmbda)
+
+
+def test_profile_intervals_fall_by_half_a_quantile() -> None:
+    fit = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, np.quantile(LOGNORMAL, 0.9)))
+    low, high = fit.confint()
+    for end in (low, high):
+        falls = [fit.profile(end[j])[j] - fit.nll[j] for j in range(3)]
+        npt.assert_allclose(falls, 0.5 * stats.chi2.ppf(0.95, 1), rtol=1e-8)
+    assert (low < fit.lmbda).all()
+    assert (fit.lmbda < high).all()
+    test = fit.lr_test(low)
+    npt.assert_allclose(test.pvalue, 0.05, rtol=1e-7)
+
+
+def test_expectations_are_conditional_means() -> None:
+    fit = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None))
+    scores = fit.expected(LOGNORMAL)
+    t = fit.transform(LOW[np.newaxis])[0]
+    censored = LOGNORMAL <= LOW
+    npt.assert_allclose(scores[~censored], fit.transform(LOGNORMAL)[~censored])
+    for j in range(3):
+        npt.assert_allclose(scores[censored[:, j], j], stats.truncnorm(-np.inf, t[j]).mean(), rtol=1e-9)
+    raw = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None), standardize=False).expected(LOGNORMAL)
+    npt.assert_allclose(raw, fit.loc + fit.scale * scores, rtol=1e-12)
+
+
+def test_draws_are_from_the_truncated_distribution() -> None:
+    x = np.random.default_rng(5).lognormal(size=4000)
+    low, high = np.quantile(x, [0.4, 0.8])
+    fit = pk.fit(x, "box-cox", limits=(low, high))
+    drawn = fit.draw(x, rng=1)
+    for chosen, ends in ((x <= low, (-np.inf, low)), (x >= high, (high, np.inf))):
+        a, b = (end if np.isinf(end) else fit.transform([end])[0] for end in ends)
+        assert stats.kstest(drawn[chosen], stats.truncnorm(a, b).cdf).pvalue > 1e-3
+    again = fit.draw(x, rng=1, scale="data")
+    npt.assert_array_equal(again[(x > low) & (x < high)], x[(x > low) & (x < high)])
+    npt.assert_allclose(fit.transform(again), drawn, atol=1e-9)
+    npt.assert_array_equal(fit.draw(x, rng=1), drawn)
+
+
+def test_fractions_below_are_normal_probabilities() -> None:
+    fit = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None))
+    npt.assert_allclose(fit.fraction_below(LOW), stats.norm.cdf(fit.transform(LOW[np.newaxis])[0]), rtol=1e-12)
+    assert fit.fraction_below(0.0).tolist() == [0.0] * 3
+
+
+def test_a_fit_is_stored_with_its_counts() -> None:
+    fit = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None))
+    copied = pickle.loads(pickle.dumps(fit))
+    npt.assert_array_equal(copied.n_censored, fit.n_censored)
+    npt.assert_array_equal(copied.expected(LOGNORMAL), fit.expected(LOGNORMAL))
+    npt.assert_allclose(copied.confint(method="wald"), fit.confint(method="wald"))
+    assert fit[1:].n_censored.tolist() == fit.n_censored[1:].tolist()
+    with pytest.raises(ValueError, match="needs the data with their limits"):
+        copied.confint()
+
+
+@pytest.mark.parametrize("method", ["normality", "central_normality"])
+def test_methods_that_need_numbers_refuse(method: str) -> None:
+    fit = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None))
+    with pytest.raises(ValueError, match="this fit has censored cells"):
+        getattr(fit, method)()
+    with pytest.raises(ValueError, match="this fit has censored cells"):
+        getattr(fit, method)(LOGNORMAL)
+    assert "only an interval is known" in str(fit.summary())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"below": np.zeros((60, 2), bool)},
+            ValueError,
+            r"below must have the shape of X, .*got shape \(60, 2\)",
+        ),
+        ({"above": np.full((60, 3), 2)}, ValueError, "above, column 0, row 0: marks are True or False, got 2"),
+        ({"below": np.ones((60, 3), bool), "above": np.ones((60, 3), bool)}, ValueError, "both below= and above="),
+        ({"between": 3}, TypeError, r"between must be a pair \(low, high\)"),
+        ({"limits": (1.0, 0.5)}, ValueError, "limits must be .* low < high; those of column 0 are 1 and 0.5"),
+        (
+            {"limits": ([1.0, 2.0], None)},
+            ValueError,
+            "the lower one of limits must be one number or one per",
+        ),
+        ({"limits": 0.5}, TypeError, r"limits must be a pair \(low, high\)"),
+        ({"between": (np.full((60, 3), 2.0), np.ones((60, 3)))}, ValueError, "lower end in between= that is above"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        pk.fit(LOGNORMAL, "box-cox", **arguments)
+
+
+def test_marked_cells_need_a_number_in_the_domain() -> None:
+    x = np.where(LOGNORMAL <= LOW, np.nan, LOGNORMAL)
+    with pytest.raises(ValueError, match="is marked and has no number"):
+        pk.fit(x, "box-cox", below=LOGNORMAL <= LOW)
+    with pytest.raises(ValueError, match="positive"):
+        pk.fit(np.where(LOGNORMAL <= LOW, 0.0, LOGNORMAL), "box-cox", below=LOGNORMAL <= LOW)
+
+
+@pytest.mark.parametrize("n_observed", [0, 1])
+def test_too_few_observed_values_have_a_status(n_observed: int) -> None:
+    x = np.arange(1.0, 11.0)
+    with pytest.warns(UserWarning, match="fewer than two distinct values beside censored cells"):
+        fit = pk.fit(x, "box-cox", limits=(10.5 - n_observed, None))
+    assert fit.status[0] == pk.Status.FEW_OBSERVED
+    npt.assert_array_equal(fit.transform(x), x)
+    assert np.isnan(fit.expected(x)[0])
+    assert np.isnan(fit.fraction_below(3.0)[0])
