@@ -50,7 +50,7 @@ COLUMNS = {
 def evaluate(sides, base, reference, log_reference, exponents, scratch, out):
     """g and its derivatives per unit of mu at each exponent; returns sigma."""
     spare = np.empty(sides.pos.size + sides.neg.size)
-    logs = logs_about(sides, base, reference, spare)
+    logs = logs_about(sides, sides.neg.size > 0, base, reference, spare)
     for k in range(exponents.size):
         mu = exponents[k] * logs.sigma
         at = lk.score(logs, mu, scratch)
