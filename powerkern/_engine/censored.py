@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from powerkern._engine.by_column import for_each_group
-from powerkern._engine.gather import NO_WEIGHTS, Columns, FitScratch, Scratch, contiguous_columns, gather_columns
+from powerkern._engine.gather import NO_WEIGHTS, BlockScratch, Columns, FitScratch, contiguous_columns, gather_columns
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.censored.fit import (
     N_CENSORED_FIELDS,
@@ -29,7 +29,7 @@ def _on_censored_columns(
 ) -> None:
     """Call a function for groups of columns, with contiguous columns and ends, their numbers, and scratch space."""
     n = values.shape[0]
-    scratch, beside = FitScratch(n), Scratch()
+    scratch, beside = FitScratch(n), BlockScratch()
 
     def job(group: slice) -> None:
         columns = contiguous_columns(values, group, scratch)
