@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from powerkern._engine.threads import thread_count
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._input.arrays import Matrix
 from powerkern._results.column_table import ColumnTable
 from powerkern._status import is_failed
