@@ -141,7 +141,7 @@ def test_weights_of_long_columns():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-@pytest.mark.parametrize("decades", [1.0, 3.0, 8.0, 24.0])
+@pytest.mark.parametrize("decades", [3.0, 24.0])
 def test_long_columns_with_weights_over_decades(family, decades):
     """In one pass where enough values carry the weight, in two where few do."""
     rng = np.random.default_rng(int(decades))

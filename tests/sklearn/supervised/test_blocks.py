@@ -80,11 +80,11 @@ def test_patience_counts_blocks(wine):
 @pytest.mark.slow
 def test_a_small_part_of_the_trials_of_a_grid():
     """Nearest neighbors among skewed columns, most of which say nothing."""
-    X, y = make_classification(300, 30, n_informative=4, n_redundant=0, shuffle=False, random_state=1)
+    X, y = make_classification(100, 14, n_informative=4, n_redundant=0, shuffle=False, random_state=1)
     options = {"cv": 3, "random_state": 0}
-    grid = SupervisedPowerTransformer(KNeighborsClassifier(), max_epochs=2, **options).fit(np.exp(X), y)
+    grid = SupervisedPowerTransformer(KNeighborsClassifier(), max_epochs=1, **options).fit(np.exp(X), y)
     blocks = SupervisedPowerTransformer(KNeighborsClassifier(), search="blocks", **options).fit(np.exp(X), y)
-    assert blocks.history_.score.size <= grid.history_.score.size / 7
+    assert blocks.history_.score.size <= grid.history_.score.size / 3
     assert blocks.best_score_ >= grid.best_score_
 
 
