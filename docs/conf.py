@@ -4,9 +4,14 @@ Nothing is fetched: pages must build, and be readable, without a network.
 """
 
 import re
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import powerkern
+
+sys.path.insert(0, str(Path(__file__).parent))
+import messages  # messages.py, which writes a page
 
 project = "powerkern"
 author = "the powerkern developers"
@@ -104,6 +109,7 @@ def _unlink_attributes(app, what, name, obj, options, lines):
 
 
 def setup(app):
-    """Run `_tidy` ahead of numpydoc, which parses the references, and `_unlink_attributes` after it."""
+    """Run `_tidy` ahead of numpydoc, which parses the references, and `_unlink_attributes` after it; list messages."""
+    messages.write(Path(__file__).parent / "contributing" / "messages.rst")
     app.connect("autodoc-process-docstring", _tidy, priority=100)
     app.connect("autodoc-process-docstring", _unlink_attributes, priority=900)

@@ -32,7 +32,7 @@ class Status(_Outcome):
     #: convexity it is the only one.
     OK = 0, "optimum found and certified"
     #: lambda is at a bound, set by ``bounds=`` or ``ymax=``.
-    AT_BOUND = 1, "at a bound of lambda, set by bounds= or ymax="
+    AT_BOUND = 1, "lambda is at a bound, set by bounds= or ymax="
     #: lambda was given, not fitted.
     FIXED = 2, "lambda as given"
     #: No maximum: fewer than two distinct values. The transform is the identity.
@@ -44,47 +44,50 @@ class Status(_Outcome):
     #: The search reached its maximum number of evaluations without a certificate.
     NOT_CERTIFIED = 6, "no optimum was certified; do not rely on lambda"
     #: The objective (robust, normality criterion, regression) had several minima; the lowest found was taken.
-    MULTIMODAL = 7, "the objective has several minima; the lowest that was seen was taken"
+    MULTIMODAL = 7, "the objective has several minima; the lowest one found was taken"
     #: No robust fit: more than half of the values are equal, and the others vary too little (or R's conventions
     #: were chosen). The transform is the identity.
     NO_SPREAD = 8, "not fitted robustly: more than half of the values are equal (identity transform)"
     #: The sums (of a sketch, or of the sites of a federated fit) do not resolve the column well enough.
-    UNRESOLVED = 9, "the sums do not resolve the column: use a finer grid (or quantum), or fit the rows"
+    UNRESOLVED = 9, "the sums do not resolve the column; use a finer grid (or quantum), or fit the rows"
     #: Optimum of an objective that may have others (robust, normality criterion, regression): a scan of lambda found
     #: none lower, which is not a proof.
-    SCANNED = 10, "optimum found; a search of lambda saw no lower one"
+    SCANNED = 10, "optimum found; a scan of lambda found no lower one"
     #: No maximum: the likelihood grows to the end of the scan of lambda.
-    AT_END = 11, "no optimum: the likelihood grows to the end of the scan of lambda; do not rely on lambda"
+    AT_END = 11, "no optimum: the likelihood still grows at the end of the scan of lambda; do not rely on lambda"
     #: The residuals of a regression are zero to rounding.
-    EXACT = 12, "exact fit: the residuals are zero to rounding; the likelihood has no bound"
+    EXACT = 12, "exact fit: the residuals are zero to rounding, and the likelihood is unbounded"
     #: No regression: no more values than coefficients. The transform is the identity.
     TOO_FEW = 13, "not fitted: no more values than coefficients (identity transform)"
     #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
     ROUNDED = 14, "lambda rounded to a convenient power inside the interval of its optimum"
     #: A robust fit kept all values on one side, although a tenth of the column is outlying there under the transform
     #: that is rectified on that side.
-    TAIL_KEPT = 15, "all values on one side were kept though many are far out: lambda may be that of outliers"
+    TAIL_KEPT = (
+        15,
+        "no value was left out on one side although many there look outlying; lambda may describe the outliers",
+    )
     #: Reweighting reached its maximum number of steps before the values kept settled. Lambda is optimal for these.
-    NOT_SETTLED = 16, "reweighting has not settled: the values kept still change from step to step"
+    NOT_SETTLED = 16, "reweighting did not settle: the values kept still change from step to step"
     #: A robust fit of the values that differ from the median: more than half are equal to it.
-    TIED = 17, "more than half of the values are equal: fitted to the others, as far as a search of lambda saw"
+    TIED = 17, "more than half of the values are equal; fitted to the others, by a scan of lambda"
     #: A fit from summaries of the rows (bins, rounded sums): ``lmbda_error``, which bounds the difference from a fit of
     #: the rows themselves, exceeds 0.01 standard errors.
-    BRACKETED = 18, "optimum found from summaries of the rows: lambda is within lmbda_error of theirs"
+    BRACKETED = 18, "optimum found from summaries of the rows; lambda is within lmbda_error of the exact optimum"
     #: A robust fit of at most three values, among which none can be told to be an outlier.
-    FEW_VALUES = 19, "at most three values, too few to tell an outlier from the others: do not rely on lambda"
+    FEW_VALUES = 19, "at most three values, too few to tell which one is an outlier; do not rely on lambda"
     #: lambda of a group, drawn towards the lambda of all rows (``shrink=True``).
-    SHRUNK = 20, "lambda between the optimum of the group and that of all rows"
+    SHRUNK = 20, "lambda shrunk from the optimum of the group towards the optimum of all rows"
     #: Origin and lambda found; the unit is at an end of its range, where the likelihood is largest or does not depend
     #: on it (`origin="fit"`).
-    UNIT_AT_END = 21, "optimum of origin and lambda found; the unit is at an end of its range, as mostly"
+    UNIT_AT_END = 21, "origin and lambda found; the unit is at the limit of its search range, which is the usual case"
     #: Lambda and the unit found; the origin is at an end of its range (`origin="fit"`).
-    ORIGIN_AT_END = 22, "the origin is at an end of its range, and lambda is the best one there"
+    ORIGIN_AT_END = 22, "the origin is at the limit of its search range; lambda is the best one for that origin"
     #: Not transformed, lambda = 1: neither transform makes its centre normal, or nearer (``criterion="central"``).
-    LEFT_AS_IT_IS = 23, "left as it is, lambda = 1: neither transform makes its central part normal, or nearer to it"
-    #: No maximum: beside censored cells there are fewer than two distinct values, and fewer than three distinct ends of
-    #: intervals and values. The transform is the identity.
-    FEW_OBSERVED = 24, "not fitted: fewer than two distinct values beside censored cells (identity transform)"
+    LEFT_AS_IT_IS = 23, "not transformed (lambda = 1): neither family brings the centre of the column closer to normal"
+    #: No maximum: apart from censored cells, there are fewer than two distinct values, and fewer than three distinct
+    #: ends of intervals and values. The transform is the identity.
+    FEW_OBSERVED = 24, "not fitted: fewer than two distinct values besides censored cells (identity transform)"
 
     @property
     def failed(self) -> bool:
@@ -145,7 +148,7 @@ class LocationStatus(_Outcome):
     #: The scale is 0, because too many values are equal.
     ZERO_SCALE = 1, "the scale is 0, because too many values are equal"
     #: The iteration reached its maximum number of steps.
-    MAX_ITER = 2, "not converged within the cap of iterations"
+    MAX_ITER = 2, "not converged within the maximum number of iterations"
     #: No values: location and scale are NaN.
     EMPTY = 3, "no values"
     #: The scale, or an intermediate sum of weights and values, is beyond the range of float64.
@@ -156,11 +159,11 @@ class JointStatus(_Outcome):
     """The outcome of a fit of columns together."""
 
     #: A local optimum: the gradient is 0 to rounding, and the Hessian positive definite.
-    CONVERGED = 0, "a local optimum of a likelihood that may have others; none was seen"
+    CONVERGED = 0, "local optimum found; the likelihood may have others, but none was seen"
     #: As CONVERGED, and the best of several optima found from different starts.
-    SEVERAL_OPTIMA = 1, "the best of several local optima that were seen from different starts"
+    SEVERAL_OPTIMA = 1, "the best of several local optima, found from different starts"
     #: The search stopped before it reached an optimum.
-    NOT_CONVERGED = 2, "not converged: a local optimum was not reached"
+    NOT_CONVERGED = 2, "not converged: no local optimum was reached"
 
     @property
     def label(self) -> str:

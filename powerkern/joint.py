@@ -385,7 +385,8 @@ class JointFit(StoredFit, RoundedPowers):
         lost = np.flatnonzero(np.isnan(interval.low + interval.high))
         if lost.size and method != "wald":
             warn(
-                f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see method='wald'"
+                f"{column_labels(lost, self.column_names)}: an end of the profile interval was not found; use "
+                "method='wald'"
             )
         return interval.named(self.column_names)
 
@@ -504,7 +505,9 @@ class JointFit(StoredFit, RoundedPowers):
         """Return the complete rows of the fitted data; raise if other data than the fitted ones are passed."""
         if X is None:
             if covariates is not None or sample_weight is not None:
-                raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
+                raise ValueError(
+                    "covariates and sample_weight need X: pass all of them, or none to use the fitted data"
+                )
             if self._rows is None:
                 raise ValueError("this fit no longer has its data (it was copied, pickled or read from JSON); pass X")
             if self._data is not None:

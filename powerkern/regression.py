@@ -139,7 +139,7 @@ def fit_regression(
     >>> bool(abs(fit.lmbda[0]) < 0.2)
     True
     >>> fit.status_text
-    ['optimum found; a search of lambda saw no lower one']
+    ['optimum found; a scan of lambda found no lower one']
     """
     spec = FitSpec.checked(family=family, lmbda=lmbda, shift=shift, bounds=bounds)
     matrix = read(Y, sample_weight, what="Y")

@@ -90,7 +90,7 @@ def fit(
     variables = _variables(X)
     if options.get("groups") is not None:
         raise TypeError(
-            "powerkern.xarray.fit takes no groups; fit each part by itself: "
+            "powerkern.xarray.fit takes no groups; fit each part separately: "
             "{label: fit(part, dim=...) for label, part in X.groupby('season')}"
         )
     if isinstance(sample_weight, str):
@@ -422,9 +422,7 @@ def _along(value: Any, like: Any, what: str) -> Any:
     if not isinstance(value, xr.DataArray):
         raise TypeError(f"{what} is a {type(value).__name__}, not a DataArray")
     if other := [d for d in value.dims if d not in like.dims]:
-        raise ValueError(
-            f"{what} runs along {other[0]!r}, and not only along {', '.join(map(repr, like.dims)) or 'none'}"
-        )
+        raise ValueError(f"{what} runs along {other[0]!r}, not only along {', '.join(map(repr, like.dims)) or 'none'}")
     for d in value.dims:
         if d in value.indexes and d in like.indexes and not value.indexes[d].equals(like.indexes[d]):
             value = align_rows(value.transpose(d, ...), like.transpose(d, ...), what)
@@ -462,7 +460,7 @@ def _aligned(position: Any, X: Any) -> Any:
             order = position.indexes[d].get_indexer(X.indexes[d])
             position = position.isel({d: order})
             if (order < 0).any():
-                raise ValueError(f"X has coordinates along {d!r} that the data of the fit had not")
+                raise ValueError(f"X has coordinates along {d!r} that were not in the fitted data")
         if position.sizes[d] != X.sizes[d]:
             raise ValueError(f"X has {X.sizes[d]} points along {d!r}, the data of the fit had {position.sizes[d]}")
     return position

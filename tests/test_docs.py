@@ -24,7 +24,9 @@ from powerkern.__main__ import main
 
 FOLDERS = (".", "api", "contributing", "guide", "project", "research")
 WRITTEN = (page for folder in FOLDERS for page in sorted((ROOT / "docs" / folder).glob("*.rst")))
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(page for page in WRITTEN if page.stem != "sg_execution_times")]
+#: Pages that a build of the documentation writes.
+BUILT = ("messages", "sg_execution_times")
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(page for page in WRITTEN if page.stem not in BUILT)]
 IDS = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
 #: Chunks that a page takes for given, and what mpi4py is to the only process of a run.
@@ -187,3 +189,24 @@ def test_pictures_have_a_text_and_a_variant_for_dark_pages():
             for mode in ("light", "dark"):
                 assert list((ROOT / "docs" / "images").glob(f"{name}_{mode}.*")), name
             assert f"images/{name}_dark" in text
+
+
+#: Turns of phrase that no native speaker uses in a message.
+STILTED = re.compile(
+    r"\b(goes? with|go together|for want of|lest|anew|so many|as mostly|(is|are|holds?) no (data|list|table|label)s?)\b"
+)
+
+
+def test_messages_are_listed_and_plain():
+    """The page of all messages has those of every area, and none of them is stilted."""
+    spec = importlib.util.spec_from_file_location("messages", ROOT / "docs" / "messages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    messages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(messages)
+    listed = messages.messages()
+    texts = {message.text for message in listed}
+    assert {message.area for message in listed} == set(messages._AREAS)
+    assert {code.sentence for code in powerkern.Status} <= texts
+    assert any(text.startswith("{what} has shape") or "pass one weight per row" in text for text in texts)
+    assert [text for text in sorted(texts) if STILTED.search(text)] == []

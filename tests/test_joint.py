@@ -237,7 +237,7 @@ def test_narrow_intervals_hold_the_estimate_and_are_as_wide_as_rounding_lets_the
 
 def test_an_interval_without_an_end_is_nan_and_says_so() -> None:
     fit = fit_joint(np.random.default_rng(3).lognormal(size=(4, 2)), family="box-cox")
-    with pytest.warns(UserWarning, match="no end of the profile interval was found"):
+    with pytest.warns(UserWarning, match="an end of the profile interval was not found"):
         low, high = fit.confint(level=0.999)
     assert np.isnan([low, high]).any()
 
@@ -422,7 +422,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "infinite": ({"X": np.array([[1.0, 2.0], [3.0, np.inf], [1.0, 5.0]])}, ValueError, "column 1, row 1: .* infinite"),
     "not positive": ({"X": correlated(9, 2) - 5.0}, ValueError, "column 0, row 0: .* strictly positive"),
     "shift": ({"X": correlated(9, 2) - 5.0, "shift": 1.0}, ValueError, "column 0, row 0: .* not above -shift"),
-    "shift of yeo-johnson": ({"family": "yeo-johnson", "shift": 1.0}, ValueError, "shift goes with family='box-cox'"),
+    "shift of yeo-johnson": ({"family": "yeo-johnson", "shift": 1.0}, ValueError, "shift works only with family"),
     "constant": ({"X": np.column_stack([correlated(9, 2), np.ones(9)])}, ValueError, "column 2: fewer than two"),
     "none complete": ({"X": [[1.0, np.nan], [np.nan, 2.0]]}, ValueError, "no row without missing values"),
     "missing covariate": ({"covariates": [1.0] * 8 + [np.nan]}, ValueError, "'x0', row 8: the value is missing"),
@@ -430,7 +430,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "rows of covariates": ({"covariates": np.ones((4, 1))}, ValueError, "covariates has 4 rows, the data have 9"),
     "weights": ({"sample_weight": [1.0]}, ValueError, "sample_weight has shape"),
     "n_starts": ({"n_starts": 0}, ValueError, "n_starts must be at least 1, got 0"),
-    "underflow": ({"X": 1e-200 * correlated(9, 2), "family": "yeo-johnson"}, ValueError, "values so close to 0"),
+    "underflow": ({"X": 1e-200 * correlated(9, 2), "family": "yeo-johnson"}, ValueError, "values are so close to 0"),
 }  # fmt: skip
 
 
@@ -467,7 +467,7 @@ def test_linearly_dependent_columns_are_named() -> None:
 
 def test_columns_that_covariates_explain_altogether() -> None:
     X = correlated(50, 2)
-    with pytest.raises(ValueError, match=r"^column 1: once transformed, nothing of it is left given the covariates"):
+    with pytest.raises(ValueError, match=r"^column 1: once transformed, it has no variance left given the covariates"):
         fit_joint(X, scipy.stats.boxcox(X[:, 1], pk.fit(X, "box-cox").lmbda[1]), "box-cox")
 
 

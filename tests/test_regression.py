@@ -245,7 +245,7 @@ def test_several_minima_in_long_columns_are_found_in_all_rows():
 def test_a_likelihood_that_grows_to_the_end():
     """Where the outlier has a coefficient of its own, it counts in the Jacobian alone."""
     y, X = np.array([1.0, 1.1, 1.25, 1.3, 1.02, 1e6]), np.eye(6)[:, 5]
-    with pytest.warns(UserWarning, match="column 0: no optimum: the likelihood grows to the end"):
+    with pytest.warns(UserWarning, match="column 0: no optimum: the likelihood still grows at the end"):
         fit = fit_regression(y, X)
     assert fit.status[0] == Status.AT_END
     assert np.isnan([fit.standard_error()[0], *np.ravel(fit.confint()), fit.lr_test(1.0).statistic[0]]).all()
@@ -418,7 +418,7 @@ def test_summary():
     table = fit.summary().to_dict()
     np.testing.assert_array_equal(table["lmbda"], fit.lmbda)
     np.testing.assert_array_equal(table["p_0"], fit.lr_test(0.0).pvalue)
-    assert "a search of lambda saw no lower one" in str(fit.summary())
+    assert "a scan of lambda found no lower one" in str(fit.summary())
     assert "no likelihood ratio tests" in str(pickle.loads(pickle.dumps(fit)).summary())
 
 
@@ -521,7 +521,7 @@ def test_formulas(library):
     np.testing.assert_allclose(fit.coef, by_hand.coef, atol=1e-12)
     new = frames.DataFrame({"weight": [0.5, 0.5], "kind": ["top", "mid"]})
     np.testing.assert_allclose(fit.predict(new), by_hand.predict([[0.5, 0, 1], [0.5, 1, 0]]), rtol=1e-12)
-    with pytest.raises(ValueError, match="categories that the fit has not"):
+    with pytest.raises(ValueError, match="categories that were not in the fitted data"):
         fit.predict(frames.DataFrame({"weight": [0.5], "kind": ["unheard of"]}))
     without = fit_regression(y, frame, formula="~ 0 + C(kind)")
     assert without.covariate_names[0] == "C(kind)[low]"
@@ -585,8 +585,8 @@ NAN_AT_3 = np.where(np.arange(8) == 3, np.nan, GOOD)
         ((GOOD, GOOD), {"sample_weight": [1, 1, 0, 0, 0, 0, 0, 0]}, r"2 rows \(of positive weight\)"),
         ((GOOD, GOOD), {"family": "boxcox"}, r"family must be one of .* did you mean 'box-cox'"),
         ((GOOD, GOOD), {"family": "best", "lmbda": 0.0}, r"lmbda cannot be given with family='best'"),
-        ((GOOD, GOOD), {"family": "yeo-johnson", "shift": 1.0}, r"shift goes with family='box-cox' only"),
-        ((GOOD, GOOD), {"formula": "~ a", "intercept": False}, r"intercept=False goes without a formula"),
+        ((GOOD, GOOD), {"family": "yeo-johnson", "shift": 1.0}, r"shift works only with family='box-cox'"),
+        ((GOOD, GOOD), {"formula": "~ a", "intercept": False}, r"intercept=False cannot be combined with a formula"),
     ],
 )
 def test_bad_input(args, options, message):
@@ -627,7 +627,7 @@ def test_bad_calls_of_a_fit():
         (lambda: fit.predict(X[:, :1]), "covariates has 1 columns, the fit has 2; pass the covariates of the fit"),
         (lambda: fit.predict(X, "modal"), "kind must be one of"),
         (lambda: fit.predict(X, "quantile", quantile=1.0), "quantile must be a number in .0, 1."),
-        (lambda: fit.residuals(y), "Y and covariates go together"),
+        (lambda: fit.residuals(y), "pass Y and covariates together"),
         (lambda: fit.residuals(y[:3], X), "pass matching rows"),
         (lambda: fit.lr_test([0.0, 1.0]), "lmbda0 must be one finite number, or one per response"),
         (lambda: fit.profile([[0.0]]), "lmbdas must be a finite number"),

@@ -120,8 +120,8 @@ classical, default = list(RULES).index("mean + sd"), list(RULES).index("mean + n
 # %%
 # Skill by rule
 # -------------
-# The skill of a rule is minus the binary logarithm of its error over that of the classical rule, mean + sd: 1 is half
-# the error. To the right of the line a rule is better.
+# The skill of a rule is minus the binary logarithm of its error over the error of the classical rule, mean + sd: 1 is
+# half the error. To the right of the line a rule is better.
 
 
 def skill_score(error, reference):

@@ -11,7 +11,7 @@ near the center, and does not move at all once z is an outlier.
 # Samples and curves
 # ------------------
 # The sample is as normal as 99 values can be: the quantiles 1/100, ..., 99/100, and for Box-Cox their exponentials
-# (Raymaekers and Rousseeuw 2024, Fig. 5). With ``prestandardize="none"`` it is taken as it is.
+# (Raymaekers and Rousseeuw 2024, Fig. 5). ``prestandardize="none"`` leaves it unscaled.
 # The samples with one more value z are the columns of one matrix, so that one call fits them all. The curve is
 # :math:`SC(z) = (n + 1) (\hat\lambda(x_1, \dots, x_n, z) - \hat\lambda(x_1, \dots, x_n))`.
 
@@ -65,14 +65,14 @@ draw(ESTIMATORS, 60)
 #   Carroll's estimator bounds the pull of a residual, not the pull on lambda.
 # - Adaptive RewML has the curve of maximum likelihood up to about 3.6 scales and is 0 beyond: the value is left out.
 # - The trimmed likelihood (MTL) has to leave out values, outliers or not. Under Box-Cox the density of large values, in
-#   the units of the data, is lower than that of small ones: the likeliest 95 % are the lowest ones. It keeps an outlier
-#   there, and its curve follows maximum likelihood; :doc:`/accuracy` has more of it.
+#   the units of the data, is lower than the density of small values, so the likeliest 95 % are the lowest values. It
+#   keeps an outlier there, and its curve follows maximum likelihood: see :doc:`/accuracy`.
 #
 # The conventions of RewML
 # ------------------------
 # The paper and R cut at 2.6 scales in every step, which costs clean data twice the error of maximum likelihood. By
 # default the cut-off is further out where no more values are beyond it than in a normal sample: here one value alone is
-# left out from 3.6 scales on. With R's rules the curve for Box-Cox ends beside 0: the first cut, on the rectified
-# transform, leaves out some values of the sample itself. :doc:`/research/robust_study` compares their errors.
+# left out from 3.6 scales on. With R's rules the curve for Box-Cox does not return to 0: the first cut, on the
+# rectified transform, leaves out some values of the sample itself. :doc:`/research/robust_study` compares their errors.
 
 draw(CONVENTIONS, 20)

@@ -7,7 +7,7 @@ the number of values, the sum of their transforms, and the sum of the squared tr
 of the latter two, and loses all its digits if it is small relative to the mean. Sketches (:doc:`/guide/chunks`) also
 take one pass, serve all lambdas at once, and lose no digits.
 
-The data are those of a published example: 100 values from a normal distribution with mean 10,000 and standard
+The data follow a published example: 100 values from a normal distribution with mean 10,000 and standard
 deviation 0.001, here at four sites.
 """
 

@@ -12,7 +12,7 @@ wrong.
 # The study
 # ---------
 # The area under the ROC curve, one class against the others where there are more than two, in a stratified
-# cross-validation of five folds; transforms are fitted anew in each fold. A robust fit leaves outliers far out. For a
+# cross-validation of five folds; transforms are fitted again in each fold. A robust fit leaves outliers far out. For a
 # classifier that is not robust itself they are clipped to the cut-off (*robust, clipped*).
 
 import matplotlib.pyplot as plt

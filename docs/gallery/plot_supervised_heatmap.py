@@ -48,7 +48,7 @@ _ = ax.figure.suptitle("Accuracy of naive Bayes")
 # Is the best pair worth it?
 # --------------------------
 # The best of 3721 scores is too optimistic. Unbiased accuracies come from data that the search has not seen: tenfold
-# cross-validation of whole pipelines, repeated twice, with the lambdas found anew in each fold.
+# cross-validation of whole pipelines, repeated twice, with the lambdas found again in each fold.
 
 folds = RepeatedStratifiedKFold(n_splits=10, n_repeats=2, random_state=0)
 coarse = np.linspace(-20.0, 10.0, 31)

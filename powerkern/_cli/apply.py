@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> None:
     files.check_output(args.output)
     to_file = args.output is not None and str(args.output) != "-"
     if args.json and not to_file:
-        raise BadInput("--json describes the file written: name it with -o")
+        raise BadInput("--json describes the output file: name it with -o")
     fit, text, n = read_any_fit(args.fit), text_format(args), 0
     by_groups = isinstance(fit, pk.GroupedFit)
     if isinstance(fit, pk.GroupedFit) and args.groups is None and fit.group_names is not None:

@@ -107,7 +107,7 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
         "--criterion",
         choices=("likelihood", "ppcc", "pearson", "central"),
         default="likelihood",
-        help="by which --family best chooses (default: %(default)s)",
+        help="criterion by which --family best chooses (default: %(default)s)",
     )
     parser.add_argument(
         "--no-standardize", action="store_true", help="do not standardize to mean 0 and standard deviation 1"
@@ -122,9 +122,9 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     parser.add_argument("--origin", choices=("fit",), help="fit: find the origin and the unit of each column, too")
     parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
     parser.add_argument(
-        "--bounds", type=bounds, metavar="LOW,HIGH", help="smallest and largest lambda; nothing for none, as in 0,"
+        "--bounds", type=bounds, metavar="LOW,HIGH", help="smallest and largest lambda; either may be empty, as in 0,"
     )
-    parser.add_argument("--progress", action="store_true", help="show a progress bar where it takes long (needs tqdm)")
+    parser.add_argument("--progress", action="store_true", help="show a progress bar if it takes long (needs tqdm)")
     _add_estimator(parser, estimator)
     add_text(parser)
     add_common(parser)
@@ -156,7 +156,7 @@ def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
             default=argparse.SUPPRESS,
             type=option,
             metavar="VALUE",
-            help=f"of {', '.join(kinds)}",
+            help=f"option of {', '.join(kinds)}",
         )
 
 
@@ -165,7 +165,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-j", "--jobs", "--n-threads", dest="n_threads", type=positive, metavar="N", help="threads (default: all cores)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON for programs in place of the table")
+    parser.add_argument("--json", action="store_true", help="print JSON for programs instead of the table")
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
@@ -182,7 +182,7 @@ def add_text(parser: argparse.ArgumentParser) -> None:
     """Add the options for the format of text tables."""
     text = parser.add_argument_group("text tables")
     text.add_argument(
-        "--delimiter", type=delimiter, metavar="C", help="one character, tab or space (default: found; tab for .tsv)"
+        "--delimiter", type=delimiter, metavar="C", help="one character, tab or space (default: detected; tab for .tsv)"
     )
     text.add_argument("--decimal", choices=(".", ","), default=".", help="decimal sign (default: a point)")
     text.add_argument(
@@ -196,14 +196,14 @@ def add_text(parser: argparse.ArgumentParser) -> None:
         type=units,
         default=(),
         metavar="A,B,...",
-        help="signs and words beside numbers, such as %%, $ or kg; numbers are read as they stand: 27%% as 27",
+        help="signs and words next to numbers, such as %%, $ or kg; numbers are read as they stand: 27%% as 27",
     )
     text.add_argument(
         "--missing",
         type=cells,
         default=(),
         metavar="A,B,...",
-        help="further missing cells, besides empty ones and NA",
+        help="cells that mean missing, besides empty ones and NA",
     )
     text.add_argument("--comment", metavar="TEXT", help="beginning of lines to skip")
     text.add_argument("--encoding", type=encoding, help="default: by the byte-order mark, or UTF-8")
@@ -241,7 +241,7 @@ def numbers(text: str) -> float | list[float]:
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number, nor numbers with commas between them") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number or a comma-separated list of numbers") from None
     return numbers if len(numbers) > 1 else numbers[0]
 
 
@@ -259,7 +259,7 @@ def bounds(text: str) -> tuple[float | None, float | None]:
     try:
         low, high = [float(part) if part.strip() else None for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers with a comma between them") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not two comma-separated numbers") from None
     return low, high
 
 
@@ -301,4 +301,4 @@ def encoding(text: str) -> str:
     try:
         return codecs.lookup(text).name
     except LookupError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no encoding that Python knows") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not an encoding that Python knows") from None

@@ -49,17 +49,17 @@ def run(args: argparse.Namespace) -> None:
             folder = workers[0].submit(writable_folder).result()
             kept = list(_with_progress(_compile_each(names, folder, workers), len(names)))
     except BrokenProcessPool:
-        why = "a compiling process was ended, perhaps for want of memory"
-        raise BadInput(f"compiled code cannot be kept: {why}") from None
+        why = "a compiling process was killed, perhaps because memory ran out"
+        raise BadInput(f"compiled code cannot be stored: {why}") from None
     except OSError as error:
-        raise BadInput(f"compiled code cannot be kept: {error}") from error
+        raise BadInput(f"compiled code cannot be stored: {error}") from error
     seconds, size = time.perf_counter() - started, sum(one.size for one in kept)
     if args.json:
         each = {one.name: {"seconds": one.seconds, "bytes": one.size} for one in kept}
         print_json({"folder": str(folder), "seconds": seconds, "bytes": size, "entries": each})
         return
     there = sum(not one.seconds for one in kept)
-    print(f"{len(kept)} entries, {there} of them there before: {seconds:.1f} s, {size / 1e6:.1f} MB in {folder}")
+    print(f"{len(kept)} entries, {there} of them compiled before: {seconds:.1f} s, {size / 1e6:.1f} MB in {folder}")
 
 
 def _check_cpu(name: str) -> None:

@@ -255,7 +255,7 @@ def print_left_out(args: argparse.Namespace, table: Table, say: Callable[[str], 
         say(f"left out, {reason}: {name!r}" if reason == NAMES_ROWS else f"left out: {name!r}, {reason}")
     if table.identifiers:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in table.identifiers.items())
-        say(f"left out, taken for identifiers (--columns fits them nevertheless): {reasons}")
+        say(f"left out, taken for identifiers (--columns fits them anyway): {reasons}")
 
 
 def _print_fit(records: Sequence[dict[str, Any]]) -> None:

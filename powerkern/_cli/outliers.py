@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     print(f"{plural(len(found), 'outlier')} in {shape}{searched}{more}")
     print_left_out(args, table)
     if args.output is not None:
-        print(f"{plural(len(found), 'outlier')} written to {args.output}, a line each")
+        print(f"{plural(len(found), 'outlier')} written to {args.output}, one per line")
 
 
 def _find_outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:

@@ -30,9 +30,9 @@ def parser() -> argparse.ArgumentParser:
     whole = Parser(
         prog="powerkern",
         description="Fit and apply Box-Cox and Yeo-Johnson transforms, column by column.",
-        epilog="powerkern COMMAND --help has the arguments of each, and examples",
+        epilog="powerkern COMMAND --help shows the arguments of a command, and examples",
     )
-    whole.add_argument("--version", action=_Version, nargs=0, help="show the version and leave")
+    whole.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = Commands(whole)
     for add in (_add_demo, _add_fit, _add_apply, _add_outliers, _add_plot, _add_compile, _add_info):
         add(commands)
@@ -61,7 +61,7 @@ def _add_demo(commands: Commands) -> None:
     demo.add_argument("--rows", type=rows, default=20_000, help="rows to simulate (default: %(default)s)")
     demo.add_argument("--columns", type=positive, default=500, help="columns to simulate (default: %(default)s)")
     demo.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
-    demo.add_argument("--save", type=Path, metavar="FOLDER", help="write the simulated matrices and their fits there")
+    demo.add_argument("--save", type=Path, metavar="FOLDER", help="save the simulated matrices and their fits here")
     add_common(demo)
 
 
@@ -88,13 +88,15 @@ def _add_fit(commands: Commands) -> None:
         help="where to write the fit (-: standard output, and no table)",
     )
     _add_weights(fit)
-    add_groups(fit, "the column of labels whose groups are fitted each by itself")
+    add_groups(fit, "the column of group labels; each group is fitted separately")
     add_fit(fit)
     summary = commands.add_parser(
-        "summary", _SUMMARY_EXAMPLES, "fit a table; show intervals, tests and how normal its columns become"
+        "summary", _SUMMARY_EXAMPLES, "fit a table; show intervals, tests, and normality before and after"
     )
     summary.set_defaults(run="fit:run_summary")
-    summary.add_argument("--level", type=level, default=0.95, help="of the intervals (default: %(default)s)")
+    summary.add_argument(
+        "--level", type=level, default=0.95, help="confidence level of the intervals (default: %(default)s)"
+    )
     _add_weights(summary)
     add_fit(summary)
 
@@ -136,7 +138,7 @@ def _add_applied(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="a fit from `powerkern fit -o`")
     parser.add_argument("-o", "--output", type=Path, help="where to write (default, and -: CSV to standard output)")
-    add_groups(parser, "the column of labels, of a fit by groups")
+    add_groups(parser, "the column of group labels, for a fit by groups")
     add_columns(parser, "columns to apply the fit to (default: all of the fit); the others pass through")
     add_text(parser)
     add_common(parser)
@@ -151,7 +153,7 @@ powerkern outliers new.csv --fit fit.json --json"""
 def _add_outliers(commands: Commands) -> None:
     """Add the command ``outliers``."""
     outliers = commands.add_parser(
-        "outliers", _OUTLIERS_EXAMPLES, "list the values beyond the cut-off of a robust fit, the farthest first"
+        "outliers", _OUTLIERS_EXAMPLES, "list the values beyond the cut-off of a robust fit, farthest first"
     )
     outliers.set_defaults(run="outliers:run", weights=None)
     outliers.add_argument("-o", "--output", type=Path, metavar="FILE.csv", help="where to write all of them")
@@ -179,7 +181,9 @@ def _add_plot(commands: Commands) -> None:
     plot.set_defaults(run="plot:run", weights=None)
     plot.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=".png, .pdf, .svg, ...")
     plot.add_argument("--kind", choices=PICTURES, default="before-after", help="default: %(default)s")
-    plot.add_argument("--style", default="default", help="matplotlib's, dark_background say (default: %(default)s)")
+    plot.add_argument(
+        "--style", default="default", help="matplotlib style, such as dark_background (default: %(default)s)"
+    )
     _add_given_fit(plot)
     add_fit(plot)
 
@@ -198,12 +202,12 @@ def _add_compile(commands: Commands) -> None:
         "--to", type=Path, metavar="FOLDER", help="the folder that NUMBA_CACHE_DIR will name (default: the usual one)"
     )
     parser.add_argument(
-        "--cpu", metavar="NAME", help="the instruction set; see `powerkern info` (default: of this computer)"
+        "--cpu", metavar="NAME", help="the instruction set; see `powerkern info` (default: this computer's)"
     )
     parser.add_argument(
         "--processes", "--jobs", "-j", type=positive, metavar="N", help="processes (default: all cores)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON for programs in place of a sentence")
+    parser.add_argument("--json", action="store_true", help="print JSON for programs instead of a sentence")
 
 
 _INFO_EXAMPLES = """\
@@ -217,4 +221,4 @@ def _add_info(commands: Commands) -> None:
         "info", _INFO_EXAMPLES, "print versions, CPU, threads and compiled code, for bug reports"
     )
     info.set_defaults(run="info:run")
-    info.add_argument("--json", action="store_true", help="print JSON for programs in place of a list")
+    info.add_argument("--json", action="store_true", help="print JSON for programs instead of a list")

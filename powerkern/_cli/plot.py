@@ -45,9 +45,9 @@ def _check(args: argparse.Namespace, plt: Any) -> None:
     check_folder(args.output)
     kinds = plt.matplotlib.backend_bases.FigureCanvasBase.get_supported_filetypes()
     if args.output.suffix.lower().lstrip(".") not in kinds:
-        raise BadInput(f"{args.output} is of no known kind: use .{', .'.join(sorted(kinds))}")
+        raise BadInput(f"{args.output} has an unknown file type: use .{', .'.join(sorted(kinds))}")
     if args.style != "default" and args.style not in plt.style.available:
-        raise BadInput(f"there is no style {args.style!r}; there are {', '.join(plt.style.available)}")
+        raise BadInput(f"there is no style {args.style!r}; choose one of {', '.join(plt.style.available)}")
 
 
 def _before_after(*kinds: str) -> Any:

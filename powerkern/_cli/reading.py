@@ -87,7 +87,7 @@ def select_fit_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespac
             raise BadInput(f"{args.fit.name} has no column {name!r}{did_you_mean(name, names)}")
     wanted = [name for name in dict.fromkeys(args.columns or names) if name not in args.exclude]
     if not wanted:
-        raise BadInput("--exclude names every column of the fit; leave one")
+        raise BadInput("--exclude names every column of the fit; keep at least one")
     part = fit[[names.index(name) for name in wanted]]
     return part._with_names(wanted)
 
@@ -136,7 +136,7 @@ def read_fit(path: Path) -> pk.PowerFit:
     """Read a fit that `powerkern fit -o` wrote; raise if it is a fit by groups."""
     fit = read_any_fit(path)
     if isinstance(fit, pk.GroupedFit):
-        raise BadInput(f"{path} is a fit by groups, which only transform and inverse take")
+        raise BadInput(f"{path} is a fit by groups, which only transform and inverse accept")
     return fit
 
 
@@ -173,7 +173,7 @@ def refuse_options(args: argparse.Namespace, *but: str) -> None:
     given = [name for name, value in unset.items() if getattr(args, name, value) != value and name not in but]
     if given:
         words = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise BadInput(f"{words}: for fitting, and --fit names a fit; leave out one or the other")
+        raise BadInput(f"{words}: for fitting only, but --fit names a finished fit; leave out one or the other")
 
 
 def text_format(args: argparse.Namespace) -> TextFormat:

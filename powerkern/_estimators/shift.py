@@ -48,7 +48,7 @@ def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[A
     if not np.isfinite(given).all():
         raise ValueError(f"shift must be finite, got {given[~np.isfinite(given)][0]}")
     if given.any() and (family not in FAMILIES or is_mirrored(FAMILIES[family])):
-        raise ValueError(f"shift goes with family='box-cox' only, not with family={shown(family)}; leave it out")
+        raise ValueError(f"shift works only with family='box-cox', not with family={shown(family)}; leave it out")
     return given
 
 

@@ -287,7 +287,7 @@ def _takes_shift(spec: FitSpec) -> bool:
     return spec.family in FAMILIES and not is_mirrored(FAMILIES[spec.family])
 
 
-_ONLY_WITH_GROUPS = "dropna, unknown and shrink go with groups=; leave them out"
+_ONLY_WITH_GROUPS = "dropna, unknown and shrink work only with groups=; leave them out"
 
 
 def _fits_limits(spec: FitSpec) -> bool:
@@ -295,16 +295,16 @@ def _fits_limits(spec: FitSpec) -> bool:
     return spec.estimator.has_likelihood and not spec.estimator.sets_unit and not spec.estimator.needs_origin
 
 
-_WITH_LIMITS = "limits=, below=, above= and between= go with"
+_WITH_LIMITS = "limits=, below=, above= and between= work only with"
 #: What does not go with cells of which only an interval is known: whether it holds, and the message.
 _NOT_CENSORED: tuple[tuple[Callable[[FitSpec], bool], Callable[[FitSpec], str]], ...] = (
     (
         lambda spec: not _fits_limits(spec),
-        lambda spec: f"{_WITH_LIMITS} estimator='mle' only, not with {spec.estimator!r}",
+        lambda spec: f"{_WITH_LIMITS} estimator='mle', not with {spec.estimator!r}",
     ),
     (lambda spec: spec.family == BEST, lambda spec: f"{_WITH_LIMITS} one family, not with family={BEST!r}"),
     (lambda spec: spec.origin is not None, lambda spec: f"{_WITH_LIMITS} a given origin, not with origin='fit'"),
-    (lambda spec: spec.shrink, lambda spec: f"{_WITH_LIMITS} lambdas of each group, not with shrink=True"),
+    (lambda spec: spec.shrink, lambda spec: f"{_WITH_LIMITS} separate lambdas of the groups, not with shrink=True"),
 )
 
 #: Options that exclude each other. The user sees the message of the first row that applies.
@@ -316,7 +316,7 @@ CONFLICTS: tuple[Conflict, ...] = (
     Conflict(
         "criterion",
         lambda spec: spec.family != BEST,
-        lambda spec: f"criterion goes with family='best' only, not with family={shown(spec.family)}; leave it out",
+        lambda spec: f"criterion works only with family='best', not with family={shown(spec.family)}; leave it out",
     ),
     Conflict(
         "criterion",
@@ -342,7 +342,7 @@ CONFLICTS: tuple[Conflict, ...] = (
     Conflict(
         "shift",
         lambda spec: not _takes_shift(spec) and _has_shift(spec),
-        lambda spec: f"shift goes with family='box-cox' only, not with family={shown(spec.family)}; leave it out",
+        lambda spec: f"shift works only with family='box-cox', not with family={shown(spec.family)}; leave it out",
     ),
     Conflict(
         "shift",
@@ -353,7 +353,7 @@ CONFLICTS: tuple[Conflict, ...] = (
         "origin",
         lambda spec: not spec.estimator.fits_origin,
         lambda spec: (
-            "origin='fit' goes with 'mle', 'central-mle', 'robust', 'rewml' and 'rewml-nr', not with "
+            "origin='fit' works only with 'mle', 'central-mle', 'robust', 'rewml' and 'rewml-nr', not with "
             f"estimator={spec.estimator.name!r}"
         ),
     ),
@@ -378,8 +378,8 @@ CONFLICTS: tuple[Conflict, ...] = (
         "estimator",
         lambda spec: spec.estimator.needs_order,
         lambda spec: (
-            f"estimator={spec.estimator.name!r} needs every value in its order, which no summary of chunks holds; draw "
-            "rows at random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
+            f"estimator={spec.estimator.name!r} needs all values in order, which summaries of chunks do not keep; "
+            "fit a random sample of the rows by powerkern.fit, or use 'mle' or a robust estimator"
         ),
         in_chunks=True,
     ),
@@ -398,7 +398,7 @@ CONFLICTS: tuple[Conflict, ...] = (
             or spec.lmbda is not None
             or spec.origin is not None
         ),
-        lambda spec: "shrink=True is for lambdas fitted by maximum likelihood, in one family, without origin=",
+        lambda spec: "shrink=True works only for lambdas fitted by maximum likelihood, in one family, without origin=",
     ),
 )
 

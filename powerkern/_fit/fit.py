@@ -85,15 +85,14 @@ def fit(
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best": the better one by `criterion`, column by column, for positive values.
     estimator : Estimator or str, default "mle"
-        How lambda is found: `ML` (maximum likelihood); `AdaptiveRewML`, `RewML`, `RewMLNR`, `Carroll` or `MTL`, which
-        resist outliers;
-        `PPCC`, the straightest QQ plot. Or, with default options, its name: "mle", "robust", "rewml", "rewml-nr",
-        "carroll", "mtl", "ppcc".
+        How lambda is found: by maximum likelihood (`ML`), resistant to outliers (`AdaptiveRewML`, `RewML`, `RewMLNR`,
+        `Carroll`, `MTL`), or by the straightest QQ plot (`PPCC`). An estimator with default options can be given by
+        name: "mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc".
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, or str, optional
         Non-negative weights of the rows, or the name of the column that holds them (not fitted). Integer weights act
-        as if rows were repeated, others continue that; rows of weight 0 are absent.
+        as repeated rows, and other weights interpolate; rows of weight 0 are ignored.
     lmbda : float or (p,) array-like, optional
         Take these lambdas instead of fitting; NaN entries are fitted. Only with "mle".
     shift : float or (p,) array-like, default 0
@@ -103,39 +102,44 @@ def fit(
         "mle", "central-mle", "robust", "rewml" or "rewml-nr"; 10 to 50 times the work. See the guide on units and
         origin.
     ymax : float, optional
-        Largest ``|psi|`` of the data: lambda is the best one that keeps it. Default: none when standardizing, else the
-        largest float64 divided by 1e4. Only with "mle".
+        Upper limit on ``|psi|``; lambda is restricted so that no value of the data exceeds it. Default: no limit when
+        standardizing, else the largest float64 divided by 1e4. Only with "mle".
     bounds : (low, high), optional
-        Smallest and largest lambda: numbers, or (p,) arrays; None or infinity for no bound. A lambda beyond
-        is clipped (`Status.AT_BOUND`, unless a graver status holds), and all other figures are those at the bound.
+        Smallest and largest lambda: numbers, or (p,) arrays; None or infinity means no bound. A lambda beyond a
+        bound is clipped (status `Status.AT_BOUND`, unless a more severe one applies), and all other results are
+        computed at the bound.
     below, above : (n, p) array-like of bool, optional
-        True where a cell is only known to be below (above) the number in it, its detection limit: a cell of NaN marked
-        so has the limit of its column, see `limits`. Data frames are aligned by their labels. Only with "mle".
+        True for cells of which it is only known that they lie below (above) the number in the cell, their detection
+        limit. A marked cell of NaN has the limit of its column (see `limits`). Data frames are aligned by their
+        labels. Only with "mle".
     between : (lower, upper), optional
-        Two arrays of the shape of `X`: cells are only known to lie between these, as binned or rounded data do. NaN in
-        both: the cell is what `X` has; in one: there is no such end. Only with "mle".
+        Two arrays of the shape of `X`, for binned or rounded data: cells are only known to lie between these. If both
+        are NaN, the cell has the value in `X`; if one is NaN, the interval is open at that end. Only with "mle".
     limits : (low, high), optional
-        Numbers, or (p,) arrays; None where there is no limit: cells at or beyond them are only known to be beyond, and
-        count as such. Only with "mle".
+        Detection limits: numbers, or (p,) arrays; None means no limit. Cells at or beyond a limit are only known to be
+        beyond it. Only with "mle".
     criterion : {"likelihood", "ppcc", "pearson", "central"}, default "likelihood"
-        How ``family="best"`` chooses: the larger likelihood; the larger correlation with normal quantiles (see
-        `PowerFit.normality`); or the smaller statistic of Pearson's chi-square test of normality over its degrees of
-        freedom, as R's bestNormalize does. Robust fits are compared on the values that both keep. "central": the
-        smaller statistic of `PowerFit.central_normality`; a column is left untransformed, with lambda = 1 and
-        `Status.LEFT_AS_IT_IS`, if its own is smaller, or the better transform's p-value is below 0.05.
+        How ``family="best"`` chooses. "likelihood": the larger likelihood. "ppcc": the larger correlation with normal
+        quantiles (see `PowerFit.normality`). "pearson": the smaller statistic of Pearson's chi-square test of
+        normality, divided by its degrees of freedom, as in R's bestNormalize. "central": the smaller statistic of
+        `PowerFit.central_normality`; a column is not transformed (lambda = 1, status `Status.LEFT_AS_IT_IS`) if the
+        statistic of the untransformed column is smaller still, or if the p-value of the better transform is below
+        0.05. Robust fits are compared on the values that both keep.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: the names in a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
-        Columns of a data frame without numbers: raise, or leave them out, with a warning or silently.
+        What to do with columns of a data frame that hold no numbers: raise an error, or leave them out, with a
+        warning or silently.
     groups : (n,) array-like, str or list of str, optional
-        Fit each group of rows by itself: labels of the rows (numbers, text, dates, categories, in any order), or the
-        column, or columns, of a data frame that hold them (not fitted).
+        Fit each group of rows separately. Give the labels of the rows (numbers, text, dates, categories, in any
+        order), or the column or columns of a data frame that hold the labels (they are not fitted).
     dropna : bool, optional
         Rows without a label: True leaves them out, False makes them a group. Default: an error.
     unknown : {"raise", "nan", "pooled"}, default "raise"
-        How the fit will treat rows of other groups: "pooled" transforms them by the fit of all rows.
+        How the fit treats rows of groups that it has not seen: "pooled" transforms them by the fit of all rows.
     shrink : bool, default False
-        Shrink lambda of each group towards the pooled lambda, small groups most. Only with "mle".
+        Shrink each group's lambda towards the pooled lambda, more strongly for groups with little information. Only
+        with "mle".
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False
@@ -149,7 +153,8 @@ def fit(
     Raises
     ------
     TypeError, ValueError
-        Data that are not real numbers, infinite, or outside the domain, by column and row; arguments that do not fit.
+        Non-numeric, infinite or out-of-domain data (the message names column and row), or arguments that cannot be
+        combined.
 
     Warns
     -----

@@ -170,7 +170,9 @@ def _order(labels: list[Any], names: Sequence[Any], what: str) -> list[int] | No
     if order is None and not may_go_by_position(labels, names):
         other = next((label for label in labels if label not in names), None)
         if other is None:
-            raise ValueError(f"{what} has labels that occur more than once; pass {what}.to_numpy() to go by position")
+            raise ValueError(
+                f"{what} has labels that occur more than once; pass {what}.to_numpy() to match by position"
+            )
         raise ValueError(
             f"{what} has the label {shown(other)}, and the columns are {few(names)}; use their labels, or pass "
             f"{what}.to_numpy() to take it by position"
@@ -203,7 +205,7 @@ def labels_from_record(record: Any) -> list[Any] | None:
     if record is None:
         return None
     if not isinstance(record, list):
-        raise ValueError("labels are no list")
+        raise ValueError("labels are not a list")
     return [_label_from_record(each) for each in record]
 
 
@@ -225,7 +227,8 @@ def _label_to_record(label: Any) -> Any:
         if kind in ("timestamp", "datetime", "date"):
             return {kind: label.isoformat()}
     raise TypeError(
-        f"the column label {label!r} is a {type(label).__name__}, which a file does not keep; rename the columns, for "
+        f"the column label {label!r} is a {type(label).__name__}, which cannot be stored in a file; rename the "
+        "columns, for "
         "example X.columns = X.columns.astype(str), and fit again"
     )
 

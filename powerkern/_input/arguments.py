@@ -162,8 +162,8 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
     if wrong.any():
         j = int(np.argmax(wrong))
         raise ValueError(
-            f"bounds must be an interval, low <= high; that of {column_label(j, names)} is from {low[j]:g} to "
-            f"{high[j]:g}"
+            f"bounds must be an interval, low <= high; for {column_label(j, names)}, low is {low[j]:g} and "
+            f"high {high[j]:g}"
         )
     return np.stack([low, high])
 

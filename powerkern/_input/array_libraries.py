@@ -34,8 +34,9 @@ def read_foreign_array(X: Any, what: str) -> NDArray[Any]:
         raise TypeError(f"{what} cannot be read as an array of NumPy: {str(error).splitlines()[0]}") from None
     name = _DEVICES.get(int(device), f"DLPack {int(device)}")
     raise TypeError(
-        f"{what} is on the device {name}:{number}, and is computed with on "
-        f"the CPU; pass a copy there, such as {what}.cpu() of PyTorch, {what}.get() of CuPy or jax.device_get({what})"
+        f"{what} is on the device {name}:{number}, but powerkern computes on "
+        f"the CPU; pass a copy in CPU memory, such as {what}.cpu() of PyTorch, {what}.get() of CuPy or "
+        f"jax.device_get({what})"
     )
 
 

@@ -354,7 +354,7 @@ def position_of(column: object, names: Sequence[Any] | None, p: int) -> int:
     labels = [] if names is None else list(names)
     if _is_among(column, labels):
         if labels.count(column) > 1:
-            raise ValueError(f"{labels.count(column)} columns have the name {shown(column)}; give the position")
+            raise ValueError(f"{labels.count(column)} columns have the name {shown(column)}; pass the position instead")
         return labels.index(column)
     is_position = isinstance(column, int | np.integer) and (are_default(labels) or not any(map(is_whole_label, labels)))
     if not is_position and (labels or isinstance(column, str | tuple)):
@@ -364,7 +364,7 @@ def position_of(column: object, names: Sequence[Any] | None, p: int) -> int:
         raise ValueError(f"there is no column {shown(column)}; {there}")
     j = operator.index(column)  # type: ignore[arg-type]  # TypeError otherwise
     if not -p <= j < p:
-        raise ValueError(f"there is no column {shown(j)}; there are {p}")
+        raise ValueError(f"there is no column {shown(j)}; there are {p} columns")
     return j % p
 
 

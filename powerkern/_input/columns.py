@@ -24,7 +24,7 @@ LEAVE_OUT = ", or leave it out"
 COMPLAINTS = {
     "complex": "is complex ({}); fit its real and imaginary parts, or its modulus, as columns of their own",
     "time": "holds dates or times ({}); convert it to numbers first, such as days since a fixed day" + LEAVE_OUT,
-    "category": "is categorical ({}); encode it as numbers if they mean amounts" + LEAVE_OUT,
+    "category": "is categorical ({}); convert the categories to numbers if they stand for amounts" + LEAVE_OUT,
     "encoded": "is run-end encoded ({}); decode it first, with pyarrow.compute.run_end_decode",
     "text": "holds text ({}); convert it to numbers" + LEAVE_OUT,
     "object": "is of type {}; convert it to numbers" + LEAVE_OUT,

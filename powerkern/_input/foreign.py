@@ -29,7 +29,7 @@ _KINDS = (
     _Kind("dask_expr", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
     _Kind("xarray", "Dataset", "an xarray Dataset", "use powerkern.xarray.fit and .transform"),
     _Kind(
-        "pyspark.pandas", "", "pandas on Spark", "use powerkern.spark.fit({X}.to_spark()), or load it by to_pandas()"
+        "pyspark.pandas", "", "pandas on Spark", "use powerkern.spark.fit({X}.to_spark()), or load it with to_pandas()"
     ),
     _Kind(
         "pyspark",

@@ -78,7 +78,7 @@ def without_weights(X: Any, sample_weight: Any, what: str = "X") -> tuple[Any, A
     frame = _as_table(X)
     if frame is None:
         raise TypeError(
-            f"sample_weight={shown(sample_weight)} names a column, and the rows are no data frame "
+            f"sample_weight={shown(sample_weight)} names a column, but X is not a data frame "
             f"but a {type(unwrap(X)).__name__}"
         )
     names = frame.names or []

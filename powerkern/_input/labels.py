@@ -154,7 +154,7 @@ class Keys:
         sizes = [each.size + 1 for each in categories]
         positions = np.array(record["groups"], dtype=np.float64)
         if positions.ndim != 2 or (positions != np.rint(positions)).any():
-            raise ValueError("their positions are no table of whole numbers")
+            raise ValueError("their positions are not a table of whole numbers")
         codes = np.ravel_multi_index(tuple(positions.astype(np.int64)), sizes)
         if not codes.size or (np.diff(codes) <= 0).any():
             raise ValueError("they are not in ascending order")
@@ -162,7 +162,7 @@ class Keys:
             raise ValueError("they have several keys")
         are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
         if names is not None and not (are_names and len(names) == len(sizes)):
-            raise ValueError("their names do not go with them")
+            raise ValueError("their names do not match them")
         return cls(names, categories, codes, several)
 
 
@@ -254,7 +254,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
         if known is None:
             refuse_foreign(X)
             raise TypeError(
-                f"groups={shown(groups)} names a column, and the rows are no data frame but a {type(X).__name__}"
+                f"groups={shown(groups)} names a column, but X is not a data frame but a {type(X).__name__}"
             )
         names = [groups]
     elif isinstance(groups, list | tuple) and groups and all(isinstance(name, str) for name in groups):
@@ -439,7 +439,7 @@ def _texts(categories: NDArray[Any]) -> list[str]:
 def _labels(name: str, texts: list[str]) -> NDArray[Any]:
     """Return the labels that `_texts` wrote as text; they must be distinct and in ascending order."""
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError("they are no list of text")
+        raise ValueError("they are not a list of text")
     dtype = np.dtype(np.str_ if name == "text" else name)
     if dtype.kind not in KINDS:
         raise ValueError(f"their type is {name}")

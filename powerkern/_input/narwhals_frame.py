@@ -172,7 +172,7 @@ def wrap_by_narwhals(X: Any) -> NarwhalsFrame | None:
             wrapped = nw.from_native(_load_arrow(X), allow_series=True)
     except DuplicateError as error:
         names = " ".join(str(error).split())
-        raise ValueError(f"X has columns of the same name; give each its own ({names})") from None
+        raise ValueError(f"X has columns of the same name; give each its own name ({names})") from None
     if isinstance(wrapped, nw.Series):
         return NarwhalsFrame(wrapped.to_frame(), True, unwrap)
     return NarwhalsFrame(wrapped, False, unwrap) if isinstance(wrapped, nw.DataFrame) else None
@@ -208,7 +208,7 @@ def _load_arrow(X: Any) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise TypeError(f"a {type(X).__name__} is read by pyarrow: pip install pyarrow") from None
+        raise TypeError(f"a {type(X).__name__} needs pyarrow: pip install pyarrow") from None
     is_stream = hasattr(X, "__arrow_c_stream__")
     column = pyarrow.chunked_array(X) if is_stream else pyarrow.chunked_array([pyarrow.array(X)])
     return pyarrow.Table.from_struct_array(column) if pyarrow.types.is_struct(column.type) else column

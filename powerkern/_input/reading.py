@@ -142,7 +142,7 @@ def _refuse_turned(X: Any, names: list[Any], what: str) -> None:
     if labels is not None and labels.tolist() == list(names) != axis_labels(X):
         raise ValueError(
             f"{what} has the fitted columns along its first dimension, {rows!r}; pass {what}.transpose({columns!r}, "
-            f"{rows!r}), or fit with powerkern.xarray, which goes by the names of dimensions"
+            f"{rows!r}), or fit with powerkern.xarray, which matches dimensions by name"
         )
 
 
@@ -193,7 +193,9 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
     if not out.flags.writeable:
         raise ValueError("out is read-only; pass an array that can be written to")
     if values is not None and _overlap_shifted(out, values):
-        raise ValueError("out overlaps X in memory; pass X itself to work in place, or an array apart from it")
+        raise ValueError(
+            "out overlaps X in memory; pass X itself to work in place, or an array that does not overlap it"
+        )
     return out
 
 

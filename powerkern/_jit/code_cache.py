@@ -263,7 +263,7 @@ def warn_once_if_not_kept() -> None:
     if _not_kept and not _said:
         _said.append(True)
         warn(
-            f"powerkern cannot keep its compiled code, so every process compiles it anew ({'; '.join(_not_kept)}). "
+            f"powerkern cannot store its compiled code, so every process compiles it again ({'; '.join(_not_kept)}). "
             "Set NUMBA_CACHE_DIR to the absolute path of a folder that only you can write to.",
             RuntimeWarning,
         )

@@ -135,7 +135,7 @@ class Covariates(NamedTuple):
         dropped = np.flatnonzero(~used)
         if dropped.size:
             listed = ", ".join(repr(self.names[j]) for j in dropped)
-            warn(f"covariates: {listed} left out: constant, or linear combinations of the covariates before")
+            warn(f"covariates: {listed} left out: constant, or linear combinations of earlier covariates")
 
     def to_record(self) -> dict[str, Any]:
         """Return the record for JSON, which lacks the coding of categories by a formula."""
@@ -187,7 +187,7 @@ def read_covariates(
     intercept = as_flag("intercept", intercept)
     if formula is not None:
         if not intercept:
-            raise ValueError("intercept=False goes without a formula; a formula says so itself: '~ 0 + ...'")
+            raise ValueError("intercept=False cannot be combined with a formula; begin the formula with '~ 0 + ...'")
         table = _model_matrix(X, formula)
         names = [str(name) for name in table.model_spec.column_names]
         covariates = Covariates(names, None, INTERCEPT in names, formula, table.model_spec)
@@ -255,7 +255,7 @@ def _evaluate_formula(spec: Any, X: Any, formula: str) -> Any:
             return spec.get_model_matrix(X, na_action="ignore", context={})
     except formulaic.errors.DataMismatchWarning as error:
         raise ValueError(
-            f"formula {shown(formula)}: covariates has categories that the fit has not ({error})"
+            f"formula {shown(formula)}: covariates has categories that were not in the fitted data ({error})"
         ) from None
     except (formulaic.errors.FormulaicError, KeyError, NameError, TypeError, ValueError) as error:
         known = {str(name) for name in getattr(X, "columns", [])}

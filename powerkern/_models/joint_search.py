@@ -149,8 +149,8 @@ def _single_fits(rows: JointRows, family: int, shift: FloatArray, n_threads: int
     flat = np.flatnonzero(~(results[:, CURVATURE] > _FLAT))
     if flat.size:
         raise ValueError(
-            f"{column_labels(flat, rows.names)}: values so close to 0 that every lambda leaves them as they are; "
-            "divide by the largest magnitude"
+            f"{column_labels(flat, rows.names)}: the values are so close to 0 that no lambda changes their shape; "
+            "divide them by the largest magnitude"
         )
     return results
 
@@ -168,7 +168,7 @@ def _singular(error: Singular, rows: JointRows, design: Basis) -> ValueError:
     if error.columns.size > 1:
         text = f"{which}: once transformed, they are linearly dependent{given}"
     else:
-        text = f"{which}: once transformed, nothing of it is left{given}"
+        text = f"{which}: once transformed, it has no variance left{given}"
     return ValueError(f"{text}, so that the likelihood has no maximum; leave one of them out")
 
 
@@ -235,7 +235,7 @@ class FittedLikelihood(NamedTuple):
         except Singular as error:
             raise ValueError(
                 f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, "
-                "which has no likelihood to compare"
+                "so that its likelihood is not defined"
             ) from None
         return self.n_obs * f
 

@@ -101,7 +101,7 @@ class RegressionPredictions(RegressionModel):
         """
         standardized = as_flag("standardized", standardized)
         if (Y is None) != (covariates is None):
-            raise ValueError("Y and covariates go together: pass both, or neither to use the data of the self")
+            raise ValueError("pass Y and covariates together, or neither to use the fitted data")
         if Y is None:
             problem = self._remembered()
             values = problem.values
@@ -111,7 +111,7 @@ class RegressionPredictions(RegressionModel):
         linear = self._linear(covariates, Y)
         if matrix.shape != linear.shape:
             raise ValueError(
-                f"Y has shape {matrix.shape}, the self and covariates ask for {linear.shape}; pass matching rows"
+                f"Y has shape {matrix.shape}, but the fit and covariates give {linear.shape}; pass matching rows"
             )
         z = np.asarray(self.power_fit.transform(matrix.astype(np.float64).reshape(linear.shape)))
         rest = z - linear

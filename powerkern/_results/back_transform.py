@@ -88,12 +88,14 @@ def standardize_normals(
     center, spread = as_reals("mean", mean), as_reals("sd", sd)
     wrong = (spread < 0.0) | (spread == np.inf)
     if wrong.any():
-        raise ValueError(f"sd must be finite, and not negative, got {spread[wrong][0]:g}")
+        raise ValueError(f"sd must be finite and not negative, got {spread[wrong][0]:g}")
     shape = _common_shape(center.shape, spread.shape, other)
     p = len(table)
     if not was_vector:
         if not shape or shape[-1] not in (1, p):
-            raise ValueError(f"the last axis of mean and sd stands for the {p} columns of the fit, got shape {shape}")
+            raise ValueError(
+                f"mean and sd must have the {p} columns of the fit along their last axis, got shape {shape}"
+            )
         shape = (*shape[:-1], p)
     z, scale = (np.array(np.broadcast_to(a, shape), dtype=np.float64).reshape(-1, p) for a in (center, spread))
     if not standardize:
@@ -134,7 +136,7 @@ def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[in
         return np.broadcast_shapes(mean, sd, quantile)
     except ValueError:
         given = f"mean {mean}, sd {sd}" + (f", quantile {quantile}" if quantile else "")
-        raise ValueError(f"the arguments must broadcast to a common shape; theirs are {given}") from None
+        raise ValueError(f"the arguments must broadcast to a common shape, got {given}") from None
 
 
 def invert(table: ColumnTable, z: FloatArray, n_threads: int) -> FloatArray:

@@ -18,7 +18,7 @@ _LARGE = 20.0
 _NO_COLUMNS = np.empty(0, dtype=np.intp)
 #: The warning about such columns.
 FAR_FROM_ZERO = (
-    "lambda is large because of the unit and the distance from zero, not because of the shape; powerkern.fit with "
+    "|lambda| is large because the data lie far from zero relative to their spread; powerkern.fit with "
     "origin='fit' (or, under Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda without this dependence"
 )
 #: The statuses that are warned of, in this order.
@@ -70,7 +70,7 @@ def warn_about_overflow(table: ColumnTable, labels: Callable[[IntArray], str]) -
     """Warn about columns whose unstandardised output overflows, which is possible where lambda was not bounded."""
     overflows = np.flatnonzero(np.isinf(transformed_ends(table, standardize=False)).any(axis=0))
     if overflows.size:
-        warn(f"{labels(overflows)}: raw values overflow; standardize=True stays finite")
+        warn(f"{labels(overflows)}: raw values overflow; with standardize=True they stay finite")
 
 
 def find_far_from_zero(table: ColumnTable) -> NDArray[np.intp]:

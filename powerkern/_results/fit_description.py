@@ -229,7 +229,10 @@ class FitDescription(FitInference):
         """Return the entries of a summary that follow from the likelihood, and notes on them."""
         if self._spec.origin is not None:
             found, notes = likelihood_entries(self._optimum(), level, "wald", None)
-            return found, [notes[0], "no tests: the origin was fitted; se, low, high let origin and unit follow lambda"]
+            return found, [
+                notes[0],
+                "no tests: the origin was fitted; se, low, high include the uncertainty of origin and unit",
+            ]
         likelihood = None
         if X is not None or self._data is not None:
             likelihood = functools.cache(lambda: self._likelihood(X, sample_weight, n_threads))
@@ -265,7 +268,7 @@ class FitDescription(FitInference):
         if self._table.n_censored.any():
             return [], ["no figures of normality: of some cells only an interval is known"]
         if X is None and sample is None and not isinstance(self._data, FittedData):
-            return [], ["no figures of normality: the fit no longer has its data; pass X"]
+            return [], ["no measures of normality: the fit no longer has its data; pass X"]
         rows = X if sample is None else sample
         figures = self.normality(rows, sample_weight=sample_weight, n_threads=n_threads)
         central = self.central_normality(rows, sample_weight=sample_weight, n_threads=n_threads)

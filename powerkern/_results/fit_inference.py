@@ -205,11 +205,11 @@ class FitInference(FitAttributes, RoundedPowers):
         with_origin, by_bootstrap = self._spec.origin is not None, not self.estimator.has_likelihood
         method = method or ("bootstrap" if by_bootstrap else "wald" if with_origin else "profile")
         if method == "profile" and with_origin:
-            raise ValueError("intervals of lambda fitted with its origin are made with method='wald', not 'profile'")
+            raise ValueError("intervals of lambda fitted with its origin need method='wald', not 'profile'")
         if (as_choice("method", method, (*get_args(Method), "bootstrap")) == "bootstrap") != by_bootstrap:
             which = "method='bootstrap'" if by_bootstrap else "method='profile' or 'wald'"
             name = self.estimator.name
-            raise ValueError(f"intervals of estimator={name!r} are made with {which}, not {shown(method)}")
+            raise ValueError(f"intervals of estimator={name!r} need {which}, not {shown(method)}")
         if by_bootstrap:
             level = as_level(level)
             se = self.standard_error(X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)
@@ -410,5 +410,5 @@ class FitInference(FitAttributes, RoundedPowers):
     def _optimum(self) -> LikelihoodOptimum:
         if not self.estimator.has_likelihood:
             name = self.estimator.name
-            raise ValueError(f"tests and rounded powers of lambda: for estimator='mle' only, not for {name!r}")
+            raise ValueError(f"tests and rounded powers of lambda need estimator='mle', not {name!r}")
         return find_optimum(self._table, self.column_names, self.standard_error())

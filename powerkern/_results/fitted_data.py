@@ -18,7 +18,7 @@ from powerkern._typing import FloatArray, IntArray, Weights
 #: and later results are right whatever happens to the original. Larger copies cost memory and new pages.
 COPIED_BYTES = 131_072
 
-_CHANGED = "changed after the fit, which refers to large data without copying them"
+_CHANGED = "changed after the fit, which does not copy large data"
 
 
 class FittedData:

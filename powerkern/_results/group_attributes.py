@@ -123,7 +123,7 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         at = np.flatnonzero(failed)
         names = self.column_names
         each = [f"{column_label(j, names)} not fitted in {failed[j]} of them" for j in at[:_LISTED].tolist()]
-        rest = [f"{at.size - _LISTED} more columns not in all"] if at.size > _LISTED else []
+        rest = [f"{at.size - _LISTED} more columns not fitted in some of them"] if at.size > _LISTED else []
         return f"{', '.join([text, *each, *rest])})"
 
     def _repr_html_(self) -> str:
@@ -148,13 +148,13 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         try:
             cells = label if self._keys.several else (label,)
             if not isinstance(cells, tuple) or len(cells) != len(self._keys.categories):
-                raise TypeError(f"labels are tuples of {len(self._keys.categories)}")
+                raise TypeError(f"a label must be a tuple of {len(self._keys.categories)} keys")
             columns = [[cell] for cell in cells]
             code = int(self._keys.codes_of(columns).codes[0])
         except (TypeError, ValueError) as error:
             raise KeyError(f"{shown(label)}: {error}") from None
         if code < 0:
-            raise KeyError(f"{shown(label)} is none of the {len(self)} groups of the fit")
+            raise KeyError(f"{shown(label)} is not one of the {len(self)} groups of the fit")
         return self._fit_of_group(code)
 
     def __reduce__(self) -> tuple[Any, ...]:  # a fit travels without its data

@@ -241,7 +241,7 @@ class GroupedFit(GroupAttributes):
         try:
             import pandas as pd
         except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas; the attributes do without") from None
+            raise ImportError("to_frame needs pandas: pip install pandas; the attributes need no pandas") from None
         p = self.n_features
         names = self.group_names or ["group"] * len(self._keys.categories)
         levels = [np.repeat(objects(each), p) for each in self._keys.columns()]
@@ -292,12 +292,12 @@ class GroupedFit(GroupAttributes):
         try:
             keys = Keys.from_record(record)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise damaged(f"the labels are no labels of groups: {error}") from None
+            raise damaged(f"the labels are not labels of groups: {error}") from None
         if not len(keys):
             raise damaged("there are no groups")
         spec, _, table = read_record(entry(record, "fit"), len(keys))
         if len(table) % len(keys):
-            raise damaged(f"{len(table)} columns do not go with {len(keys)} groups")
+            raise damaged(f"{len(table)} columns do not match {len(keys)} groups")
         p = len(table) // len(keys)
         vector = read_choice(record, "vector", (True, False) if p == 1 else (False,))
         labels = ColumnLabels(read_names(record, "column_names", p), read_level_names(record), vector)
@@ -305,7 +305,7 @@ class GroupedFit(GroupAttributes):
         unknown = read_choice(record, "unknown", get_args(UnknownGroups))
         dropna = read_choice(record, "dropna", (None, True, False))
         if (pooled is not None and pooled.n_features != p) or (pooled is None and unknown == "pooled"):
-            raise damaged("the pooled fit does not go with the groups")
+            raise damaged("the pooled fit does not match the groups")
         return cls(replace(spec, unknown=unknown, dropna=dropna), labels, keys, table, pooled)
 
 

@@ -195,7 +195,7 @@ def hypothesis_lambdas(
 def refuse_number(X: object) -> None:
     """Refuse a number in place of data: most likely a confidence level."""
     if is_real(X):
-        raise TypeError(f"X is the number {X!r}, and takes data; pass a confidence level by name, such as level=0.9")
+        raise TypeError(f"X is the number {X!r}, not data; pass a confidence level by name, such as level=0.9")
 
 
 def as_level(level: float) -> float:

@@ -37,7 +37,7 @@ def read_choice(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any
     """Return an entry that must be one of the known values, and of the same type."""
     value = entry(record, key)
     if not any(type(value) is type(one) and value == one for one in known):
-        raise damaged(f"{key} is none of {', '.join(map(repr, known))}")
+        raise damaged(f"{key} is not one of {', '.join(map(repr, known))}")
     return value
 
 

@@ -76,12 +76,12 @@ def read_data(
             raise domain_error_in(matrix, j, matrix.names or names, weight, table.shift[j])
         return matrix.values, weight
     if sample_weight is not None:
-        raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
+        raise ValueError("sample_weight needs X: pass both, or neither to use the fitted data and weights")
     if not isinstance(data, FittedData):
         raise ValueError(
             "this fit no longer has its data (it was made from chunks, copied, pickled or read from JSON, or has "
-            "overwritten them); pass X. If X is too large, pass some 10,000 rows of it drawn at random: figures then "
-            "describe a fit to so many rows, and summary(sample=rows) has standard errors and intervals for all of them"
+            "overwritten them); pass X. If X is too large, pass about 10,000 random rows; the results then "
+            "describe a fit to that sample, and summary(sample=rows) has standard errors and intervals for all rows"
         )
     return data.checked(names, n_threads)
 

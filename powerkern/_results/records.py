@@ -69,7 +69,7 @@ def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, 
     Options have an entry for each column of the data, results for each of them in each of `n_groups` groups.
     """
     if not isinstance(record, dict):
-        raise damaged("there is no fit of columns")
+        raise damaged("it holds no fitted columns")
     results = _results(record)
     n_features = len(results)
     spec = _read_spec(record, n_features // n_groups)
@@ -167,7 +167,7 @@ def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
     family, families = entry(record, "family"), entry(record, "families")
     if family != BEST:
         if families is not None:
-            raise damaged("families go with the family 'best' only")
+            raise damaged("families are given, but the family is not 'best'")
         families = [read_choice(record, "family", tuple(FAMILIES))] * n_features
     if not isinstance(families, list) or len(families) != n_features:
         raise damaged(f"families is not a list of {n_features} families")
@@ -188,12 +188,14 @@ def _check_figures(figures: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]
         _require(figures[name] > 0.0, f"{name} is not positive")
     for name in ("scale", "n_obs", "n_eval", "n_kept"):
         _require(figures[name] >= 0.0, f"{name} is negative")
-    _require(figures["n_eval"] < 2.0**53, "n_eval is no number of evaluations")
+    _require(figures["n_eval"] < 2.0**53, "n_eval is not a number of evaluations")
     _require(figures["n_kept"] <= figures["n_obs"], "n_kept is greater than n_obs")
     has_values = status != Status.EMPTY
     x_min, x_max = figures["x_min"], figures["x_max"]
-    _require((np.isfinite(x_min) & np.isfinite(x_max) & (x_min <= x_max)) | ~has_values, "x_min and x_max are no range")
-    _require((figures["kept_low"] <= figures["kept_high"]) | ~has_values, "kept_low and kept_high are no range")
+    _require(
+        (np.isfinite(x_min) & np.isfinite(x_max) & (x_min <= x_max)) | ~has_values, "x_min and x_max are not a range"
+    )
+    _require((figures["kept_low"] <= figures["kept_high"]) | ~has_values, "kept_low and kept_high are not a range")
     logs = fitted & is_box_cox
     _require((x_min > figures["center"]) | ~logs, "x_min is not above -shift under Box-Cox")
     _require((figures["divisor"] == 1.0) | ~logs, "Box-Cox does not rescale the data")

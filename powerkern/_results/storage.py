@@ -67,7 +67,7 @@ class Format(NamedTuple):
             raise TypeError(f"{self.noun} is read from bytes, got {type(data).__name__}")
         data = bytes(data)
         if len(data) < _START or not data.startswith(_MAGIC):
-            raise ValueError(f"not {self.noun}: {len(data)} bytes that powerkern has not written, or has not completed")
+            raise ValueError(f"not {self.noun}: {len(data)} bytes that powerkern did not write, or not completely")
         _, layout, n_text, n_payload = _HEAD.unpack_from(data)
         if layout != _LAYOUT:
             raise ValueError(f"{self.noun} in layout {layout}; this powerkern reads layout {_LAYOUT}")
@@ -120,8 +120,8 @@ class Format(NamedTuple):
         if check and digest != _digest_of_entries(record):
             kind = self.name.rpartition(".")[2]
             raise ValueError(
-                f"not {self.noun}: the JSON text was changed since it was written (its digest is another); read what "
-                f"was edited on purpose by {kind}.from_json(text, check=False)"
+                f"not {self.noun}: the JSON text was changed after it was written (its digest does not match); "
+                f"{kind}.from_json(text, check=False) reads a text that you edited on purpose"
             )
         return record
 
@@ -142,7 +142,7 @@ def parse_record(text: str) -> dict[str, Any]:
     try:
         record = parse_numbers(text)
     except (json.JSONDecodeError, RecursionError, TypeError) as error:
-        raise ValueError(f"not a fit: the text is not JSON, or not all of it ({error})") from None
+        raise ValueError(f"not a fit: the text is not JSON, or is incomplete ({error})") from None
     if not isinstance(record, dict):
         raise ValueError("not a fit: the JSON text holds no entries")
     return record

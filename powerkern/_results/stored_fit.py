@@ -38,12 +38,12 @@ class StoredFit(ABC):
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
-            f"{type(self).__name__}.{name} cannot be set: a fit holds the results for its data; fit again with other "
-            "arguments (lmbda= gives lambdas)"
+            f"{type(self).__name__}.{name} cannot be set: a fit holds the results of its data; fit again with other "
+            "arguments (lmbda= fixes lambdas)"
         )
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted; a fit holds the results for its data")
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted; a fit holds the results of its data")
 
     @abstractmethod
     def _to_record(self) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Summary:
         try:
             import pandas as pd
         except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas; to_dict does without") from None
+            raise ImportError("to_frame needs pandas: pip install pandas; to_dict needs no pandas") from None
         entries = self.to_dict()
         index = pd.Index(entries.pop("column").tolist(), name="column")
         return pd.DataFrame(entries, index=index)
@@ -198,10 +198,11 @@ def normality_entries(
         entries[short], entries[f"{short}_after"] = before, after
     entries["p_central"] = central.pvalue
     notes = [
-        "p_normal: D'Agostino and Pearson's test, before and after the transform; p_central: of its central 80 %, after"
+        "p_normal: D'Agostino and Pearson's test, before and after the transform; p_central: test of the central 80 "
+        "%, after"
     ]
     if n_drawn is not None:
-        notes.append(f"figures of normality are of {n_drawn} rows, drawn at random")
+        notes.append(f"measures of normality are for {n_drawn} rows, drawn at random")
     return entries, notes
 
 
@@ -213,7 +214,7 @@ def sampled_fraction(n_obs: FloatArray, values: NDArray[Any], weight: Weights) -
 
 
 def _tests_entries(tests: Mapping[str, LikelihoodRatio]) -> Entries:
-    """Return tests of all columns together as entries, a line each."""
+    """Return tests of all columns together as entries, one per line."""
     found = list(tests.values())
     return {
         "likelihood ratio test": np.array(list(tests)),

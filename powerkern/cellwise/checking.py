@@ -95,7 +95,7 @@ def check_data(
     2. columns that number the rows, from 0 or from 1;
     3. columns, and rows, with too many missing values: columns first where there are at least as many rows as columns,
        else rows first;
-    4. columns with few distinct values, which are taken for discrete;
+    4. columns with few distinct values, which are treated as discrete;
     5. columns whose normalized median absolute deviation is at most `min_scale`: at least half of their values are
        equal.
 
@@ -134,9 +134,9 @@ def check_data(
     >>> X = np.column_stack([np.arange(1, 21), rng.normal(size=20), rng.integers(0, 2, 20), rng.normal(size=20)])
     >>> X[4, 1:] = np.nan
     >>> print(check_data(X))
-    column 0 numbers the rows.
-    column 2 has 2 distinct values, and columns with 3 or fewer are taken for discrete.
-    row 4 misses 3 of 3 values.
+    column 0 is a row counter.
+    column 2 has 2 distinct values, and columns with 3 or fewer are treated as discrete.
+    row 4 is missing 3 of 3 values.
     Kept: 19 rows, 2 columns.
     """
     share = as_number("max_missing", max_missing, "[0, 1]")
@@ -196,7 +196,7 @@ class _Check:
         numbers = [np.arange(n), np.arange(1, n + 1)]
         suspects = np.flatnonzero(np.isin(self._values[0], (0.0, 1.0)))
         these = [j for j in suspects if n > 2 and any(np.array_equal(self._values[:, j], one) for one in numbers)]
-        self._drop_columns(np.isin(np.arange(self._columns.size), these), lambda j: "numbers the rows")
+        self._drop_columns(np.isin(np.arange(self._columns.size), these), lambda j: "is a row counter")
 
     def drop_missing(self, most: float) -> None:
         steps = [self._drop_missing_columns, self._drop_missing_rows]
@@ -206,18 +206,18 @@ class _Check:
     def _drop_missing_columns(self, most: float) -> None:
         missing = np.isnan(self._values[self._rows]).sum(axis=0)
         n = int(self._rows.sum())
-        self._drop_columns(missing > most * n, lambda j: f"misses {missing[j]} of {n} values")
+        self._drop_columns(missing > most * n, lambda j: f"is missing {missing[j]} of {n} values")
 
     def _drop_missing_rows(self, most: float) -> None:
         missing = np.isnan(self._values[:, self._columns]).sum(axis=1)
         p = int(self._columns.sum())
         gone = self._rows & (missing > most * p)
-        self._why_rows |= {int(i): f"misses {missing[i]} of {p} values" for i in np.flatnonzero(gone)}
+        self._why_rows |= {int(i): f"is missing {missing[i]} of {p} values" for i in np.flatnonzero(gone)}
         self._rows &= ~gone
 
     def drop_discrete(self, most: int, n_threads: int) -> None:
         counts = self._measure_remaining(lambda values: _count_distinct(values, n_threads))
-        few = f"and columns with {most} or fewer are taken for discrete"
+        few = f"and columns with {most} or fewer are treated as discrete"
         self._drop_columns(counts <= most, lambda j: f"has {_count_phrase(int(counts[j]), 'distinct value')}, {few}")
 
     def drop_constant(self, least: float, n_threads: int) -> None:

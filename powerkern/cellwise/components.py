@@ -93,7 +93,7 @@ class WrappedPCA:
         """Return the points of the component space that have these scores, (n, p), in the units of the data."""
         given, k = as_reals("scores", scores), self.eigenvalues.size
         if given.shape[-1:] != (k,):
-            raise ValueError(f"scores must have {k} columns, one a component, got shape {given.shape}")
+            raise ValueError(f"scores must have {k} columns, one per component, got shape {given.shape}")
         infinite = np.argwhere(np.isinf(given))
         if infinite.size:
             raise ValueError(f"scores, entry {tuple(infinite[0].tolist())}: the value is infinite; leave that row out")
@@ -194,7 +194,7 @@ def wrapped_pca(
     threads = thread_count(n_threads)
     largest = min(matrix.values.shape)
     if n_components is not None and as_whole("n_components", n_components) > largest:
-        raise ValueError(f"n_components must be from 1 to {largest}, the smaller side of X, got {n_components}")
+        raise ValueError(f"n_components must be from 1 to {largest}, the smaller dimension of X, got {n_components}")
     quantile = as_number("quantile", quantile, "(0, 1)")
     constants = wrap_constants(b, c)
     found = estimate_standardization(matrix, method, constants, threads)

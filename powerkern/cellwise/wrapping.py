@@ -206,7 +206,7 @@ def fit_wrap(
     constants, threads = wrap_constants(b, c), thread_count(n_threads)
     as_choice("missing", missing, _MISSING)
     if (loc is None) != (scale is None):
-        raise ValueError("loc and scale are given together, or neither is")
+        raise ValueError("pass loc and scale together, or neither")
     if loc is not None and scale is not None:
         found = check_standardization(loc, scale, matrix.values.shape[1], matrix.names)
     else:

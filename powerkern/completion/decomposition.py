@@ -474,7 +474,7 @@ def warn_empty(values: FloatArray, names: list[str] | None) -> None:
     labels = [*(f"row {i}" for i in rows), *(column_label(int(j), names) for j in cols)]
     if labels:
         text = ", ".join(labels[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
-        warn(f"no entries in {text}: their estimates are the offsets of normalize alone")
+        warn(f"no entries in {text}: their estimates consist of the offsets of normalize alone")
 
 
 def _check_rank(rank: object, shape: tuple[int, int]) -> int:

@@ -219,6 +219,6 @@ def start(
         return np.hstack([halves[0], ones[0], rest[0]]), np.hstack([ones[1], halves[1], rest[1]])
     mean = float(entries.mean())
     if abs(mean) <= 1e-12 * rms(entries):
-        raise ValueError("init='mean' starts at 0, and stays there, where the entries' mean is 0; use init='random'")
+        raise ValueError("init='mean' starts at 0 and stays there if the mean of the entries is 0; use init='random'")
     size = math.sqrt(abs(mean) / d)
     return np.full((shape[0], d), size), np.full((shape[1], d), math.copysign(size, mean))

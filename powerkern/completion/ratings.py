@@ -94,7 +94,9 @@ class RatingModel:
         columns = align_rows(columns, rows, "columns", "rows")
         (i, known), (j, known_too) = find_labels(self.rows, rows), find_labels(self.columns, columns)
         if not _do_broadcast(i, j):
-            raise ValueError(f"rows has shape {i.shape} and columns {j.shape}; pass as many of both, or one of either")
+            raise ValueError(
+                f"rows has shape {i.shape} and columns {j.shape}; pass equally many of both, or one of either"
+            )
         products = np.einsum("...k,...k->...", self.U[i], self.V.T[j])
         bias = np.where(known, self.row_bias[i], 0.0) + np.where(known_too, self.column_bias[j], 0.0)
         return np.asarray(self.mean + bias + np.where(known & known_too, products, 0.0))

@@ -121,9 +121,9 @@ class Client:
         """
         message, shift = self._read_request(request)
         if message.kind == Kind.SUMS:
-            raise self._error("the request asks for sums to be added up; it is for summands()")
+            raise self._error("the request asks for sums to be added up; answer it by summands()")
         if self._sums_only:
-            raise self._error("it gives sums only; give the server data_bounds and a quantum")
+            raise self._error("it sends only sums to be added up; give the server data_bounds and a quantum")
         body: NDArray[np.float64] | NDArray[np.uint8]
         if message.kind == Kind.RANGE:
             body = np.frombuffer(self._measure_range(message.details["family"], shift).to_bytes(), np.uint8)
@@ -151,7 +151,7 @@ class Client:
         """
         message, shift = self._read_request(request)
         if message.kind != Kind.SUMS:
-            raise self._error(f"the request asks for {message.kind.name.lower()} in the open; it is for answer()")
+            raise self._error(f"the request asks for {message.kind.name.lower()} in the open; answer it by answer()")
         try:
             quantum = check_quantum(message.details.get("quantum"))
         except ValueError as error:
@@ -176,7 +176,7 @@ class Client:
         try:
             columns = labels_from_record(message.details.get("column_names"))
         except (ValueError, OverflowError):
-            raise self._error("the request is malformed: its column names are no labels") from None
+            raise self._error("the request is malformed: its column names are not labels") from None
         if n is not None and n != self.n_columns:
             raise self._error(f"it has {self.n_columns} columns, the fit has {n}")
         self._order_columns(columns)
@@ -223,7 +223,7 @@ class Client:
             detail = str(error)
             column = detail.partition(", row")[0] if ", row" in detail else "a column"
             text = f"{column} has values outside the domain of {family}{' with this shift' if shift.any() else ''}"
-            raise self._error(f"{text}; its own log names one", detail) from None
+            raise self._error(f"{text}; the log of the site names one", detail) from None
         return self._ranges.setdefault(key, Range(family, found.table, found.column_names, found.was_vector))
 
     def _measure_moments(self, message: Message, shift: FloatArray) -> FloatArray:

@@ -190,7 +190,7 @@ def _advance(
         outcome.lmbda_error[j] = np.inf if total else 0.0
         return []
     if not (moments[:, lk.YY] > 0.0).all():
-        raise MergeError(f"column {j} has no spread, though its ends differ; at least one client answered falsely")
+        raise MergeError(f"column {j} has no spread, though its ends differ; at least one client sent a wrong answer")
     found = [
         EvaluatedPoint(mu, *pool.evaluate_score(column, mu, each), float(error))
         for mu, each, error in zip(points, moments, errors, strict=True)

@@ -94,5 +94,5 @@ def secure_total(grid: Grid, context: Context, nodes: list[int], request: bytes,
     )
     workflow(grid, legacy)
     if strategy.total is None:
-        raise ProtocolError("SecAgg+ gave no total: a site failed or was lost; see the logs, and begin anew")
+        raise ProtocolError("SecAgg+ gave no total: a site failed or was lost; see the logs, and start a new fit")
     return strategy.total

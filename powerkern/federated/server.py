@@ -116,7 +116,7 @@ class Server:
     def request(self) -> bytes:
         """The message to send to every client in the open round."""
         if self.done:
-            raise ProtocolError("the fit is done; nothing is asked any more")
+            raise ProtocolError("the fit is done; there is no open request")
         return self._request_bytes
 
     @property
@@ -159,7 +159,7 @@ class Server:
             changed.
         """
         if not isinstance(sender, str) or sender not in self._names:
-            raise ProtocolError(f"client {sender!r} takes no part in this fit")
+            raise ProtocolError(f"client {sender!r} is not one of the clients of this fit")
         answer = unpack(message, sender)
         if answer.session != self._session:
             raise _error(sender, "the message belongs to another fit")
@@ -216,11 +216,14 @@ class Server:
         if self._failure:
             raise ProtocolError(self._failure)
         if self.missing and self.wants_total:
-            raise ProtocolError(f"round {self.round} cannot be closed: it has no total; begin anew without lost sites")
+            raise ProtocolError(
+                f"round {self.round} cannot be closed: it has no total; start a new fit without lost sites"
+            )
         if self.missing:
             who = ", ".join(map(repr, self.missing))
             raise ProtocolError(
-                f"round {self.round} cannot be closed: no answer from client {who}; ask again, or begin anew without"
+                f"round {self.round} cannot be closed: no answer from client {who}; ask again, or start a new fit "
+                "without it"
             )
         answers = [self._read[name] for name in sorted(self._names)]
         if isinstance(answers[0], Range):
@@ -232,7 +235,7 @@ class Server:
         except StopIteration as end:
             self._finish(end.value)
         except MergeError as error:
-            self._failure = f"round {self.round} cannot be merged: {error}; begin anew"
+            self._failure = f"round {self.round} cannot be merged: {error}; start a new fit"
             raise ProtocolError(self._failure) from None
         else:
             self._open(request)

@@ -288,7 +288,7 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
     """
     table = _check_errors("errors", errors)
     if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
-        raise ValueError(f"errors must be a matrix of finite numbers, a row for each method, got shape {table.shape}")
+        raise ValueError(f"errors must be a matrix of finite numbers, one row per method, got shape {table.shape}")
     largest = table.max()
     table = table / (largest if largest > 0.0 else 1.0)  # only relative errors matter; scaled so that no sum overflows
     average = table.mean(axis=0)
@@ -333,7 +333,9 @@ def _read_labels(y_true: ArrayLike) -> FloatArray:
         raise ValueError(f"y_true has shape {y.shape}; pass one label per row")
     wrong = np.flatnonzero((y[:, 0] != 0.0) & (y[:, 0] != 1.0))
     if wrong.size:
-        raise ValueError(f"y_true, row {wrong[0]}: {y[wrong[0], 0]:g} is no label; 1 is an outlier, 0 an inlier")
+        raise ValueError(
+            f"y_true, row {wrong[0]}: {y[wrong[0], 0]:g} is not a label; use 1 for outliers and 0 for inliers"
+        )
     return y[:, 0]
 
 

@@ -168,7 +168,7 @@ def score_plot(
             raise
         raise ValueError(f"bins is {shown(bins)}, which numpy.histogram_bin_edges does not know") from None
     if not (np.diff(edges) > 0.0).all():
-        raise ValueError("bins must be ascending edges, each once; leave out those that are repeated")
+        raise ValueError("bins must be strictly ascending edges; leave out repeated ones")
     share = np.histogram(values, edges)[0] / values.size
     ax = get_axes(ax)
     below = _axes_below(ax)
@@ -190,7 +190,7 @@ def _axes_below(ax: Axes) -> Axes:
     """Divide the area of `ax`; return new axes in its lower part."""
     spec = ax.get_subplotspec()
     if spec is None:
-        raise ValueError("ax must be a subplot, whose room is divided; it was placed by hand")
+        raise ValueError("ax must be a subplot, so that its space can be divided; this one was placed by hand")
     upper, lower = spec.subgridspec(2, 1, height_ratios=[3.0, 1.0])
     ax.set_subplotspec(upper)
     ax.tick_params(labelbottom=False)

@@ -221,7 +221,7 @@ def reading(
     if batches_of(chunks) is None:
         _check_rereadable("chunks", chunks)
     elif sample_weight is not None and by_name is None:
-        raise TypeError("sample_weight must be the name of a column where chunks is a table that is read in batches")
+        raise TypeError("sample_weight must be the name of a column if chunks is a table that is read in batches")
     if sample_weight is not None and by_name is None:
         _check_rereadable("sample_weight", sample_weight)
     first = _first(chunks) if isinstance(non_numeric, str) and non_numeric != "raise" else None
@@ -250,7 +250,7 @@ def _check_rereadable(name: str, chunks: object) -> None:
     if isinstance(chunks, Iterator):
         raise TypeError(
             f"{name} is an iterator, which can be read only once, and a fit reads the data twice; pass a function that "
-            "starts it anew (lambda: ...) or a list of chunks, or use extend, which needs one pass"
+            "restarts it (lambda: ...) or a list of chunks, or use extend, which needs one pass"
         )
     refuse_foreign(chunks, name)
     if isinstance(chunks, str | PathLike):
@@ -260,7 +260,9 @@ def _check_rereadable(name: str, chunks: object) -> None:
         )
     if not isinstance(chunks, Sequence) or isinstance(chunks, memoryview):
         instead = (
-            "cut it as chunks is cut" if name == "sample_weight" else "pass all rows in one array to powerkern.fit"
+            "divide it into the same chunks"
+            if name == "sample_weight"
+            else "pass all rows in one array to powerkern.fit"
         )
         raise TypeError(
             f"{name} must be a list with an array for each chunk, or a function that returns an iterable of them, got "
@@ -308,5 +310,7 @@ def _with_weights(chunks: Iterator[Any], sample_weight: Any) -> Iterator[tuple[o
     for i, (chunk, weight) in enumerate(itertools.zip_longest(chunks, weights, fillvalue=_NONE_LEFT)):
         if chunk is _NONE_LEFT or weight is _NONE_LEFT:
             more, fewer = ("sample_weight", "chunks") if chunk is _NONE_LEFT else ("chunks", "sample_weight")
-            raise ValueError(f"{more} goes on after the {i} of {fewer}; pass an array of weights for each chunk")
+            raise ValueError(
+                f"{more} has more entries than the {i} of {fewer}; pass an array of weights for each chunk"
+            )
         yield chunk, weight

@@ -109,7 +109,7 @@ class _GridColumns:
     def check_same_columns(self, other: _GridColumns) -> None:
         """Raise unless the other summary has the same family and the same columns."""
         if self.family != other.family:
-            raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they do not merge")
+            raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they cannot be merged")
         if self.n_features != other.n_features:
             raise ValueError(
                 f"one has {self.n_features} columns, the other {other.n_features}; chunks must have the same columns"
@@ -118,7 +118,7 @@ class _GridColumns:
             j = int(np.argmax(differs))
             label = column_label(j, self.column_names)
             raise ValueError(
-                f"{label} has shift {self.shift[j]} in one and {other.shift[j]} in the other; they do not merge"
+                f"{label} has shift {self.shift[j]} in one and {other.shift[j]} in the other; they cannot be merged"
             )
         own, theirs = self.column_names, other.column_names
         if own is not None and theirs is not None and not may_go_by_position(own, theirs, one_may_differ=False):
@@ -364,7 +364,7 @@ class Grid(_GridColumns):
         apart = np.any(self.table[:, [G_SIGN, G_REF]] != other.table[:, [G_SIGN, G_REF]], axis=1)
         if (unrelated := both & apart & ~streamed).any():
             raise ValueError(
-                f"{column_label(int(np.argmax(unrelated)), names)}: the sketches are on grids that have no common one; "
+                f"{column_label(int(np.argmax(unrelated)), names)}: the grids of the sketches cannot be merged; "
                 "sketch all chunks on one grid, made from their merged ranges"
             )
         cells = self._joined(other)

@@ -82,7 +82,7 @@ class _LabelsPass(_FramePass[_Labels]):
     def __call__(self, chunk: Any, sample_weight: Any = None) -> _Labels:
         """Return the groups of a chunk."""
         if sample_weight is not None:
-            raise ValueError("weights do not go with groups in chunks; repeat the rows, or use powerkern.fit")
+            raise ValueError("weights cannot be combined with groups in chunks; repeat the rows, or use powerkern.fit")
         known = names_of(chunk)
         if known is None:
             raise TypeError(f"groups need chunks that are data frames, got {type(chunk).__name__}")
@@ -191,7 +191,7 @@ def fit_groups_with(
     """
     given: dict[str, Any] = dict(options)
     if given.pop("sample_weight", None) is not None:
-        raise ValueError("weights do not go with groups in chunks; use powerkern.fit")
+        raise ValueError("weights cannot be combined with groups in chunks; use powerkern.fit")
     job = ChunkJob.checked(family, estimator, task_threads, progress, **given)
     names = [groups] if isinstance(groups, str) else groups
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):

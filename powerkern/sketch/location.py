@@ -143,7 +143,9 @@ class _Estimate(NamedTuple):
         function = points_estimator(method, constants)
         center, _, spread = ("trimmed-mad" if method == "trimmed" else method).partition("-")
         if spread == "qn":
-            raise ValueError(f"method={shown(method)} compares all pairs of values, which no summary of chunks holds")
+            raise ValueError(
+                f"method={shown(method)} compares all pairs of values, which summaries of chunks do not keep"
+            )
         given = {**METHODS[method].defaults, **constants}
         if center not in ("mean", "median", "trimmed"):
             named = [given.get(name) for name in ("k", "k_location", "c")]

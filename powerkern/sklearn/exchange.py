@@ -42,7 +42,7 @@ def convert_to_sklearn(ours: Any) -> PowerTransformer:
 def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
     """Return means and scales of raw transformed values; 0 and 1 for unfitted columns, which pass unchanged."""
     passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
-    _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit these")
+    _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit the sum")
     rescaled = ~passes & (fit.center != 0.0) | (fit.divisor != 1.0)
     _refuse(fit, rescaled & (fit.shift == 0.0), "is rescaled before it is transformed")
     with np.errstate(over="ignore"):

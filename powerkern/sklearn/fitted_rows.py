@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._results.fitted_data import FittedData
 from powerkern._typing import Weights
 
-_REMEDY = "begin with a clone, and pass the rows of fit to partial_fit first"
+_REMEDY = "start with a clone, and pass the rows of fit to partial_fit first"
 
 
 class FittedRows:
@@ -68,8 +68,8 @@ class FittedRows:
             data = None if values is None else data.with_values(values)
         if data is None:
             raise ValueError(
-                "partial_fit cannot go on from this fit, whose rows are no longer in memory (nor in pickles and "
-                f"copies); {_REMEDY}"
+                "partial_fit cannot continue this fit, because its rows are no longer in memory (pickles and copies "
+                f"hold none); {_REMEDY}"
             )
         return data.checked(names, n_threads, remedy=_REMEDY)
 

@@ -175,7 +175,7 @@ class GroupedPowerTransformer(FloatTransformer):
         check_is_fitted(self)
         Z = read_array(X)
         if groups is None and self.groups is not None:
-            raise TypeError("pass groups=, the labels of the samples: transformed data are without them")
+            raise TypeError("pass groups=, the labels of the samples, which transformed data do not hold")
         check_n_features(Z, self.grouped_fit_.n_features, None, None)
         back: NDArray[np.floating] = self.grouped_fit_.inverse_transform(
             Z, _labels(groups, X, len(Z)), n_threads=self.n_threads, out_of_range=self.out_of_range
@@ -204,7 +204,7 @@ class GroupedPowerTransformer(FloatTransformer):
             values = read(self, X, reset=reset)
             return values, _labels(groups, X, len(values))
         if groups is not None:
-            raise TypeError(f"groups= goes with the parameter groups=None only, which is {self.groups!r}")
+            raise TypeError(f"groups= can be passed only if the parameter groups is None, but it is {self.groups!r}")
         names = frames.names_of(X)
         missing = [key for key in self._keys() if key not in (names or [])]
         if names is None or missing:

@@ -250,7 +250,7 @@ class UVImputer(FloatTransformer):
         """Read `X`, with NaN for missing entries."""
         values: NDArray[np.floating] = read(self, X, reset=reset)
         if not self._nan_is_missing():
-            refuse_nan(self, values, f"but missing_values is {self.missing_values}; replace it by that")
+            refuse_nan(self, values, f"but missing_values is {self.missing_values}; mark missing values with it")
             values = np.where(values == self.missing_values, values.dtype.type(np.nan), values)
         refuse_values(self, values)
         return values

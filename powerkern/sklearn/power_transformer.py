@@ -215,11 +215,11 @@ class PowerTransformer(PartTransformer):
         if family != self.method:
             raise ValueError(
                 f"method is {self.method!r}, and the rows seen so far were fitted by {family!r}; "
-                "begin anew with a clone"
+                "start again with a clone"
             )
         was, is_now = (given_shift(each, family, fit.n_features) for each in (shift, self._shift()))
         if not np.array_equal(was, is_now):
-            raise ValueError("shift is not that of the rows seen so far; begin anew with a clone")
+            raise ValueError("shift differs from the shift of the rows seen so far; start again with a clone")
 
     def _extend_sketch(
         self, seen: sketch.Sketch | None, matrix: NDArray[Any], sample_weight: ArrayLike | None

@@ -210,7 +210,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
             return design
         warn(
             f"{design.shape[1]} features and a constant fit any {n} responses exactly, so lambda is estimated without "
-            "features; pass covariates=, a transformer that makes fewer",
+            "features; pass covariates=, a transformer that returns fewer columns",
             UserWarning,
         )
         return np.ones((n, 1))
@@ -266,5 +266,5 @@ def _weight_argument(regressor: Any) -> str:
         name = _weight_argument(last)
         return name if get_config()["enable_metadata_routing"] else f"{step}__{name}"
     if not has_fit_parameter(regressor, "sample_weight"):
-        raise ValueError(f"{type(regressor).__name__} takes no sample_weight; fit without")
+        raise ValueError(f"{type(regressor).__name__} takes no sample_weight; fit without weights")
     return "sample_weight"

@@ -38,7 +38,7 @@ def test_clean_data_are_kept_as_they_are():
 
 @pytest.mark.parametrize("start", [0, 1])
 def test_row_numbers(start):
-    assert only_reason(with_column(np.arange(20.0) + start)) == "column 3 numbers the rows."
+    assert only_reason(with_column(np.arange(20.0) + start)) == "column 3 is a row counter."
 
 
 @pytest.mark.parametrize("column", [np.arange(20.0) + 2, np.arange(20.0)[::-1], np.r_[0.0:19.0, 30.0]])
@@ -50,7 +50,7 @@ def test_missing_values_of_columns():
     half = np.where(np.arange(20) < 10, np.nan, RNG.normal(size=20))
     assert check_data(with_column(half)).columns.size == 4
     half[10] = np.nan
-    assert only_reason(with_column(half)) == "column 3 misses 11 of 20 values."
+    assert only_reason(with_column(half)) == "column 3 is missing 11 of 20 values."
     assert check_data(with_column(half), max_missing=0.6).columns.size == 4
 
 
@@ -59,7 +59,7 @@ def test_missing_values_of_columns():
     [(np.full(20, 4.0), "1 distinct value"), (np.arange(20.0) % 3, "3 distinct values")],
 )
 def test_discrete_columns(column, count):
-    sentence = f"column 3 has {count}, and columns with 3 or fewer are taken for discrete."
+    sentence = f"column 3 has {count}, and columns with 3 or fewer are treated as discrete."
     assert only_reason(with_column(column)) == sentence
     column[0] = np.nan
     assert only_reason(with_column(column)) == sentence
@@ -78,7 +78,7 @@ def test_rows_with_too_many_missing_values():
     x = clean(20, 4)
     x[2], x[5, :3], x[7, :2] = np.nan, np.nan, np.nan
     check = check_data(x)
-    assert check.dropped_rows == {2: "misses 4 of 4 values", 5: "misses 3 of 4 values"}
+    assert check.dropped_rows == {2: "is missing 4 of 4 values", 5: "is missing 3 of 4 values"}
     assert check.rows.tolist() == [i for i in range(20) if i not in (2, 5)]
     np.testing.assert_array_equal(check.values, x[check.rows])
 
@@ -134,7 +134,7 @@ def test_nothing_left():
     assert check.values.shape == (5, 0)
     assert check_data(np.full((4, 3), np.nan)).columns.size == 0
     # the row is what is wrong, not the columns, of which it leaves nothing
-    assert str(check_data(np.full((1, 3), np.nan))) == "row 0 misses 3 of 3 values.\nKept: 0 rows, 3 columns."
+    assert str(check_data(np.full((1, 3), np.nan))) == "row 0 is missing 3 of 3 values.\nKept: 0 rows, 3 columns."
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_infinite_values():
 
 def test_scores_of_another_number_of_components():
     fit = wrapped_pca(low_rank(), 2)
-    with pytest.raises(ValueError, match=r"scores must have 2 columns, one a component, got shape \(4, 3\)"):
+    with pytest.raises(ValueError, match=r"scores must have 2 columns, one per component, got shape \(4, 3\)"):
         fit.inverse_transform(np.ones((4, 3)))
     with pytest.raises(TypeError, match="scores must be a real number or real numbers"):
         fit.inverse_transform("a")

@@ -84,7 +84,7 @@ def test_neighbors():
     assert fit.neighbors(-1).columns.size == 0
     few = ddc(x, search="wrapped", n_neighbors=2)
     assert few.neighbors(0).columns.size == 2
-    with pytest.raises(ValueError, match="no column 6; there are 6"):
+    with pytest.raises(ValueError, match="no column 6; there are 6 columns"):
         fit.neighbors(6)
     with pytest.raises(ValueError, match="no column 'a'"):
         fit.neighbors("a")

@@ -153,7 +153,7 @@ def test_known_locations_and_scales():
     np.testing.assert_allclose(wrap(x, loc=1.0, scale=2.0).values, 1.0 + 2.0 * psi((x - 1.0) / 2.0), rtol=1e-12)
     np.testing.assert_array_equal(wrap(x[:, 0], loc=1.0, scale=[2.0]).loc, [1.0])
     for options, message in (
-        ({"loc": 1.0}, "given together"),
+        ({"loc": 1.0}, "pass loc and scale together"),
         ({"loc": 1.0, "scale": 0.0}, "scale must be positive"),
         (
             {"loc": [1.0, 2.0], "scale": 1.0},

@@ -156,7 +156,7 @@ def test_a_summary_in_blocks_draws_rows(run, tmp_path, request, monkeypatch):
     monkeypatch.setattr("powerkern._cli.fit._ROWS_DRAWN", 50)
     code, out, _ = run("summary", table, "--columns", "height,width")
     assert code == 0
-    assert "figures of normality are of 50 rows, drawn at random" in out
+    assert "measures of normality are for 50 rows, drawn at random" in out
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

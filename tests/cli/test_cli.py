@@ -268,8 +268,8 @@ def test_numeric_header_is_noted(run, tmp_path):
     code, _, err = run("fit", tmp_path / "x.csv")
     assert code == 0
     assert err == (
-        "powerkern: warning: the first line of x.csv holds only numbers; it is taken for the column names (--no-header "
-        "where it is data)\n"
+        "powerkern: warning: the first line of x.csv holds only numbers; it is read as the column names; pass "
+        "--no-header if it is data\n"
     )
 
 
@@ -350,7 +350,7 @@ BAD_TABLES = {
     ),
     "folder": (None, "is a folder"),
     "folder.csv": (None, "is a folder"),
-    "data.xlsx": (b"PK", "is a spreadsheet: use .csv"),
+    "data.xlsx": (b"PK", "is a spreadsheet: save the sheet as .csv"),
     "absent.csv": (..., "No such file"),
     "absent.npy": (..., "No such file"),
 }
@@ -460,7 +460,7 @@ BAD_WORDS = {
     "fit is a table": (["transform", "TABLE", "--fit", "TABLE"], "not a fit"),
     "fit is other json": (["inverse", "TABLE", "--fit", "OTHER"], "not a fit"),
     "fit is a list": (["inverse", "TABLE", "--fit", "LIST"], "not a fit"),
-    "output of no kind": (["transform", "TABLE", "--fit", "FIT", "-o", "FOLDER/z.doc"], "no known kind"),
+    "output of no kind": (["transform", "TABLE", "--fit", "FIT", "-o", "FOLDER/z.doc"], "an unknown file type"),
     "text into npy": (["transform", "TABLE", "--fit", "FIT", "-o", "FOLDER/z.npy"], "no place for the untouched"),
     "json without output": (["transform", "TABLE", "--fit", "FIT", "--json"], "-o"),
     "table lacks a column": (["transform", "SHORT", "--fit", "FIT"], "no column"),

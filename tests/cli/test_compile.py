@@ -86,7 +86,7 @@ def test_code_is_there_for_the_next_process(small, tmp_path, capsys):
     (path,) = folder.iterdir()
     assert re.fullmatch(r"kernels\.transforms\.lambda_bounds\.lambda_ranges-[0-9a-f]{16}\.code", path.name)
     assert str(folder) in out
-    assert out.startswith("1 entries, 0 of them there before")
+    assert out.startswith("1 entries, 0 of them compiled before")
     hits = "import sys; print(int('numba' not in sys.modules))"
     load = f"from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); {hits}"
     assert processes.run(load, NUMBA_CACHE_DIR=str(tmp_path / "cache")) == "1"
@@ -121,7 +121,7 @@ def test_a_folder_that_cannot_be_written_to_is_an_error(small, tmp_path, capsys)
     (tmp_path / "file").touch()
     code, out, err = run(capsys, "--to", tmp_path / "file")
     assert (code, out) == (2, "")
-    assert "powerkern compile: compiled code cannot be kept:" in err
+    assert "powerkern compile: compiled code cannot be stored:" in err
     assert f"{tmp_path / 'file'}: Not a directory" in err
 
 

@@ -60,7 +60,7 @@ def test_identifiers_are_left_out_and_pass_through(run, tmp_path, kind, suffix):
     code, out, err = run("fit", path, "-o", fit)
     assert (code, err) == (0, "")
     (line,) = [line for line in out.splitlines() if line.startswith("left out")]
-    assert line.startswith("left out, taken for identifiers (--columns fits them nevertheless): 'key': ")
+    assert line.startswith("left out, taken for identifiers (--columns fits them anyway): 'key': ")
     assert reason in line
     assert pk.load(fit).column_names == ["x"]
     assert pk.load(fit).lmbda.tolist() == pk.fit(X).lmbda.tolist()
@@ -126,7 +126,7 @@ def test_a_table_of_identifiers_alone_is_refused(run, tmp_path):
     assert (code, out) == (2, "")
     assert err == (
         "powerkern fit: x.csv has no column of numbers: column 'key' holds whole numbers with leading zeros (line 2: "
-        "00000), taken for identifiers; --columns fits it nevertheless\n"
+        "00000), taken for identifiers; --columns fits it anyway\n"
     )
 
 
@@ -261,7 +261,7 @@ def test_a_fit_is_applied_to_chosen_columns(run, wide, tmp_path):
         assert outliers["columns"] == len(positions)
     for words, message in [
         (["--columns", "d"], "fit.json has no column 'd'"),
-        (["--exclude", "a,b,c"], "--exclude names every column of the fit; leave one"),
+        (["--exclude", "a,b,c"], "--exclude names every column of the fit; keep at least one"),
         (["--exclude", "a", "--columns", "a"], "--columns and --exclude both name 'a'"),
     ]:
         code, _, err = run("transform", path, "--fit", fit, *words)

@@ -53,7 +53,7 @@ def test_every_command_says_what_it_wrote_where(run, table, tmp_path, words):
         assert last == f"fit of 2 columns written to {out}"
     elif words[0] == "outliers":
         n = len(out.read_text().splitlines()) - 1
-        assert last == f"{n} outliers written to {out}, a line each"
+        assert last == f"{n} outliers written to {out}, one per line"
         assert f"{n} outliers in 80 rows x 3 columns (2 of the columns searched)" in said
     else:
         done = "transformed" if words[0] == "transform" else "inverted"
@@ -188,7 +188,7 @@ def test_options_of_fitting_beside_a_fit_are_refused(run, table, tmp_path):
     run("fit", table, "-o", fit)
     code, out, err = run("outliers", table, "--fit", fit, "--family", "box-cox", "--h", "0.7")
     assert (code, out) == (2, "")
-    assert "--family, --h: for fitting, and --fit names a fit" in err
+    assert "--family, --h: for fitting only, but --fit names a finished fit" in err
 
 
 def test_plot_draws_a_given_fit(run, table, tmp_path):
@@ -271,7 +271,7 @@ def test_groups_belong_to_a_fit_by_groups(panel, tmp_path, run):
         (("transform", panel, "--fit", plain, "--groups", "firm"), "leave out --groups"),
         (("transform", panel, "--fit", grouped, "--groups", "frim"), "no column 'frim'; did you mean 'firm'?"),
         (("transform", panel, "--fit", grouped, "--groups", "x"), "--groups names a column that is fitted"),
-        (("outliers", panel, "--fit", grouped), "which only transform and inverse take"),
+        (("outliers", panel, "--fit", grouped), "which only transform and inverse accept"),
         (("transform", panel, "--fit", panel), "--fit takes what `powerkern fit -o` wrote"),
     ]:
         code, _, err = run(*words)
@@ -307,7 +307,7 @@ def test_marked_numbers_are_not_left_out_in_silence(tmp_path, cell, run):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("x.xlsx", b"PK\3\4", "x.xlsx is a spreadsheet: use .csv"),
+        ("x.xlsx", b"PK\3\4", "x.xlsx is a spreadsheet: save the sheet as .csv"),
         ("x.csv", b"PK\3\4\0\0\0", "x.csv is a ZIP archive or a spreadsheet (.xlsx, .ods): unpack it, or save"),
         ("x.zip", b"PK\3\4\0\0\0", "x.zip is a ZIP archive: unpack it"),
         ("folder", None, "folder is a folder: name a file in it"),

@@ -153,7 +153,7 @@ WRONG = {
     "three": ((0.0, 1.0, 2.0), TypeError, "must be a pair"),
     "text": ("02", TypeError, "must be a pair"),
     "texts": (("0", "2"), TypeError, "the lower end of bounds must be a real number"),
-    "NaN": ((np.nan, 2.0), ValueError, "must be an interval, low <= high; that of column 0 is from nan to 2"),
+    "NaN": ((np.nan, 2.0), ValueError, "must be an interval, low <= high; for column 0, low is nan and high 2"),
     "crossed": ((2.0, [3.0, 1.0, 3.0, 3.0]), ValueError, "that of column 1 is from 2 to 1"),
     "too many": (([0.0, 0.0], 2.0), ValueError, r"one number or one per column \(4\)"),
     "beyond": ((np.inf, np.inf), ValueError, "must be an interval"),
@@ -275,7 +275,7 @@ def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None
         assert [one["lmbda"] for one in columns] == expected.lmbda.tolist()
         assert [one["status"] for one in columns] == expected.status_text
     assert cli.main(["fit", "x.npy", "--bounds=1"]) == 2
-    assert "not two numbers with a comma between them" in capsys.readouterr().err
+    assert "not two comma-separated numbers" in capsys.readouterr().err
 
 
 def test_columns_with_ties_are_fitted_to_the_other_values_at_a_bound() -> None:

@@ -198,7 +198,7 @@ def test_carroll_finds_a_minimum_between_points_of_its_scan():
 
 def test_reweighting_that_goes_to_and_fro():
     """Two sets of values that each lead to the other: the status says so, and the warning."""
-    with pytest.warns(UserWarning, match="reweighting has not settled"):
+    with pytest.warns(UserWarning, match="reweighting did not settle"):
         fit = pk.fit(TO_AND_FRO, "box-cox", pk.AdaptiveRewML(n_reweight="settled", **FIXED_CUTOFFS))
     restless = np.flatnonzero(fit.status == Status.NOT_SETTLED)
     odd, even = (fit_by_name(TO_AND_FRO, "box-cox", n_reweight=k, **FIXED_CUTOFFS).lmbda for k in (49, 50))

@@ -235,7 +235,7 @@ def test_json_that_no_shifted_fit_has_written(field: str, value: float) -> None:
 
 @pytest.mark.parametrize("family", ["yeo-johnson", "best"])
 def test_other_families_have_no_shift(family: str) -> None:
-    with pytest.raises(ValueError, match=rf"shift goes with family='box-cox' only, not with family='{family}'"):
+    with pytest.raises(ValueError, match=rf"shift works only with family='box-cox', not with family='{family}'"):
         pk.fit(columns(20), family, shift=1.0)
 
 
@@ -307,9 +307,9 @@ def test_chunks_streams_and_their_bytes() -> None:
 def test_summaries_of_other_shifts_do_not_merge() -> None:
     X = columns(50)
     a, b = range_of(X, "box-cox", shift=SHIFT), range_of(X, "box-cox", shift=[4.0, *SHIFT[1:]])
-    with pytest.raises(ValueError, match=r"column 0 has shift 3.0 in one and 4.0 in the other; they do not merge"):
+    with pytest.raises(ValueError, match=r"column 0 has shift 3.0 in one and 4.0 in the other; they cannot be merged"):
         merge(a, b)
-    with pytest.raises(ValueError, match="they do not merge"):
+    with pytest.raises(ValueError, match="they cannot be merged"):
         merge(summarize_chunk(X, a.grid()), summarize_chunk(X, b.grid()))
     assert a != b
 
@@ -346,13 +346,13 @@ def test_scikit_learn() -> None:
     assert np.isfinite(pipeline.fit_transform(X[:, [0, 1, 3]])).all()
     stream = PowerTransformer("box-cox", shift=SHIFT).partial_fit(X[:90]).partial_fit(X[90:])
     np.testing.assert_allclose(stream.lambdas_, whole.lmbda, atol=1e-9)
-    with pytest.raises(ValueError, match="shift is not that of the rows seen so far"):
+    with pytest.raises(ValueError, match="shift differs from the shift of the rows seen so far"):
         stream.set_params(shift=3.0).partial_fit(X)
     raw = PowerTransformer("box-cox", standardize=False, shift=1.0)
     raw.lambdas_ = [0.0, 2.0]
     np.testing.assert_allclose(raw.transform([[0.5, 2.0]]), [[np.log(1.5), 4.0]], atol=1e-15)
     assert not transformer.__sklearn_tags__().input_tags.positive_only
-    with pytest.raises(ValueError, match="shift goes with method='box-cox' only"):
+    with pytest.raises(ValueError, match="shift works only with method='box-cox'"):
         PowerTransformer(shift=1.0).fit(X)
 
 

@@ -203,7 +203,7 @@ def test_arguments_that_no_fit_can_have() -> None:
         Server(["a"], ymax=-1.0)
     with pytest.raises(ValueError, match="lmbda must be finite"):
         Server(["a"], lmbda=np.inf)
-    with pytest.raises(ValueError, match="shift goes with family='box-cox' only"):
+    with pytest.raises(ValueError, match="shift works only with family='box-cox'"):
         Server(["a"], shift=1.0)
     with pytest.raises(ValueError, match="data_bounds: bounds must be finite, with low < high"):
         Server(["a"], data_bounds=(1.0, 1.0))
@@ -338,5 +338,7 @@ def test_clients_that_give_sums_only() -> None:
     fit = fit_federated(clients, "box-cox", quantum=2.0**-80, data_bounds=(1e-3, 1e3))
     assert_allclose(fit.lmbda, pk.fit(x, "box-cox").lmbda, rtol=1e-9)
     for options in ({}, {"quantum": 2.0**-80}, {"data_bounds": (1e-3, 1e3)}):
-        with pytest.raises(ProtocolError, match="client 'a': it gives sums only; give the server data_bounds and a q"):
+        with pytest.raises(
+            ProtocolError, match="client 'a': it sends only sums to be added up; give the server data_bounds and a q"
+        ):
             fit_federated(clients, "box-cox", **options)

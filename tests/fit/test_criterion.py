@@ -85,7 +85,7 @@ def test_criteria_differ_and_weights_repeat_rows() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ValueError, match="criterion goes with family='best' only, not with family='box-cox'"):
+    with pytest.raises(ValueError, match="criterion works only with family='best', not with family='box-cox'"):
         pk.fit([1.0, 2.0, 4.0], "box-cox", criterion="ppcc")
     with pytest.raises(ValueError, match="criterion must be"):
         pk.fit([1.0, 2.0, 4.0], "best", criterion="aic")

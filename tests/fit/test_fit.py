@@ -631,7 +631,7 @@ def test_weights_are_remembered_with_the_data():
     fit = pk.fit(x, sample_weight=weight)
     np.testing.assert_array_equal(fit.confint(), fit.confint(X=x, sample_weight=weight))
     assert (fit.profile(1.0) != fit.profile(1.0, x)).all()
-    with pytest.raises(ValueError, match="sample_weight goes with X"):
+    with pytest.raises(ValueError, match="sample_weight needs X"):
         fit.profile(1.0, sample_weight=weight)
 
 

@@ -272,7 +272,7 @@ def test_marked_cells_need_a_number_in_the_domain() -> None:
 @pytest.mark.parametrize("n_observed", [0, 1])
 def test_too_few_observed_values_have_a_status(n_observed: int) -> None:
     x = np.arange(1.0, 11.0)
-    with pytest.warns(UserWarning, match="fewer than two distinct values beside censored cells"):
+    with pytest.warns(UserWarning, match="fewer than two distinct values besides censored cells"):
         fit = pk.fit(x, "box-cox", limits=(10.5 - n_observed, None))
     assert fit.status[0] == pk.Status.FEW_OBSERVED
     npt.assert_array_equal(fit.transform(x), x)

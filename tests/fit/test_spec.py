@@ -33,39 +33,39 @@ BEST = {"family": "best"}
 MARKS = ("below", "above", "between")
 #: For each row of the table: arguments that it is the first to refuse, whether rows come in chunks, and the message.
 REFUSED: list[tuple[dict[str, Any], bool, str]] = [
-    ({"dropna": True}, False, "dropna, unknown and shrink go with groups="),
-    ({"unknown": "nan"}, False, "dropna, unknown and shrink go with groups="),
-    ({"shrink": True, "estimator": "rewml"}, False, "dropna, unknown and shrink go with groups="),
-    ({"criterion": "ppcc"}, False, "criterion goes with family='best' only, not with family='yeo-johnson'"),
+    ({"dropna": True}, False, "dropna, unknown and shrink work only with groups="),
+    ({"unknown": "nan"}, False, "dropna, unknown and shrink work only with groups="),
+    ({"shrink": True, "estimator": "rewml"}, False, "dropna, unknown and shrink work only with groups="),
+    ({"criterion": "ppcc"}, False, "criterion works only with family='best', not with family='yeo-johnson'"),
     ({**BEST, "criterion": "central"}, True, "criterion='central' needs the rows in memory"),
     ({"lmbda": 0.5, "estimator": "mtl"}, False, "lmbda cannot be given with estimator='mtl'"),
     ({"lmbda": [0.5], **BEST}, False, "lmbda cannot be given with family='best'"),
     ({"ymax": 5.0, "estimator": pk.RewML()}, False, "ymax cannot be given with estimator='rewml'"),
-    ({"shift": [0.0, 1.0]}, False, "shift goes with family='box-cox' only, not with family='yeo-johnson'"),
+    ({"shift": [0.0, 1.0]}, False, "shift works only with family='box-cox', not with family='yeo-johnson'"),
     ({"shift": 1, "family": "box-cox", "origin": "fit"}, False, "shift cannot be given with origin='fit'"),
     (
         {"origin": "fit", "estimator": "carroll"},
         False,
-        r"origin='fit' goes with 'mle', .*'rewml-nr', not with .*'carroll'",
+        r"origin='fit' works only with 'mle', .*'rewml-nr', not with .*'carroll'",
     ),
     ({"origin": "fit", "estimator": pk.ML(prestandardize="mad")}, False, "prestandardize has no effect"),
     ({"estimator": "central-mle"}, False, "estimator='central-mle' needs origin='fit'"),
     ({"bounds": (0, 1), "origin": "fit", "estimator": "central-mle"}, False, "bounds cannot be given with estimator="),
-    ({"estimator": "ppcc"}, True, "estimator='ppcc' needs every value in its order"),
+    ({"estimator": "ppcc"}, True, "estimator='ppcc' needs all values in order"),
     ({"estimator": pk.ML(prestandardize="std")}, True, r"ML\(prestandardize=...\) needs the rows in memory"),
     (
         {"below": [True], "estimator": "robust"},
         False,
-        "between= go with estimator='mle' only, not with Adap",
+        "between= work only with estimator='mle', not with Adap",
     ),
-    ({"above": [True], **BEST}, False, "limits=, .*between= go with one family, not with family='best'"),
-    ({"between": ([0], [1]), "origin": "fit"}, False, "limits=, .*between= go with a given origin"),
+    ({"above": [True], **BEST}, False, "limits=, .*between= work only with one family, not with family='best'"),
+    ({"between": ([0], [1]), "origin": "fit"}, False, "limits=, .*between= work only with a given origin"),
     (
         {"limits": (0, None), "shrink": True, "groups": "site"},
         False,
-        "between= go with lambdas of each group",
+        "between= work only with separate lambdas",
     ),
-    ({"shrink": True, "groups": "site", "origin": "fit"}, False, "shrink=True is for lambdas fitted by maximum likel"),
+    ({"shrink": True, "groups": "site", "origin": "fit"}, False, "shrink=True works only for lambdas fitted by"),
 ]
 
 

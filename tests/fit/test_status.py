@@ -69,7 +69,7 @@ def test_status_is_a_number():
 def test_robust_fits_of_three_values_warn(estimator):
     x = [0.5, 2.0, 9.0]
     for some, weight in ((x, None), (x[:2], None), (x[:2], [1.5, 1.5])):
-        with pytest.warns(UserWarning, match="at most three values, too few to tell an outlier"):
+        with pytest.warns(UserWarning, match="at most three values, too few to tell which one is an outlier"):
             fit = pk.fit(some, "box-cox", estimator, sample_weight=weight)
         assert fit.status[0] == Status.FEW_VALUES
     assert pk.fit([*x, 4.0], "box-cox", estimator).status[0] != Status.FEW_VALUES

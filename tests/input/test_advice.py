@@ -102,9 +102,9 @@ def test_columns_that_hold_no_numbers(callee, X):
 
 
 def test_the_shift_of_a_transformer():
-    with pytest.raises(ValueError, match="shift goes with method='box-cox' only, not with method='yeo-johnson'"):
+    with pytest.raises(ValueError, match="shift works only with method='box-cox', not with method='yeo-johnson'"):
         PowerTransformer(shift=1.0).fit(NUMBERS)
-    with pytest.raises(ValueError, match="shift goes with family='box-cox' only"):
+    with pytest.raises(ValueError, match="shift works only with family='box-cox'"):
         pk.fit(NUMBERS, shift=1.0)
 
 

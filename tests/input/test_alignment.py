@@ -426,7 +426,7 @@ def test_damaged_keys_of_groups_are_refused(several: Any) -> None:
     keys = pd.DataFrame({"one": CODES, "two": np.arange(N) % 2})
     record = json.loads(pk.fit(VALUES, groups=keys).to_json())
     record["several"] = several
-    with pytest.raises(ValueError, match="the labels are no labels of groups: they have several keys"):
+    with pytest.raises(ValueError, match="the labels are not labels of groups: they have several keys"):
         pk.GroupedFit.from_json(json.dumps(record), check=False)
 
 

@@ -112,7 +112,9 @@ def test_weights_and_groups(library):
 
 
 def test_an_array_on_a_gpu_is_refused_with_what_to_call():
-    message = r"^X is on the device CUDA:1, and is computed with on the CPU; pass a copy there, such as X\.cpu\(\)"
+    message = (
+        r"^X is on the device CUDA:1, but powerkern computes on the CPU; pass a copy in CPU memory, such as X\.cpu\(\)"
+    )
     with pytest.raises(TypeError, match=message):
         pk.fit(OnGpu(X))
     with pytest.raises(TypeError, match=message):

@@ -380,7 +380,7 @@ REFUSED_FRAMES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "pandas categories": (
         pandas_case(lambda pd: pd.DataFrame({"a": pd.Categorical([1, 2])})),
-        r"column 0 \('a'\) is categorical \(category\); encode it",
+        r"column 0 \('a'\) is categorical \(category\); convert the categories",
     ),
     "pandas dates": (
         pandas_case(lambda pd: pd.DataFrame({"t": pd.to_datetime(["2020-01-01"])})),

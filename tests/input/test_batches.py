@@ -161,7 +161,9 @@ def test_a_stream_is_read_once(folder):
     out = fit.transform(TABLE.to_reader(max_chunksize=90))
     assert isinstance(out, pa.RecordBatchReader)
     assert out.read_all().equals(fit.transform(TABLE))
-    with pytest.raises(TypeError, match=r"an iterator, which can be read only once, .* pass a function that starts it"):
+    with pytest.raises(
+        TypeError, match=r"an iterator, which can be read only once, .* pass a function that restarts it"
+    ):
         fit_chunks(TABLE.to_reader())
     assert_same(fit_chunks(TABLE.to_reader, non_numeric="ignore"), pk.fit(TABLE, non_numeric="ignore"))
 
@@ -206,7 +208,7 @@ def test_wrong_columns_are_an_error_at_once(source, folder):
         pk.fit(np.column_stack([TABLE["w"], TABLE["count"]])).transform(table)
     with pytest.raises(TypeError, match=r"out= is for data in memory, not for a .*, which is read in batches"):
         pk.fit(TABLE.select(NUMERIC)).transform(table, out=np.empty((N, 3)))
-    with pytest.raises(TypeError, match="sample_weight must be the name of a column where"):
+    with pytest.raises(TypeError, match="sample_weight must be the name of a column if"):
         fit_chunks(table, sample_weight=[np.ones(N)])
 
 

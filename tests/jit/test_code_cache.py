@@ -336,7 +336,7 @@ def test_a_use_is_noted_once_a_day(place, loads):
 def test_nowhere_to_keep_it_is_said_once(empty, monkeypatch, compiled):
     (empty / "file").write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(empty / "file"))
-    with pytest.warns(RuntimeWarning, match=r"every process compiles it anew \(.*file: .*NUMBA_CACHE_DIR") as said:
+    with pytest.warns(RuntimeWarning, match=r"every process compiles it again \(.*file: .*NUMBA_CACHE_DIR") as said:
         compiled()
     assert len(said) == 1
     compiled()  # warnings are errors

@@ -165,8 +165,8 @@ def test_numbers_of_bins_are_averaged():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: brier_score([0, 2], [0.1, 0.2]), "y_true, row 1: 2 is no label"),
-        (lambda: brier_score([0, math.nan], [0.1, 0.2]), "y_true, row 1: nan is no label"),
+        (lambda: brier_score([0, 2], [0.1, 0.2]), "y_true, row 1: 2 is not a label"),
+        (lambda: brier_score([0, math.nan], [0.1, 0.2]), "y_true, row 1: nan is not a label"),
         (lambda: brier_score([0], [0.1, 0.2]), "1 labels for 2 rows"),
         (lambda: brier_score([[0, 1], [1, 0]], [0.1, 0.2]), "one label per row"),
         (lambda: brier_score([0, 1], [0.1, 1.2]), "y_prob, row 1: 1.2 is not a probability"),
@@ -213,5 +213,5 @@ def test_public_harmonic_improvement_score():
     assert outliers.harmonic_improvement_score([[0.0, 0.4], [0.2, 0.4]]).tolist() == [0.0, 4.0 / 3.0]
     assert outliers.harmonic_improvement_score([[0.0, 0.1], [0.0, 0.3]]) == pytest.approx([2 / 3, 6 / 5])
     for wrong in ([0.1, 0.2], [[0.1, np.inf]], np.empty((3, 0))):
-        with pytest.raises(ValueError, match="a row for each method, got shape"):
+        with pytest.raises(ValueError, match="one row per method, got shape"):
             outliers.harmonic_improvement_score(wrong)

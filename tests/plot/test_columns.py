@@ -64,7 +64,7 @@ def test_columns_go_by_position_or_name():
     assert by_name.get_title().startswith("c, lambda = ")
     with pytest.raises(ValueError, match="there is no column 'd'; the columns are 'a', 'b', 'c'"):
         qq_plot(X, fit, column="d")
-    with pytest.raises(ValueError, match="there is no column 3; there are 3"):
+    with pytest.raises(ValueError, match="there is no column 3; there are 3 columns"):
         qq_plot(X, fit, column=3)
 
 

@@ -116,5 +116,5 @@ def test_score_plot_of_what_cannot_be_drawn():
 
 @pytest.mark.parametrize("bins", [[0.0, 1.0, 1.0, 2.0], [2.0, 2.0]])
 def test_edges_of_bins_are_different(bins):
-    with pytest.raises(ValueError, match="bins must be ascending edges, each once"):
+    with pytest.raises(ValueError, match="bins must be strictly ascending edges"):
         score_plot([0.5, 1.5, 2.5], bins=bins)

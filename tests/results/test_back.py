@@ -223,10 +223,10 @@ def test_quantiles_beyond_the_range_are_the_end_of_the_domain() -> None:
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ((0.0, -1.0), "sd must be finite, and not negative, got -1"),
-        ((0.0, np.inf), "sd must be finite, and not negative, got inf"),
+        ((0.0, -1.0), "sd must be finite and not negative, got -1"),
+        ((0.0, np.inf), "sd must be finite and not negative, got inf"),
         (([0.0, 0.0, 0.0], 1.0), "stands for the 2 columns of the fit"),
-        ((np.zeros((3, 2)), np.zeros((4, 2))), r"common shape; theirs are mean \(3, 2\), sd \(4, 2\)$"),
+        ((np.zeros((3, 2)), np.zeros((4, 2))), r"common shape, got mean \(3, 2\), sd \(4, 2\)$"),
     ],
 )
 def test_refusals(arguments: tuple[object, object], match: str) -> None:
@@ -234,7 +234,7 @@ def test_refusals(arguments: tuple[object, object], match: str) -> None:
         pk.fit(np.column_stack([X, X])).inverse_mean(*arguments)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="quantile must be between 0 and 1"):
         pk.fit(X).inverse_quantile(0.0, 1.0, [0.5, 1.0])
-    with pytest.raises(ValueError, match=r"common shape; theirs are mean \(2,\), sd \(\), quantile \(3,\)"):
+    with pytest.raises(ValueError, match=r"common shape, got mean \(2,\), sd \(\), quantile \(3,\)"):
         pk.fit(X).inverse_quantile([0.0, 1.0], 1.0, [0.2, 0.5, 0.9])
 
 

@@ -264,9 +264,9 @@ def test_of_power_sums():
 def test_only_of_maximum_likelihood(estimator):
     fit = pk.fit(lognormal_with_holes(), "box-cox", estimator)
     for call in (lambda: fit.lr_test(0.0), fit.rounded, fit.rounded_fit):
-        with pytest.raises(ValueError, match=f"for estimator='mle' only, not for '{estimator}'"):
+        with pytest.raises(ValueError, match=f"need estimator='mle', not '{estimator}'"):
             call()
-    with pytest.raises(ValueError, match=f"'{estimator}' are made with method='bootstrap', not 'wald'"):
+    with pytest.raises(ValueError, match=f"'{estimator}' need method='bootstrap', not 'wald'"):
         fit.confint(method="wald")
 
 
@@ -283,7 +283,7 @@ def test_only_of_maximum_likelihood(estimator):
         (lambda f: f.rounded_fit(level=0.0), ValueError, "level must be between 0 and 1"),
         (lambda f: f.summary(level=2), ValueError, "level must be between 0 and 1"),
         (lambda f: f.lr_test(0.0, -lognormal_with_holes()), ValueError, "column 0, row 0: the value is -1.03"),
-        (lambda f: f.lr_test(0.0, sample_weight=np.ones(40)), ValueError, "sample_weight goes with X"),
+        (lambda f: f.lr_test(0.0, sample_weight=np.ones(40)), ValueError, "sample_weight needs X"),
         (lambda f: f.normality(-lognormal_with_holes()), ValueError, "column 0, row 0: the value is -1.03"),
         (lambda f: f.normality(lognormal_with_holes()[:, :2]), ValueError, "2"),
     ],

@@ -68,14 +68,14 @@ def test_a_reference_that_rounding_moves_out_of_the_data_comes_back() -> None:
         ("ref", -1.0, "ref is not inside the data"),
         ("ref", 0.0, "ref is not inside the data"),
         ("ref", 1e300, "ref is neither inside the data nor the zero of psi"),
-        ("x_min", 1e3, "x_min and x_max are no range"),
-        ("x_min", None, "x_min and x_max are no range"),
-        ("x_max", "inf", "x_min and x_max are no range"),
+        ("x_min", 1e3, "x_min and x_max are not a range"),
+        ("x_min", None, "x_min and x_max are not a range"),
+        ("x_max", "inf", "x_min and x_max are not a range"),
         ("x_min", -1.0, "x_min is not above -shift under Box-Cox"),
-        ("kept_low", 1e3, "kept_low and kept_high are no range"),
+        ("kept_low", 1e3, "kept_low and kept_high are not a range"),
         ("n_obs", -1.0, "n_obs is negative"),
         ("n_kept", 41.0, "n_kept is greater than n_obs"),
-        ("n_eval", 1e300, "n_eval is no number of evaluations"),
+        ("n_eval", 1e300, "n_eval is not a number of evaluations"),
         ("status", 2.5, "status is unknown"),
         ("status", 99, "status is unknown"),
         ("status", 18, "a bracketed lambda has no lmbda_error"),
@@ -97,18 +97,18 @@ def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None
         ({"lmbda_error": [0.1]}, "lmbda_error is not an array"),
         ({"lmbda_error": [0.1, -1.0, 0.0]}, "lmbda_error is negative"),
         ({"lmbda_error": [0.1, "1", 0.0]}, "lmbda_error of column 1 is not a number"),
-        ({"vector": True}, "vector is none of False"),
-        ({"vector": 0}, "vector is none of False"),
-        ({"standardize": 1}, "standardize is none of"),
+        ({"vector": True}, "vector is not one of False"),
+        ({"vector": 0}, "vector is not one of False"),
+        ({"standardize": 1}, "standardize is not one of"),
         ({"estimator": ["mle"]}, "estimator is not a table"),
         ({"estimator": {"h": 0.9}}, "name is missing"),
-        ({"estimator": {"name": ["mle"]}}, "name is none of"),
+        ({"estimator": {"name": ["mle"]}}, "name is not one of"),
         ({"estimator": {"name": "mle", "h": 0.9}}, "estimator 'mle' has no option 'h'"),
         ({"estimator": {"name": "mtl", "h": 0.1}}, r"h must be a number in \(0.5, 1\], got 0.1"),
         ({"estimator": {"name": "ppcc", "cutoff": "0.995"}}, "a quantile of the normal distribution, must be a number"),
         ({"estimator": {"name": "robust", "search_range": [{}, 2]}}, "search_range must be a number"),
         ({"family": "best"}, "families is not a list of 3"),
-        ({"families": ["box-cox"] * 3}, "families go with"),
+        ({"families": ["box-cox"] * 3}, "families are given, but"),
         ({"family": "best", "families": ["box-cox", "box-cox", ["box-cox"]]}, "families are not all one of"),
         ({"column_names": ["a", "b"]}, "3 names"),
         ({"column_names": "abc"}, "not a list of names"),
@@ -245,7 +245,7 @@ def test_another_layout_is_the_same_text() -> None:
 
 def test_what_was_edited_on_purpose_is_read_without_the_check() -> None:
     text = changed("lmbda", 0.5)
-    with pytest.raises(ValueError, match=r"was changed since it was written .*from_json\(text, check=False\)"):
+    with pytest.raises(ValueError, match=r"was changed after it was written .*from_json\(text, check=False\)"):
         PowerFit.from_json(text)
     assert PowerFit.from_json(text, check=False).lmbda[0] == 0.5
     without = {name: value for name, value in json.loads(text_of()).items() if name != "digest"}

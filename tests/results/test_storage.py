@@ -104,10 +104,10 @@ def test_texts_are_refused_likewise(kind, tmp_path):
                 read()
     for cut in range(1, len(text), max(1, len(text) // 60)):
         path.write_text(text[:cut])
-        with pytest.raises(ValueError, match=r"^not a fit: the text is not JSON, or not all of it"):
+        with pytest.raises(ValueError, match=r"^not a fit: the text is not JSON, or is incomplete"):
             pk.load(path)
     path.write_text(json.dumps({**record, "vector": 1}))
-    with pytest.raises(ValueError, match=r"^not a fit: the JSON text was changed since it was written"):
+    with pytest.raises(ValueError, match=r"^not a fit: the JSON text was changed after it was written"):
         pk.load(path)
     other = next(each for each in TEXTS if each != kind)
     path.write_text(TEXTS[other][0]().to_json())

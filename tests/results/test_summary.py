@@ -126,9 +126,9 @@ def test_without_data(x):
     summary = read.summary()
     assert list(summary.to_dict()) == ["column", "family", *ESTIMATES, "n_obs", "status"]
     assert "no likelihood ratio tests: the fit no longer has its data" in str(summary)
-    assert "no figures of normality: the fit no longer has its data" in str(summary)
+    assert "no measures of normality: the fit no longer has its data" in str(summary)
     assert str(read.summary(x)) == str(fit.summary())
-    with pytest.raises(ValueError, match="sample_weight goes with X"):
+    with pytest.raises(ValueError, match="sample_weight needs X"):
         fit.summary(sample_weight=np.ones(len(x)))
 
 
@@ -138,7 +138,7 @@ def test_of_power_sums(x):
     assert list(entries) == ["column", "family", *ESTIMATES, *TESTS, "n_obs", "status"]
     for name in (*ESTIMATES, *TESTS):
         np.testing.assert_allclose(entries[name], expected[name], rtol=1e-6, atol=1e-9, err_msg=name)
-    assert "no figures of normality" in str(sketched)
+    assert "no measures of normality" in str(sketched)
 
 
 @pytest.mark.parametrize("estimator", ["robust", "ppcc"])

@@ -61,7 +61,7 @@ def test_weights_by_name(make):
         assert fit.column_names == ["a", "b"]
     with pytest.raises(ValueError, match=r"in chunk 0: sample_weight='v': there is no column .* among 'a', 'b', 'w'"):
         fit_chunks(frames, sample_weight="v")
-    with pytest.raises(TypeError, match="names a column, and the rows are no data frame but a ndarray"):
+    with pytest.raises(TypeError, match="names a column, but X is not a data frame but a ndarray"):
         fit_chunks([X], sample_weight="w")
 
 
@@ -204,12 +204,12 @@ def test_weights_by_name_and_two_families():
 def test_what_does_not_go_with_two_families():
     for options, match in (
         ({"lmbda": 1.0}, "lmbda cannot be given with family='best'"),
-        ({"shift": [1.0, 2.0, 0.0]}, "shift goes with family='box-cox' only"),
+        ({"shift": [1.0, 2.0, 0.0]}, "shift works only with family='box-cox'"),
         ({"criterion": "aic"}, "criterion must be"),
     ):
         with pytest.raises(ValueError, match=match):
             fit_chunks([X], "best", **options)
-    with pytest.raises(ValueError, match="criterion goes with family='best' only"):
+    with pytest.raises(ValueError, match="criterion works only with family='best'"):
         fit_chunks([X], criterion="ppcc")
 
 

@@ -95,7 +95,7 @@ def test_chunks_without_rows_and_groups_without_a_fit():
         (lambda frame: frame.assign(id=frame["id"].where(frame.index != 137)), {}, r"row 7: the label is missing"),
         (lambda frame: frame.drop(columns="id"), {}, r"there is no column of that name"),
         (lambda frame: frame[["u", "v"]].to_numpy(), {}, r"groups need chunks that are data frames, got ndarray"),
-        (lambda frame: frame, {"sample_weight": "v"}, r"weights do not go with groups in chunks"),
+        (lambda frame: frame, {"sample_weight": "v"}, r"weights cannot be combined with groups in chunks"),
         (lambda frame: frame, {"lmbda": [1.0, 2.0, 3.0]}, r"lmbda must be one number or one per column"),
     ],
 )

@@ -55,7 +55,7 @@ def test_every_method(method):
 
 
 def test_a_scale_of_all_pairs_is_refused():
-    with pytest.raises(ValueError, match="method='median-qn' compares all pairs of values, which no summary of chunks"):
+    with pytest.raises(ValueError, match="method='median-qn' compares all pairs of values, which summaries of chunks"):
         location_chunks(np.split(X, CUTS), "median-qn")
 
 

@@ -354,7 +354,7 @@ def test_tied_rows_with_weights_begin_where_the_rows_in_memory_do():
 
 def test_what_is_refused():
     x = contaminated_column(100, "box-cox")
-    with pytest.raises(ValueError, match="needs every value in its order"):
+    with pytest.raises(ValueError, match="needs all values in order"):
         fit_chunks([x], estimator="ppcc")
     with pytest.raises(ValueError, match="lmbda cannot be given"):
         fit_chunks([x], estimator="robust", lmbda=1.0)

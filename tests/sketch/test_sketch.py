@@ -487,7 +487,7 @@ def test_what_does_not_merge():
         merge(range_of([1.0], column_names=["a"]), range_of([1.0], column_names=["b"]))
     with pytest.raises(TypeError, match="merge takes two ranges or two sketches, got Range and Grid"):
         merge(a, a.grid())
-    with pytest.raises(ValueError, match="column 0: the sketches are on grids that have no common one"):
+    with pytest.raises(ValueError, match="column 0: the grids of the sketches cannot be merged"):
         merge(summarize_chunk([1.0, 2.0], a.grid()), summarize_chunk([5.0, 6.0], range_of([5.0, 6.0]).grid()))
 
 
@@ -574,13 +574,19 @@ def test_chunks_that_cannot_be_fitted():
         fit_chunks([X, X[:, :1]])
     with pytest.raises(ValueError, match="in chunk 0: sample_weight"):
         fit_chunks([X, X], sample_weight=[[1.0], [1.0]])
-    with pytest.raises(ValueError, match="chunks goes on after the 1 of sample_weight; pass an array of weights"):
+    with pytest.raises(
+        ValueError, match="chunks has more entries than the 1 of sample_weight; pass an array of weights"
+    ):
         fit_chunks([X, X], sample_weight=[np.ones(4)])
-    with pytest.raises(ValueError, match="sample_weight goes on after the 1 of chunks"):
+    with pytest.raises(ValueError, match="sample_weight has more entries than the 1 of chunks"):
         fit_chunks([X], sample_weight=[np.ones(4), np.ones(4)])
-    with pytest.raises(TypeError, match=r"sample_weight must be a list .*, got ndarray; cut it as chunks is cut"):
+    with pytest.raises(
+        TypeError, match=r"sample_weight must be a list .*, got ndarray; divide it into the same chunks"
+    ):
         fit_chunks([X, X], sample_weight=np.ones(8))
-    with pytest.raises(ValueError, match=r"estimator='ppcc' needs every value in its order.* draw rows at random"):
+    with pytest.raises(
+        ValueError, match=r"estimator='ppcc' needs all values in order.* fit a random sample of the rows"
+    ):
         fit_chunks([X], estimator="ppcc")
     with pytest.raises(ValueError, match="did you mean 'rewml'"):
         fit_chunks([X], estimator="rewm")

@@ -54,7 +54,7 @@ def test_labels_in_a_column():
     assert frame.index.equals(X.index)
     with pytest.raises(TypeError, match="pass groups="):
         transformer.inverse_transform(Z)
-    with pytest.raises(TypeError, match="goes with the parameter groups=None"):
+    with pytest.raises(TypeError, match="can be passed only if the parameter groups is None"):
         transformer.fit(X, groups=X["id"])
     with pytest.raises(ValueError, match="names columns that X, a ndarray, does not have"):
         transformer.fit(X[["u", "v"]].to_numpy())

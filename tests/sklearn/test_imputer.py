@@ -200,7 +200,7 @@ def test_a_number_for_missing(rank, marker, dtype):
 def test_nan_beside_a_number_for_missing():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1.0, -1.0, 3.0, 4.0], "b": [2.0, 4.0, nan, 8.0]})
-    message = r"^column 1 \('b'\), row 2: the value is NaN, but missing_values is -1; replace it by that"
+    message = r"^column 1 \('b'\), row 2: the value is NaN, but missing_values is -1; mark missing values with it"
     with pytest.raises(ValueError, match=message):
         UVImputer(1, missing_values=-1).fit(frame)
 

@@ -251,7 +251,7 @@ def test_other_estimators_warn_as_fit_does():
     far = 1e6 + np.random.default_rng(0).normal(size=(50, 1))
     with pytest.warns(UserWarning, match="fewer than two distinct values"):
         PowerTransformer(estimator="robust").fit(np.full((9, 1), 3.0))
-    with pytest.warns(UserWarning, match="lambda is large because of the unit"):
+    with pytest.warns(UserWarning, match="is large because the data lie far from zero"):
         PowerTransformer(estimator="ppcc").fit(far)
 
 
@@ -530,13 +530,15 @@ def test_partial_fit_does_not_go_on_without_the_rows_of_fit():
     named.loc[3, "b"] = 5.0
     for transformer in gone.values():
         before = transformer.lambdas_.copy()
-        with pytest.raises(ValueError, match=r"partial_fit cannot go on .* no longer in memory .* begin with a clone"):
+        with pytest.raises(
+            ValueError, match=r"partial_fit cannot continue .* no longer in memory .* start with a clone"
+        ):
             transformer.partial_fit(small)
         assert np.array_equal(transformer.lambdas_, before)
     for transformer, rows, column in ((fitted, large, "column 2"), (of_frame, named, r"column 1 \('b'\)")):
-        with pytest.raises(ValueError, match=rf"X, {column}: changed after the fit.* begin with a clone"):
+        with pytest.raises(ValueError, match=rf"X, {column}: changed after the fit.* start with a clone"):
             transformer.partial_fit(rows[:10])
-    with pytest.raises(ValueError, match="shift is not that of the rows"):
+    with pytest.raises(ValueError, match="shift differs from the shift of the rows"):
         PowerTransformer("box-cox", shift=1.0).fit(small).set_params(shift=2.0).partial_fit(small)
     assert np.array_equal(PowerTransformer().fit(small).partial_fit(small[:9]).transform(small).shape, small.shape)
 

@@ -226,12 +226,13 @@ def _kind(path: Path) -> str:
     if last == ".zip":
         raise BadInput(f"{path} is a ZIP archive: unpack it")
     if last in {".xls", ".xlsx", ".xlsm", ".ods"}:
-        raise BadInput(f"{path} is a spreadsheet: use .csv, as which spreadsheet programs save a sheet")
+        raise BadInput(f"{path} is a spreadsheet: save the sheet as .csv")
     if path.is_dir():
         raise BadInput(f"{path} is a folder: name a file in it")
     if last not in {*_DELIMITERS, ".npy", ".parquet"}:
         raise BadInput(
-            f"{path} is of no known kind: use .csv, .tsv or .txt (also with .gz, .bz2, .xz or .zst), .parquet or .npy"
+            f"{path} has an unknown file type: use .csv, .tsv or .txt (also with .gz, .bz2, .xz or .zst), .parquet "
+            "or .npy"
         )
     if last == ".parquet":
         pyarrow()

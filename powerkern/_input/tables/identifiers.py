@@ -128,7 +128,7 @@ def no_numbers(label: str, identifiers: Mapping[str, str]) -> BadInput:
     """Return the error for a table without columns of numbers, or with identifiers only."""
     message = f"{label} has no column of numbers"
     for name, reason in identifiers.items():
-        message += f": column {name!r} holds {reason}, taken for identifiers; --columns fits it nevertheless"
+        message += f": column {name!r} holds {reason}, taken for identifiers; --columns fits it anyway"
         break
     return BadInput(message)
 

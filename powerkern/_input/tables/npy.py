@@ -129,5 +129,5 @@ def open_npy(path: Path) -> NDArray[Any]:
     if array.ndim not in (1, 2):
         raise BadInput(f"{path} holds a {array.ndim}-D array: rows and columns are needed")
     if array.size == 0:
-        raise BadInput(f"{path} holds an array of shape {array.shape}: there is nothing in it")
+        raise BadInput(f"{path} holds an array of shape {array.shape}: it is empty")
     return array

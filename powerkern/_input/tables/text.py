@@ -132,11 +132,11 @@ class TextSource:
         check_distinct([name for name in names if name], self.label)  # spreadsheets write empty columns without names
         if holds_only_numbers(names):  # as spectra have them; a trap otherwise
             warn(
-                f"the first line of {self.label} holds only numbers; it is taken for the column names (--no-header "
-                "where it is data)"
+                f"the first line of {self.label} holds only numbers; it is read as the column names; "
+                "pass --no-header if it is data"
             )
         if row[0].startswith("#") and self._second is not None and len(self._second[1]) != len(names):
-            raise BadInput(f"{self.label}: the first line is a comment; pass --comment '#' to skip lines that begin so")
+            raise BadInput(f"{self.label}: the first line is a comment; pass --comment '#' to skip comment lines")
         if self._second is None or len(self._second[1]) != len(names) + 1:
             return names, False
         named_rows = bool(self._second[1][-1].strip())  # R's write.table
@@ -336,7 +336,8 @@ def _check_text(first: str, label: str) -> None:
     """Raise if the first line of a file cannot begin a table of text."""
     if "\0" in first:
         raise BadInput(
-            f"{label} is not text: name it by its kind, or, if it is UTF-16 without a byte-order mark, pass "
+            f"{label} is not text: give it the extension of its type, or, if it is UTF-16 without a byte-order mark, "
+            "pass "
             "--encoding utf-16-le"
         )
     for begin, what in _OTHER_TEXTS.items():

@@ -298,7 +298,7 @@ def test_all_variables_in_another_order(wine):
     ("variables", "message"),
     [
         (["malic"], "there is no column 'malic'; the columns have no names"),
-        ([3], "there is no column 3; there are 3"),
+        ([3], "there is no column 3; there are 3 columns"),
         ([0, 0], "one or more columns, each once"),
         ([], "one or more columns, each once"),
     ],
