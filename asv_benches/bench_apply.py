@@ -228,7 +228,7 @@ class Float32(_Regime):
 
 
 class Threads(_Regime):
-    """How many times faster two threads are than one, by the clock, and those of np.exp in the same laps."""
+    """Speedup of two threads over one, by the clock, for the job and for np.exp in the same laps."""
 
     params = (JOBS, ["yeo-johnson"], ["standardized"], ["20 x 50000", "vector"], DTYPES)
     param_names = ("job", "family", "output", "shape", "dtype")

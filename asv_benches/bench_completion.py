@@ -257,7 +257,7 @@ class Impute(InTurns):
         return self._lead([min(found, key=lambda name: found[name][0])])
 
     def track_times_faster_than_fastest(self, table: str) -> float:
-        """Than the fastest peer, whatever its error: of those two that were fastest at their first call."""
+        """Speed relative to the fastest peer, whatever its error; the two fastest at first call are timed."""
         found = peers(table)
         return self._lead(sorted(found, key=lambda name: found[name][1])[:2])
 

@@ -84,7 +84,7 @@ class Chunks:
         return float(np.max(np.abs(found - expected) / np.maximum(1.0, np.abs(expected))))
 
     def track_passes(self, family: str, n: int, p: int) -> float:
-        """How often a chunk is made, at most."""
+        """Largest number of times that a chunk is made."""
         rows = n // 10
         reads, lock = np.zeros(10, dtype=int), threading.Lock()
 
@@ -108,7 +108,7 @@ class LargerThanMemory:
     timeout = 300
 
     def track_growth_in_chunks(self, n: int, p: int, rows: int) -> float:
-        """By how many chunks the worker's memory grows at its peak."""
+        """Growth of the worker's peak memory, in chunks."""
         data = da.random.default_rng(0).random(size=(n, p), chunks=(rows, p))
         settings = {"distributed.logging.distributed": "error"}
         with (

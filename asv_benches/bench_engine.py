@@ -13,7 +13,7 @@ from ._measure import NP_EXP, InTurns, matrix, passes_of_np_exp
 
 
 class Cores(InTurns):
-    """What this machine gives to two threads at the moment: np.exp of data in their caches."""
+    """Speedup of two threads on this machine at the moment: np.exp of data in their caches."""
 
     def track_thread_scaling(self) -> float:
         with ThreadPoolExecutor(2) as pool:

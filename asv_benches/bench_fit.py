@@ -131,7 +131,7 @@ class Regimes(InTurns):
 
 
 class Shift(InTurns):
-    """What a shift costs, on one thread: a shifted Box-Cox beside Box-Cox of sums that were made beforehand."""
+    """Cost of a shift on one thread: a shifted Box-Cox over Box-Cox of sums that were made beforehand."""
 
     params = (["fit", "transform", "inverse_transform"], ORDERS, [10_000], [100])
     param_names = ("job", "order", "n", "p")
@@ -208,7 +208,7 @@ class ByLength(InTurns):
 
 
 class TwoThreads(InTurns):
-    """How many times as fast two threads are as one, while the machine gives two cores."""
+    """Speedup of two threads over one, while the machine gives two cores."""
 
     #: Rows and columns: one vector, columns that do not come out even, many short ones.
     params = (FAMILIES, ["100000 x 1", "300000 x 3", "50 x 20000"], ["F"], ["float64"], ["plain"])
@@ -277,7 +277,7 @@ class LimitOnLambda(InTurns):
 
 
 class Columns(InTurns):
-    """What a column costs, on one thread."""
+    """Cost of a column, on one thread."""
 
     params = (FAMILIES, [30, 1_000])
     param_names = ("family", "n")

@@ -174,7 +174,7 @@ class Sorted:
 
 
 class Reference(NamedTuple):
-    """Where a method's values are in refs/mestimator_reference.json."""
+    """Keys of a method's values in refs/mestimator_reference.json."""
 
     method: str
     constants: dict[str, float]

@@ -63,7 +63,7 @@ class _BesideFit(InTurns):
         fit_regression(self.Y, self.X)
 
     def track_over_fit(self, n: int, p: int, k: int) -> float:
-        """How much longer a regression takes than the fit of the columns alone, on two threads."""
+        """Time of a regression over that of the fit of the columns alone, on two threads."""
         self.compare(self._calls(2))
         return self.ratio("regression", "fit")
 
@@ -72,7 +72,7 @@ class Regression(_BesideFit):
     """Complete responses, beside SciPy too."""
 
     def track_over_scipy(self, n: int, p: int, k: int) -> float:
-        """How much longer the loop takes, scaled from a few columns."""
+        """Time of SciPy's loop over ours, scaled from a few columns."""
         few = self.Y[:, :_PEER_COLUMNS].copy()
         calls = {"regression": self._calls(None)["regression"], "scipy": lambda: scipy_loop(few, self.X)}
         self.compare(calls)
@@ -80,7 +80,7 @@ class Regression(_BesideFit):
 
 
 class MissingValues(_BesideFit):
-    """Where every response has missing values of its own."""
+    """Responses with missing values in different rows."""
 
     def setup(self, n: int, p: int, k: int) -> None:
         self.Y, self.X = responses(n, p, k)

@@ -540,7 +540,7 @@ def nasty(n: int) -> dict[str, np.ndarray]:
 
 
 class Nasty:
-    """How much longer than on a lognormal column the slowest nasty one takes."""
+    """Time of the slowest nasty column over that of a lognormal one."""
 
     params = (["robust"], FAMILIES)
     param_names = ("estimator", "family")

@@ -43,13 +43,13 @@ class Fit(InTurns):
         pk.fit(self.x[:100], family)
 
     def track_exp_units(self, family: str, order: str, n: int, p: int) -> float:
-        """In passes of np.exp over the same matrix."""
+        """Cost in passes of np.exp over the same matrix."""
         out = np.empty_like(self.x)
         self.compare({"sketch": lambda: fit(self.x, family, 1), "np.exp": lambda: np.exp(self.x, out=out)})
         return self.ratio("sketch", "np.exp")
 
     def track_time_over_direct(self, family: str, order: str, n: int, p: int) -> float:
-        """Of powerkern.fit, which sketches columns of a million values, over passes of the likelihood."""
+        """Time of powerkern.fit, which sketches columns of a million values, over passes of the likelihood."""
         unknown, code, unweighted = np.full(p, np.nan), FAMILY_CODES[family], None
         self.compare(
             {
@@ -89,7 +89,7 @@ class Parts(InTurns):
         return 1e9 * self.laps["sketch"].wall / self.x.size
 
     def track_microseconds_a_bin(self, family: str, n: int, p: int) -> float:
-        """To fit."""
+        """Microseconds to fit, per bin."""
         self.compare({"finish": lambda: finish(self.total, n_threads=1)})
         return 1e6 * self.laps["finish"].wall / int(self.grid.n_bins.sum())
 
@@ -131,7 +131,7 @@ class Tall(InTurns):
         return 2.0 * self.laps["one thread"].cpu / self.laps["two threads"].cpu
 
     def track_exp_units(self, family: str, n: int) -> float:
-        """On one thread, in passes of np.exp."""
+        """Cost on one thread, in passes of np.exp."""
         out = np.empty_like(self.x)
         self.compare(
             {"powerkern": lambda: pk.fit(self.x, family, n_threads=1), "np.exp": lambda: np.exp(self.x, out=out)}

@@ -11,7 +11,7 @@ from ._measure import PEER_COLUMNS, InTurns, exp_units, matrix
 
 
 class Summaries:
-    """What a summary costs by one thread, in passes of np.exp over the matrix."""
+    """Cost of a summary on one thread, in passes of np.exp over the matrix."""
 
     params = (["yeo-johnson"], [200, 10_000])
     param_names = ("family", "n")

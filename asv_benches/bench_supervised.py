@@ -112,7 +112,7 @@ class Published:
         return float(100.0 * (tuned - standardised))
 
     def track_difference(self, classifier: str, search: str, repeats: int) -> float:
-        """From the published gain, which has three decimals and five repeats."""
+        """Difference from the published gain, which has three decimals and five repeats."""
         return abs(self.track_gain(classifier, search, repeats) - PUBLISHED[classifier][search])
 
     track_gain.unit = track_difference.unit = "points"  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ def combinations(kind: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def run(kind: type) -> bool:
-    """Whether a class has parameters with which all its measurements can be made."""
+    """Run all measurements of a class; return whether some parameters allow all of them."""
     for values in combinations(kind):
         benchmark = kind()
         try:

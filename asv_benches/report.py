@@ -26,7 +26,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 class Figure(NamedTuple):
-    """What a benchmark, with these parameters, should reach; `method` is one of its track_ methods."""
+    """The target of a benchmark with these parameters; `method` is one of its track_ methods."""
 
     name: str
     target: str
@@ -35,7 +35,7 @@ class Figure(NamedTuple):
     parameters: tuple[Any, ...] = ()
 
     def reached(self, value: float) -> bool:
-        """Whether the value is as the target, such as "<= 0.5 s", says."""
+        """Whether the value meets the target, such as "<= 0.5 s"."""
         relation, limit = self.target.split()[:2]
         return value <= float(limit) if relation == "<=" else value >= float(limit)
 
@@ -65,7 +65,7 @@ class Result(NamedTuple):
 
     @property
     def cell(self) -> str:
-        """The value, with the target that it misses."""
+        """The value, and the target if it misses it."""
         if self.value is None:
             return ""
         return f"{self.value:.3g}" + f" (not {self.figure.target})" * (self.verdict == "NO")
@@ -128,7 +128,7 @@ def applying() -> Iterator[Figure]:
 
 
 def one_column() -> Iterator[Figure]:
-    """powerkern.stats."""
+    """Yield figures for functions of powerkern.stats."""
     name = "stats.boxcox of 1,000 values over scipy.stats.boxcox"
     yield Figure(name, ">= 100 x", bench_stats.Ratio, "track_speedup", ("boxcox", 1_000))
     yield Figure("stats.boxcox, overhead of a call", "<= 50 us", bench_stats.Overhead, "track_overhead", ("boxcox", 3))
@@ -152,7 +152,7 @@ def startup() -> Iterator[Figure]:
 
 
 def identity() -> Iterator[Figure]:
-    """Bits."""
+    """Yield figures for bit-identity of results."""
     for family in FAMILIES:
         differing, parameters = f"fit {family}: lambdas that differ in any bit", (family, N, 100)
         name = f"{differing} by threads (1, 2, 8), order (C, F), permuted columns"
@@ -162,7 +162,7 @@ def identity() -> Iterator[Figure]:
 
 
 def measure(figure: Figure, seconds: float) -> Result:
-    """Run one benchmark as asv would, laps in turns for so long."""
+    """Run one benchmark as asv would; calls that are compared alternate for `seconds`."""
     benchmark = figure.benchmark()
     benchmark.seconds = seconds
     try:

@@ -49,7 +49,7 @@ def measured(cpu: Cpu) -> dict[str, float]:
 
 
 def least() -> dict[str, dict[str, float]]:
-    """Return the least of several processes by instruction set; the processes alternate."""
+    """Return the smallest time over several processes, by instruction set; the processes alternate."""
     found = [(cpu.name, measured(cpu)) for _ in range(_ROUNDS) for cpu in targets()]
     names = dict.fromkeys(name for name, _ in found)
     return {name: _least(figures for of, figures in found if of == name) for name in names}

@@ -33,7 +33,7 @@ _GROUP = 100_000
 
 
 class Jobs(NamedTuple):
-    """What an engine does with the file, each from the disk."""
+    """The jobs of an engine on the file, each from disk."""
 
     fit: Callable[[], pk.PowerFit]
     one_sum: Callable[[], Any]

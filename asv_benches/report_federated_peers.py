@@ -94,7 +94,7 @@ def variances() -> Iterator[Row]:
 
 
 def _exact_variance(x: np.ndarray) -> Fraction:
-    """In rational arithmetic."""
+    """Return the variance in rational arithmetic."""
     scaled = [int(v) for v in np.ldexp(x, 60).tolist()] if abs(x).min() > 1e-2 else [Fraction(v) for v in x.tolist()]
     unit = Fraction(1, 1 << 60) if isinstance(scaled[0], int) else Fraction(1)
     n, total, squares = len(scaled), sum(scaled), sum(v * v for v in scaled)

@@ -86,7 +86,7 @@ def restricted(cpu: Cpu) -> Iterator[Cost]:
 
 
 def points() -> Iterator[Cost]:
-    """All points."""
+    """Return all points of the figure."""
     for cpu in runnable():
         if cpu in (this_cpu(), Cpu("x86-64-v3")):
             yield from restricted(cpu)

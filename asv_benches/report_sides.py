@@ -136,7 +136,7 @@ def _breaks_at(case: tuple[str, float], n: int, side: str, method: str, replicat
 
 
 def _broken(x: np.ndarray, found: pk.PowerFit, n_out: int) -> np.ndarray:
-    """Whether more than half of the outliers, the first rows, were kept."""
+    """Return whether more than half of the outliers, the first rows, were kept."""
     return found.weights(x)[:n_out].mean(axis=0) > 0.5
 
 

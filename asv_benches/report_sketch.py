@@ -67,7 +67,7 @@ def tall() -> Iterator[Figure]:
 
 
 def chunked() -> Iterator[Figure]:
-    """Dask."""
+    """Yield figures for fits from Dask arrays."""
     for family in FAMILIES:
         what, parameters = f"dask {family}, 10000 x 12", (family, 10_000, 12)
         name = f"{what}, nine chunkings: difference of lambda from powerkern.fit"

@@ -118,7 +118,7 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What identifies the mutant after lines have moved."""
+        """An identifier of the mutant that does not depend on line numbers."""
         return self.path, self.before, self.after
 
     def apply(self, source: bytes) -> bytes:

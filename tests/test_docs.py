@@ -87,7 +87,7 @@ def test_files_and_names_are_there(page: Path) -> None:
 
 
 def exists(dotted: str) -> bool:
-    """Whether a module or something in it has this name."""
+    """Return whether a module, or an object in one, has this name."""
     thing: object = powerkern
     parts = dotted.split(".")
     for k, part in enumerate(parts[1:], start=1):
@@ -99,7 +99,7 @@ def exists(dotted: str) -> bool:
 
 
 def is_module(dotted: str) -> bool:
-    """Whether there is a module of this name, which may need what is not installed."""
+    """Return whether a module has this name, even if it needs packages that are not installed."""
     try:
         return importlib.util.find_spec(dotted) is not None
     except ModuleNotFoundError:  # what it would be in is none

@@ -20,7 +20,7 @@ from powerkern._typing import FloatArray, Weights
 
 
 class Run(NamedTuple):
-    """How a fit runs."""
+    """Threads and progress bar of a fit."""
 
     n_threads: int
     progress: bool = False
@@ -36,7 +36,7 @@ class ColumnSpec(NamedTuple):
 
     @classmethod
     def free(cls, p: int) -> ColumnSpec:
-        """Nothing is asked of any of p columns."""
+        """Make a specification without requests for p columns."""
         bounds = np.repeat([[-math.inf], [math.inf]], p, axis=1)
         return cls(np.full(p, math.nan), np.zeros(p), LambdaLimit(math.inf, False, bounds))
 

@@ -109,7 +109,7 @@ _RESULTS = {"int": Array("int64", 1), "float": Array("float64", 1)}
 
 
 class Interface(NamedTuple):
-    """How an entry is called."""
+    """The calling convention of an entry: its arguments as words, and its result."""
 
     signature: tuple[Any, ...]
     #: The array that takes the returned number, if there is one.

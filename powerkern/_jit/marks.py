@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Mark(NamedTuple):
-    """How jitted code calls a function."""
+    """Mark on a function: how jitted code calls it."""
 
     #: The function compiled in its place.
     function: Callable[..., Any]

@@ -68,7 +68,7 @@ UNFITTED = (CONSTANT, EMPTY, UNREPRESENTABLE, NO_SPREAD, FEW_OBSERVED)
 
 @kernel
 def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> None:
-    """Write the fields on the data, with no value left out and none rescaled.
+    """Write the fields that describe the data; all values are kept, and none is rescaled.
 
     Parameters
     ----------

@@ -205,7 +205,7 @@ def draw_qq(ax: Axes, one: PlotColumn, *, band: float | None, ylabel: str = "sta
 
 
 def _draw_points(ax: Axes, values: FloatArray, chosen: BoolArray, **style: Any) -> None:
-    """Draw the chosen ones of sorted values: the first point in each cell of a fine grid, and the last point."""
+    """Draw a selection of sorted values: the first point in each cell of a fine grid, and the last point."""
     points = np.stack([normal_scores(np.arange(1, values.size + 1), values.size)[chosen], values[chosen]])
     cells = np.floor(np.arcsinh(points) / _STEP)
     seen = np.concatenate([[True], (np.diff(cells) != 0.0).any(axis=0)])

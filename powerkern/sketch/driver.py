@@ -101,7 +101,7 @@ def fit_with(
 
 @dataclass(frozen=True)
 class ChunkJob:
-    """What is asked of a fit from chunks, checked before the first pass, and how it runs."""
+    """The options of a fit from chunks, checked before the first pass, with its threads and progress."""
 
     spec: FitSpec
     column_names: tuple[Any, ...] | None

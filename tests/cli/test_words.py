@@ -226,7 +226,7 @@ def panel(tmp_path):
 
 
 def _columns(path):
-    """The first column of a table and the numbers in the others."""
+    """Return the first column of a printed table, and the numbers in its other columns."""
     with path.open(newline="") as file:
         rows = list(csv.reader(file))[1:]
     return [row[0] for row in rows], np.array([row[1:] for row in rows], dtype=float)

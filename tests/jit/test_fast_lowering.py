@@ -61,7 +61,7 @@ def anew(monkeypatch):
 
 
 def result(n=3):
-    """What the entry returns, compiled now."""
+    """Return the result of the entry, compiled now."""
     return Entry(_job, (COLUMN, INTEGER))(np.array([1.0, 4.0, 2.0]), n)
 
 

@@ -60,7 +60,7 @@ def test_numba_is_known():
 
 
 def compiled(function):
-    """The function as called by a user's function of numba."""
+    """Return a user's jitted function that calls the function."""
     scope = {"function": function, "numba": numba}
     names = ", ".join(function.__code__.co_varnames[: function.__code__.co_argcount])
     exec(f"@numba.njit\ndef users({names}): return function({names})", scope)

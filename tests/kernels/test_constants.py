@@ -11,7 +11,7 @@ FOLDER = Path(powerkern.kernels.__file__).parent
 
 
 def is_number(node):
-    """Whether an expression consists of literal numbers: one, a product or power of them, or a tuple."""
+    """Return whether an expression consists of literal numbers: one, a product or power of them, or a tuple."""
     match node:
         case ast.Constant():
             return type(node.value) in (int, float)

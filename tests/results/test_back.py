@@ -24,7 +24,7 @@ def inverse(lmbda: mpmath.mpf, y: mpmath.mpf) -> mpmath.mpf:
 
 
 def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf) -> mpmath.mpf:
-    """Where the integral over a branch ends: nowhere, at the end of the range, or at the valley before it."""
+    """Return the end of the integral over a branch: infinity, the end of the range, or the valley before it."""
     if lmbda >= 0:
         return mpmath.inf
     end = (-1 / lmbda - mean) / sd

@@ -60,7 +60,7 @@ def _branch(m: Any, a: Any) -> Any:
 
 
 def _branch_log_variance(m: Any, logs: list[Any]) -> Any:
-    """Of b_m(a) = (e^{m a} - 1)/m, whose exponentials may differ by more than 100 digits from 1."""
+    """Return ln Var of b_m(a) = (e^{m a} - 1)/m, whose exponentials may differ by more than 100 digits from 1."""
     ref = max(logs, key=lambda a: m * a)
     return 2 * m * ref + mp.log(_variance([_branch(m, a - ref) for a in logs]))
 
@@ -324,7 +324,7 @@ def _unweighted(family: str, cases: list[Case]) -> list[Case]:
 
 
 def _is_off(lmbda: float, case: Case, ymax: float = math.inf) -> bool:
-    """Whether `lmbda` misses the optimum with |psi| <= ymax."""
+    """Return whether `lmbda` misses the optimum with |psi| <= ymax."""
     if ymax in case.bounded:
         return not relative_error(lmbda, case.bounded[ymax]) <= 1e-12
     return not relative_error(lmbda, case.lmbda) <= lambda_tolerance(case)

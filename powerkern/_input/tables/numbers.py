@@ -96,7 +96,7 @@ class ColumnParser:
         return self._unit is not None and self._unit[0] != ""
 
     def parse(self, cells: Sequence[str], lines: Sequence[int]) -> Parsed:
-        """Return the numbers in the cells that stand on these lines."""
+        """Return the numbers in the cells of these lines."""
         numbers = self._plain_numbers(cells)
         if numbers is None:
             numbers, problem, n_wrong = self._parse_each(cells, lines)

@@ -210,7 +210,7 @@ def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, f
 
 @kernel
 def _optimum_from(logs: _Logs, units: LogUnits, start: float, given: float, n_eval: int) -> Optimum:
-    """Find the optimum of float64 logs from `start`, or the moments at a `given` exponent, both of the column."""
+    """Find the optimum of float64 logs from `start`, or the moments at a `given` exponent."""
     is_given = given == given
     result = _halley_iterations(
         logs, (given if is_given else start) * units.unit, _EVALUATE_ONLY if is_given else FLOAT64

@@ -279,9 +279,9 @@ def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float
 
 @kernel
 def has_root_near(d1: float, d2: float, d3: float) -> bool:
-    """Return whether g' has a root within twice the Newton step, and so g its only minimum.
+    """Return whether g' has a root, the minimum of g, within twice the Newton step.
 
-    g is strictly convex, so it is the only one.
+    A root is unique, because g is strictly convex.
     """
     return (d2 > 0.0) & (abs(d1 * d3) <= 0.5 * d2 * d2)
 

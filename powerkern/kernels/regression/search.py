@@ -43,7 +43,7 @@ _MU, _G, _D1 = range(3)
 
 
 class _Scanned(NamedTuple):
-    """Where a scan began and ended in the grid, its lowest minimum, how many there were, and how many exact fits."""
+    """Result of a scan: first and last point in the grid, lowest minimum, number of minima and of exact fits."""
 
     first: int
     last: int
@@ -95,7 +95,7 @@ def _encloses(grid: FloatArray, i: int, last: int) -> bool:
 
 
 class LambdaOptimum(NamedTuple):
-    """A minimum: where, the values there, and whether it is certified; coefficients and products are in the work."""
+    """A minimum: its place, the values there, and whether it is certified; coefficients are in the scratch space."""
 
     mu: float
     at: Evaluation

@@ -124,7 +124,7 @@ def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[floa
 
 @kernel
 def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) -> tuple[float, float, float, bool]:
-    """Return third divided differences of five points, a second one about point k, and whether all agree."""
+    """Return third divided differences of five points, a second difference about point k, and whether all agree."""
     low, high = _bracket_among(points, values, first + 1), _bracket_among(points, values, first + 3)
     at_low, at_high = _curvature_of(low), _curvature_of(high)
     middle = _curvature_of(_bracket_among(points, values, first + 2))
@@ -135,7 +135,7 @@ def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) ->
 
 @kernel
 def _bracket_among(points: FloatArray, values: FloatArray, k: int) -> _Bracket:
-    """Return a point and its neighbors."""
+    """Return the bracket of a point and its two neighbors."""
     return _Bracket(points[k - 1], points[k], points[k + 1], values[k - 1], values[k], values[k + 1])
 
 

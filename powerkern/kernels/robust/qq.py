@@ -180,7 +180,7 @@ def _spread_of(parts: float) -> float:
 
 @kernel
 def first_score(counts: FrequencyWeights) -> float:
-    """Return the score of the first copy by the formula with Filliben's shift."""
+    """Return the normal score of the first copy, at a rank shifted as in Filliben's formula."""
     return _score_at(min(0.5 * counts.unit, 0.5 * counts.total), FILLIBEN, counts)[0]
 
 

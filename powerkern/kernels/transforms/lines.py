@@ -21,7 +21,7 @@ _LINE_BYTES = 64
 
 
 class Placement(NamedTuple):
-    """Where the values of a part of a matrix are in memory, and where their images go; lengths in values.
+    """Places in memory of the values of a part of a matrix, and of their images; lengths are in values.
 
     Entries take it as an array of integers.
     """

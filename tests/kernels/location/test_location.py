@@ -192,7 +192,7 @@ def test_beta(k):
 
 
 def assert_location(x, w, mu, s, k):
-    """The equation's excess, turned into a distance from its root: at least a tenth of the values move it."""
+    """Check a location by the excess of its equation, divided by its least slope: a tenth of the values."""
     assert abs(oracles.clipped_sums(x, w, mu, s, k)[0]) <= 1e-13 * sum(w) + 1e-15 * sum(w) * abs(mu) / s
 
 

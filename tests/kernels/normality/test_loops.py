@@ -32,6 +32,6 @@ def test_loops_of_the_objective(cpu, width):
 
 
 def _repeats(block):
-    """Whether a block ends with a jump to itself, as vectorised loops do."""
+    """Return whether a block ends with a jump to itself, as vectorised loops do."""
     name = re.match(r'"?([\w.$-]+)"?:', block)
     return name and re.search(rf'^ +br .*label %"?{re.escape(name[1])}"?[,\s]', block + "\n", re.M)
