@@ -13,7 +13,7 @@ from powerkern._input.tables import files
 
 @pytest.fixture
 def in_blocks(monkeypatch):
-    """Every file counts as large, and blocks of text have few rows."""
+    """Treat every file as large, with few rows in blocks of text."""
     monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
     monkeypatch.setattr("powerkern._input.tables.text._CELLS_AT_ONCE", 40)
     monkeypatch.setattr("powerkern._input.tables.parquet.CELLS", 40)
@@ -90,7 +90,7 @@ def test_tables_of_many_columns_hold_all_rows(run, tmp_path, in_blocks, monkeypa
 
 @pytest.fixture
 def not_whole(in_blocks, monkeypatch):
-    """No table is read as a whole."""
+    """Fail if a table is read as a whole."""
 
     read = files.read
 

@@ -12,7 +12,7 @@ from powerkern import Status
 
 
 def low_outliers(n, share, p, at=-12.0, seed=3):
-    """Lognormal columns, a share of whose values is exp(at)."""
+    """Return lognormal columns in which a fraction of the values is exp(at)."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, p))
     z[: round(n * share)] = at
@@ -38,14 +38,14 @@ def test_small_outliers_are_left_out():
 
 
 def few_of(u):
-    """What two starts are compared on: a column of up to 256 values, or as many order statistics, and their scores."""
+    """Return up to 256 values, or as many order statistics, with their scores, on which two starts are compared."""
     n = u.size
     chosen = np.arange(n) if n <= 256 else ((2 * np.arange(256) + 1) * n) // 512
     return u[chosen], oracles.normal_scores(n)[chosen]
 
 
 def start_of(u, scores, rule):
-    """The lowest point of the objective, on a grid."""
+    """Return the lowest point of the objective on a grid."""
     grid = np.arange(-2.0, 3.0, 0.02)
     return grid[np.argmin([oracles.qq_objective("box-cox", u, v, rule, scores) for v in grid])]
 

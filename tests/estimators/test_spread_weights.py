@@ -42,7 +42,7 @@ COLUMNS = {
 
 
 def exact(family, lmbda, x, weight):
-    """g, and its derivative, times the total weight."""
+    """Return g and its derivative, times the total weight."""
     with mpmath.workdps(60):
         total = mpmath.fsum(mpmath.mpf(float(w)) for w in weight)
         return [total * v for v in oracles.likelihood(family, lmbda, x, weight, 60)[:2]]
@@ -60,7 +60,7 @@ def assert_optimum(family, x, weight, fit):
 
 
 def assert_interval(family, x, weight, fit, ends):
-    """A rounding error of an end is allowed for: where weights are huge, floats are few between the ends."""
+    """Check the ends of an interval up to rounding: with huge weights, few floats lie between them."""
     lmbda = float(fit.lmbda[0])
     low, high = float(ends.low[0]), float(ends.high[0])
     assert low <= lmbda <= high
