@@ -47,13 +47,13 @@ def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> 
         If there are not `p` of them (or one), one is NaN, or the lower one is not below the upper one.
     """
     low, high = _pair("limits", limits)
-    lower = each_column("the lower one of limits", -math.inf if low is None else low, p, names)
-    upper = each_column("the upper one of limits", math.inf if high is None else high, p, names)
+    lower = each_column("the lower end of limits", -math.inf if low is None else low, p, names)
+    upper = each_column("the upper end of limits", math.inf if high is None else high, p, names)
     wrong = ~(lower < upper)
     if wrong.any():
         j = int(np.argmax(wrong))
         raise ValueError(
-            f"limits must be (low, high) with low < high; those of {column_label(j, names)} are {lower[j]:g} and "
+            f"limits must be (low, high) with low < high; for {column_label(j, names)} they are {lower[j]:g} and "
             f"{upper[j]:g}"
         )
     return np.stack([lower, upper])
@@ -106,7 +106,7 @@ def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None =
     _refuse_cells(
         censored & np.isnan(values),
         matrix,
-        "is marked and has no number; it holds its limit, unless limits= does",
+        "is marked but has no number; put its limit there, or pass limits=",
     )
     return matrix._replace(values=values, ends=ends)
 
@@ -145,7 +145,7 @@ def _mark_between(between: Any, ends: FloatArray, matrix: Matrix, X: Any) -> Flo
     )
     given = ~(np.isnan(lower) & np.isnan(upper))
     _refuse_cells(given & ~np.isnan(ends), matrix, "is marked by between= and by below= or above=")
-    _refuse_cells(lower > upper, matrix, "has a lower end in between= that is above the upper one")
+    _refuse_cells(lower > upper, matrix, "has a lower end above its upper end in between=")
     lower = np.where(np.isnan(lower), -math.inf, lower)
     upper = np.where(np.isnan(upper), math.inf, upper)
     values = np.array(matrix.values, dtype=np.float64)

@@ -266,7 +266,7 @@ class FitDescription(FitInference):
     ) -> tuple[list[dict[str, FloatArray]], list[str]]:
         """Return the entries of a summary on normality, or the reason why there are none."""
         if self._table.n_censored.any():
-            return [], ["no figures of normality: of some cells only an interval is known"]
+            return [], ["no measures of normality: some cells are only known to lie in an interval"]
         if X is None and sample is None and not isinstance(self._data, FittedData):
             return [], ["no measures of normality: the fit no longer has its data; pass X"]
         rows = X if sample is None else sample

@@ -99,7 +99,7 @@ def _censored(record: dict[str, Any], n_features: int) -> FloatArray | None:
         raise damaged(f"censored is not a table of {', '.join(_CENSORED)}")
     found = np.stack([read_numbers(table, name, (n_features,)) for name in _CENSORED], axis=1)
     if not (found[:, :LOC_ERROR] >= 0.0).all():
-        raise damaged("a number of censored cells is negative, or no number")
+        raise damaged("a number of censored cells is negative or not a number")
     return np.ascontiguousarray(found)
 
 

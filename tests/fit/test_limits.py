@@ -246,14 +246,14 @@ def test_methods_that_need_numbers_refuse(method: str) -> None:
         ({"above": np.full((60, 3), 2)}, ValueError, "above, column 0, row 0: marks are True or False, got 2"),
         ({"below": np.ones((60, 3), bool), "above": np.ones((60, 3), bool)}, ValueError, "both below= and above="),
         ({"between": 3}, TypeError, r"between must be a pair \(low, high\)"),
-        ({"limits": (1.0, 0.5)}, ValueError, "limits must be .* low < high; those of column 0 are 1 and 0.5"),
+        ({"limits": (1.0, 0.5)}, ValueError, "limits must be .* low < high; for column 0 they are 1 and 0.5"),
         (
             {"limits": ([1.0, 2.0], None)},
             ValueError,
-            "the lower one of limits must be one number or one per",
+            "the lower end of limits must be one number or one per",
         ),
         ({"limits": 0.5}, TypeError, r"limits must be a pair \(low, high\)"),
-        ({"between": (np.full((60, 3), 2.0), np.ones((60, 3)))}, ValueError, "lower end in between= that is above"),
+        ({"between": (np.full((60, 3), 2.0), np.ones((60, 3)))}, ValueError, "has a lower end above its upper end in between="),
     ],
 )
 def test_bad_arguments_are_refused_by_name(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -263,7 +263,7 @@ def test_bad_arguments_are_refused_by_name(arguments: dict[str, Any], error: typ
 
 def test_marked_cells_need_a_number_in_the_domain() -> None:
     x = np.where(LOGNORMAL <= LOW, np.nan, LOGNORMAL)
-    with pytest.raises(ValueError, match="is marked and has no number"):
+    with pytest.raises(ValueError, match="is marked but has no number"):
         pk.fit(x, "box-cox", below=LOGNORMAL <= LOW)
     with pytest.raises(ValueError, match="positive"):
         pk.fit(np.where(LOGNORMAL <= LOW, 0.0, LOGNORMAL), "box-cox", below=LOGNORMAL <= LOW)
