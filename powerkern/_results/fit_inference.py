@@ -398,8 +398,8 @@ class FitInference(FitAttributes, RoundedPowers):
         if self._table.censored is not None:
             if X is not None or sample_weight is not None or not isinstance(self._data, FittedData):
                 raise ValueError(
-                    "the likelihood of censored cells needs the fitted data with their limits; leave out X, fit again if "
-                    "the fit was copied, pickled or stored, or use confint(method='wald')"
+                    "the likelihood of censored cells needs the fitted data with their limits; leave out X, fit again "
+                    "if the fit was copied, pickled or stored, or use confint(method='wald')"
                 )
             return build_censored_likelihood(self._table, self._data, self.column_names, threads)
         if X is None and sample_weight is None and isinstance(self._data, PowerSums | MixedSums):
