@@ -215,9 +215,9 @@ for data in DATA:
 # -----------------------------------------------
 # Refinement is how mixed labels are among scores of similar probability: the Gini index :math:`2 o (1 - o)` of each
 # bin, weighted by its scores, for a stratum by its scores with that label. All rules are increasing functions of the
-# same scores. They do not change which labels are next to each other, only where one bin ends and the next begins. Is
-# it the definition of the bins, then? Here is the median skill for others: bins of equal width and of equal counts,
-# bins made of the probabilities of one stratum alone, and bins averaged without weights.
+# same scores. They do not change which labels are next to each other, only where one bin ends and the next begins. The
+# definition of the bins might therefore be the cause. Here is the median skill for other definitions: bins of equal
+# width and of equal counts, bins made of the probabilities of one stratum alone, and bins averaged without weights.
 
 
 def gini_error(y, p, label, own, weighted):
@@ -252,17 +252,17 @@ for way, error in WAYS.items():
 
 # %%
 # No definition that weights bins by their scores shows a gain, for neither stratum; with equal counts, where bins
-# depend on the order of the scores alone, rules are the same but for ties. Only the average without weights, in which
+# depend only on the order of the scores, rules differ only by ties. Only the average without weights, in which
 # a bin of three scores counts as much as one of three hundred, favors the rules that are centered at the median; it
 # has no strata.
 #
-# The loss depends on the quality of the detectors. A robust rule gives more scores a probability near 1, of
-# inliers too, and outliers share their bins with these. Where the detector tells outliers from inliers nearly
-# perfectly, mean + sd has them in bins that are pure, and any inlier that comes in makes these more mixed. Where it
-# does not, or outliers are very rare, fewer than half of the scores in the outliers' bins are outliers, and *more*
-# inliers make the Gini index smaller, for it is symmetrical: a bin of inliers with one outlier among them is well
-# refined. Data with rarer outliers or poorer detectors can therefore show a small gain for outliers where ours show a
-# loss. Simulated scores with 2 % of outliers at different distances have both.
+# The loss depends on the quality of the detectors. A robust rule gives more scores a probability near 1, including
+# scores of inliers, which then share bins with the outliers. If the detector separates outliers from inliers nearly
+# perfectly, the bins of mean + sd are pure, and every additional inlier makes them more mixed. If it does not, or if
+# outliers are very rare, fewer than half of the scores in the outliers' bins are outliers, and *more* inliers make the
+# Gini index smaller. The index is symmetrical: a bin of inliers with one outlier among them is well refined. Data with
+# rarer outliers or poorer detectors can therefore show a small gain for outliers, where the data of this page show a
+# loss. Simulated scores with 2 % of outliers at different distances show both.
 
 refinement = skills[:, default, 2]
 precision = np.array([average_precision_score(y, scores) for _, y, scores, _ in cases])
@@ -294,9 +294,9 @@ ax.legend()
 # Conclusions
 # -----------
 # - The published finding holds on average: mean + nMAD has the best mean rank, also with 25 % of outliers. It
-#   finds nearly as many outliers as the rules centered at the median or at a trimmed mean, and alarms for half as
-#   many inliers.
-# - Wilcoxon's test does not tell it from its next followers, median + nMAD, mean + nIQR and trimmed + nMAD.
+#   finds nearly as many outliers as the rules centered at the median or at a trimmed mean, with half as many false
+#   alarms.
+# - Wilcoxon's test does not separate it from the next best rules, median + nMAD, mean + nIQR and trimmed + nMAD.
 # - It does not hold everywhere. Where outliers are few and far off (normal, spread outliers), the classical mean +
 #   sd finds them as well and ranks first; lognormal data and the smallest sets (iris, wine) favour the median.
 # - The score rewards extremes: an error of exactly 0, as when all outliers get probability 1, wins

@@ -45,7 +45,7 @@ print(f"{np.isnan(naive).mean():.0%} of the likelihoods are not a number")
 # %%
 # The likelihood from sketches
 # ----------------------------
-# Two rounds: ranges, then a sketch from every site, of some kilobytes. The sum gives the likelihood of any lambda.
+# In two rounds every site sends its ranges, then a sketch of a few kilobytes. The sum gives the likelihood of any lambda.
 
 grid = reduce(merge, [range_of(x, "box-cox") for x in sites]).grid()
 parts = [summarize_chunk(x, grid) for x in sites]
@@ -54,7 +54,7 @@ ours = fit.profile(near)[0]
 print(f"{len(parts[0].to_bytes())} bytes per site")
 
 # %%
-# Sketches give the likelihood of the pooled values, with the same minimum, far from where one would look:
+# Sketches give the likelihood of the pooled values, with the same minimum, far from where you would look:
 
 pooled = pk.fit(np.concatenate(sites), "box-cox")
 print(f"largest difference of the likelihoods: {np.abs(ours - pooled.profile(near)[0]).max():.1e}")

@@ -73,8 +73,8 @@ show(clean)
 # %%
 # Wrong cells
 # -----------
-# The same with 2 % of the cells set to ten times the largest value of their column, as by a slipped decimal point or a
-# failed sensor.
+# This repeats the study with 2 % of the cells set to ten times the largest value of their column, as by a slipped
+# decimal point or a failed sensor.
 
 dirty = areas(wrong=0.02)
 show(dirty)
