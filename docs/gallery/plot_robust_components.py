@@ -31,8 +31,8 @@ print(f"outlying cells: {fit.outliers(X).mean():.1%}")
 # %%
 # Outlier maps
 # ------------
-# The maps draw distances within the space of the components and distances from it. Points right of the vertical line are far out along the
-# components. Points above the horizontal line lie off the space of the components.
+# The maps draw distances within the space of the components and distances from it. Points right of the vertical line
+# are far out along the components. Points above the horizontal line lie off the space of the components.
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained")
 for ax, (label, values) in zip(axes, {"as they are": X, "transformed": fit.transform(X)}.items(), strict=True):

@@ -45,7 +45,8 @@ print(f"{np.isnan(naive).mean():.0%} of the likelihoods are not a number")
 # %%
 # The likelihood from sketches
 # ----------------------------
-# In two rounds every site sends its ranges, then a sketch of a few kilobytes. The sum gives the likelihood of any lambda.
+# In two rounds every site sends its ranges, then a sketch of a few kilobytes. Their sum gives the likelihood of any
+# lambda.
 
 grid = reduce(merge, [range_of(x, "box-cox") for x in sites]).grid()
 parts = [summarize_chunk(x, grid) for x in sites]
