@@ -20,6 +20,7 @@ from powerkern._estimators.shift import given_shift
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
 from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, chunk_errors, output_type
+from powerkern._input.infinite import Infinite, as_infinite
 from powerkern._input.messages import suggest_keywords
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.grouped_fit import GroupedFit
@@ -148,7 +149,7 @@ def fit_groups(
     return fit_groups_with(engine, groups, family, estimator, progress=progress, **options)
 
 
-def transform(X: Any, fit: PowerFit) -> Any:
+def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infinite: Infinite | None = None) -> Any:
     """Transform every column of a Dask collection, lazily: `PowerFit.transform` of each chunk.
 
     Parameters
@@ -157,13 +158,17 @@ def transform(X: Any, fit: PowerFit) -> Any:
         Data with the fitted columns; chunks may differ.
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
+    out_of_range, infinite
+        As in `PowerFit.transform`; every chunk warns of its own values.
 
     Returns
     -------
     dask array, data frame or series, or list of delayed chunks
         Chunks as in `X`. Values outside the domain raise an error when the result is computed.
     """
-    return _applied(X, fit, functools.partial(_transformed, method="transform"))
+    as_choice("out_of_range", out_of_range, get_args(OutOfRange))
+    options = {"out_of_range": out_of_range, "infinite": None if infinite is None else as_infinite(infinite)}
+    return _applied(X, fit, functools.partial(_transformed, method="transform", **options))
 
 
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:

@@ -10,12 +10,13 @@ import dataclasses
 import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
-from powerkern._input.arrays import chunk_errors
+from powerkern._input.arrays import as_choice, chunk_errors
 from powerkern._input.batches import CELLS
+from powerkern._input.infinite import Infinite, as_infinite
 from powerkern._input.messages import suggest_keywords
 from powerkern._input.narwhals_frame import is_numeric_arrow_type
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
@@ -118,7 +119,7 @@ def fit(
     return fit_with(map_reduce, family, estimator, sample_weight=by_name, progress=progress, **options)
 
 
-def transform(X: Any, fit: PowerFit) -> Any:
+def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infinite: Infinite | None = None) -> Any:
     """Transform the fitted columns of a dataset, lazily; other columns pass through.
 
     Parameters
@@ -128,13 +129,17 @@ def transform(X: Any, fit: PowerFit) -> Any:
         columns.
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
+    out_of_range, infinite
+        As in `PowerFit.transform`; every chunk warns of its own values.
 
     Returns
     -------
     ray.data.Dataset
         Columns in the order of `X`. Values outside the domain raise an error when the result is computed.
     """
-    return _applied(X, fit, "transform")
+    as_choice("out_of_range", out_of_range, get_args(OutOfRange))
+    treatment = None if infinite is None else as_infinite(infinite)
+    return _applied(X, fit, "transform", out_of_range=out_of_range, infinite=treatment)
 
 
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:

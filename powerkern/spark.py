@@ -11,13 +11,14 @@ import functools
 import itertools
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
-from powerkern._input.arrays import check_n_features, chunk_errors
+from powerkern._input.arrays import as_choice, check_n_features, chunk_errors
+from powerkern._input.infinite import Infinite, as_infinite
 from powerkern._input.messages import suggest_keywords
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
@@ -149,7 +150,7 @@ def fit_groups(
     return fit_groups_with(_map_reduce(X, names, keys), groups, family, estimator, progress=progress, **options)
 
 
-def transform(X: Any, fit: PowerFit) -> Any:
+def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infinite: Infinite | None = None) -> Any:
     """Transform the fitted columns of a Spark data frame, lazily; other columns pass through.
 
     Parameters
@@ -159,6 +160,8 @@ def transform(X: Any, fit: PowerFit) -> Any:
         columns.
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
+    out_of_range, infinite
+        As in `PowerFit.transform`; every chunk warns of its own values.
 
     Returns
     -------
@@ -166,7 +169,9 @@ def transform(X: Any, fit: PowerFit) -> Any:
         Columns in the order of `X`, the fitted ones as doubles (floats stay floats). Null stays null,
         and NaN stays NaN. Values outside the domain raise an error when the result is computed.
     """
-    return _applied(X, fit, "transform")
+    as_choice("out_of_range", out_of_range, get_args(OutOfRange))
+    treatment = None if infinite is None else as_infinite(infinite)
+    return _applied(X, fit, "transform", out_of_range=out_of_range, infinite=treatment)
 
 
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:

@@ -36,9 +36,10 @@ def run(args: argparse.Namespace) -> None:
     if args.groups is not None and not by_groups:
         raise BadInput(f"{args.fit} is a fit of all rows, without groups: leave out --groups")
     options: dict[str, Any] = {"n_threads": args.n_threads}
-    apply: Callable[..., Any] = fit.transform
-    if args.command == "inverse":
-        apply, options["out_of_range"] = fit.inverse_transform, args.out_of_range
+    options["out_of_range"] = args.out_of_range
+    apply: Callable[..., Any] = fit.inverse_transform
+    if args.command == "transform":
+        apply, options["infinite"] = fit.transform, args.infinite
     with (
         files.stream(args.data, choose_fitted_columns(fit, args), text) as (layout, blocks),
         files.write(args.output, layout, text) as writer,

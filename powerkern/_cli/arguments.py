@@ -36,6 +36,8 @@ OPTIONS: dict[str, list[str]] = {
 PICTURES = ("before-after", "qq", "histogram", "forest", "cells")
 #: Smallest number of rows from which the peers in ``demo`` can estimate lambda.
 _FEWEST_ROWS = 10
+#: Treatments of infinite values.
+INFINITE = ("raise", "missing", "keep")
 FAMILIES = ("yeo-johnson", "box-cox")
 _KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for text from standard input"
 
@@ -120,6 +122,9 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
         help="Box-Cox: constant added to all columns, or one for each (default: 0)",
     )
     parser.add_argument("--origin", choices=("fit",), help="fit: find the origin and the unit of each column, too")
+    parser.add_argument(
+        "--infinite", choices=INFINITE, default="raise", help="treatment of infinite values (default: an error)"
+    )
     parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
     parser.add_argument(
         "--bounds", type=bounds, metavar="LOW,HIGH", help="smallest and largest lambda; either may be empty, as in 0,"
@@ -131,7 +136,7 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
 
 
 #: Options of a fit that are options of the command line under the same names, from chunks as well as in memory.
-_PASSED_ON = ("family", "shift", "ymax", "bounds", "criterion", "n_threads", "progress")
+_PASSED_ON = ("family", "shift", "ymax", "bounds", "criterion", "infinite", "n_threads", "progress")
 
 
 def fit_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from powerkern._cli.arguments import (
+    INFINITE,
     PICTURES,
     Commands,
     Parser,
@@ -111,6 +112,7 @@ def _add_weights(parser: argparse.ArgumentParser) -> None:
 _TRANSFORM_EXAMPLES = """\
 powerkern transform data.csv --fit fit.json -o z.csv
 powerkern transform data.parquet --fit fit.json -o z.parquet
+powerkern transform new.csv --fit fit.json -o z.csv --out-of-range clip --infinite missing
 powerkern transform panel.csv --fit firms.json --groups firm -o z.csv
 zcat data.csv.gz | powerkern transform - --fit fit.json | head"""
 _INVERSE_EXAMPLES = """\
@@ -121,6 +123,13 @@ def _add_apply(commands: Commands) -> None:
     """Add the commands ``transform`` and ``inverse``."""
     transform = commands.add_parser("transform", _TRANSFORM_EXAMPLES, "apply a fit to a table")
     transform.set_defaults(run="apply:run")
+    transform.add_argument(
+        "--out-of-range",
+        choices=("raise", "nan", "clip"),
+        default="raise",
+        help="treatment of values without a transform; clip: to the range of the fitted data (default: an error)",
+    )
+    transform.add_argument("--infinite", choices=INFINITE, help="treatment of infinite values (default: as in the fit)")
     _add_applied(transform)
     inverse = commands.add_parser("inverse", _INVERSE_EXAMPLES, "take a transformed table back to the original values")
     inverse.set_defaults(run="apply:run")

@@ -24,7 +24,7 @@ def _as_option(argument: re.Match[str]) -> str:
 
 
 #: Rewording of messages that replaces arguments by command-line options.
-AS_OPTIONS = Rewording((r"\b(family|estimator|columns|out_of_range)=(?:'([\w-]+)')?", _as_option))
+AS_OPTIONS = Rewording((r"\b(family|estimator|columns|out_of_range|infinite)=(?:'([\w-]+)')?", _as_option))
 
 
 def choose_by_name(
@@ -168,7 +168,13 @@ def make_estimator(args: argparse.Namespace) -> Estimator:
 
 def refuse_options(args: argparse.Namespace, *but: str) -> None:
     """Raise if there are options for fitting besides ``--fit``, except those in `but`, which apply to saved fits."""
-    unset = {"family": FAMILIES[0], "criterion": "likelihood", "no_standardize": False, "shift": 0.0}
+    unset = {
+        "family": FAMILIES[0],
+        "criterion": "likelihood",
+        "no_standardize": False,
+        "shift": 0.0,
+        "infinite": "raise",
+    }
     unset |= dict.fromkeys(("estimator", "ymax", "bounds", *OPTIONS))
     given = [name for name, value in unset.items() if getattr(args, name, value) != value and name not in but]
     if given:

@@ -33,8 +33,8 @@ class ImageHandler(Protocol):
     """A consumer of computed images; several threads call its methods."""
 
     @property
-    def watched(self) -> FloatArray:
-        """Rows INNER_LOW to WATCHED_MAX of the fields in `kernels.transforms.matrix`, for each column."""
+    def watched(self) -> FloatArray | None:
+        """Rows INNER_LOW to WATCHED_MAX of the fields in `kernels.transforms.matrix`; None: no image is inspected."""
 
     @property
     def is_inspected(self) -> NDArray[np.bool_] | None:
@@ -156,7 +156,7 @@ class _MatrixTransform:
     ) -> None:
         """Pass those columns of the target at `places` that are marked in `found` to the handler for inspection."""
         completion = self._completion
-        if target is None or completion is None:
+        if target is None or completion is None or self._watched is None:
             return
         marks, always = found[rowwise.EXTREME : rowwise.BEYOND + 1], completion.is_inspected
         if marks.any() or (always is not None and always[numbers].any()):
@@ -229,6 +229,11 @@ class _MatrixTransform:
         counts = np.zeros(numbers.size, dtype=np.int64)
         entry = gather.APPLY[int(self._family[numbers[0]]), self._direction]
         entry(block, self._results[numbers], counts)
+        if self._single:
+            beyond = (abs(block) > np.finfo(np.float32).max) & np.isfinite(block)
+            if beyond.any():  # infinite once rounded
+                counts = counts + np.count_nonzero(beyond, axis=1)
+                block[beyond] = np.copysign(np.inf, block[beyond])
         if self._completion is not None:
             counts = self._repaired(self._completion, block, source, numbers, counts)
         if counts.any():
@@ -255,10 +260,6 @@ class _MatrixTransform:
         counts : (k,) ndarray of int
             Values without an image.
         """
-        if self._single:  # infinite once rounded
-            beyond = abs(block) > np.finfo(np.float32).max
-            counts = counts + np.count_nonzero(beyond & np.isfinite(block), axis=1)
-            block[beyond] = np.inf
         for j in np.flatnonzero(counts):
             counts[j] = completion.repair(int(numbers[j]), source[:, j], block[j])
         return counts

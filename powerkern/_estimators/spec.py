@@ -23,6 +23,7 @@ from powerkern._input.arguments import as_pair, given_bounds, given_lambdas, out
 from powerkern._input.arrays import as_choice, as_flag, as_reals
 from powerkern._input.censoring import check_limits, given_limits
 from powerkern._input.frames import NonNumeric
+from powerkern._input.infinite import Infinite
 from powerkern._input.messages import shown
 from powerkern._typing import Bounds, FloatArray, Limits
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
@@ -51,6 +52,7 @@ class ChunkOptions(TypedDict, total=False):
     ymax: float | None
     bounds: Bounds | None
     criterion: str
+    infinite: Infinite
     column_names: Sequence[str] | None
     n_threads: int | None
 
@@ -88,6 +90,7 @@ class FitSpec:
     #: Whether cells may have limits in place of values, by `limits` or by the data `below`, `above` and `between`.
     censored: bool = False
     criterion: str = LIKELIHOOD
+    infinite: Infinite = "raise"
     dropna: bool | None = None
     unknown: UnknownGroups = "raise"
     shrink: bool = False
@@ -261,6 +264,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "limits": check_limits,
     "censored": as_flag,
     "criterion": _one_of(*CRITERIA),
+    "infinite": _one_of(*get_args(Infinite)),
     "dropna": _flag_or_none,
     "unknown": _one_of(*get_args(UnknownGroups)),
     "shrink": as_flag,

@@ -15,6 +15,9 @@ from powerkern._typing import IntArray
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 
+#: End of the message about an infinite value.
+_OFFER = ", or use infinite='missing'"
+
 
 def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> ColumnTable:
     """Fit the columns of a matrix.
@@ -46,6 +49,6 @@ def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> C
     outside = np.flatnonzero(results[:, STATUS] < 0)
     if outside.size:
         j = int(outside[0])
-        raise domain_error_in(matrix, j, matrix.names, matrix.weight, asked.shift[j])
+        raise domain_error_in(matrix, j, matrix.names, matrix.weight, asked.shift[j], _OFFER)
     units = weights_of_one(matrix.values, matrix.weight) if spec.estimator.is_robust else None
     return ColumnTable(results, families, unit_weights=units, censored=censored)

@@ -14,6 +14,7 @@ from powerkern._fit.columns import fit_columns
 from powerkern._fit.groups import fit_groups
 from powerkern._input import frames as _frames
 from powerkern._input.censoring import Marks, with_marks
+from powerkern._input.infinite import Infinite, without_infinite
 from powerkern._input.labels import GroupsLike, without_groups
 from powerkern._input.reading import read
 from powerkern._results.column_labels import ColumnLabels
@@ -65,6 +66,7 @@ def fit(
     between: tuple[object, object] | None = None,
     limits: Limits | None = None,
     criterion: str = LIKELIHOOD,
+    infinite: Infinite = "raise",
     column_names: Sequence[str] | None = None,
     non_numeric: _frames.NonNumeric = "raise",
     groups: GroupsLike | None = None,
@@ -125,6 +127,9 @@ def fit(
         `PowerFit.central_normality`; a column is not transformed (lambda = 1, status `Status.LEFT_AS_IT_IS`) if the
         statistic of the untransformed column is smaller still, or if the p-value of the better transform is below
         0.05. Robust fits are compared on the values that both keep.
+    infinite : {"raise", "missing", "keep"}, default "raise"
+        Infinite values: an error; or "missing": left out, like NaN, with a warning that counts them; or "keep": left
+        out of the fit, and passed on by `transform` and its inverse. The fit's `transform` has this as its default.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: the names in a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
@@ -191,12 +196,14 @@ def fit(
         limits=limits,
         censored=has_limits,
         criterion=criterion,
+        infinite=infinite,
         dropna=dropna,
         unknown=unknown,
         shrink=shrink,
     )
     rows, groups_of_rows = (X, None) if groups is None else without_groups(X, groups, dropna)
     matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
+    matrix = without_infinite(matrix, spec.infinite)
     levels = None if matrix.names is None or column_names is not None else _frames.level_names(rows)
     run = Run(thread_count(n_threads, matrix.values.size), progress)
     labels = ColumnLabels(matrix.names, levels, matrix.was_vector)

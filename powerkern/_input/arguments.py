@@ -195,7 +195,12 @@ def refuse_infinite(matrix: Matrix) -> None:
 
 
 def domain_error_in(
-    matrix: Matrix, j: int, names: list[str] | None, weight: Weights = None, shift: float = 0.0
+    matrix: Matrix,
+    j: int,
+    names: list[str] | None,
+    weight: Weights = None,
+    shift: float = 0.0,
+    remedy_of_infinite: str = "",
 ) -> ValueError:
     """Return the error for the first value of column `j` that is outside the domain, or infinite.
 
@@ -211,6 +216,8 @@ def domain_error_in(
         One weight a row; rows of weight 0 are not blamed. None: all one.
     shift : float
         What is added to the values.
+    remedy_of_infinite : str
+        The end of the message about an infinite value.
     """
     with np.errstate(over="ignore"):
         column = np.asarray(matrix.values[:, j], dtype=np.float64)
@@ -223,7 +230,8 @@ def domain_error_in(
     if not offends.any():
         kind, offends = "not above" if shift else "not positive", moved <= 0.0
     i = int(np.argmax(offends))
-    return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names, shift)
+    remedy = remedy_of_infinite if kind == "infinite" else ""
+    return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names, shift, remedy)
 
 
 class Place(NamedTuple):
@@ -245,7 +253,13 @@ def column_error(j: int, names: Sequence[Any] | None, reason: str) -> ValueError
 
 
 def domain_error(
-    kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None, shift: float = 0.0
+    kind: str,
+    j: int | None,
+    i: int,
+    value: float,
+    names: Sequence[str] | None,
+    shift: float = 0.0,
+    remedy: str = "",
 ) -> ValueError:
     """Return the error for a value outside the domain.
 
@@ -263,9 +277,11 @@ def domain_error(
         Names of the columns.
     shift : float
         What is added to the values.
+    remedy : str
+        A remedy that the caller offers beside the usual ones: the end of the message.
     """
     place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
-    reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind].format(shift=shift, end=-shift)}"
+    reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind].format(shift=shift, end=-shift)}{remedy}"
     error = ValueError(f"{place}: {reason}")
     vars(error)["place"] = Place(j, i, reason)
     return error
@@ -283,6 +299,7 @@ _DOMAIN_REMEDIES = {
     "a larger shift, drop the row, or fit with family='yeo-johnson'",
     "without inverse": ", beyond the range of the transform, and has no inverse; use out_of_range='clip' or "
     "out_of_range='nan', or keep values inside the range",
+    "too large": ", and its transform overflows; drop the row",
     "infinite": "; replace infinite values, or mark them missing with NaN",
     "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
     "column, or fit with family='yeo-johnson'",

@@ -88,6 +88,29 @@ def shown(value: object, longest: int = 80) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}... ({type(value).__name__})"
 
 
+def counted(noun: str, counts: Iterable[int], what: str, label: Callable[[int], str], most: int = 5) -> str:
+    """Return a sentence about values of some columns, with their number in all and by column.
+
+    Parameters
+    ----------
+    noun : str
+        The kind of value, in the singular.
+    counts : iterable of int
+        The number of values of each column.
+    what : str
+        What is said of them, after "are".
+    label : function
+        Returns the name of a column, given by position.
+    most : int
+        Columns that are named.
+    """
+    affected = [(j, int(n)) for j, n in enumerate(counts) if n]
+    total = sum(n for _, n in affected)
+    places = ", ".join(f"{label(j)}: {n}" for j, n in affected[:most])
+    rest = f" and {len(affected) - most} more columns" if len(affected) > most else ""
+    return f"{total} {noun}{' is' if total == 1 else 's are'} {what} ({places}{rest})"
+
+
 def did_you_mean(word: object, known: Iterable[Any]) -> str:
     """Return the end of a message about an unknown word: the nearest known word (or initials), "" if none is near."""
     plain = {_plain(each): each for each in known if isinstance(each, str)}

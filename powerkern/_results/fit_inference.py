@@ -388,7 +388,8 @@ class FitInference(FitAttributes, RoundedPowers):
                 "this fit has censored cells, which this method would take as numbers; use profile, confint, lr_test "
                 "and summary without X, and expected or draw for the cells themselves"
             )
-        return read_data(self._table, self.column_names, self._data, X, sample_weight, n_threads)
+        treatment = self._spec.infinite
+        return read_data(self._table, self.column_names, self._data, X, sample_weight, n_threads, treatment)
 
     def _likelihood(
         self, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from powerkern._engine.apply import transform_matrix
 from powerkern._engine.gather import BlockScratch
 from powerkern._engine.ragged import Groups, lies_in_runs, transform_runs
-from powerkern._input.arguments import domain_error, domain_error_in
+from powerkern._input.arguments import domain_error
 from powerkern._input.arrays import Matrix, output_type
+from powerkern._input.infinite import Infinite
 from powerkern._input.labels import Runs
 from powerkern._results.column_table import ColumnTable
+from powerkern._results.image_repair import ImageRepair, OutOfRange, error_without_image
 from powerkern._results.inversion import (
     Inversion,
-    OutOfRange,
     first_without_inverse,
     warn_about_lost_digits,
     warn_about_values_without_inverse,
@@ -33,7 +34,9 @@ def transform_by_group(
     table: ColumnTable,
     *,
     standardize: bool,
-    out_of_range: OutOfRange | None,
+    completion: ImageRepair | Inversion,
+    out_of_range: OutOfRange,
+    infinite: Infinite,
     names: list[Any] | None,
     list_columns: Callable[[IntArray], str],
     n_threads: int,
@@ -50,8 +53,13 @@ def transform_by_group(
         The results of all columns of the first group, then of the second, and so on.
     standardize : bool
         Transform to standardised values, or from them.
-    out_of_range : {"nan", "raise", "clip"} or None
-        Undo the transform, with this treatment of values without an inverse; None: transform.
+    completion : ImageRepair or Inversion
+        Transform, or undo it; the completion of a matrix with the columns of the table, made for results of the type
+        that `output_type` gives.
+    out_of_range : {"nan", "raise", "clip"}
+        Treatment of values without an image.
+    infinite : {"raise", "missing", "keep"}
+        Treatment of infinite values.
     names : list or None
         Labels of the columns.
     list_columns : function
@@ -66,51 +74,70 @@ def transform_by_group(
     """
     values, p, families = matrix.values, matrix.values.shape[1], table.family_codes
     out = np.empty_like(values, dtype=output_type(values.dtype), subok=False)
-    direction = (forward_direction if out_of_range is None else inverse_direction)(standardize)
-    if out_of_range is None and lies_in_runs(values, runs) and (families == families[0]).all():
+    forward = isinstance(completion, ImageRepair)
+    direction = (forward_direction if forward else inverse_direction)(standardize)
+    plain = forward and out_of_range == infinite == "raise"
+    if plain and lies_in_runs(values, runs) and (families == families[0]).all():
         counts = transform_runs(values, runs, int(families[0]), direction, table.kernel_rows, out, n_threads)
         if counts.any():
-            raise _domain_error(matrix, runs, table, int(np.flatnonzero(counts)[0]), names)
+            raise _error_without_image(
+                matrix, runs, table, int(np.flatnonzero(counts)[0]), standardize, infinite, names
+            )
         return out
     groups, scratch, images = Groups(runs, len(table) // p), BlockScratch(), BlockScratch()
-    inversion = None if out_of_range is None else Inversion(table, standardize, out_of_range, out.dtype)
     failed: list[IntArray] = []
     lost_digits: list[LostDigits] = []
 
     def transform_batch(batch: slice, threads: int) -> None:
         columns = (groups.codes[batch, np.newaxis] * p + np.arange(p)).ravel()
         block = groups.pad_batch(values, batch, scratch)
-        completion = None if inversion is None else inversion.part(columns)
+        part = completion.part(columns)
+        if isinstance(part, ImageRepair) and out_of_range == "clip":
+            part.clip_block(block)
         codes, rows, fields = table.family_codes[columns], table.kernel_rows[columns], table.row_fields[:, columns]
         image = images.block(*block.shape)
-        n_lost = transform_matrix(block.T, image.T, codes, direction, rows, threads, completion, fields)
+        n_lost = transform_matrix(block.T, image.T, codes, direction, rows, threads, part, fields)
+        if isinstance(part, ImageRepair):
+            n_lost = n_lost + part.repair_rounded(block, image)
         groups.scatter_batch(image, batch, out)
         if n_lost.any():
             failed.append(columns[n_lost > 0])
-        if completion is not None:
-            lost_digits.extend(completion.lost_digits())
+        if isinstance(part, Inversion):
+            lost_digits.extend(part.lost_digits())
 
     groups.for_each_batch(transform_batch, p, n_threads)
     if failed:
         columns = np.sort(np.concatenate(failed))
         first = int(columns[0])
-        if out_of_range is None:
-            raise _domain_error(matrix, runs, table, first, names)
+        if forward:
+            raise _error_without_image(matrix, runs, table, first, standardize, infinite, names)
         if out_of_range == "raise":
             raise _error_without_inverse(matrix, runs, table, first, standardize, names, out.dtype)
         warn_about_values_without_inverse(list_columns(columns))
+    if isinstance(completion, ImageRepair):
+        completion.warn(lambda k: list_columns(np.array([k])))
     warn_about_lost_digits(sorted(lost_digits), lambda k: list_columns(np.array([k])), out.dtype)
     if (runs.codes < 0).any():
         out[runs.rows(runs.codes < 0)] = np.nan
     return out
 
 
-def _domain_error(matrix: Matrix, runs: Runs, table: ColumnTable, k: int, names: list[Any] | None) -> ValueError:
-    """Return the error for the first value outside the domain of row k of the table."""
+def _error_without_image(
+    matrix: Matrix,
+    runs: Runs,
+    table: ColumnTable,
+    k: int,
+    standardize: bool,
+    infinite: Infinite,
+    names: list[Any] | None,
+) -> ValueError:
+    """Return the error for the first value without an image by row k of the table."""
     g, j = divmod(k, matrix.values.shape[1])
     in_group = np.zeros(len(matrix.values))
     in_group[runs.rows(runs.codes == g)] = 1.0
-    return domain_error_in(matrix, j, matrix.names or names, in_group, table.shift[k])
+    return error_without_image(
+        matrix, j, table, k, standardize=standardize, infinite=infinite, names=names, weight=in_group
+    )
 
 
 def _error_without_inverse(

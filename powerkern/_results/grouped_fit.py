@@ -14,8 +14,9 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.spec import FitSpec, UnknownGroups
 from powerkern._input import batches
 from powerkern._input.alignment import align_rows, labels_to_record
-from powerkern._input.arrays import as_choice, as_reals
+from powerkern._input.arrays import as_choice, as_reals, output_type
 from powerkern._input.frames import label_like, order_frame
+from powerkern._input.infinite import Infinite, as_infinite
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.messages import suggest_in_class
@@ -27,8 +28,9 @@ from powerkern._results.column_warnings import warn_about_columns
 from powerkern._results.fitted_data import GroupedData
 from powerkern._results.group_attributes import GroupAttributes
 from powerkern._results.group_transforms import transform_by_group
+from powerkern._results.image_repair import ImageRepair, OutOfRange
 from powerkern._results.inference import wald_interval
-from powerkern._results.inversion import OutOfRange
+from powerkern._results.inversion import Inversion
 from powerkern._results.json_entries import damaged, entry, read_choice, read_level_names, read_names
 from powerkern._results.power_fit import PowerFit
 from powerkern._results.records import make_record, read_record
@@ -79,7 +81,15 @@ class GroupedFit(GroupAttributes):
 
     # --- applied to data ----------------------------------------------------------------------------------
 
-    def transform(self, X: object, groups: GroupsLike | None = None, *, n_threads: int | None = None) -> Any:
+    def transform(
+        self,
+        X: object,
+        groups: GroupsLike | None = None,
+        *,
+        n_threads: int | None = None,
+        out_of_range: OutOfRange = "raise",
+        infinite: Infinite | None = None,
+    ) -> Any:
         """Transform every row by the fit of its group.
 
         Parameters
@@ -90,6 +100,8 @@ class GroupedFit(GroupAttributes):
             Labels of the rows; not needed where `X` has the columns by whose names the fit was made.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
+        out_of_range, infinite
+            As for `PowerFit.transform`; "clip" is to the range of the fitted data of the row's group.
 
         Returns
         -------
@@ -102,7 +114,9 @@ class GroupedFit(GroupAttributes):
             As `PowerFit.transform`; labels that are missing, not as many as rows, or of another kind than those of the
             fit; a group that the fit has not seen, unless ``unknown`` is "nan" or "pooled".
         """
-        return self._transform_rows(X, groups, n_threads)
+        as_choice("out_of_range", out_of_range, get_args(OutOfRange))
+        treatment = self._spec.infinite if infinite is None else as_infinite(infinite)
+        return self._transform_rows(X, groups, n_threads, out_of_range, treatment)
 
     def inverse_transform(
         self,
@@ -134,11 +148,18 @@ class GroupedFit(GroupAttributes):
         return self._transform_rows(Z, groups, n_threads, out_of_range)
 
     def _transform_rows(
-        self, X: Any, groups: GroupsLike | None, n_threads: int | None, out_of_range: OutOfRange | None = None
+        self,
+        X: Any,
+        groups: GroupsLike | None,
+        n_threads: int | None,
+        out_of_range: OutOfRange,
+        infinite: Infinite | None = None,
     ) -> Any:
-        """Transform all rows, or undo that, with `out_of_range` for values without an inverse."""
-        threads, method = thread_count(n_threads), "transform" if out_of_range is None else "inverse_transform"
-        options = {"n_threads": n_threads, **({} if out_of_range is None else {"out_of_range": out_of_range})}
+        """Transform all rows with this treatment of infinite values; undo the transform if `infinite` is None."""
+        threads, method = thread_count(n_threads), "inverse_transform" if infinite is None else "transform"
+        options: dict[str, Any] = {"n_threads": n_threads, "out_of_range": out_of_range}
+        if infinite is not None:
+            options["infinite"] = infinite
         again = functools.partial(getattr(self, method), groups=groups, **options)
         lazily = batches.applied(X, again, of_blank=lambda row: self._dropping_missing_labels().transform(row, groups))
         if lazily is not None:
@@ -147,12 +168,21 @@ class GroupedFit(GroupAttributes):
         matrix = read_fitted(without_names(X, self.group_names), self.column_names, self.n_features)
         matrix = matrix._replace(given=X)
         runs = self._find_runs(X, groups, len(matrix.values))
+        dtype = np.dtype(output_type(matrix.values.dtype))
+        completion: ImageRepair | Inversion
+        if infinite is None:
+            keeps_infinite = self._spec.infinite == "keep"
+            completion = Inversion(self._table, self.standardize, out_of_range, dtype, keeps_infinite=keeps_infinite)
+        else:
+            completion = ImageRepair(self._table, out_of_range, infinite, dtype)
         out = transform_by_group(
             matrix,
             runs,
             self._table,
             standardize=self.standardize,
+            completion=completion,
             out_of_range=out_of_range,
+            infinite=infinite or "raise",
             names=self.column_names,
             list_columns=self._list_columns,
             n_threads=threads,

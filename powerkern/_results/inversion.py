@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.messages import warn
 from powerkern._results.column_table import ColumnTable
+from powerkern._results.image_repair import OutOfRange
 from powerkern._results.lost_digits import TOLERANCES, LostDigits, lost_digits, round_trip_errors
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 _FLOAT64 = np.dtype(np.float64)
-OutOfRange = Literal["nan", "raise", "clip"]
 #: Number of adjacent values whose ranges are taken at once, for the width of vectors.
 _WIDTH = 512
 #: Where safe bounds are sought, in widths of the transformed data beyond their ends.
@@ -44,6 +44,8 @@ class Inversion:
         out_of_range: OutOfRange,
         dtype: np.dtype[Any],
         numbers: NDArray[np.intp] | None = None,
+        *,
+        keeps_infinite: bool = False,
     ) -> None:
         """Prepare the inverse of a matrix that has the columns of the table, or those at the positions `numbers`.
 
@@ -59,9 +61,12 @@ class Inversion:
             Type of the result.
         numbers : ndarray of int, optional
             Positions of the columns of the matrix in the table; default: all.
+        keeps_infinite : bool
+            Whether infinite values, which the transform passed on, are passed back.
         """
         self._table, self._standardize, self._dtype, self._numbers = table, standardize, dtype, numbers
         self._out_of_range, self._clip = out_of_range, out_of_range == "clip"
+        self._keeps_infinite = keeps_infinite
         self._ranges: deque[tuple[NDArray[np.intp], FloatArray, FloatArray]] = deque()
         watched, is_lossy = self._watched
         self.watched: FloatArray = watched if numbers is None else watched[:, numbers]
@@ -71,7 +76,14 @@ class Inversion:
 
     def part(self, numbers: NDArray[np.intp]) -> Inversion:
         """Return the inversion of a matrix that has the columns at these positions; they may repeat."""
-        return Inversion(self._table, self._standardize, self._out_of_range, self._dtype, numbers)
+        return Inversion(
+            self._table,
+            self._standardize,
+            self._out_of_range,
+            self._dtype,
+            numbers,
+            keeps_infinite=self._keeps_infinite,
+        )
 
     def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
         """Replace missing images of column j by NaN or the nearest end; return how many are lost.
@@ -86,8 +98,9 @@ class Inversion:
         with np.errstate(invalid="ignore", over="ignore"):  # images of outliers, or of the ends, may be infinite
             inside = (low - rounding <= at) & (at <= high + rounding)
             nearest = np.where((at >= high) | (at - low > high - at), table.x_max[j], table.x_min[j])
-        x[missing] = np.where(inside | self._clip, nearest, np.nan)
-        return 0 if self._clip else int(np.count_nonzero(~inside))
+        is_kept = np.isinf(at) & self._keeps_infinite
+        x[missing] = np.where(is_kept, at, np.where(inside | self._clip, nearest, np.nan))
+        return 0 if self._clip else int(np.count_nonzero(~inside & ~is_kept))
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
         """Restore exact ends of the data, and note the range of the images, in the columns at `places`.
@@ -96,7 +109,7 @@ class Inversion:
         """
         chosen = images if places.size == images.shape[1] else images[:, places]
         numbers = numbers if self._numbers is None else self._numbers[numbers]
-        low, high = _ranges(chosen)
+        low, high = _ranges(np.where(np.isinf(chosen), np.nan, chosen) if self._keeps_infinite else chosen)
         ends, found = self._ends[:, numbers], self._images_of_ends[:, numbers]
         with np.errstate(invalid="ignore"):
             hit = np.flatnonzero(((low <= found) & (found <= high)).any(axis=0))

@@ -22,6 +22,7 @@ from powerkern._estimators.routes import find_intervals, maximize_likelihood, pr
 from powerkern._estimators.shift import to_own_units
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.arguments import domain_error_in
+from powerkern._input.infinite import Infinite, without_infinite
 from powerkern._input.reading import read_fitted
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData
@@ -45,6 +46,7 @@ def read_data(
     X: object,
     sample_weight: ArrayLike | str | None,
     n_threads: int | None = None,
+    infinite: Infinite = "raise",
 ) -> tuple[NDArray[Any], Weights]:
     """Read the data of a fit, or check the data that it remembers; return values in their own units, and weights.
 
@@ -60,6 +62,8 @@ def read_data(
         What the user passed.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
+    infinite : {"raise", "missing", "keep"}
+        The fit's treatment of infinite values.
 
     Raises
     ------
@@ -67,7 +71,7 @@ def read_data(
         `X` holds values outside the domain, or remembered data were changed, or there are no data.
     """
     if X is not None:
-        matrix = read_fitted(X, names, len(table), sample_weight)
+        matrix = without_infinite(read_fitted(X, names, len(table), sample_weight), infinite, warns=False)
         weight = matrix.weight
         weighted = matrix.values if weight is None else matrix.values[weight > 0.0]
         counts = table.count_outside(weighted, 1)

@@ -15,6 +15,7 @@ from powerkern._estimators.spec import FitSpec
 from powerkern._input import batches
 from powerkern._input.arrays import as_choice, column_label, column_labels, position_of
 from powerkern._input.frames import label_like
+from powerkern._input.infinite import Infinite, as_infinite
 from powerkern._input.messages import suggest_in_class
 from powerkern._input.reading import read_fitted, wrap_like_input
 from powerkern._results import records
@@ -30,14 +31,14 @@ from powerkern._results.column_table import ColumnTable
 from powerkern._results.column_warnings import warn_about_columns
 from powerkern._results.fit_censored import FitOfCensored
 from powerkern._results.fitted_data import FittedData
+from powerkern._results.image_repair import ImageRepair, OutOfRange, error_without_image
 from powerkern._results.inversion import (
     Inversion,
-    OutOfRange,
     warn_about_lost_digits,
     warn_about_values_without_inverse,
 )
 from powerkern._results.likelihood import KeptData
-from powerkern._results.transforming import allocate_output, error_without_inverse, refuse_outside
+from powerkern._results.transforming import allocate_output, error_without_inverse
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 __all__ = ["OutOfRange", "PowerFit", "as_power_fit", "build_power_fit"]
@@ -129,7 +130,15 @@ class PowerFit(FitOfCensored):
 
     # --- transforms ---------------------------------------------------------------------------------------
 
-    def transform(self, X: object, *, out: NDArray[Any] | None = None, n_threads: int | None = None) -> Any:
+    def transform(
+        self,
+        X: object,
+        *,
+        out: NDArray[Any] | None = None,
+        n_threads: int | None = None,
+        out_of_range: OutOfRange = "raise",
+        infinite: Infinite | None = None,
+    ) -> Any:
         """Transform every column of `X`.
 
         Parameters
@@ -141,6 +150,12 @@ class PowerFit(FitOfCensored):
             Where to write; may be `X` itself, which is then overwritten only if every value is in the domain.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
+        out_of_range : {"raise", "nan", "clip"}, default "raise"
+            Values without a transform, which are not above -shift under Box-Cox or whose transform overflows: an error;
+            or NaN; or "clip" first moves all values beyond the range of the fitted data (`x_min`, `x_max`) to its
+            nearest end. "nan" and "clip" warn once, with the number of such values of each column.
+        infinite : {"raise", "missing", "keep"}, optional
+            Infinite values: an error; or NaN, with a warning that counts them; or passed on. Default: as in the fit.
 
         Returns
         -------
@@ -157,7 +172,20 @@ class PowerFit(FitOfCensored):
         TypeError
             `out` for a table that is read in batches.
         ValueError
-            Infinite values, values not above -shift under Box-Cox (naming column and row), or a wrong shape.
+            Infinite values, values without a transform (naming column and row), or a wrong shape.
+
+        Warns
+        -----
+        UserWarning
+            Values that became NaN, or were clipped.
+
+        Notes
+        -----
+        "clip" moves all values beyond the fitted range and not only those without a transform, so that order is kept:
+        in a Box-Cox column, 0 would else come out above smaller positive values than were fitted. The end of the domain
+        is no place to clip to, since transforms are infinite there where lambda <= 0. A column that had no values has
+        no range; what has no transform there becomes NaN. Raw output (``standardize=False``) that overflows even at the
+        ends of the fitted data becomes the largest number of its type.
 
         Examples
         --------
@@ -167,19 +195,45 @@ class PowerFit(FitOfCensored):
         >>> bool(np.allclose(Z.mean(axis=0), 0)), bool(np.allclose(Z.std(axis=0), 1))
         (True, True)
         """
-        lazily = batches.applied(X, functools.partial(self.transform, n_threads=n_threads), out)
+        as_choice("out_of_range", out_of_range, get_args(OutOfRange))
+        treatment: Infinite = self._spec.infinite if infinite is None else as_infinite(infinite)
+        again = functools.partial(self.transform, n_threads=n_threads, out_of_range=out_of_range, infinite=infinite)
+        lazily = batches.applied(X, again, out)
         if lazily is not None:
             return lazily
         matrix = read_fitted(X, self.column_names, self.n_features)
         result, target = allocate_output(matrix, out)
         threads = thread_count(n_threads, matrix.values.size)
+        raises = out_of_range == "raise" or treatment == "raise"
+        repair = None
+        if not (out_of_range == treatment == "raise"):
+            repair = ImageRepair(self._table, out_of_range, treatment, target.dtype)
+        values = matrix.values
+        if repair is not None and out_of_range == "clip":
+            values = repair.clip_matrix(values, threads)
+
+        def apply(to: NDArray[Any] | None, completion: ImageRepair | None) -> None:
+            direction = forward_direction(self.standardize)
+            without_image = np.flatnonzero(self._table.transform(values, to, direction, threads, completion))
+            if without_image.size:
+                j = int(without_image[0])
+                raise error_without_image(
+                    matrix._replace(values=values),
+                    j,
+                    self._table,
+                    j,
+                    standardize=self.standardize,
+                    infinite=treatment,
+                    names=self.column_names,
+                )
+
         if out is not None:
-            if np.shares_memory(target, matrix.values):  # all or nothing: check before overwriting
-                counts = self._table.count_outside(matrix.values, threads)
-                refuse_outside(matrix, counts, self._table, self.column_names)
+            if raises and np.shares_memory(target, matrix.values):  # all or nothing: check before overwriting
+                apply(None, repair and ImageRepair(self._table, out_of_range, treatment, target.dtype))
             self._forget_data(target)
-        counts = self._table.transform(matrix.values, target, forward_direction(self.standardize), threads)
-        refuse_outside(matrix, counts, self._table, self.column_names)
+        apply(target, repair)
+        if repair is not None:
+            repair.warn(lambda j: column_label(j, self.column_names))
         return result if out is not None else wrap_like_input(matrix, result)
 
     def inverse_transform(
@@ -253,7 +307,8 @@ class PowerFit(FitOfCensored):
         matrix = read_fitted(Z, self.column_names, self.n_features)
         result, target = allocate_output(matrix, out)
         direction = inverse_direction(self.standardize)
-        inversion = Inversion(self._table, self.standardize, out_of_range, target.dtype)
+        keeps_infinite = self._spec.infinite == "keep"
+        inversion = Inversion(self._table, self.standardize, out_of_range, target.dtype, keeps_infinite=keeps_infinite)
         threads = thread_count(n_threads, matrix.values.size)
 
         def apply(to: NDArray[Any] | None) -> None:

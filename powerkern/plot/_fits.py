@@ -9,6 +9,7 @@ import numpy as np
 
 from powerkern._input.alignment import are_default
 from powerkern._input.arrays import Matrix, column_label, position_of, to_list
+from powerkern._input.infinite import without_infinite
 from powerkern._input.messages import shown
 from powerkern._input.reading import read_fitted
 from powerkern._results.power_fit import PowerFit
@@ -108,7 +109,8 @@ def standardize_values(values: FloatArray) -> FloatArray:
 
 def read_columns(X: object, fit: PowerFit) -> Matrix:
     """Read `X`; raise if it does not have the columns of the fit."""
-    return read_fitted(X, fit.column_names, fit.n_features)
+    matrix = read_fitted(X, fit.column_names, fit.n_features)
+    return without_infinite(matrix, fit._spec.infinite, warns=False)
 
 
 def find_column(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:

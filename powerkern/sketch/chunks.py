@@ -67,8 +67,8 @@ def fit_chunks(
         Show a progress bar (needs tqdm) that counts chunks, each time that they are read, if the fit takes more than
         about a second.
     **options
-        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``criterion``, ``column_names`` and ``n_threads``,
-        as for `powerkern.fit`.
+        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``criterion``, ``infinite``, ``column_names`` and
+        ``n_threads``, as for `powerkern.fit`.
 
     Returns
     -------

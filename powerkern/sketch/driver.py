@@ -142,7 +142,7 @@ class ChunkJob:
         spec = self.spec
         n_passes = 2 if spec.estimator.has_likelihood and spec.family != BEST else None
         with progress_bar(n_passes, " passes", self.progress) as bar:
-            passes = Passes(map_reduce, sample_weight, self.task_threads, bar)
+            passes = Passes(map_reduce, sample_weight, self.task_threads, bar, infinite=spec.infinite)
             fits = _Fits(passes, spec, self.n_threads)
             found = fits.better(self.column_names) if spec.family == BEST else fits.by(self.column_names)
         p, names = found.range.n_features, found.range.column_names

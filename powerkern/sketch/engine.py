@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._input.alignment import are_default
 from powerkern._input.arrays import Matrix, check_n_features, chunk_errors
+from powerkern._input.infinite import Infinite, without_infinite
 from powerkern._input.reading import read_chunk
 from powerkern._typing import BoolArray, IntArray
 from powerkern.sketch.summary import S, beside, merge
@@ -64,6 +65,8 @@ class Pass(ABC, Generic[S]):
         The columns to summarise, as if there were no others; None: all.
     labels : tuple or None
         The labels of the columns that the first pass saw; chunks that have them in another order are read in this one.
+    infinite : {"raise", "missing", "keep"}
+        Treatment of infinite values, see `powerkern.fit`; their number is not counted.
     """
 
     sample_weight: str | None = None
@@ -71,6 +74,7 @@ class Pass(ABC, Generic[S]):
     column_names: tuple[str, ...] | None = None
     chosen: BoolArray | None = None
     labels: tuple[Any, ...] | None = None
+    infinite: Infinite = "raise"
 
     def __call__(self, chunk: Any, sample_weight: Any = None) -> S:
         """Return the summary of a chunk of rows, possibly none, with their weights."""
@@ -79,6 +83,7 @@ class Pass(ABC, Generic[S]):
 
     def of(self, matrix: Matrix) -> S:
         """Return the summary of the chosen columns of some rows."""
+        matrix = without_infinite(matrix, self.infinite, warns=False)
         if self.chosen is not None:
             check_n_features(matrix.values, self.chosen.size, None, None)
             if not self.chosen.all():
@@ -138,6 +143,8 @@ class Passes:
         The columns to pass over, as if there were no others; default: all.
     labels : tuple, optional
         The labels of the columns, where the first pass has seen some: see `Pass`.
+    infinite : {"raise", "missing", "keep"}
+        Treatment of infinite values.
     """
 
     map_reduce: MapReduce
@@ -146,6 +153,7 @@ class Passes:
     bar: Any = None
     columns: BoolArray | None = None
     labels: tuple[Any, ...] | None = None
+    infinite: Infinite = "raise"
 
     def with_labels(self, labels: Sequence[Any] | None) -> Self:
         """Return the passes that follow the first one, which saw columns with these labels."""
@@ -162,6 +170,7 @@ class Passes:
                 n_threads=self.n_threads,
                 chosen=chosen,
                 labels=self.labels,
+                infinite=self.infinite,
                 **fields,
             ),
             merge,

@@ -16,9 +16,10 @@ from powerkern._fit import fit as fitting
 from powerkern._input import frames
 from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import as_matrix, check_n_features
+from powerkern._input.infinite import Infinite
 from powerkern._input.labels import GroupsLike, without_names
 from powerkern._input.messages import suggest_in_constructor
-from powerkern._results.inversion import OutOfRange
+from powerkern._results.image_repair import OutOfRange
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn._compat import StrOptions, fit_context
 from powerkern.sklearn.reading import (
@@ -39,7 +40,7 @@ class GroupedPowerTransformer(FloatTransformer):
 
     Parameters
     ----------
-    method, standardize, estimator, bounds, out_of_range, n_threads
+    method, standardize, estimator, bounds, out_of_range, infinite, n_threads
         As in `powerkern.sklearn.PowerTransformer`.
     groups : str or list of str, optional
         The column or columns of a data frame that hold the group labels; the output does not contain them. By default,
@@ -83,7 +84,8 @@ class GroupedPowerTransformer(FloatTransformer):
         "dropna": ["boolean", None],
         "unknown": [StrOptions({"raise", "nan", "pooled"})],
         "shrink": ["boolean"],
-        "out_of_range": [StrOptions({"nan", "raise", "clip"})],
+        "out_of_range": [StrOptions({"nan", "raise", "clip"}), None],
+        "infinite": [StrOptions({"raise", "missing", "keep"})],
         "n_threads": N_THREADS,
     }
 
@@ -96,7 +98,8 @@ class GroupedPowerTransformer(FloatTransformer):
     dropna: bool | None = None
     unknown: UnknownGroups = "raise"
     shrink: bool = False
-    out_of_range: OutOfRange = "nan"
+    out_of_range: OutOfRange | None = None
+    infinite: Infinite = "raise"
     n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -135,6 +138,7 @@ class GroupedPowerTransformer(FloatTransformer):
             dropna=self.dropna,
             unknown=self.unknown,
             shrink=self.shrink,
+            infinite=self.infinite,
             n_threads=self.n_threads,
         )
         self.grouped_fit_ = fit.without_data()
@@ -162,7 +166,13 @@ class GroupedPowerTransformer(FloatTransformer):
         """Transform each sample of `X` by its group's fit, given as in `fit`; NaN stays NaN, labels are dropped."""
         check_is_fitted(self)
         values, labels = self._read(X, groups, reset=False)
-        Z: NDArray[np.floating] = self.grouped_fit_.transform(values, labels, n_threads=self.n_threads)
+        Z: NDArray[np.floating] = self.grouped_fit_.transform(
+            values,
+            labels,
+            n_threads=self.n_threads,
+            out_of_range=self.out_of_range or "raise",
+            infinite=self.infinite,
+        )
         return Z
 
     @CALLING_FAMILY_METHOD
@@ -173,12 +183,12 @@ class GroupedPowerTransformer(FloatTransformer):
         not needed if `fit` had none.
         """
         check_is_fitted(self)
-        Z = read_array(X)
+        Z = read_array(X, ensure_all_finite=False if self.infinite == "keep" else "allow-nan")
         if groups is None and self.groups is not None:
             raise TypeError("pass groups=, the labels of the samples, which transformed data do not hold")
         check_n_features(Z, self.grouped_fit_.n_features, None, None)
         back: NDArray[np.floating] = self.grouped_fit_.inverse_transform(
-            Z, _labels(groups, X, len(Z)), n_threads=self.n_threads, out_of_range=self.out_of_range
+            Z, _labels(groups, X, len(Z)), n_threads=self.n_threads, out_of_range=self.out_of_range or "nan"
         )
         return back
 

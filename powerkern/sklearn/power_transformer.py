@@ -19,10 +19,11 @@ from powerkern._estimators.ml import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import each_column, given_bounds
-from powerkern._input.arrays import as_reals, warn_of_columns
+from powerkern._input.arrays import Matrix, as_reals, warn_of_columns
+from powerkern._input.infinite import Infinite, without_infinite
 from powerkern._input.messages import muted, suggest_in_constructor
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.inversion import OutOfRange
+from powerkern._results.image_repair import OutOfRange
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status
 from powerkern._typing import Bounds
@@ -72,9 +73,15 @@ class PowerTransformer(PartTransformer):
         If False, `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
     estimator : Estimator or str, default "mle"
         Estimator of lambda, as in `powerkern.fit`, such as "robust" or ``powerkern.AdaptiveRewML(n_reweight=3)``.
-    out_of_range : {"nan", "raise", "clip"}, default "nan"
-        Result of `inverse_transform` for values without an inverse. "nan" returns NaN, with one warning under
-        Yeo-Johnson, as in scikit-learn. "raise" raises an error. "clip" returns the nearest end of the fitted data.
+    out_of_range : {"raise", "nan", "clip"}, optional
+        Treatment of values without a transform (not above -shift under Box-Cox, or so large that it overflows), and of
+        transformed values without an inverse: an error, or NaN, or the nearest end of the fitted data. "clip" moves all
+        new values beyond the range of the fitted data to its nearest end. `transform` warns once, with the number of
+        such values of each feature. By default, as in scikit-learn: `transform` raises, and `inverse_transform` returns
+        NaN, with a warning under Yeo-Johnson.
+    infinite : {"raise", "missing", "keep"}, default "raise"
+        Infinite values: an error, as in scikit-learn; or NaN, with a warning that counts them; or left out of the fit
+        and passed on by `transform` and `inverse_transform`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer. joblib sets this
         variable in worker processes so that they do not compete for CPUs.
@@ -124,7 +131,8 @@ class PowerTransformer(PartTransformer):
         "variables": ["array-like", None],
         "copy": ["boolean"],
         "estimator": [str, *ESTIMATORS.values()],  # `powerkern.fit` knows the names
-        "out_of_range": [StrOptions({"nan", "raise", "clip"})],
+        "out_of_range": [StrOptions({"nan", "raise", "clip"}), None],
+        "infinite": [StrOptions({"raise", "missing", "keep"})],
         "n_threads": N_THREADS,
     }
 
@@ -138,7 +146,8 @@ class PowerTransformer(PartTransformer):
     variables: Any = None
     copy: bool = True
     estimator: Estimator | str = "mle"
-    out_of_range: OutOfRange = "nan"
+    out_of_range: OutOfRange | None = None
+    infinite: Infinite = "raise"
     n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -148,7 +157,7 @@ class PowerTransformer(PartTransformer):
 
         `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
         """
-        matrix = self._read(X)[1]
+        matrix = self._without_infinite(self._read(X)[1])
         with muted() if _uses_sums_only(self) else nullcontext():
             fit = fitting.fit(
                 matrix,
@@ -161,6 +170,7 @@ class PowerTransformer(PartTransformer):
                 bounds=self._bounds(),
                 column_names=self._names(),
                 ymax=self.ymax,
+                infinite=self.infinite,
                 n_threads=self.n_threads,
             )
         if self.method == "box-cox" and (fit.status == Status.EMPTY).any():
@@ -191,11 +201,13 @@ class PowerTransformer(PartTransformer):
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
         if not is_first:
             self._check_continued(seen)
-        matrix = self._read(X, reset=is_first)[1]
+        matrix = self._without_infinite(self._read(X, reset=is_first)[1])
         with muted():
             if seen is None and not is_first:
                 rows, weight = getattr(self, "_rows", FittedRows()).read(
-                    lambda given: self._read(given, reset=False)[1], self._names(), self.n_threads
+                    lambda given: self._without_infinite(self._read(given, reset=False)[1], warns=False),
+                    self._names(),
+                    self.n_threads,
                 )
                 seen = self._extend_sketch(None, rows, weight)
             total = self._extend_sketch(seen, matrix, sample_weight)
@@ -239,11 +251,18 @@ class PowerTransformer(PartTransformer):
     def transform(self, X: object) -> Any:
         """Transform every feature of `X`, (n_samples, n_features), to float32 for float32, else to float64.
 
-        NaN stays NaN. Raises a ValueError for infinite values, and under Box-Cox for values not above -shift.
+        NaN stays NaN. By default, raises a ValueError for infinite values, under Box-Cox for values not above -shift,
+        and for values whose transform overflows; see `out_of_range` and `infinite`.
         """
         check_is_fitted(self)
         table, matrix = self._read(X, reset=False, force_writeable=not self.copy)
-        Z: NDArray[np.floating] = self.power_fit_.transform(matrix, out=self._target(matrix), n_threads=self.n_threads)
+        Z: NDArray[np.floating] = self.power_fit_.transform(
+            matrix,
+            out=self._target(matrix),
+            n_threads=self.n_threads,
+            out_of_range=self.out_of_range or "raise",
+            infinite=self.infinite,
+        )
         constant = self._constant_features()
         Z[:, constant] -= self.power_fit_.x_min[constant]
         return Z if table is None else table.with_values(Z, self.copy)
@@ -256,10 +275,11 @@ class PowerTransformer(PartTransformer):
         """
         check_is_fitted(self)
         table: SelectedColumns | None = None
+        options = {"ensure_all_finite": False if self.infinite == "keep" else "allow-nan"}
         if self._chosen is None:
-            Z = read_array(X, force_writeable=not self.copy)
+            Z = read_array(X, force_writeable=not self.copy, **options)
         else:
-            table, Z = self._read_output(X, ensure_all_finite="allow-nan")
+            table, Z = self._read_output(X, **options)
         if Z.shape[1] != self.power_fit_.n_features:
             raise ValueError(
                 f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting "
@@ -270,7 +290,7 @@ class PowerTransformer(PartTransformer):
                 Z,
                 out=self._target(Z),
                 n_threads=self.n_threads,
-                out_of_range=self.out_of_range,
+                out_of_range=self.out_of_range or "nan",
                 warns_of_digits=False,  # scikit-learn does not
             )
         constant = self._constant_features()
@@ -372,6 +392,10 @@ class PowerTransformer(PartTransformer):
         if (self.variables if reset else self._chosen) is None:
             return None, read(self, X, reset=reset, **options)
         return self._read_part(X, reset)
+
+    def _without_infinite(self, values: NDArray[Any], warns: bool = True) -> NDArray[Any]:
+        """Return the values to fit, see `infinite`; warn outside the silence that `fit` keeps."""
+        return without_infinite(Matrix(values, self._names(), False), self.infinite, warns=warns).values
 
     def _warn_where_sklearn_raises(self, fit: PowerFit) -> None:
         """Warn about the features for which scikit-learn raises; it is silent about all others."""

@@ -52,12 +52,12 @@ def column_transform(family: int, direction: int) -> ColumnTransform:
             n_extreme = _count_extreme(source, low, high)
             if n_extreme > 0:
                 n_whole = _take_extreme(source, low, high, extreme, place)
-                if not is_inverse:
-                    n_failures += count_outside(extreme[:n_extreme], end)
                 for i in range(n_whole):
                     extreme[i] = image(extreme[i], fit)
                 if is_inverse:
                     n_failures += _count_not_finite(extreme[:n_extreme])
+                else:
+                    n_failures += _count_without_image(source, place[:n_extreme], extreme, end)
             if n_extreme < source.size:
                 transform_block(source, room, target, spare)
             for i in range(n_extreme):
@@ -73,6 +73,37 @@ def count_outside(x: FloatArray, end: float) -> int:
     n = 0
     for i in range(x.size):
         n += (x[i] <= end) | (x[i] == math.inf)
+    return n
+
+
+@kernel
+def count_infinite(x: FloatArray) -> int:
+    """Return the number of infinite values; NaN is none."""
+    n = 0
+    for i in range(x.size):
+        n += abs(x[i]) == math.inf
+    return n
+
+
+@kernel
+def _count_without_image(x: FloatArray, place: FloatArray, image: FloatArray, end: float) -> int:
+    """Return the number of values outside the domain, as `count_outside` does, or whose image overflows.
+
+    Parameters
+    ----------
+    x : (n,)
+        Values.
+    place : (k,)
+        The positions of some of them.
+    image : (k or more,)
+        Their images.
+    end : float
+        The end of the domain.
+    """
+    n = 0
+    for i in range(place.size):
+        value = x[int(place[i])]
+        n += (value <= end) | (value == math.inf) | (abs(image[i]) == math.inf)
     return n
 
 

@@ -43,7 +43,14 @@ from powerkern.kernels.transforms.branch import (
     Fit,
     in_turn,
 )
-from powerkern.kernels.transforms.columns import FIT_FIELDS, N_ROOM, TRANSFORMS, WIDTH, column_transform
+from powerkern.kernels.transforms.columns import (
+    FIT_FIELDS,
+    N_ROOM,
+    TRANSFORMS,
+    WIDTH,
+    column_transform,
+    count_infinite,
+)
 from powerkern.kernels.transforms.columns import count_outside as _outside
 from powerkern.kernels.transforms.family import (
     INVERSES,
@@ -115,13 +122,14 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
-    """Set x = (x - center)/divisor, for robust Yeo-Johnson fits and Box-Cox with a shift; count first."""
-    center, divisor, n = fit[CENTER], fit[DIVISOR], 0
+def prestandardize(x: FloatArray, fit: FloatArray) -> None:
+    """Set x = (x - center)/divisor, for robust Yeo-Johnson fits and Box-Cox with a shift.
+
+    x - center rounds to 0 or less only where x <= center, so the domain is the same before and after.
+    """
+    center, divisor = fit[CENTER], fit[DIVISOR]
     for i in range(x.size):
-        n += (x[i] <= end) | (x[i] == math.inf)
         x[i] = (x[i] - center) / divisor
-    return n
 
 
 @kernel
@@ -151,13 +159,15 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
         Numbers of values outside the domain; the counts in x are added.
     """
     for j in range(x.shape[1]):
-        if not is_identity(results[j]):
+        if is_identity(results[j]):
+            failures[j] += count_infinite(x[:, j])
+        else:
             failures[j] += _outside(x[:, j], end_of_domain(results[j], family[j]))
 
 
 @kernel
 def end_of_domain(fit: FloatArray, family: int) -> float:
-    """Return the end of the domain in the units of the data; x - center rounds to 0 or less only where x <= center."""
+    """Return the end of the domain in the units of the data."""
     return float(fit[CENTER] + domain_lower_bound(family))
 
 
@@ -185,15 +195,14 @@ def _entry_of(family: int, direction: int) -> Callable[[FloatArray, FloatArray, 
                 prepare(fields, c[0], n)
             x, row = block[j], results[j]
             if is_identity(row):
+                failures[j] += 0 if is_inverse else count_infinite(x)
                 continue
             rescaled = is_rescaled(row)
             if not is_inverse and rescaled:
-                failures[j] += prestandardize(x, row, end_of_domain(row, family))
+                prestandardize(x, row)
             n_failures = transform_column(x, c, k, fit_of(row), x, room)
             if is_inverse and rescaled:
                 n_failures += _unprestandardize(x, row)
-            elif rescaled:
-                n_failures = 0  # they have been counted
             failures[j] += n_failures
         release(c)
         release(room)

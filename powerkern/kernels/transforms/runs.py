@@ -12,9 +12,9 @@ from powerkern._jit import COLUMN, COUNTS, ROWS, allocated, entry, release
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import is_identity, is_rescaled
 from powerkern.kernels.transforms.branch import BLOCK, N_FIELDS, in_turn
-from powerkern.kernels.transforms.columns import FIT_FIELDS, N_ROOM, TRANSFORMS, WIDTH, column_transform
+from powerkern.kernels.transforms.columns import FIT_FIELDS, N_ROOM, TRANSFORMS, WIDTH, column_transform, count_infinite
 from powerkern.kernels.transforms.family import INVERSES
-from powerkern.kernels.transforms.gather import end_of_domain, fit_of, prestandardize
+from powerkern.kernels.transforms.gather import fit_of, prestandardize
 
 _Apply = Callable[[FloatArray, IntArray, IntArray, IntArray, FloatArray, IntArray, FloatArray], None]
 
@@ -74,9 +74,11 @@ def _entry_of(family: int, direction: int) -> _Apply:
                 continue
             for i in range(images.size):
                 images[i] = values[i]
-            if not is_identity(row):
-                failures[code] += prestandardize(images, row, end_of_domain(row, family))
-                transform_column(images, c, k, fit_of(row), images, room)
+            if is_identity(row):
+                failures[code] += count_infinite(images)
+                continue
+            prestandardize(images, row)
+            failures[code] += transform_column(images, c, k, fit_of(row), images, room)
         release(c)
         release(room)
         release(fields)

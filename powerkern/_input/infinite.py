@@ -1,0 +1,56 @@
+"""Infinite values in data: refuse them, treat them as missing, or leave them to the transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._input.arrays import Matrix, as_choice, column_label, output_type
+from powerkern._input.messages import counted, warn
+from powerkern._typing import IntArray
+
+#: Treatments of infinite values.
+Infinite = Literal["raise", "missing", "keep"]
+
+
+def as_infinite(value: object) -> Infinite:
+    """Return an argument that must be a treatment of infinite values."""
+    return as_choice("infinite", value, get_args(Infinite))  # type: ignore[return-value]
+
+
+def without_infinite(matrix: Matrix, infinite: Infinite, *, warns: bool = True) -> Matrix:
+    """Return the data to fit: unless ``infinite="raise"``, a copy in which infinite values are missing.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data. Returned as they are if no value is infinite.
+    infinite : {"raise", "missing", "keep"}
+        The treatment; "raise" leaves infinite values to the fit, which refuses them.
+    warns : bool
+        With "missing", warn once with the number of infinite values of each column. Rows of weight 0 count, too.
+    """
+    if infinite == "raise" or matrix.values.dtype.kind != "f":
+        return matrix
+    values: NDArray[Any] = matrix.values
+    with np.errstate(over="ignore"):
+        if values.dtype.itemsize > 8:  # long doubles beyond float64 are infinite
+            values = values.astype(output_type(values.dtype))
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(np.sum(values, dtype=np.float64)):  # faster than checking each value
+            return matrix._replace(values=values)
+    is_infinite = np.isinf(values)
+    counts = np.count_nonzero(is_infinite, axis=0)
+    if not counts.any():
+        return matrix._replace(values=values)
+    if warns and infinite == "missing":
+        warn(describe_missing(counts, lambda j: column_label(j, matrix.names)))
+    return matrix._replace(values=np.where(is_infinite, values.dtype.type(np.nan), values))
+
+
+def describe_missing(counts: IntArray, label: Callable[[int], str]) -> str:
+    """Return a sentence with the number of infinite values of each column that are treated as missing."""
+    return counted("infinite value", counts, "treated as missing", label)

@@ -1,0 +1,238 @@
+"""What a transform does with values that have no image: raise, replace and count them, or pass infinite values on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.apply import map_blocks
+from powerkern._input.arguments import domain_error
+from powerkern._input.arrays import Matrix, output_type
+from powerkern._input.infinite import Infinite, describe_missing
+from powerkern._input.messages import counted, warn
+from powerkern._results.column_table import ColumnTable
+from powerkern._status import is_failed
+from powerkern._typing import FloatArray, IntArray, Weights
+from powerkern.kernels.transforms.family import forward_direction
+
+OutOfRange = Literal["nan", "raise", "clip"]
+
+_NO_IMAGE = "outside the domain of the transform, or so large that it overflows, and became NaN"
+#: Ends of messages about values without an image.
+_OFFERS_INFINITE = ", or use infinite='missing' or infinite='keep'"
+_OFFERS_RANGE = ", or use out_of_range='clip' or out_of_range='nan'"
+_CLIPPED = "beyond the range of the fitted data, and became its nearest end"
+
+
+class ImageRepair:
+    """A transform of the columns of a table: replaces the images of values that have none, and counts them.
+
+    A value has no image if it is infinite, outside the domain, or transformed to a number that overflows. It is a
+    `Completion` of `transform_matrix` whose methods are called by several threads.
+    """
+
+    #: Forward transforms have no ends to restore.
+    watched = None
+    is_inspected = None
+
+    def __init__(
+        self,
+        table: ColumnTable,
+        out_of_range: OutOfRange,
+        infinite: Infinite,
+        dtype: np.dtype[Any],
+        numbers: NDArray[np.intp] | None = None,
+    ) -> None:
+        """Prepare the transform of a matrix that has the columns of the table, or those at the positions `numbers`.
+
+        Parameters
+        ----------
+        table : ColumnTable
+            The results of the fit.
+        out_of_range : {"raise", "nan", "clip"}
+            Treatment of finite values without an image; "clip" also moves values beyond the fitted data to its ends.
+        infinite : {"raise", "missing", "keep"}
+            Treatment of infinite values.
+        dtype : dtype
+            The type of the images.
+        numbers : ndarray of int, optional
+            Positions in the table of the columns of the matrix; they may repeat.
+        """
+        self._table, self._out_of_range, self._infinite, self._dtype = table, out_of_range, infinite, dtype
+        self._numbers = numbers
+        self._found: deque[tuple[int, int, int]] = deque()
+
+    def part(self, numbers: NDArray[np.intp]) -> ImageRepair:
+        """Return the repair of a matrix that has the columns with these numbers; counts go into those of this one."""
+        part = ImageRepair(self._table, self._out_of_range, self._infinite, self._dtype, numbers)
+        part._found = self._found
+        return part
+
+    def repair(self, j: int, x: NDArray[Any], images: FloatArray) -> int:
+        """Replace images of column j that do not exist; return how many values remain for which an error is due."""
+        j = j if self._numbers is None else int(self._numbers[j])
+        with np.errstate(over="ignore"):
+            x = np.asarray(x, dtype=np.float64)
+        is_infinite = np.isinf(x)
+        is_outside = (x <= domain_end(self._table, j)) & ~is_infinite
+        is_lost = (is_outside | ~np.isfinite(images)) & ~np.isnan(x) & ~is_infinite
+        n_infinite, n_lost = int(np.count_nonzero(is_infinite)), int(np.count_nonzero(is_lost))
+        if self._infinite != "raise":
+            images[is_infinite] = np.nan if self._infinite == "missing" else x[is_infinite]
+        if self._out_of_range == "clip":  # what `clip` has left: overflow, and columns without values
+            largest = np.finfo(self._dtype).max
+            images[is_lost] = np.where(is_outside[is_lost], np.nan, np.clip(images[is_lost], -largest, largest))
+        elif self._out_of_range == "nan":
+            images[is_lost] = np.nan
+        self._found.append((j, n_infinite, n_lost))
+        return (n_infinite if self._infinite == "raise" else 0) + (n_lost if self._out_of_range == "raise" else 0)
+
+    def repair_rounded(self, x: FloatArray, images: FloatArray) -> IntArray:
+        """Repair float64 images, a row for each column, that overflow once rounded to the type of the images.
+
+        Returns the number of values of each column for which an error is due.
+        """
+        remaining = np.zeros(len(images), dtype=np.int64)
+        beyond = (abs(images) > np.finfo(self._dtype).max) & np.isfinite(images)
+        for j in np.flatnonzero(beyond.any(axis=1)).tolist():
+            part = images[j, beyond[j]]
+            part[:] = np.copysign(np.inf, part)
+            remaining[j] = self.repair(j, x[j, beyond[j]], part)
+            images[j, beyond[j]] = part
+        return remaining
+
+    def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
+        """Do nothing: images that exist are final."""
+
+    def clip_matrix(self, values: NDArray[Any], n_threads: int) -> NDArray[Any]:
+        """Return a copy of a matrix whose finite values are within the range of the fitted data, and count the others.
+
+        The order of values is kept, which would not be so if only values without an image were moved: in a Box-Cox
+        column, 0 would get the image of the smallest fitted value, above those of smaller positive values.
+        """
+        low, high = fitted_range(self._table, np.dtype(output_type(values.dtype)))
+
+        def change(block: FloatArray, columns: slice) -> None:
+            self._clip(block, low[columns], high[columns], np.arange(columns.start, columns.stop))
+
+        return map_blocks(change, values, n_threads)
+
+    def clip_block(self, block: FloatArray) -> None:
+        """Clip float64 values, a row for each column, in place, as `clip_matrix` does."""
+        low, high = fitted_range(self._table, np.dtype(np.float64))
+        numbers = np.arange(len(block)) if self._numbers is None else self._numbers
+        self._clip(block, low[numbers], high[numbers], numbers)
+
+    def _clip(self, block: FloatArray, low: FloatArray, high: FloatArray, numbers: NDArray[np.intp]) -> None:
+        low, high = low[:, np.newaxis], high[:, np.newaxis]
+        below, above = (block < low) & (block > -np.inf), (block > high) & (block < np.inf)
+        counts = np.count_nonzero(below | above, axis=1)
+        if counts.any():
+            np.copyto(block, low, where=below)
+            np.copyto(block, high, where=above)
+            moved = np.flatnonzero(counts)
+            self._found.extend(zip(numbers[moved].tolist(), [0] * moved.size, counts[moved].tolist(), strict=True))
+
+    def counts(self) -> tuple[IntArray, IntArray]:
+        """Return the numbers of infinite values and of finite values that were replaced, by column of the table."""
+        total = np.zeros((2, len(self._table)), dtype=np.int64)
+        for j, n_infinite, n_lost in self._found:
+            total[:, j] += n_infinite, n_lost
+        return total[0], total[1]
+
+    def warn(self, label: Callable[[int], str]) -> None:
+        """Warn once of the values that were replaced, with their numbers by column; `label` names columns."""
+        infinite, lost = self.counts()
+        parts = []
+        if lost.any() and self._out_of_range != "raise":
+            what = _CLIPPED if self._out_of_range == "clip" else _NO_IMAGE
+            parts.append(counted("value", lost, what, label))
+        if infinite.any() and self._infinite == "missing":
+            parts.append(describe_missing(infinite, label))
+        if parts:
+            warn("; ".join(parts))
+
+
+def fitted_range(table: ColumnTable, dtype: np.dtype[Any]) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest value of this type within the range of the fitted data, by column.
+
+    Columns that had no values are unbounded. Rounding inwards keeps values in the domain. If no number of the type is
+    within the range, both ends are the first one above it.
+    """
+    low = np.where(np.isnan(table.x_min), -np.inf, table.x_min)
+    high = np.where(np.isnan(table.x_max), np.inf, table.x_max)
+    if dtype == np.float64:
+        return low, high
+    largest = np.finfo(dtype).max
+    with np.errstate(over="ignore"):
+        near_low, near_high = low.astype(dtype), high.astype(dtype)
+    near_low = np.where(near_low < low, np.nextafter(near_low, dtype.type(np.inf)), near_low)
+    near_high = np.where(near_high > high, np.nextafter(near_high, -dtype.type(np.inf)), near_high)
+    has_values = ~np.isnan(table.x_min)
+    near_low[has_values] = np.clip(near_low[has_values], -largest, largest)
+    return near_low.astype(np.float64), np.maximum(near_low, near_high).astype(np.float64)
+
+
+def domain_end(table: ColumnTable, j: int) -> float:
+    """Return the number that values of column j must exceed, in the units of the data; -inf if there is none."""
+    is_free = table.mirrored[j] or is_failed(table.status[j : j + 1])[0]
+    return -np.inf if is_free else float(table.center[j])
+
+
+def error_without_image(
+    matrix: Matrix,
+    column: int,
+    table: ColumnTable,
+    number: int,
+    *,
+    standardize: bool,
+    infinite: Infinite,
+    names: list[Any] | None,
+    weight: Weights = None,
+) -> ValueError:
+    """Return the error for the first value of a column that has no image.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data.
+    column : int
+        The position of the column in the matrix.
+    table : ColumnTable
+        The results of the fit.
+    number : int
+        The position of the column in the table.
+    standardize : bool
+        Whether images are standardised.
+    infinite : {"raise", "missing", "keep"}
+        Treatment of infinite values; those that need no error are passed over.
+    names : list or None
+        Labels of the columns.
+    weight : ndarray or None
+        Rows of weight 0 are passed over.
+    """
+    with np.errstate(over="ignore"):
+        x = np.array(matrix.values[:, column], dtype=np.float64)
+        if weight is not None:
+            x[weight == 0.0] = np.nan
+        if infinite != "raise":
+            x[np.isinf(x)] = np.nan
+        shift = float(table.shift[number])
+        images = x[:, np.newaxis].copy()
+        table.take(slice(number, number + 1)).transform(images, images, forward_direction(standardize), 1)
+        largest = np.finfo(output_type(matrix.values.dtype)).max
+        kinds = {
+            "infinite": np.isinf(x),
+            "overflow": np.isinf(x + shift),
+            "not above" if shift else "not positive": x <= domain_end(table, number),
+            "too large": abs(images[:, 0]) > largest,
+        }
+    kind = next(name for name, offends in kinds.items() if offends.any())
+    i = int(np.argmax(kinds[kind]))
+    place, labels = None if matrix.was_vector else column, matrix.names or names
+    remedy = _OFFERS_INFINITE if kind == "infinite" else _OFFERS_RANGE
+    return domain_error(kind, place, i, float(x[i]), labels, shift, remedy)

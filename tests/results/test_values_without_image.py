@@ -1,0 +1,271 @@
+"""Values that a fit cannot transform: refused, made NaN, clipped, or passed on; and counted."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import powerkern as pk
+
+N_FRAMES = 60
+
+
+def _counts(message, kind):
+    """Return the counts by column in the part of a warning that speaks of this kind of value."""
+    found = re.search(rf"(\d+) {kind} (?:is|are) [^(]*(\(.*?\))(?:;|$)", message)
+    if found is None:
+        return 0, {}
+    by_column = {int(j): int(n) for j, n in re.findall(r"column (\d+)(?: \('[^']*'\))?: (\d+)", found[2])}
+    return int(found[1]), by_column
+
+
+def _called(function, *args, **options):
+    """Return the result of a call and the text of its only warning, "" if there was none."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = function(*args, **options)
+    assert len(caught) <= 1
+    return result, str(caught[0].message) if caught else ""
+
+
+def _fit(*args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pk.fit(*args, **options)
+
+
+def _hostile_column(rng, n, positive):
+    """Return training values of one column, of some kind that breaks other transforms."""
+    kinds = [
+        lambda: rng.lognormal(sigma=rng.uniform(0.1, 3.0), size=n),
+        lambda: rng.standard_cauchy(n),
+        lambda: np.full(n, rng.choice([1e-300, 3.0, 1e300])),
+        lambda: np.full(n, np.nan),
+        lambda: (rng.random(n) < 0.05).astype(float) + 1.0,
+        lambda: 1e9 + rng.random(n),
+        lambda: rng.integers(1, 4, n).astype(float),
+        lambda: rng.random(n) * 1e-310,
+        lambda: 10.0 ** rng.uniform(-300.0, 300.0, n),
+        lambda: rng.normal(size=n) * 10.0 ** rng.integers(-200, 200),
+        lambda: np.where(rng.random(n) < 0.8, 5.0, rng.lognormal(size=n)),
+    ]
+    x = kinds[rng.integers(len(kinds))]()
+    if positive:
+        x = np.abs(x) + np.finfo(float).tiny
+    x[rng.random(n) < 0.1] = np.nan
+    x[rng.random(n) < 0.1] = rng.choice([np.inf, -np.inf])
+    return x
+
+
+def _hostile_frames(seed):
+    """Return a family, an estimator, a frame to fit and a frame of new rows."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(2, 40)), int(rng.integers(1, 6))
+    family = str(rng.choice(["yeo-johnson", "box-cox"]))
+    estimator = "robust" if seed % 5 == 0 else "mle"
+    names = [f"c{j}" for j in range(p)]
+    train = pd.DataFrame({name: _hostile_column(rng, n, family == "box-cox") for name in names})
+    new = pd.DataFrame({name: _hostile_column(rng, 20, False) for name in names})
+    edges = [0.0, -1.0, 5e-324, 1e308, -1e308, np.inf, -np.inf, np.nan]
+    new.iloc[: len(edges)] = rng.permutation(edges)[:, np.newaxis]
+    if seed % 3 == 0:
+        with np.errstate(over="ignore"):
+            train, new = train.astype(np.float32), new.astype(np.float32)
+    return family, estimator, train, new
+
+
+def _check_hostile_frames(seed):
+    family, estimator, train, new = _hostile_frames(seed)
+    given = train.to_numpy(dtype=float)
+    if family == "box-cox" and (given[np.isfinite(given)] <= 0.0).any():  # float32 rounds tiny values to 0
+        train = train.where(~(train <= 0.0), np.float32(1e-30))
+        given = train.to_numpy(dtype=float)
+    fit = _fit(train, family, estimator, infinite="missing")
+    result, message = _called(fit.transform, new, out_of_range="clip", infinite="missing")
+    assert list(result.columns) == list(new.columns)
+    z, x = result.to_numpy(dtype=float), new.to_numpy(dtype=float)
+    seen = np.where(np.isfinite(given), given, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns without values
+        low, high = np.nanmin(seen, axis=0), np.nanmax(seen, axis=0)
+    has_range = ~np.isnan(low)
+    outside = np.isfinite(x) & ((x < low) | (x > high))
+    lost = np.isfinite(x) & ~has_range & (z != z)  # a column without values has no range: nothing but NaN is left
+    assert not np.isinf(z).any()
+    assert np.array_equal(np.isnan(z), ~np.isfinite(x) | lost)
+    assert not (lost.any() and family != "box-cox" and not np.isnan(z[lost]).all())
+    n_clipped, clipped = _counts(message, "values?")
+    n_missing, missing = _counts(message, "infinite values?")
+    moved = outside | lost
+    assert n_clipped == moved.sum()
+    assert clipped == {j: n for j, n in enumerate(moved.sum(axis=0)) if n}
+    infinite = np.isinf(x).sum(axis=0)
+    assert n_missing == infinite.sum()
+    assert missing == {j: n for j, n in enumerate(infinite) if n}
+    inside = np.where(np.isfinite(x), np.clip(x, low, high), np.nan)[:, has_range & ~np.isin(fit.status, [4])]
+    if inside.shape[1]:
+        own = fit[[j for j in range(len(fit)) if has_range[j] and fit.status[j] != 4]]
+        expected = own.transform(inside)
+        assert np.allclose(
+            z[:, has_range],
+            expected,
+            rtol=1e-4 if train.dtypes.iloc[0] == np.float32 else 0.0,
+            atol=0.0,
+            equal_nan=True,
+        )
+
+
+@pytest.mark.parametrize("seed", range(N_FRAMES))
+def test_hostile_frames_never_stop_a_pipeline(seed):
+    _check_hostile_frames(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_more_hostile_frames(part):
+    for seed in range(N_FRAMES + part * 110, N_FRAMES + (part + 1) * 110):
+        _check_hostile_frames(seed)
+
+
+NEW = np.array([[0.5, -1.0], [0.0, 1e308], [np.inf, 2.0], [np.nan, -np.inf], [1e-300, 3.0]])
+
+
+def _train():
+    return np.random.default_rng(0).lognormal(size=(60, 2))
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_clipping_is_numpys(family, dtype, order):
+    X = _train().astype(dtype)
+    with np.errstate(over="ignore"):
+        new = np.asarray(NEW.astype(dtype), order=order)
+    fit = pk.fit(X, family)
+    z, message = _called(fit.transform, new, out_of_range="clip", infinite="missing")
+    clipped = np.clip(np.where(np.isinf(new), np.nan, new), X.min(axis=0), X.max(axis=0))
+    np.testing.assert_array_equal(z, fit.transform(clipped))
+    assert z.dtype == dtype
+    finite = np.isfinite(new)
+    assert _counts(message, "values?")[0] == (finite & ((new < X.min(axis=0)) | (new > X.max(axis=0)))).sum()
+    assert _counts(message, "infinite values?")[0] == np.isinf(new).sum()
+
+
+def test_nan_changes_only_values_without_a_transform():
+    fit = pk.fit(_train(), "box-cox", lmbda=[-3.0, 3.0])
+    new = np.array([[1e-200, 0.5], [0.5, 1e200], [0.0, -1.0], [np.inf, np.nan]])
+    z, message = _called(fit.transform, new, out_of_range="nan", infinite="missing")
+    assert np.isnan(z).tolist() == [[True, False], [False, True], [True, True], [True, True]]
+    np.testing.assert_array_equal(z[[0, 1], [1, 0]], fit.transform(np.full((1, 2), 0.5))[0, ::-1])
+    assert _counts(message, "values?") == (4, {0: 2, 1: 2})
+    assert _counts(message, "infinite values?") == (1, {0: 1})
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([1.0, 1e-200], "row 1: the value is 1e-200, and its transform overflows"),
+        ([1.0, np.inf], "row 1: the value is inf; replace"),
+        ([-2.0, 1.0], "row 0: the value is -2.0, and the Box-Cox"),
+    ],
+)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_by_default_values_without_a_transform_are_refused_before_anything_is_written(values, reason, in_place):
+    fit = pk.fit(_train()[:, 0], "box-cox", lmbda=-3.0)
+    x = np.array(values)
+    with pytest.raises(ValueError, match=f"^{reason}"):
+        fit.transform(x, out=x if in_place else None)
+    assert x.tolist() == values
+
+
+def test_infinite_values_are_passed_on_and_back():
+    X = _train()
+    X[3, 0], X[5, 1] = np.inf, -np.inf
+    fit, message = _called(pk.fit, X, infinite="keep")
+    assert message == ""
+    np.testing.assert_array_equal(fit.lmbda, pk.fit(np.where(np.isinf(X), np.nan, X)).lmbda)
+    z, message = _called(fit.transform, X)
+    assert message == ""
+    assert np.isposinf(z[3, 0])
+    assert np.isneginf(z[5, 1])
+    back, message = _called(fit.inverse_transform, z)
+    assert message == ""
+    np.testing.assert_array_equal(back[np.isinf(X)], X[np.isinf(X)])
+    again = pk.PowerFit.from_json(fit.to_json())
+    np.testing.assert_array_equal(again.transform(X), z)
+
+
+def test_a_fit_counts_the_infinite_values_that_it_treats_as_missing():
+    X = pd.DataFrame(_train(), columns=["age", "fare"])
+    X.loc[:2, "fare"] = np.inf
+    fit, message = _called(pk.fit, X, infinite="missing")
+    assert message == "3 infinite values are treated as missing (column 1 ('fare'): 3)"
+    assert fit.n_obs.tolist() == [60, 57]
+    low = fit.profile([0.0], X)  # data that are passed later are read alike
+    assert np.isfinite(low).all()
+    with pytest.raises(ValueError, match=r"row 0: the value is inf; .* or use infinite='missing'"):
+        pk.fit(X)
+
+
+def test_columns_that_pass_unchanged_have_the_same_rules():
+    X = np.column_stack([np.full(9, 3.0), np.full(9, np.nan)])
+    fit = _fit(X, "box-cox")
+    new = np.array([[-1.0, -1.0], [np.inf, np.inf], [3.0, 2.0]])
+    with pytest.raises(ValueError, match=r"column 0, row 1: the value is inf"):
+        fit.transform(new)
+    z, message = _called(fit.transform, new, out_of_range="clip", infinite="missing")
+    np.testing.assert_array_equal(z, [[3.0, -1.0], [np.nan, np.nan], [3.0, 2.0]])
+    assert _counts(message, "values?") == (1, {0: 1})
+
+
+@pytest.mark.parametrize("options", [{}, {"shift": 3.0}])
+def test_raw_output_that_overflows_at_the_ends_of_the_data_becomes_the_largest_number(options):
+    with pytest.warns(UserWarning, match="overflow"):
+        fit = pk.fit(1.0 + _train(), "box-cox", lmbda=3000.0, standardize=False, **options)
+    z, _ = _called(fit.transform, 1.0 + _train(), out_of_range="clip")
+    assert z.max() == np.finfo(float).max
+    assert np.isfinite(z).all()
+
+
+@pytest.mark.parametrize("how", ["clip", "nan"])
+def test_groups_are_treated_as_fits_of_their_own(how):
+    X, groups = _train(), np.arange(60) % 3
+    fit = pk.fit(X, "box-cox", groups=groups)
+    new, g = np.vstack([np.where(NEW == 1e308, 1e38, NEW)] * 3).astype(np.float32), np.repeat([0, 1, 2], len(NEW))
+    z, message = _called(fit.transform, new, g, out_of_range=how, infinite="missing")
+    n = 0
+    for k in range(3):
+        own, text = _called(fit[k].transform, new[g == k].astype(float), out_of_range=how, infinite="missing")
+        np.testing.assert_array_equal(z[g == k], own.astype(np.float32))
+        n += _counts(text, "values?")[0]
+    assert _counts(message, "values?")[0] == n
+    assert z.dtype == np.float32
+    with pytest.raises(ValueError, match=r"column 0, row 1: the value is 0\.0"):
+        fit.transform(new, g, infinite="missing")
+
+
+def test_float32_images_of_groups_do_not_overflow_silently():
+    X = _train()
+    fit = pk.fit(X, groups=np.arange(60) % 2, lmbda=9.0, standardize=False)
+    new = np.full((2, 2), 1e6, dtype=np.float32)
+    with pytest.raises(ValueError, match="its transform overflows"):
+        fit.transform(new, [0, 1])
+    assert np.isnan(_called(fit.transform, new, [0, 1], out_of_range="nan")[0]).all()
+
+
+def test_chunks_leave_infinite_values_out():
+    X = _train()
+    X[3, 0] = np.inf
+    fit = pk.sketch.fit_chunks([X[:30], X[30:]], infinite="missing")
+    np.testing.assert_allclose(fit.lmbda, _fit(X, infinite="missing").lmbda, rtol=1e-10)
+    assert fit.n_obs.tolist() == [59, 60]
+    with pytest.raises(ValueError, match="the value is inf"):
+        pk.sketch.fit_chunks([X[:30], X[30:]])
+
+
+@pytest.mark.parametrize("name", ["out_of_range", "infinite"])
+def test_words_are_checked(name):
+    with pytest.raises(ValueError, match=f"^{name} must be one of"):
+        pk.fit(_train()).transform(NEW, **{name: "drop"})
