@@ -21,7 +21,7 @@ from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
 from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, chunk_errors, output_type
 from powerkern._input.infinite import Infinite, as_infinite
-from powerkern._input.messages import suggest_keywords
+from powerkern._input.messages import muted, suggest_keywords
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
@@ -281,7 +281,8 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
         everywhere = fit._with_table(
             ColumnTable(fit._table.kernel_rows, "yeo-johnson")
         )  # dummy values are in its domain
-        meta = _transformed(X._meta_nonempty, everywhere, "transform").iloc[:0]
+        with muted():
+            meta = _transformed(X._meta_nonempty, everywhere, "transform", out_of_range="nan").iloc[:0]
         return X.map_partitions(function, fit, meta=meta)
     _check_array(X)
     p = 1 if X.ndim == 1 else X.shape[1]

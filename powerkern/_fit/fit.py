@@ -203,7 +203,8 @@ def fit(
     )
     rows, groups_of_rows = (X, None) if groups is None else without_groups(X, groups, dropna)
     matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
-    matrix = without_infinite(matrix, spec.infinite)
+    if spec.infinite != "raise":
+        matrix = without_infinite(matrix, spec.infinite)
     levels = None if matrix.names is None or column_names is not None else _frames.level_names(rows)
     run = Run(thread_count(n_threads, matrix.values.size), progress)
     labels = ColumnLabels(matrix.names, levels, matrix.was_vector)

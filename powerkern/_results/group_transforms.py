@@ -79,10 +79,7 @@ def transform_by_group(
     plain = forward and out_of_range == infinite == "raise"
     if plain and lies_in_runs(values, runs) and (families == families[0]).all():
         counts = transform_runs(values, runs, int(families[0]), direction, table.kernel_rows, out, n_threads)
-        if counts.any():
-            raise _error_without_image(
-                matrix, runs, table, int(np.flatnonzero(counts)[0]), standardize, infinite, names
-            )
+        _raise_first_error(matrix, runs, table, np.flatnonzero(counts), standardize, infinite, names)
         return out
     groups, scratch, images = Groups(runs, len(table) // p), BlockScratch(), BlockScratch()
     failed: list[IntArray] = []
@@ -110,10 +107,11 @@ def transform_by_group(
         columns = np.sort(np.concatenate(failed))
         first = int(columns[0])
         if forward:
-            raise _error_without_image(matrix, runs, table, first, standardize, infinite, names)
-        if out_of_range == "raise":
+            _raise_first_error(matrix, runs, table, columns, standardize, infinite, names)
+        elif out_of_range == "raise":
             raise _error_without_inverse(matrix, runs, table, first, standardize, names, out.dtype)
-        warn_about_values_without_inverse(list_columns(columns))
+        else:
+            warn_about_values_without_inverse(list_columns(columns))
     if isinstance(completion, ImageRepair):
         completion.warn(lambda k: list_columns(np.array([k])))
     warn_about_lost_digits(sorted(lost_digits), lambda k: list_columns(np.array([k])), out.dtype)
@@ -122,22 +120,35 @@ def transform_by_group(
     return out
 
 
-def _error_without_image(
+def _raise_first_error(
     matrix: Matrix,
     runs: Runs,
     table: ColumnTable,
-    k: int,
+    columns: IntArray,
     standardize: bool,
     infinite: Infinite,
     names: list[Any] | None,
-) -> ValueError:
-    """Return the error for the first value without an image by row k of the table."""
-    g, j = divmod(k, matrix.values.shape[1])
-    in_group = np.zeros(len(matrix.values))
-    in_group[runs.rows(runs.codes == g)] = 1.0
-    return error_without_image(
-        matrix, j, table, k, standardize=standardize, infinite=infinite, names=names, weight=in_group
-    )
+) -> None:
+    """Raise for the first value without an image by some rows of the table, if it is an error.
+
+    Parameters
+    ----------
+    matrix, runs, table, names
+        As in `transform_by_group`.
+    columns : ndarray of int
+        Positions in the table of columns of groups that have such values.
+    standardize, infinite
+        As in `error_without_image`.
+    """
+    for k in columns.tolist():
+        g, j = divmod(k, matrix.values.shape[1])
+        in_group = np.zeros(len(matrix.values))
+        in_group[runs.rows(runs.codes == g)] = 1.0
+        error = error_without_image(
+            matrix, j, table, k, standardize=standardize, infinite=infinite, names=names, weight=in_group
+        )
+        if error is not None:
+            raise error
 
 
 def _error_without_inverse(

@@ -193,8 +193,8 @@ def error_without_image(
     infinite: Infinite,
     names: list[Any] | None,
     weight: Weights = None,
-) -> ValueError:
-    """Return the error for the first value of a column that has no image.
+) -> ValueError | None:
+    """Return the error for the first value of a column that has no image; None if only raw output overflows.
 
     Parameters
     ----------
@@ -227,11 +227,12 @@ def error_without_image(
         largest = np.finfo(output_type(matrix.values.dtype)).max
         kinds = {
             "infinite": np.isinf(x),
-            "overflow": np.isinf(x + shift),
             "not above" if shift else "not positive": x <= domain_end(table, number),
-            "too large": abs(images[:, 0]) > largest,
+            "too large": (abs(images[:, 0]) > largest) & standardize,
         }
-    kind = next(name for name, offends in kinds.items() if offends.any())
+    kind = next((name for name, offends in kinds.items() if offends.any()), None)
+    if kind is None:
+        return None
     i = int(np.argmax(kinds[kind]))
     place, labels = None if matrix.was_vector else column, matrix.names or names
     remedy = _OFFERS_INFINITE if kind == "infinite" else _OFFERS_RANGE

@@ -151,9 +151,10 @@ class PowerFit(FitOfCensored):
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
         out_of_range : {"raise", "nan", "clip"}, default "raise"
-            Values without a transform, which are not above -shift under Box-Cox or whose transform overflows: an error;
-            or NaN; or "clip" first moves all values beyond the range of the fitted data (`x_min`, `x_max`) to its
-            nearest end. "nan" and "clip" warn once, with the number of such values of each column.
+            Values without a transform, which are not above -shift under Box-Cox or whose transform overflows: an error
+            (raw output, ``standardize=False``, becomes infinite where it overflows); or NaN; or "clip" first moves all
+            values beyond the range of the fitted data (`x_min`, `x_max`) to its nearest end. "nan" and "clip" warn
+            once, with the number of such values of each column.
         infinite : {"raise", "missing", "keep"}, optional
             Infinite values: an error; or NaN, with a warning that counts them; or passed on. Default: as in the fit.
 
@@ -215,9 +216,8 @@ class PowerFit(FitOfCensored):
         def apply(to: NDArray[Any] | None, completion: ImageRepair | None) -> None:
             direction = forward_direction(self.standardize)
             without_image = np.flatnonzero(self._table.transform(values, to, direction, threads, completion))
-            if without_image.size:
-                j = int(without_image[0])
-                raise error_without_image(
+            for j in without_image.tolist():
+                error = error_without_image(
                     matrix._replace(values=values),
                     j,
                     self._table,
@@ -226,6 +226,8 @@ class PowerFit(FitOfCensored):
                     infinite=treatment,
                     names=self.column_names,
                 )
+                if error is not None:
+                    raise error
 
         if out is not None:
             if raises and np.shares_memory(target, matrix.values):  # all or nothing: check before overwriting

@@ -248,7 +248,7 @@ def test_groups_are_treated_as_fits_of_their_own(how):
 
 def test_float32_images_of_groups_do_not_overflow_silently():
     X = _train()
-    fit = pk.fit(X, groups=np.arange(60) % 2, lmbda=9.0, standardize=False)
+    fit = pk.fit(X, groups=np.arange(60) % 2, lmbda=9.0)
     new = np.full((2, 2), 1e6, dtype=np.float32)
     with pytest.raises(ValueError, match="its transform overflows"):
         fit.transform(new, [0, 1])
@@ -269,3 +269,20 @@ def test_chunks_leave_infinite_values_out():
 def test_words_are_checked(name):
     with pytest.raises(ValueError, match=f"^{name} must be one of"):
         pk.fit(_train()).transform(NEW, **{name: "drop"})
+
+
+@pytest.mark.parametrize("groups", [None, [0]])
+def test_raw_output_that_overflows_is_infinite_by_default(groups):
+    fit = pk.fit(_train()[:, 0], lmbda=9.0, standardize=False, groups=None if groups is None else np.zeros(60))
+    given = () if groups is None else (groups,)
+    assert np.isposinf(fit.transform(np.array([1e200]), *given)).all()
+    with pytest.raises(ValueError, match="the value is inf"):
+        fit.transform(np.array([np.inf]), *given)
+
+
+def test_values_that_overflow_when_they_are_rescaled_have_the_image_of_the_largest_number():
+    x = np.random.default_rng(0).lognormal(size=40) * 1e-310
+    fit = _fit(x, estimator="robust")
+    z, _ = _called(fit.transform, np.array([1e-310, 1.0, 2.0]), out_of_range="nan")
+    assert np.isfinite(z[0])
+    assert not np.isinf(z).any()

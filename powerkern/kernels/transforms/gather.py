@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._jit import (
@@ -63,6 +64,9 @@ AnyArray = NDArray[Any]
 CACHE_LINE = 8
 #: Rows whose values outside whole cache lines are copied column by column: their lines stay in the first-level cache.
 _TILE = 512
+
+#: The largest float64.
+_LARGEST = float(np.finfo(np.float64).max)
 
 #: Copies one value between x[i, j] and block[j, i].
 _Copy = Callable[[AnyArray, AnyArray, int, int], None]
@@ -125,11 +129,15 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
 def prestandardize(x: FloatArray, fit: FloatArray) -> None:
     """Set x = (x - center)/divisor, for robust Yeo-Johnson fits and Box-Cox with a shift.
 
-    x - center rounds to 0 or less only where x <= center, so the domain is the same before and after.
+    x - center rounds to 0 or less only where x <= center, so the domain is the same before and after. Finite values
+    that would overflow become the largest numbers, so that only infinite values are infinite afterwards.
     """
     center, divisor = fit[CENTER], fit[DIVISOR]
     for i in range(x.size):
-        x[i] = (x[i] - center) / divisor
+        y = (x[i] - center) / divisor
+        if abs(y) == math.inf and abs(x[i]) < math.inf:
+            y = math.copysign(_LARGEST, y)
+        x[i] = y
 
 
 @kernel
