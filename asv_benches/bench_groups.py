@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import optimize, stats
 
 import powerkern as pk
 
@@ -91,3 +94,98 @@ class Memory:
 
     def track_bytes_of_group(self, groups: int) -> float:
         return float(in_new_process(_CHILD.format(groups=groups))) * 1e6 / groups
+
+
+class Peers:
+    """Box-Cox by group on one thread, beside Nixtla's coreforecast (C++) and, group by group, OpenTURNS (C++)."""
+
+    params = (["powerkern", "coreforecast", "openturns"], list(SHAPES))
+    param_names = ("library", "shape")
+
+    def setup(self, library: str, shape: tuple[int, int, int]) -> None:
+        try:
+            self.peer = importlib.import_module(library)
+        except ImportError:
+            raise NotImplementedError(f"{library} is not installed") from None  # asv skips the benchmark
+        self.x, self.labels = rows(shape, "sorted")
+        self.ends = np.flatnonzero(np.diff(self.labels, prepend=-1, append=-1))
+        self.lambdas = _fit_lambdas(library, self.x, self.labels, self.ends)
+        self.apply = _transform_of(library, self.x, self.labels, self.ends)
+
+    def time_fit(self, library: str, shape: tuple[int, int, int]) -> None:
+        _fit_lambdas(library, self.x, self.labels, self.ends)
+
+    def time_transform(self, library: str, shape: tuple[int, int, int]) -> None:
+        self.apply()
+
+    def track_fit_over_powerkern(self, library: str, shape: tuple[int, int, int]) -> float:
+        """Time of a group over ours."""
+        own = best_of(lambda: _fit_lambdas("powerkern", self.x, self.labels, self.ends))
+        some = slice(len(self.lambdas) + 1)
+        peer = best_of(lambda: _fit_lambdas(library, self.x, self.labels, self.ends[some]), at_least=1)
+        return peer / own * (self.ends.size - 1) / len(self.lambdas)
+
+    def track_transform_over_powerkern(self, library: str, shape: tuple[int, int, int]) -> float:
+        """Time of a value over ours."""
+        own = best_of(_transform_of("powerkern", self.x, self.labels, self.ends))
+        n = self.x.size if library != "openturns" else self.ends[_SEPARATE]
+        return best_of(self.apply) / own * self.x.size / n
+
+    def track_error_of_lambda(self, library: str, shape: tuple[int, int, int]) -> float:
+        """Largest error of lambda in the first groups, by the root of the score in long double."""
+        return max(
+            abs(self.lambdas[g] - reference_lambda(self.x[self.ends[g] : self.ends[g + 1]])) for g in range(_CHECKED)
+        )
+
+
+#: Groups on which OpenTURNS is measured, which fits one at a time, and groups whose lambda is compared.
+_SEPARATE, _CHECKED = 20, 20
+
+
+def _fit_lambdas(library: str, x: np.ndarray, labels: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return the lambda of each group by a library; by OpenTURNS, of the first groups."""
+    if library == "powerkern":
+        return pk.fit(x, "box-cox", groups=labels, n_threads=1).lmbda[:, 0]
+    if library == "coreforecast":
+        from coreforecast.grouped_array import GroupedArray
+        from coreforecast.scalers import LocalBoxCoxScaler
+
+        scaler = LocalBoxCoxScaler("loglik").fit(GroupedArray(x, ends.astype(np.int32), num_threads=1))
+        return np.asarray(scaler.stats_)[:, 0]
+    import openturns
+
+    parts = [openturns.Sample(x[a:b, np.newaxis]) for a, b in itertools.pairwise(ends[: _SEPARATE + 1])]
+    return np.array([openturns.BoxCoxFactory().build(part).getLambda()[0] for part in parts])
+
+
+def _transform_of(library: str, x: np.ndarray, labels: np.ndarray, ends: np.ndarray) -> Callable[[], object]:
+    """Return a function that transforms the rows by the fits of their groups; by OpenTURNS, of the first groups."""
+    if library == "powerkern":
+        fit = pk.fit(x, "box-cox", groups=labels, standardize=False)
+        return lambda: fit.transform(x, labels, n_threads=1)
+    if library == "coreforecast":
+        from coreforecast.grouped_array import GroupedArray
+        from coreforecast.scalers import LocalBoxCoxScaler
+
+        rows_by_group = GroupedArray(x, ends.astype(np.int32), num_threads=1)
+        scaler = LocalBoxCoxScaler("loglik").fit(rows_by_group)
+        return lambda: scaler.transform(rows_by_group)
+    import openturns
+
+    parts = [openturns.Sample(x[a:b, np.newaxis]) for a, b in itertools.pairwise(ends[: _SEPARATE + 1])]
+    fits = [openturns.BoxCoxFactory().build(part) for part in parts]
+    return lambda: [fit(part) for fit, part in zip(fits, parts, strict=True)]
+
+
+def reference_lambda(x: np.ndarray) -> float:
+    """Return the root of the score of Box-Cox between -1 and 2, in long double."""
+    logs = np.log(x.astype(np.longdouble))
+
+    def score(lmbda: float) -> float:
+        m = np.longdouble(lmbda)
+        powers = np.exp(m * logs)
+        psi, slope = powers / m, (powers * (logs * m - 1)) / m**2
+        psi, slope = psi - psi.mean(), slope - slope.mean()
+        return float(logs.mean() - (psi * slope).mean() / (psi * psi).mean())
+
+    return float(optimize.brentq(score, -1.0 + 1e-9, 2.0, xtol=1e-15, rtol=1e-14))

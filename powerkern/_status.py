@@ -88,6 +88,10 @@ class Status(_Outcome):
     #: No maximum: apart from censored cells, there are fewer than two distinct values, and fewer than three distinct
     #: ends of intervals and values. The transform is the identity.
     FEW_OBSERVED = 24, "not fitted: fewer than two distinct values besides censored cells (identity transform)"
+    #: Left as it is (``on_failure="passthrough"``): some values are outside the domain of Box-Cox.
+    OUTSIDE_DOMAIN = 24, "left as it is: values outside the domain of the transform (identity transform)"
+    #: Left as it is (``on_failure="passthrough"``): with one or two distinct values, every lambda gives the same shape.
+    FEW_DISTINCT = 25, "left as it is: fewer than three distinct values (identity transform)"
 
     @property
     def failed(self) -> bool:
@@ -99,6 +103,8 @@ class Status(_Outcome):
             Status.NO_SPREAD,
             Status.TOO_FEW,
             Status.FEW_OBSERVED,
+            Status.OUTSIDE_DOMAIN,
+            Status.FEW_DISTINCT,
         )
 
     @property

@@ -37,6 +37,8 @@ LIKELIHOOD, CENTRAL = "likelihood", "central"
 CRITERIA = (LIKELIHOOD, "ppcc", "pearson", CENTRAL)
 #: Treatments of rows whose group the fit has not seen.
 UnknownGroups = Literal["raise", "nan", "pooled"]
+#: Treatments of columns that have no fit.
+OnFailure = Literal["raise", "passthrough"]
 
 _FLOAT64 = np.dtype(np.float64)
 _ML = ML()
@@ -67,6 +69,7 @@ class FitOptions(ChunkOptions, total=False):
     limits: Limits | None
     origin: str | None
     non_numeric: NonNumeric
+    on_failure: OnFailure
     progress: bool
 
 
@@ -91,6 +94,7 @@ class FitSpec:
     censored: bool = False
     criterion: str = LIKELIHOOD
     infinite: Infinite = "raise"
+    on_failure: OnFailure = "raise"
     dropna: bool | None = None
     unknown: UnknownGroups = "raise"
     shrink: bool = False
@@ -264,6 +268,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "limits": check_limits,
     "censored": as_flag,
     "criterion": _one_of(*CRITERIA),
+    "on_failure": _one_of(*get_args(OnFailure)),
     "infinite": _one_of(*get_args(Infinite)),
     "dropna": _flag_or_none,
     "unknown": _one_of(*get_args(UnknownGroups)),
@@ -326,6 +331,12 @@ CONFLICTS: tuple[Conflict, ...] = (
         "criterion",
         lambda spec: spec.criterion == CENTRAL,
         lambda spec: "criterion='central' needs the rows in memory: pk.fit(X, ...), not chunks of them",
+        in_chunks=True,
+    ),
+    Conflict(
+        "on_failure",
+        lambda spec: spec.on_failure != "raise",
+        lambda spec: "on_failure='passthrough' needs the rows in memory: pk.fit(X, ...), not chunks of them",
         in_chunks=True,
     ),
     Conflict(

@@ -8,6 +8,7 @@ from powerkern._estimators.base import ColumnSpec, Run
 from powerkern._estimators.robust import weights_of_one
 from powerkern._estimators.spec import BEST, FitSpec
 from powerkern._fit.best_family import BestOf
+from powerkern._fit.passthrough import pass_unfitted
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix
 from powerkern._results.column_table import ColumnTable
@@ -46,6 +47,8 @@ def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> C
         results, families = BestOf(spec.method, spec.criterion).fit_columns(matrix, asked, run)
     else:
         results = spec.method.fit_columns(matrix, FAMILIES[spec.family], asked, run)
+    if spec.on_failure == "passthrough":
+        pass_unfitted(results, matrix.values, matrix.weight)
     outside = np.flatnonzero(results[:, STATUS] < 0)
     if outside.size:
         j = int(outside[0])

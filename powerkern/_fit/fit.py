@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.base import Estimator, Run
-from powerkern._estimators.spec import LIKELIHOOD, FitOptions, FitSpec, UnknownGroups
+from powerkern._estimators.spec import LIKELIHOOD, FitOptions, FitSpec, OnFailure, UnknownGroups
 from powerkern._fit.columns import fit_columns
 from powerkern._fit.groups import fit_groups
 from powerkern._input import frames as _frames
@@ -67,6 +67,7 @@ def fit(
     limits: Limits | None = None,
     criterion: str = LIKELIHOOD,
     infinite: Infinite = "raise",
+    on_failure: OnFailure = "raise",
     column_names: Sequence[str] | None = None,
     non_numeric: _frames.NonNumeric = "raise",
     groups: GroupsLike | None = None,
@@ -130,6 +131,10 @@ def fit(
     infinite : {"raise", "missing", "keep"}, default "raise"
         Infinite values: an error; or "missing": left out, like NaN, with a warning that counts them; or "keep": left
         out of the fit, and passed on by `transform` and its inverse. The fit's `transform` has this as its default.
+    on_failure : {"raise", "passthrough"}, default "raise"
+        Columns with values outside the domain of Box-Cox: an error; or "passthrough": they pass unchanged, with a
+        warning that lists them, and so do columns with fewer than three distinct values, which have the same shape
+        under every lambda.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: the names in a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
@@ -197,6 +202,7 @@ def fit(
         censored=has_limits,
         criterion=criterion,
         infinite=infinite,
+        on_failure=on_failure,
         dropna=dropna,
         unknown=unknown,
         shrink=shrink,

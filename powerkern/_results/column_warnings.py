@@ -27,6 +27,8 @@ _WARNED = (
     Status.EMPTY,
     Status.UNREPRESENTABLE,
     Status.NO_SPREAD,
+    Status.OUTSIDE_DOMAIN,
+    Status.FEW_DISTINCT,
     Status.TOO_FEW,
     Status.FEW_OBSERVED,
     Status.EXACT,

@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.status_codes import CONSTANT, EMPTY, FEW_OBSERVED, NO_SPREAD, ROUTE_NONE, UNREPRESENTABLE
+from powerkern.kernels.status_codes import (
+    CONSTANT,
+    EMPTY,
+    FEW_DISTINCT,
+    FEW_OBSERVED,
+    NO_SPREAD,
+    OUTSIDE_DOMAIN,
+    ROUTE_NONE,
+    UNREPRESENTABLE,
+)
 
 
 class ColumnFit(NamedTuple):
@@ -63,7 +72,7 @@ DEFERRED = -3
 BAD_RANK = -4
 
 #: Statuses of columns that could not be fitted, and pass through transforms unchanged.
-UNFITTED = (CONSTANT, EMPTY, UNREPRESENTABLE, NO_SPREAD, FEW_OBSERVED)
+UNFITTED = (CONSTANT, EMPTY, UNREPRESENTABLE, NO_SPREAD, FEW_OBSERVED, OUTSIDE_DOMAIN, FEW_DISTINCT)
 
 
 @kernel

@@ -17,6 +17,7 @@ from powerkern._estimators.base import Estimator
 from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._estimators.ml import ML
 from powerkern._estimators.shift import given_shift
+from powerkern._estimators.spec import OnFailure
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import each_column, given_bounds
 from powerkern._input.arrays import Matrix, as_reals, warn_of_columns
@@ -65,6 +66,12 @@ class PowerTransformer(PartTransformer):
         Smallest and largest lambda: numbers, or arrays with one number for each feature; None for no bound.
     ymax : float, optional
         Largest absolute raw transformed value of the training data, see `powerkern.fit`.
+    lmbda : float or (n_features,) array-like, optional
+        Take these lambdas instead of fitting them; NaN entries are fitted. Only with ``estimator="mle"``.
+    on_failure : {"raise", "passthrough"}, default "raise"
+        With "passthrough", features with values outside the domain of Box-Cox, or with fewer than three distinct
+        values, pass unchanged, with one warning that lists them; so do features without values under Box-Cox. There is
+        then no `partial_fit`. Constant features become 0 as always.
     variables : list of str or int, or (n_features,) array-like of bool, optional
         The features to transform, by name or position. All other features pass through unchanged, whatever their type.
         A data frame then gives a data frame, with all columns in their order. By default all features are transformed,
@@ -128,6 +135,8 @@ class PowerTransformer(PartTransformer):
         "origin": [StrOptions({"fit"}), None],
         "bounds": ["array-like", None],
         "ymax": [Real, None],
+        "lmbda": [Real, "array-like", None],
+        "on_failure": [StrOptions({"raise", "passthrough"})],
         "variables": ["array-like", None],
         "copy": ["boolean"],
         "estimator": [str, *ESTIMATORS.values()],  # `powerkern.fit` knows the names
@@ -143,6 +152,8 @@ class PowerTransformer(PartTransformer):
     origin: str | None = None
     bounds: Bounds | None = None
     ymax: float | None = None
+    lmbda: ArrayLike | None = None
+    on_failure: OnFailure = "raise"
     variables: Any = None
     copy: bool = True
     estimator: Estimator | str = "mle"
@@ -171,9 +182,11 @@ class PowerTransformer(PartTransformer):
                 column_names=self._names(),
                 ymax=self.ymax,
                 infinite=self.infinite,
+                lmbda=self._lmbda(),
+                on_failure=self.on_failure,
                 n_threads=self.n_threads,
             )
-        if self.method == "box-cox" and (fit.status == Status.EMPTY).any():
+        if self.on_failure == "raise" and self.method == "box-cox" and (fit.status == Status.EMPTY).any():
             raise ValueError("Column must not be all nan.")  # scikit-learn's words
         if _uses_sums_only(self):
             self._warn_where_sklearn_raises(fit)
@@ -197,6 +210,8 @@ class PowerTransformer(PartTransformer):
         are no longer in memory. A transformer that was pickled, or deeply copied, between `fit` and `partial_fit` holds
         none of them.
         """
+        if self.on_failure != "raise":
+            raise ValueError("partial_fit goes with on_failure='raise' only; call fit with all rows")
         is_first = not hasattr(self, "power_fit_")
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
         if not is_first:
@@ -212,7 +227,12 @@ class PowerTransformer(PartTransformer):
                 seen = self._extend_sketch(None, rows, weight)
             total = self._extend_sketch(seen, matrix, sample_weight)
             fit = sketch.finish(
-                total, standardize=self.standardize, ymax=self.ymax, bounds=self._bounds(), n_threads=self.n_threads
+                total,
+                standardize=self.standardize,
+                lmbda=self._lmbda(),
+                ymax=self.ymax,
+                bounds=self._bounds(),
+                n_threads=self.n_threads,
             )
         known = np.full(fit.n_features, Status.OK) if is_first else self.power_fit_.status
         new_doubts = [((fit.status == code) & (known != code), code.sentence) for code in _LASTING_DOUBTS]
@@ -398,9 +418,11 @@ class PowerTransformer(PartTransformer):
         return without_infinite(Matrix(values, self._names(), False), self.infinite, warns=warns).values
 
     def _warn_where_sklearn_raises(self, fit: PowerFit) -> None:
-        """Warn about the features for which scikit-learn raises; it is silent about all others."""
+        """Warn about the features for which scikit-learn raises, or which were left; it is silent about all others."""
         refused = Status.CONSTANT if self.method == "box-cox" else Status.EMPTY
-        warn_of_columns([(fit.status == refused, refused.sentence)], fit.column_names)
+        left = (Status.EMPTY, Status.OUTSIDE_DOMAIN, Status.FEW_DISTINCT) if self.on_failure != "raise" else ()
+        codes = dict.fromkeys((refused, *left))
+        warn_of_columns([(fit.status == code, code.sentence) for code in codes], fit.column_names)
 
     def _names(self) -> list[str] | None:
         """Return the names of the transformed features; x0, x1, ... if some features of an array are transformed."""
@@ -413,6 +435,12 @@ class PowerTransformer(PartTransformer):
         if self._chosen is None:
             return self.shift
         return each_column("shift", self.shift, self.n_features_in_, feature_names(self))[self._chosen]
+
+    def _lmbda(self) -> Any:
+        """Return the given lambda of each transformed feature, or None."""
+        if self._chosen is None or self.lmbda is None:
+            return self.lmbda
+        return each_column("lmbda", self.lmbda, self.n_features_in_, feature_names(self))[self._chosen]
 
     def _bounds(self) -> Any:
         """Return the bounds of each transformed feature."""

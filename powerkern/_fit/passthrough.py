@@ -1,0 +1,77 @@
+"""Columns that are left as they are instead of an error, or of a lambda that the data do not determine."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._status import Route, Status, is_failed
+from powerkern._typing import FloatArray, Weights
+from powerkern.kernels.results import BAD_NOT_POSITIVE, STATUS, ColumnFit
+
+#: Two values have the same shape under every lambda; three have not. R's caret has this threshold, recipes has five.
+_FEWEST_DISTINCT = 3
+#: Rows in which different values are looked for before a whole column is.
+_FIRST_ROWS = 50
+
+
+def pass_unfitted(results: FloatArray, values: NDArray[Any], weight: Weights) -> None:
+    """Write the identity transform of columns outside the domain, and of those with too few distinct values.
+
+    Parameters
+    ----------
+    results : (p, N_RESULTS) ndarray
+        The rows that the fit wrote; changed in place.
+    values : (n, p) ndarray
+        The data.
+    weight : (n,) ndarray or None
+        Weights of the rows; those of weight 0 are absent.
+    """
+    status = results[:, STATUS].copy()
+    fitted = (status >= 0) & ~is_failed(status)
+    rows = slice(None) if weight is None else weight > 0.0
+    for j in np.flatnonzero(fitted | (status == BAD_NOT_POSITIVE)).tolist():
+        column = values[rows, j].astype(np.float64)
+        if status[j] == BAD_NOT_POSITIVE:
+            results[j] = _identity_row(column, weight, Status.OUTSIDE_DOMAIN)
+        elif not _has_distinct(column[:_FIRST_ROWS]) and not _has_distinct(column):
+            results[j] = _identity_row(column, weight, Status.FEW_DISTINCT)
+
+
+def _has_distinct(x: FloatArray) -> bool:
+    """Return whether there are enough distinct values."""
+    return np.unique(x[~np.isnan(x)]).size >= _FEWEST_DISTINCT
+
+
+def _identity_row(x: FloatArray, weight: Weights, status: Status) -> ColumnFit:
+    """Return the row of a column that passes unchanged; `x` are its values of positive weight."""
+    known = ~np.isnan(x)
+    n_obs = float(np.count_nonzero(known)) if weight is None else float(weight[weight > 0.0][known].sum())
+    low, high = float(np.min(x[known])), float(np.max(x[known]))
+    return ColumnFit(
+        lmbda=1.0,
+        loc=0.0,
+        scale=1.0,
+        log_factor=0.0,
+        ref=0.0,
+        slope=1.0,
+        intercept=0.0,
+        nll=math.nan,
+        curvature=math.nan,
+        n_obs=n_obs,
+        n_eval=0,
+        status=int(status),
+        x_min=low,
+        x_max=high,
+        lmbda0=1.0,
+        n_kept=n_obs,
+        kept_low=low,
+        kept_high=high,
+        center=0.0,
+        divisor=1.0,
+        route=int(Route.NONE),
+        objective=math.nan,
+    )
