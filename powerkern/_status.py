@@ -89,9 +89,9 @@ class Status(_Outcome):
     #: ends of intervals and values. The transform is the identity.
     FEW_OBSERVED = 24, "not fitted: fewer than two distinct values besides censored cells (identity transform)"
     #: Left as it is (``on_failure="passthrough"``): some values are outside the domain of Box-Cox.
-    OUTSIDE_DOMAIN = 24, "left as it is: values outside the domain of the transform (identity transform)"
+    OUTSIDE_DOMAIN = 25, "left as it is: values outside the domain of the transform (identity transform)"
     #: Left as it is (``on_failure="passthrough"``): with one or two distinct values, every lambda gives the same shape.
-    FEW_DISTINCT = 25, "left as it is: fewer than three distinct values (identity transform)"
+    FEW_DISTINCT = 26, "left as it is: fewer than three distinct values (identity transform)"
 
     @property
     def failed(self) -> bool:

@@ -39,6 +39,8 @@ def test_codes_are_those_of_stored_fits():
         "LEFT_AS_IT_IS": 23,
         "FEW_OBSERVED": 24,
         "SHRUNK": 20,
+        "OUTSIDE_DOMAIN": 25,
+        "FEW_DISTINCT": 26,
     }
 
 
@@ -55,6 +57,7 @@ def test_sentences_differ():
 
 def test_failed():
     unfitted = {Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.TOO_FEW}
+    unfitted |= {Status.OUTSIDE_DOMAIN, Status.FEW_DISTINCT}
     assert {s for s in Status if s.failed} == unfitted
 
 
