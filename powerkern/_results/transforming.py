@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.arguments import domain_error
+from powerkern._input.arguments import domain_error, domain_error_in
 from powerkern._input.arrays import Matrix, output_type
 from powerkern._input.reading import as_out
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.inversion import first_without_inverse
+from powerkern._typing import IntArray
 
 
 def allocate_output(matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -25,6 +26,25 @@ def allocate_output(matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[A
     else:
         out = as_out(out, shape, dtype, matrix.values)
     return out, out.reshape(matrix.values.shape) if matrix.was_vector else out
+
+
+def refuse_outside(matrix: Matrix, counts: IntArray, table: ColumnTable, names: list[Any] | None) -> None:
+    """Raise for the first value outside the domain, if `counts` is not zero.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data.
+    counts : (p,) ndarray of int
+        Numbers of values outside the domain.
+    table : ColumnTable
+        The fitted columns.
+    names : list or None
+        Labels of the columns, for data that have none.
+    """
+    if counts.any():
+        j = int(np.argmax(counts > 0))
+        raise domain_error_in(matrix, j, matrix.names or names, shift=table.shift[j])
 
 
 def error_without_inverse(

@@ -77,6 +77,11 @@ def test_rows_of_weight_0_and_missing_values_do_not_count():
     assert pk.fit(late, on_failure="passthrough").status.tolist() == [pk.Status.OK]
 
 
+def test_limits_do_not_go_with_columns_left_as_they_are():
+    with pytest.raises(ValueError, match="go with on_failure='raise' only"):
+        pk.fit(GOOD, on_failure="passthrough", limits=(0.1, None))
+
+
 def test_chunks_cannot_leave_columns():
     with pytest.raises((TypeError, ValueError), match="on_failure"):
         pk.sketch.fit_chunks([X[:, :1]], on_failure="passthrough")
