@@ -167,7 +167,10 @@ def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infi
         Chunks as in `X`. Values outside the domain raise an error when the result is computed.
     """
     as_choice("out_of_range", out_of_range, get_args(OutOfRange))
-    options = {"out_of_range": out_of_range, "infinite": None if infinite is None else as_infinite(infinite)}
+    options: dict[str, Any] = {
+        "out_of_range": out_of_range,
+        "infinite": None if infinite is None else as_infinite(infinite),
+    }
     return _applied(X, fit, functools.partial(_transformed, method="transform", **options))
 
 

@@ -23,6 +23,7 @@ from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import JointRows, joint_likelihood, make_design, read_joint_covariates, select_rows
 from powerkern._models.joint_search import FittedLikelihood, JointFitState, find_lowest_minimum, make_fit_state
 from powerkern._results.fitted_data import FittedData
+from powerkern._results.image_repair import OutOfRange
 from powerkern._results.inference import (
     Interval,
     LikelihoodOptimum,
@@ -33,7 +34,6 @@ from powerkern._results.inference import (
     ratio_test,
     refuse_number,
 )
-from powerkern._results.inversion import OutOfRange
 from powerkern._results.power_fit import PowerFit
 from powerkern._results.stored_fit import StoredFit
 from powerkern._results.summary import Summary, likelihood_entries

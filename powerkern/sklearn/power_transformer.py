@@ -295,7 +295,7 @@ class PowerTransformer(PartTransformer):
         """
         check_is_fitted(self)
         table: SelectedColumns | None = None
-        options = {"ensure_all_finite": False if self.infinite == "keep" else "allow-nan"}
+        options: dict[str, Any] = {"ensure_all_finite": False if self.infinite == "keep" else "allow-nan"}
         if self._chosen is None:
             Z = read_array(X, force_writeable=not self.copy, **options)
         else:
