@@ -335,12 +335,6 @@ CONFLICTS: tuple[Conflict, ...] = (
         in_chunks=True,
     ),
     Conflict(
-        "on_failure",
-        lambda spec: spec.on_failure != "raise",
-        lambda spec: "on_failure='passthrough' needs the rows in memory: pk.fit(X, ...), not chunks of them",
-        in_chunks=True,
-    ),
-    Conflict(
         "lmbda",
         lambda spec: not spec.estimator.has_likelihood,
         lambda spec: f"lmbda cannot be given with estimator={spec.estimator.name!r}",

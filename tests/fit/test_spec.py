@@ -65,6 +65,7 @@ REFUSED: list[tuple[dict[str, Any], bool, str]] = [
         False,
         "between= work only with separate lambdas",
     ),
+    ({"limits": (0, None), "on_failure": "passthrough"}, False, "between= work only with on_failure='raise'"),
     ({"shrink": True, "groups": "site", "origin": "fit"}, False, "shrink=True works only for lambdas fitted by"),
 ]
 
