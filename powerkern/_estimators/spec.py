@@ -314,7 +314,7 @@ _NOT_CENSORED: tuple[tuple[Callable[[FitSpec], bool], Callable[[FitSpec], str]],
     (lambda spec: spec.family == BEST, lambda spec: f"{_WITH_LIMITS} one family, not with family={BEST!r}"),
     (lambda spec: spec.origin is not None, lambda spec: f"{_WITH_LIMITS} a given origin, not with origin='fit'"),
     (lambda spec: spec.shrink, lambda spec: f"{_WITH_LIMITS} separate lambdas of the groups, not with shrink=True"),
-    (lambda spec: spec.on_failure != "raise", lambda spec: f"{_WITH_LIMITS} on_failure='raise' only"),
+    (lambda spec: spec.on_failure != "raise", lambda spec: f"{_WITH_LIMITS} on_failure='raise'"),
 )
 
 #: Options that exclude each other. The user sees the message of the first row that applies.

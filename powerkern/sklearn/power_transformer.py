@@ -211,7 +211,7 @@ class PowerTransformer(PartTransformer):
         none of them.
         """
         if self.on_failure != "raise":
-            raise ValueError("partial_fit goes with on_failure='raise' only; call fit with all rows")
+            raise ValueError("partial_fit works only with on_failure='raise'; call fit with all rows")
         is_first = not hasattr(self, "power_fit_")
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
         if not is_first:

@@ -57,7 +57,7 @@ def test_sentences_differ():
 
 def test_failed():
     unfitted = {Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.TOO_FEW}
-    unfitted |= {Status.OUTSIDE_DOMAIN, Status.FEW_DISTINCT}
+    unfitted |= {Status.FEW_OBSERVED, Status.OUTSIDE_DOMAIN, Status.FEW_DISTINCT}
     assert {s for s in Status if s.failed} == unfitted
 
 

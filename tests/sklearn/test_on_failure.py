@@ -39,7 +39,7 @@ def test_features_outside_the_domain_or_with_few_values_are_left():
     np.testing.assert_array_equal(transformer.inverse_transform(z)[:, 1:], X[:, 1:])
     with pytest.raises(ValueError, match="strictly positive"):
         PowerTransformer("box-cox").fit(X)
-    with pytest.raises(ValueError, match="partial_fit goes with on_failure='raise' only"):
+    with pytest.raises(ValueError, match="partial_fit works only with on_failure='raise'"):
         transformer.partial_fit(X)
 
 
@@ -78,7 +78,7 @@ def test_rows_of_weight_0_and_missing_values_do_not_count():
 
 
 def test_limits_do_not_go_with_columns_left_as_they_are():
-    with pytest.raises(ValueError, match="go with on_failure='raise' only"):
+    with pytest.raises(ValueError, match="work only with on_failure='raise'"):
         pk.fit(GOOD, on_failure="passthrough", limits=(0.1, None))
 
 
