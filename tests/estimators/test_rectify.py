@@ -119,7 +119,7 @@ def test_status_says_that_a_far_tail_was_kept():
     assert (one.status[kept_all] == Status.TAIL_KEPT).all()
     assert (one.status[~kept_all] != Status.TAIL_KEPT).all()
     assert (fit_quietly(X).status != Status.TAIL_KEPT).all()
-    with pytest.warns(UserWarning, match="all values on one side were kept"):
+    with pytest.warns(UserWarning, match="no value was left out on one side"):
         pk.fit(X[:, kept_all], "box-cox", pk.AdaptiveRewML(rectify="one"))
 
 

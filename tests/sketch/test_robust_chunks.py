@@ -318,7 +318,7 @@ def test_rows_at_a_cut_off_count():
     assert max(off[0], 0.01) <= bound[0] < 2.0  # four times what is simulated
 
 
-@pytest.mark.filterwarnings("ignore:column 0. all values on one side were kept")
+@pytest.mark.filterwarnings("ignore:column 0. no value was left out on one side")
 def test_a_minimum_that_a_coarse_search_misses_is_found():
     x = case_of(1, 156, 2500, 30_000).x  # lambda0 was 1.96 in place of 1.10
     fit, whole = fit_chunks(np.array_split(x, 3), "box-cox", "rewml-nr"), pk.fit(x, "box-cox", "rewml-nr")
