@@ -591,7 +591,7 @@ def test_arguments_of_methods() -> None:
         fit.confint(level=1.5)
     with pytest.raises(ValueError, match="method must be one of"):
         fit.confint(method="walt")
-    with pytest.raises(ValueError, match="go with X"):
+    with pytest.raises(ValueError, match="need X"):
         fit.confint(sample_weight=np.ones(30))
     with pytest.raises(ValueError, match="X has 3 columns, the fit has 2"):
         fit.mahalanobis(correlated(30, 3))
