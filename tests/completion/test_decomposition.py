@@ -344,7 +344,7 @@ def test_rows_and_columns_without_entries():
     M, _ = low_rank()
     M[3], M[:, 5] = nan, nan
     with pytest.warns(
-        UserWarning, match=r"^no entries in row 3, column 5: their estimates are the offsets of normalize"
+        UserWarning, match=r"^no entries in row 3, column 5: their estimates consist of the offsets of normalize"
     ):
         result = uv_decompose(M, 2, normalize="columns", rng=0)
     np.testing.assert_array_equal(result.reconstruct()[3], result.column_offset)

@@ -154,7 +154,7 @@ WRONG = {
     "text": ("02", TypeError, "must be a pair"),
     "texts": (("0", "2"), TypeError, "the lower end of bounds must be a real number"),
     "NaN": ((np.nan, 2.0), ValueError, "must be an interval, low <= high; for column 0, low is nan and high 2"),
-    "crossed": ((2.0, [3.0, 1.0, 3.0, 3.0]), ValueError, "that of column 1 is from 2 to 1"),
+    "crossed": ((2.0, [3.0, 1.0, 3.0, 3.0]), ValueError, "for column 1, low is 2 and high 1"),
     "too many": (([0.0, 0.0], 2.0), ValueError, r"one number or one per column \(4\)"),
     "beyond": ((np.inf, np.inf), ValueError, "must be an interval"),
 }

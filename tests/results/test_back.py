@@ -225,7 +225,7 @@ def test_quantiles_beyond_the_range_are_the_end_of_the_domain() -> None:
     [
         ((0.0, -1.0), "sd must be finite and not negative, got -1"),
         ((0.0, np.inf), "sd must be finite and not negative, got inf"),
-        (([0.0, 0.0, 0.0], 1.0), "stands for the 2 columns of the fit"),
+        (([0.0, 0.0, 0.0], 1.0), "must have the 2 columns of the fit"),
         ((np.zeros((3, 2)), np.zeros((4, 2))), r"common shape, got mean \(3, 2\), sd \(4, 2\)$"),
     ],
 )
