@@ -16,7 +16,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.fit import fit
 from powerkern._input import frames
-from powerkern._input.arguments import as_whole
+from powerkern._input.arguments import MOST_STARTS, as_whole
 from powerkern._input.arrays import as_choice, column_labels
 from powerkern._input.messages import suggest_keywords, warn
 from powerkern._input.reading import read, read_fitted
@@ -142,7 +142,7 @@ def fit_joint(
     (True, True)
     """
     as_choice("family", family, FAMILIES)
-    n_starts = as_whole("n_starts", n_starts)
+    n_starts = as_whole("n_starts", n_starts, most=MOST_STARTS)
     matrix = read(X, sample_weight, column_names=column_names)
     data = FittedData.remember(matrix, X, sample_weight)
     matrix = matrix._replace(values=data.values, weight=data.weight)

@@ -137,7 +137,6 @@ class Mutator(ast.NodeVisitor):
         for line in source.splitlines(keepends=True):
             self._line_starts.append(self._line_starts[-1] + len(line))
         self._scopes: list[str] = []
-        self._tree = ast.dump(ast.parse(source))
 
     # --- positions -----------------------------------------------------------------------------------
 
@@ -153,7 +152,7 @@ class Mutator(ast.NodeVisitor):
         return self.source[self._start(node) : self._stop(node)].decode()
 
     def _add(self, kind: str, start: int, stop: int, replacement: str) -> None:
-        """Add a mutant, unless the change is no Python or changes nothing."""
+        """Add a mutant, which `changes_code` may refuse."""
         first = self.source.rfind(b"\n", 0, start) + 1
         last = self.source.find(b"\n", stop)
         last = len(self.source) if last < 0 else last
@@ -162,12 +161,7 @@ class Mutator(ast.NodeVisitor):
         line = self.source.count(b"\n", 0, start) + 1
         scope = self._scopes[-1] if self._scopes else ""
         mutant = Mutant(self.path, line, kind, start, stop, replacement, scope, _one_line(before), _one_line(after))
-        try:
-            changed = ast.dump(ast.parse(mutant.apply(self.source)))
-        except SyntaxError:
-            return
-        if changed != self._tree:
-            self.mutants.append(mutant)
+        self.mutants.append(mutant)
 
     def _swap_operator(self, kind: str, left: ast.expr, right: ast.expr, operator: str, *others: str) -> None:
         """Replace the operator between two operands, which may be in parentheses."""
@@ -289,11 +283,25 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def find_mutants(path: str, source: bytes) -> list[Mutant]:
-    """Return every mutant of a module."""
+def find_candidates(path: str, source: bytes) -> list[Mutant]:
+    """Return every mutant of a module, with some that are no Python or change nothing."""
     mutator = Mutator(path, source)
     mutator.visit(ast.parse(source))
     return sorted(mutator.mutants, key=lambda mutant: (mutant.start, mutant.replacement))
+
+
+def changes_code(mutant: Mutant, source: bytes) -> bool:
+    """Return whether a mutant is Python, and other code than the source."""
+    try:
+        changed = ast.parse(mutant.apply(source))
+    except SyntaxError:
+        return False
+    return ast.dump(changed) != ast.dump(ast.parse(source))
+
+
+def find_mutants(path: str, source: bytes) -> list[Mutant]:
+    """Return every mutant of a module."""
+    return [mutant for mutant in find_candidates(path, source) if changes_code(mutant, source)]
 
 
 def find_modules(only: Sequence[str] = ()) -> list[str]:
@@ -316,9 +324,11 @@ def draw(seed: int, number: int, modules: Iterable[str]) -> list[Mutant]:
     while paths and len(drawn) < number:
         [path] = rng.choices(paths, weights)
         if path not in rest:
-            rest[path] = find_mutants(path, sources[path])
+            rest[path] = find_candidates(path, sources[path])  # checked when drawn: parsing all takes minutes
         if rest[path]:
-            drawn.append(rest[path].pop(rng.randrange(len(rest[path]))))
+            mutant = rest[path].pop(rng.randrange(len(rest[path])))
+            if changes_code(mutant, sources[path]):
+                drawn.append(mutant)
         else:
             index = paths.index(path)
             del paths[index], weights[index]

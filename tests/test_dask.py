@@ -466,6 +466,11 @@ def test_partitions_with_columns_in_another_order_are_aligned(delayed):
         found, expected = (fit(collection(chunks), "box-cox", estimator) for chunks in (moved, parts))
         assert found.column_names == expected.column_names == ["a", "b", "c"]
         assert_array_equal(kernel_rows(found), kernel_rows(expected))
+        names = ["x", "y", "z"]
+        named = fit(collection(moved), "box-cox", estimator, column_names=names)
+        assert named.column_names == names
+        assert_array_equal(kernel_rows(named), kernel_rows(expected))
     renamed = [parts[0], moved[1].rename(columns={"c": "other"}), parts[2]]
-    with pytest.raises(ValueError, match="'other'"):
-        fit(collection(renamed))
+    for options in ({}, {"column_names": names}):
+        with pytest.raises(ValueError, match="'other'"):
+            fit(collection(renamed), **options)

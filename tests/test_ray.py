@@ -196,6 +196,10 @@ def test_the_first_chunk_decides_on_the_order_of_columns(frame):
     found = fit([functools.partial(read_late, part[:50]), *others], "box-cox")
     assert_same(found, expected)
     assert found.column_names == NAMES
+    names = [f"new {name}" for name in NAMES]
+    named = fit([functools.partial(read_late, part[:50]), *others], "box-cox", column_names=names)
+    assert_same(named, expected)
+    assert named.column_names == names
 
 
 def read_late(rows):

@@ -21,13 +21,15 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from powerkern._engine.cpus import usable_cpus
-from powerkern._input.arrays import is_whole
+from powerkern._input.arrays import is_integer
 from powerkern._input.messages import shown
 
 #: Fewer values than this are processed on one thread.
 SERIAL_VALUES = 32_768
 #: Seconds of work after which a progress bar appears.
 _PROGRESS_DELAY = 1.0
+#: Largest number of threads that a call uses, whatever `n_threads` is: more than any machine has CPUs.
+_MOST_THREADS = 4096
 #: Seconds between checks of the pool.
 _POLL = 0.2
 
@@ -47,11 +49,11 @@ def thread_count(n_threads: int | None, n_values: float = math.inf) -> int:
     """Check the argument ``n_threads``; return its default if it is None: all CPUs, but one for few values."""
     if n_threads is None:
         return default_threads() if n_values >= SERIAL_VALUES else 1
-    if not is_whole(n_threads):
+    if not is_integer(n_threads):
         raise TypeError(f"n_threads must be a whole number of at least 1, or None, got {shown(n_threads)}")
     if n_threads < 1:
-        raise ValueError(f"n_threads must be at least 1 (None: all CPUs), got {n_threads}")
-    return int(n_threads)
+        raise ValueError(f"n_threads must be at least 1 (None: all CPUs), got {shown(n_threads)}")
+    return min(int(n_threads), _MOST_THREADS)
 
 
 def run_parallel(

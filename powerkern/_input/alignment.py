@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -128,6 +128,52 @@ def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any], *, one_may_
         if are_default(some) and not any(map(is_whole_label, others)):
             return True
     return False
+
+
+class ColumnNames(NamedTuple):
+    """What the columns of some rows are called: in results, and in the data."""
+
+    #: Names in results; None if there are none.
+    names: list[Any] | None
+    #: Labels in the data, which `names` may replace; None if the data have none.
+    labels: list[Any] | None
+
+    @property
+    def are_new(self) -> bool:
+        """Whether the user renamed labelled columns."""
+        return self.labels is not None and self.names != self.labels
+
+
+def merging_order(own: ColumnNames, other: ColumnNames) -> list[int] | None:
+    """Return the positions of the columns `own` among those of `other`, which are as many; None for the same order.
+
+    Labels of the data decide. Names decide where the data on either side have no labels.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing in `other`, or has two names.
+    """
+    by_label = own.labels is not None and other.labels is not None
+    wanted, given = (own.labels, other.labels) if by_label else (own.names, other.names)
+    if wanted is None or given is None:
+        return None
+    order = matching_order(given, wanted)
+    if order is None and wanted != given and not may_go_by_position(given, wanted, one_may_differ=False):
+        lacking = next((label for label in wanted if label not in given), wanted[0])
+        another = next((label for label in given if label not in wanted), given[0])
+        raise ValueError(
+            f"column {wanted.index(lacking)} is {lacking!r} in one and {another!r} in the other; chunks must have the "
+            "same columns"
+        )
+    if by_label and own.are_new and other.are_new and own.names != other.names:
+        names = other.names or [] if order is None else [(other.names or [])[j] for j in order]
+        for label, a, b in zip(wanted, own.names or [], names, strict=True):
+            if a != b:
+                raise ValueError(
+                    f"column {label!r} is called {a!r} in one and {b!r} in the other; give all chunks the same names"
+                )
+    return order
 
 
 def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:

@@ -15,8 +15,8 @@ from powerkern._input.arrays import (
     as_reals,
     as_weights,
     column_label,
+    is_integer,
     is_real,
-    is_whole,
     numbers,
     output_type,
     to_list,
@@ -36,20 +36,29 @@ def as_generator(rng: Any) -> np.random.Generator:
     A generator is returned itself; None, a whole number of at least 0, a seed sequence or a bit generator seeds a new
     one, as by `numpy.random.default_rng`.
     """
-    is_seed = is_whole(rng) and rng >= 0
+    is_seed = is_integer(rng) and rng >= 0
     kinds = np.random.Generator | np.random.BitGenerator | np.random.SeedSequence
     if not (rng is None or is_seed or isinstance(rng, kinds)):
         raise TypeError(f"rng must be a whole number of at least 0, a numpy.random.Generator or None, got {shown(rng)}")
     return np.random.default_rng(rng)
 
 
-def as_whole(what: str, value: object, least: int = 1) -> int:
-    """Return an argument that must be a whole number of at least `least`, as an int; refuse anything else."""
-    if not is_whole(value):
+#: Largest whole number that an argument may be, unless its function has another limit.
+_LARGEST_COUNT = 2**31 - 1
+#: Largest `n_starts`: every start is a whole search.
+MOST_STARTS = 10_000
+
+
+def as_whole(what: str, value: object, least: int = 1, most: int = _LARGEST_COUNT) -> int:
+    """Return an argument that must be a whole number from `least` to `most`, as an int; refuse anything else."""
+    if not is_integer(value):
         raise TypeError(f"{what} must be a whole number, got {shown(value)}")
-    if value < least:
-        raise ValueError(f"{what} must be at least {least}, got {shown(value)}")
-    return int(value)
+    number = int(value)
+    if number < least:
+        raise ValueError(f"{what} must be at least {least}, got {shown(number)}")
+    if number > most:
+        raise ValueError(f"{what} must be at most {most}, got {shown(number)}")
+    return number
 
 
 def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:

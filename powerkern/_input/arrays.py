@@ -38,6 +38,8 @@ class Matrix(NamedTuple):
     #: The other end of the interval in which each cell is known to lie, beside its number in `values`: NaN where the
     #: cell is that number, -inf and inf where it is below or above it. None: all cells are numbers.
     ends: NDArray[np.float64] | None = None
+    #: Labels of the columns in the data, which `names` may replace; None if the data have none.
+    labels: list[Any] | None = None
     #: The input, and the part of it that was read, where results take the form of the input.
     given: Any = None
     part: Any = None
@@ -76,7 +78,8 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
 def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
     """Read a matrix as `as_matrix` does, but accept no rows."""
     values, names, wide = _contents(X, what, column_names)
-    _warn_of_rounding(values, wide, names if column_names is None else column_names, what)
+    labels = names
+    _warn_of_rounding(values, wide, column_names if names is None else names, what)
     was_vector = values.ndim == 1
     if was_vector:
         values = values[:, np.newaxis]
@@ -85,7 +88,7 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
         raise ValueError(f"{what} has no columns (shape {values.shape}); there is nothing to do")
     if column_names is not None:
         names = as_names(column_names, p)
-    return Matrix(values, names, was_vector)
+    return Matrix(values, names, was_vector, labels=labels)
 
 
 def numbers(X: object, what: str = "X") -> NDArray[Any]:
@@ -465,9 +468,14 @@ def _count(n: int | None, noun: str) -> str:
 # --- words, weights and output arrays -----------------------------------------------------------------
 
 
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether an argument is a whole number of any size; True and False are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def is_whole(value: object) -> TypeGuard[int]:
     """Return whether an argument is a whole number of 64 bits; True and False are not."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and -(2**63) <= int(value) < 2**63
+    return is_integer(value) and -(2**63) <= int(value) < 2**63
 
 
 def is_real(value: object) -> TypeGuard[float]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.alignment import align_rows, few, matching_order, may_go_by_position
+from powerkern._input.alignment import align_rows, axis_labels, few, matching_order, may_go_by_position
 from powerkern._input.array_libraries import as_array_like
 from powerkern._input.arrays import as_choice, as_matrix, as_rows
 from powerkern._input.foreign import library
@@ -120,14 +120,17 @@ def columns_named(X: Any, names: list[Any] | None) -> Any:
 
 
 def order_chunk(chunk: Any, labels: Sequence[Any] | None) -> Any:
-    """Return a data frame with its columns in the order of `labels` (of the first chunk), if it has exactly these.
+    """Return labelled columns in the order of `labels`, those of the first chunk, if the chunk has just these.
 
     Anything else is returned unchanged: the caller refuses other labels, and takes unnamed columns by position.
     """
-    own = names_of(chunk)
-    if own is None or labels is None or len(own) != len(labels):
+    if labels is None:
         return chunk
-    return columns_named(chunk, list(labels))
+    if (axis := axis_labels(chunk)) is not None:
+        order = matching_order(axis, labels) if len(axis) == len(labels) else None
+        return chunk if order is None else chunk[:, order]
+    own = names_of(chunk)
+    return chunk if own is None or len(own) != len(labels) else columns_named(chunk, list(labels))
 
 
 def replace_columns(X: Any, part: Any, values: NDArray[Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
@@ -83,16 +84,20 @@ def _counted(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     _check_kinds(cells)
     table: dict[Any, int] = {}
     codes = np.array(
-        [-1 if _is_none(cell) else table.setdefault(cell, len(table)) for cell in cells.tolist()], dtype=np.int64
+        [-1 if is_missing_label(cell) else table.setdefault(cell, len(table)) for cell in cells.tolist()],
+        dtype=np.int64,
     )
     return codes, _from_objects(objects(table))
 
 
-def _is_none(cell: Any) -> bool:
+def is_missing_label(cell: Any) -> bool:
+    """Return whether a label is None, NA, NaT or NaN of any type."""
+    if isinstance(cell, Decimal):  # its signalling NaN cannot be compared
+        return cell.is_nan()
     return (
         cell is None
         or type(cell).__name__ in ("NAType", "NaTType")
-        or (isinstance(cell, Real | np.datetime64) and bool(cell != cell))
+        or (isinstance(cell, Real | np.datetime64 | np.timedelta64) and bool(cell != cell))
     )
 
 
@@ -104,7 +109,7 @@ def _check_kinds(cells: NDArray[Any]) -> None:
         return
     rows: dict[str | None, int] = {}
     for i, cell in enumerate(cells):
-        if not _is_none(cell):
+        if not is_missing_label(cell):
             rows.setdefault(_kind_of(type(cell)), i)
     if None in rows:
         i = rows[None]

@@ -100,6 +100,8 @@ def read_fitted(
 ) -> Matrix:
     """Read the fitted columns of `X`; a data frame may hold them in any order, next to other columns.
 
+    Columns without labels get the names of the fit, for messages.
+
     Parameters
     ----------
     X : array_like or data frame
@@ -119,7 +121,7 @@ def read_fitted(
     if type(X) is np.ndarray and X.dtype == np.float64 and X.size > 0 and sample_weight is None:  # as in `read`
         values = X[:, np.newaxis] if X.ndim == 1 else X
         if values.shape[1:] == (n_features,):
-            return Matrix(values, None, X.ndim == 1, given=X, part=X)
+            return Matrix(values, names, X.ndim == 1, given=X, part=X)
     given = as_frame(X) or X  # recognised once
     rows, weight = frames.without_weights(given, sample_weight, what)
     part = frames.columns_named(rows, names)
@@ -130,7 +132,8 @@ def read_fitted(
     if names is not None and matrix.names is not None:
         _refuse_turned(X, names, what)
     check_n_features(matrix.values, n_features, matrix.names, names)
-    return matrix._replace(weight=weights_of(weight, len(matrix.values)), given=given, part=part)
+    own = matrix.names or names
+    return matrix._replace(names=own, weight=weights_of(weight, len(matrix.values)), given=given, part=part)
 
 
 def _refuse_turned(X: Any, names: list[Any], what: str) -> None:

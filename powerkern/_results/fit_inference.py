@@ -48,6 +48,8 @@ from powerkern._typing import FloatArray, Weights
 
 #: Smallest accepted number of bootstrap replicates.
 _FEWEST_REPLICATES = 20
+#: Largest accepted number: the error of a standard error is 1/sqrt(2 replicates) of it, here 0.2 %.
+_MOST_REPLICATES = 100_000
 
 
 @suggest_in_class
@@ -270,7 +272,7 @@ class FitInference(FitAttributes, RoundedPowers):
         """
         if self.estimator.has_likelihood:
             return np.where(np.isin(self.status, LIKELIEST), standard_error_from(self.information), np.nan)
-        replicates = as_whole("replicates", replicates, _FEWEST_REPLICATES)
+        replicates = as_whole("replicates", replicates, _FEWEST_REPLICATES, _MOST_REPLICATES)
         values, weight = self._read_data(X, sample_weight, n_threads)
         shift = self.shift if self._spec.origin is None else np.zeros(self.n_features)
         threads = thread_count(n_threads)

@@ -174,7 +174,7 @@ class DDCFit(Cells):
         """
         part, threads = self._select_columns(X), thread_count(n_threads)
         matrix = as_matrix(part)
-        refuse_infinite(matrix)
+        refuse_infinite(matrix._replace(names=matrix.names or self.column_names))
         z = _standardize_columns(matrix.values, self.loc, self.scale, threads)
         predicted = _predict_cells(_mask_outliers(z, self.cutoff), self._rule.relations, threads)
         return _label_like_input(part, _judge_cells(part, z, predicted, self._rule))

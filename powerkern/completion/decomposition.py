@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
 from powerkern._input.alignment import align_rows, matching_order
-from powerkern._input.arguments import as_generator, as_number, as_whole, refuse_infinite
+from powerkern._input.arguments import MOST_STARTS, as_generator, as_number, as_whole, refuse_infinite
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_label, is_whole, to_list
 from powerkern._input.frames import labelled
 from powerkern._input.messages import shown, warn
@@ -135,7 +135,7 @@ class UVDecomposition:
 
         Labels of rows and columns are aligned with the labels of the decomposed matrix.
         """
-        values, names = _read(M)
+        values, names = _read(M, known=self._column_names)
         if values.shape != self.shape:
             raise ValueError(f"M has shape {values.shape}, the decomposed matrix {self.shape}; fold_in takes new rows")
         rows = np.asarray(align_rows(self._rows, M, "the decomposed matrix", "M"))
@@ -164,7 +164,7 @@ class UVDecomposition:
         >>> result.fold_in([[10, float("nan"), 30]]).round(6)
         array([[10., 20., 30.]])
         """
-        given, names = _read(M)
+        given, names = _read(M, known=self._column_names)
         if given.shape[1] != self.shape[1]:
             raise ValueError(f"M has {given.shape[1]} columns, the decomposed matrix has {self.shape[1]}")
         positions = self._match_columns(given, names)
@@ -325,7 +325,7 @@ def uv_decompose(
         raise ValueError("init='mean' has equal components, which method='als' cannot tell apart; use init='random'")
     if isinstance(init, str) and init == "means" and rank == 1:
         raise ValueError("init='means' is a product of rank 2; use init='mean' for rank 1")
-    if as_whole("n_starts", n_starts) > 1 and not (isinstance(init, str) and init == "random"):
+    if as_whole("n_starts", n_starts, most=MOST_STARTS) > 1 and not (isinstance(init, str) and init == "random"):
         raise ValueError("n_starts > 1 needs init='random': other starts are always the same")
     if normalize is not None:
         as_choice("normalize", normalize, NORMALIZATIONS)
@@ -456,12 +456,16 @@ def _select_held_out(
 # --- arguments ------------------------------------------------------------------------------------------
 
 
-def _read(M: object, what: str = "M") -> tuple[FloatArray, list[str] | None]:
-    """Read M, which may have been read before, as a contiguous float64 matrix without infinities, and its labels."""
+def _read(M: object, what: str = "M", known: list[Any] | None = None) -> tuple[FloatArray, list[str] | None]:
+    """Read M, which may have been read before, as a contiguous float64 matrix without infinities, and its labels.
+
+    Errors call columns without labels by the names `known`.
+    """
     matrix = M if isinstance(M, Matrix) else as_matrix(M, what=what)
     with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
         values = np.ascontiguousarray(matrix.values, dtype=np.float64)
-    refuse_infinite(matrix._replace(values=values))
+    has_known = known is not None and len(known) == values.shape[1]
+    refuse_infinite(matrix._replace(values=values, names=matrix.names or (known if has_known else None)))
     return values, matrix.names
 
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._input.alignment import align_rows, is_whole_label
 from powerkern._input.arrays import as_weights, is_masked_array, numbers
 from powerkern._input.foreign import refuse_foreign
-from powerkern._input.label_values import cast_exactly
+from powerkern._input.label_values import cast_exactly, is_missing_label
+from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 
 
@@ -61,6 +62,8 @@ def read(ratings: Any, weight: ArrayLike | None) -> Entries:
     return Entries(rows, columns, row, column, value, weights[kept] / mean, mean)
 
 
+#: Kinds of labels that do not compare with each other, by the kind of their NumPy type.
+_KINDS = {**dict.fromkeys("biufc", "numbers"), **dict.fromkeys("US", "text"), "M": "dates", "m": "durations"}
 #: Names of the second and third of the three arrays of ratings, for messages.
 _PARTS = ("the column labels", "the values")
 
@@ -110,7 +113,10 @@ def _read_triplet(ratings: Any) -> list[NDArray[Any]]:
 
 def _as_labels(given: Any) -> NDArray[Any]:
     """Convert labels to an array that keeps integers of every size exact, and text as text."""
-    labels = np.asarray(given)
+    try:
+        labels = np.asarray(given)
+    except ValueError:
+        raise ValueError(f"labels must be an array, got {shown(given)}, whose parts have different lengths") from None
     if labels.dtype.kind == "O" and labels.size and all(map(is_whole_label, labels.flat)):
         whole = list(map(int, labels.flat))
         low, high = min(whole), max(whole)
@@ -128,13 +134,13 @@ def _as_labels(given: Any) -> NDArray[Any]:
 
 def _encode_labels(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the distinct labels in increasing order, and the position of each label among them."""
+    missing = any(map(is_missing_label, labels)) if labels.dtype.kind == "O" else bool((labels != labels).any())
+    if missing:
+        raise ValueError(f"labels of {what} are missing; leave out these ratings")
     try:
         distinct, position = np.unique(labels, return_inverse=True)
     except TypeError:
-        raise TypeError(f"the labels of {what} cannot be sorted; use numbers or strings, none missing") from None
-    missing = distinct != distinct  # NaN, of whatever type
-    if missing.any():
-        raise ValueError(f"labels of {what} are missing (NaN); leave out these ratings")
+        raise TypeError(f"the labels of {what} cannot be sorted; use numbers or strings") from None
     return distinct, position
 
 
@@ -148,14 +154,28 @@ def check_weights(weight: ArrayLike, n: int) -> FloatArray:
 def find_labels(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return the position of each given label in `labels`, and whether it is there at all."""
     wanted = _as_labels(given)
-    kinds = {array.dtype.kind in "biuf" for array in (labels, wanted) if array.dtype.kind in "biufUS" and array.size}
+    if labels.dtype.kind == "O" or wanted.dtype.kind == "O":
+        return _find_objects(labels, wanted)
+    kinds = {_KINDS.get(array.dtype.kind) for array in (labels, wanted) if array.size}
     if len(kinds) > 1:
         raise TypeError(f"labels are of type {labels.dtype}, got {wanted.dtype}; pass labels as they were fitted")
-    exact: NDArray[np.bool_] | None = None
-    if labels.dtype.kind == "O" or wanted.dtype.kind == "O":
-        wanted = wanted.astype(object)
-    else:
-        wanted, exact = cast_exactly(wanted, labels.dtype)
+    wanted, exact = cast_exactly(wanted, labels.dtype)
     position = np.minimum(np.searchsorted(labels, wanted), labels.size - 1)
-    known = np.asarray(labels[position] == wanted)
-    return position, known if exact is None else known & exact
+    return position, np.asarray(labels[position] == wanted) & exact
+
+
+def _find_objects(labels: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """`find_labels` among Python objects, of which some may be missing: these are unknown."""
+    table = {label: k for k, label in enumerate(labels.tolist())}
+    is_text = {isinstance(label, str) for label in table}
+    found = np.full(wanted.shape, -1, dtype=np.intp)
+    for where, label in np.ndenumerate(wanted):
+        if is_missing_label(label):
+            continue
+        if is_text and isinstance(label, str) not in is_text:
+            raise TypeError(f"labels are of type {labels.dtype}, got {shown(label)}; pass labels as they were fitted")
+        try:
+            found[where] = table.get(label, -1)
+        except TypeError:
+            raise TypeError(f"{shown(label)} is a {type(label).__name__}, which cannot be a label") from None
+    return np.maximum(found, 0), found >= 0

@@ -64,11 +64,12 @@ class Donors:
         parts = self.completed, self.values, self.residuals
         columns, donors, residuals = (np.require(part, requirements="W") for part in parts)  # may be read-only maps
 
-        reach = self._count_candidates(n_neighbors)
+        nearest = min(n_neighbors, len(self.values))  # there are no more, and kernels take 64 bits
+        reach = self._count_candidates(nearest)
 
         def job(rows: slice) -> None:
             outputs = means[rows], corrections[rows]
-            neighbor_means(values[rows], columns, donors, residuals, n_neighbors, reach, *outputs)
+            neighbor_means(values[rows], columns, donors, residuals, nearest, reach, *outputs)
 
         blocks = [(rows,) for rows in slices(slice(0, len(values)), _ROWS)]
         run_parallel(job, blocks, (values.size, self.values.shape[0] // 16 + 1), n_threads)

@@ -14,7 +14,7 @@ from powerkern._engine.blocks import slices
 from powerkern._engine.threads import thread_count
 from powerkern._input.alignment import align_rows
 from powerkern._input.arguments import as_generator, as_number
-from powerkern._input.arrays import as_reals, is_whole
+from powerkern._input.arrays import as_reals, is_integer
 from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.completion.entries import Entries, check_weights, find_labels, read
@@ -264,12 +264,16 @@ def fit_ratings(
 
 def _check_options(rank: int | str, shrinkage: float | None, entries: Entries) -> None:
     """Raise unless rank and shrinkage are valid for these entries and there are enough ratings."""
-    if not ((isinstance(rank, str) and rank == "auto") or (is_whole(rank) and int(rank) >= 0)):
+    if not ((isinstance(rank, str) and rank == "auto") or (is_integer(rank) and int(rank) >= 0)):
         raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {shown(rank)}")
     if shrinkage is not None:
         as_number("shrinkage", shrinkage, "(0, inf)")
-    if rank != "auto" and int(rank) > min(entries.rows.size, entries.columns.size):
-        raise ValueError(f"rank is {rank}, but there are {entries.rows.size} rows and {entries.columns.size} columns")
+    largest = min(entries.rows.size, entries.columns.size)
+    if rank != "auto" and int(rank) > largest:
+        raise ValueError(
+            f"rank is {shown(rank)}, but there are {entries.rows.size} rows and {entries.columns.size} columns; use at "
+            f"most {largest}"
+        )
     if int(_HELD_OUT * entries.value.size) < 1:
         raise ValueError(f"there are {entries.value.size} ratings; at least {math.ceil(1.0 / _HELD_OUT)} are needed")
 

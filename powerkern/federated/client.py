@@ -12,7 +12,7 @@ from powerkern._engine.by_column import partial_moments_matrix
 from powerkern._engine.gather import shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
-from powerkern._input.alignment import labels_from_record, matching_order, may_go_by_position
+from powerkern._input.alignment import are_default, labels_from_record, matching_order, may_go_by_position
 from powerkern._input.arrays import as_flag, column_label
 from powerkern._input.messages import shown
 from powerkern._input.reading import read_chunk
@@ -40,7 +40,8 @@ class Client:
     sample_weight : (n,) array-like, or str, optional
         Weights of the rows, or the name of the column of a data frame that holds them.
     column_names : sequence of str, optional
-        Names of the columns; default: the names in a data frame. All sites must use the same names.
+        Names of the columns of these rows, in their order; default: the names in a data frame. All sites must use the
+        same names, in any order.
     sums_only : bool, default False
         Refuse unencrypted answers: neither ranges nor moments leave the site, and only `summands` may be called. The
         server then needs `data_bounds` and a `quantum`.
@@ -53,6 +54,8 @@ class Client:
         The name.
     n_columns : int
         Number of columns.
+    column_names : list or None
+        Names of the columns, if they have any.
 
     See Also
     --------
@@ -98,6 +101,11 @@ class Client:
     def n_columns(self) -> int:
         """Number of columns."""
         return int(self._matrix.values.shape[1])
+
+    @property
+    def column_names(self) -> list[Any] | None:
+        """Names of the columns, if they have any."""
+        return self._matrix.names
 
     def answer(self, request: bytes) -> bytes:
         """Answer a request with ranges or moments that the server can read.
@@ -181,6 +189,10 @@ class Client:
             raise self._error(f"it has {self.n_columns} columns, the fit has {n}")
         self._order_columns(columns)
         own = self._matrix.names
+        if columns is None and own is not None and not are_default(own) and message.kind != Kind.RANGE:
+            raise self._error(
+                f"its columns have labels, such as {own[0]!r}, and the fit has none; give the server column_names"
+            )
         if (
             columns is not None
             and own is not None

@@ -59,6 +59,7 @@ class Server:
         As in `powerkern.fit`. With `data_bounds`, `ymax` holds for all values within the bounds.
     column_names : sequence of str, optional
         Names of the columns. The default is the names of the first client that has names, if ranges are asked for.
+        With `data_bounds`, clients whose columns have names refuse to answer without these.
 
     Attributes
     ----------

@@ -24,6 +24,8 @@ Strategy = Literal["equal-area", "equal-count", "equal-width"]
 
 #: Default numbers of bins; refinement and calibration errors are averaged over them.
 N_BINS = range(5, 21)
+#: Largest number of bins: 8 MB of edges.
+_MOST_BINS = 1_000_000
 
 _STRATA = ("all", "outliers", "inliers")
 
@@ -420,7 +422,7 @@ def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
     numbers = to_list(n_bins) if isinstance(n_bins, Iterable) else [n_bins]
     if not numbers:
         raise ValueError("n_bins is empty; give at least one number of bins")
-    return [as_whole("n_bins", k) for k in numbers]
+    return [as_whole("n_bins", k, most=_MOST_BINS) for k in numbers]
 
 
 def _average_bins(cases: _Cases, strategy: str, n_bins: int | Iterable[int]) -> tuple[FloatArray, FloatArray]:

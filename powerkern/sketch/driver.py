@@ -177,7 +177,7 @@ class _Fits(NamedTuple):
             return self._robustly(names)
 
         found = self.passes(RangePass, family=spec.family, shift=spec.shift, column_names=names)
-        passes = self._passes_after(found, names)
+        passes = self.passes.with_labels(found.labels)
 
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
             return passes(SketchPass, grid=grid, chosen=chosen)
@@ -191,16 +191,12 @@ class _Fits(NamedTuple):
         spec = self.spec
         first = self.passes(SamplePass, family=spec.family, shift=spec.shift, column_names=names)
         asked = spec.per_column(first.range.n_features, first.range.column_names)
-        passes = self._passes_after(first.range, names)
+        passes = self.passes.with_labels(first.range.labels)
         limit = asked.limit._replace(ymax=np.inf)
         results, error = fit_robust(passes, cast(RobustEstimator, spec.estimator), first, limit, self.n_threads)
         unit = first.unit if first.weighted and (first.unit < 1.0).any() else None
         families = np.full(len(results), FAMILIES[spec.family])
         return _ChunkFit(first.range, results, families, error=error, unit_weights=unit)
-
-    def _passes_after(self, found: Range, names: tuple[str, ...] | None) -> Passes:
-        """Return the passes after the first, which found the labels of the columns unless `names` replaced them."""
-        return self.passes if names is not None else self.passes.with_labels(found.column_names)
 
     def better(self, names: tuple[str, ...] | None) -> _ChunkFit:
         """Fit every column by the better of the two families; Box-Cox is tried for positive columns only."""
@@ -209,7 +205,7 @@ class _Fits(NamedTuple):
         if not positive.any():
             return found
         at, p = np.flatnonzero(positive), positive.size
-        passes = self._passes_after(found.range, names)
+        passes = self.passes.with_labels(found.range.labels)
         names = tuple(found.range.column_names or list[Any](range(p)))
         part = replace(self.spec.resolved(p, found.range.column_names)[0].part(at), family="box-cox")
         other = _Fits(replace(passes, columns=positive), part, self.n_threads).by(names)

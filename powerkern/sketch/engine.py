@@ -60,11 +60,12 @@ class Pass(ABC, Generic[S]):
     n_threads : int or None
         Threads of each call; None: all CPUs of the process.
     column_names : tuple of str or None
-        Names of the columns, instead of the names in the chunks.
+        Names of the columns in results; default: their labels in the chunks.
     chosen : (p,) ndarray of bool or None
         The columns to summarise, as if there were no others; None: all.
     labels : tuple or None
-        The labels of the columns that the first pass saw; chunks that have them in another order are read in this one.
+        Labels of the columns in the data that the first pass saw. Chunks that have them in another order are read in
+        this one.
     infinite : {"raise", "missing", "keep"}
         Treatment of infinite values, see `powerkern.fit`; their number is not counted.
     """
@@ -87,8 +88,10 @@ class Pass(ABC, Generic[S]):
         if self.chosen is not None:
             check_n_features(matrix.values, self.chosen.size, None, None)
             if not self.chosen.all():
-                names = matrix.names and list(itertools.compress(matrix.names, self.chosen))
-                matrix = matrix._replace(values=matrix.values[:, self.chosen], names=names)
+                names, labels = (
+                    each and list(itertools.compress(each, self.chosen)) for each in (matrix.names, matrix.labels)
+                )
+                matrix = matrix._replace(values=matrix.values[:, self.chosen], names=names, labels=labels)
         return self.summary(matrix)
 
     def part(self, columns: ArrayLike) -> Self | None:

@@ -18,7 +18,7 @@ from powerkern._estimators.power_sums import (
     starts_of,
 )
 from powerkern._estimators.ranges import in_digits, merged_ranges, weight_of
-from powerkern._input.alignment import matching_order, may_go_by_position
+from powerkern._input.alignment import ColumnNames, merging_order
 from powerkern._input.arguments import as_number, column_positions
 from powerkern._input.arrays import as_choice, as_reals, column_label
 from powerkern._results.storage import Format
@@ -54,11 +54,14 @@ class _GridColumns:
         column_names: list[str] | None,
         was_vector: bool,
         shift: FloatArray | None = None,
+        labels: list[Any] | None = None,
     ) -> None:
         self.family = family
         # the table describes the columns plus their shift
         self.shift = np.zeros(len(table)) if shift is None else shift
         self.column_names = column_names
+        #: labels of the columns in the data, by which summaries are aligned, whatever names results give them
+        self.labels = labels
         self.table = table
         self.was_vector = was_vector
         self.table.flags.writeable = False
@@ -75,15 +78,18 @@ class _GridColumns:
 
     def _with(self, table: FloatArray) -> Self:
         """Return the same columns, described by another table."""
-        return type(self)(self.family, table, self.column_names, self.was_vector, self.shift)
+        return type(self)(self.family, table, self.column_names, self.was_vector, self.shift, self.labels)
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
         """Join the descriptions of different columns of the same rows, with names if all parts have names."""
-        names = [name for part in parts for name in part.column_names or ()]
+        names, labels = (
+            [name for part in parts for name in getattr(part, which) or ()] for which in ("column_names", "labels")
+        )
         table, shift = np.concatenate([part.table for part in parts]), np.concatenate([part.shift for part in parts])
         was_vector = len(parts) == 1 and parts[0].was_vector
-        return cls(parts[0].family, table, names if len(names) == len(table) else None, was_vector, shift)
+        named, labelled = (each if len(each) == len(table) else None for each in (names, labels))
+        return cls(parts[0].family, table, named, was_vector, shift, labelled)
 
     def _describe(self) -> dict[str, Any]:
         """Return the description of the columns for bytes."""
@@ -91,42 +97,45 @@ class _GridColumns:
             "family": self.family,
             "columns": self.n_features,
             "column_names": self.column_names,
+            "labels": self.labels,
             "vector": self.was_vector,
             **({"shift": self.shift.tolist()} if self.shift.any() else {}),
         }
 
+    @property
+    def naming(self) -> ColumnNames:
+        """Names and labels of the columns."""
+        return ColumnNames(self.column_names, self.labels)
+
     def order_of(self, other: _GridColumns) -> list[int] | None:
-        """Return the positions of these columns in `other`, which has the same labels in another order; else None."""
-        own, theirs = self.column_names, other.column_names
-        return None if own is None or theirs is None or len(own) != len(theirs) else matching_order(theirs, own)
+        """Return the positions of these columns among those of `other`; None for the same order.
 
-    def part(self, columns: ArrayLike) -> Self:
-        """Return the description of some of the columns (indices or mask)."""
-        chosen = column_positions(columns, self.n_features)
-        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
-        return type(self)(self.family, self.table[chosen], names, self.was_vector, self.shift[chosen])
-
-    def check_same_columns(self, other: _GridColumns) -> None:
-        """Raise unless the other summary has the same family and the same columns."""
+        Raises
+        ------
+        ValueError
+            If the summaries have different families, columns or shifts.
+        """
         if self.family != other.family:
             raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they cannot be merged")
         if self.n_features != other.n_features:
             raise ValueError(
                 f"one has {self.n_features} columns, the other {other.n_features}; chunks must have the same columns"
             )
-        if (differs := self.shift != other.shift).any():
+        order = merging_order(self.naming, other.naming)
+        shift = other.shift if order is None else other.shift[order]
+        if (differs := self.shift != shift).any():
             j = int(np.argmax(differs))
             label = column_label(j, self.column_names)
             raise ValueError(
-                f"{label} has shift {self.shift[j]} in one and {other.shift[j]} in the other; they cannot be merged"
+                f"{label} has shift {self.shift[j]} in one and {shift[j]} in the other; they cannot be merged"
             )
-        own, theirs = self.column_names, other.column_names
-        if own is not None and theirs is not None and not may_go_by_position(own, theirs, one_may_differ=False):
-            for j, (a, b) in enumerate(zip(own, theirs, strict=True)):
-                if a != b:
-                    raise ValueError(
-                        f"column {j} is {a!r} in one and {b!r} in the other; chunks must have the same columns"
-                    )
+        return order
+
+    def part(self, columns: ArrayLike) -> Self:
+        """Return the description of some of the columns (indices or mask)."""
+        chosen = column_positions(columns, self.n_features)
+        names, labels = (None if each is None else [each[j] for j in chosen] for each in self.naming)
+        return type(self)(self.family, self.table[chosen], names, self.was_vector, self.shift[chosen], labels)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -150,7 +159,9 @@ class Range(_GridColumns, ChunkSummary):
     shift : ndarray
         Shifted Box-Cox: the number added to each column; otherwise 0.
     column_names : list of str or None
-        Names of the columns, where the data had names.
+        Names of the columns in results.
+    labels : list or None
+        Labels of the columns in the data, which `column_names` may replace; None if the data have none.
     n_features : int
         Number of columns.
     """
@@ -205,16 +216,15 @@ class Range(_GridColumns, ChunkSummary):
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
         """Make a grid for the range."""
         cells = grids_for(self.table.copy(), self._code, largest_exponent, stream)
-        return Grid(self.family, cells, self.column_names, self.was_vector, self.shift)
+        return Grid(self.family, cells, self.column_names, self.was_vector, self.shift, self.labels)
 
     def merged(self, other: Range) -> Range:
         """Return the range of the rows of both, in the order of these columns."""
         if (order := self.order_of(other)) is not None:
             other = other.part(order)
-        self.check_same_columns(other)
         table = merged_ranges(np.array([self.table, other.table]))
         names, was_vector = self.column_names or other.column_names, self.was_vector and other.was_vector
-        return Range(self.family, table, names, was_vector, self.shift)
+        return Range(self.family, table, names, was_vector, self.shift, self.labels or other.labels)
 
     @classmethod
     def from_bounds(
@@ -258,7 +268,7 @@ class Range(_GridColumns, ChunkSummary):
         """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, RANGE)
         table = array_of(payload, (head["columns"], ranges.N_RANGE), "<f8", RANGE)
-        found = cls(head["family"], table, head["column_names"], head["vector"], shift_of(head))
+        found = cls(head["family"], table, head["column_names"], head["vector"], shift_of(head), head["labels"])
         if (wrong := ~found._possible()).any():
             label = column_label(int(np.argmax(wrong)), found.column_names)
             raise ValueError(f"not a range: {label} has a range that is not finite or cannot be")
@@ -297,7 +307,7 @@ class Grid(_GridColumns):
 
     Attributes
     ----------
-    family, shift, column_names, n_features
+    family, shift, column_names, labels, n_features
         As for `Range`.
     """
 
@@ -372,7 +382,7 @@ class Grid(_GridColumns):
             cells[both, entry] = np.maximum(self.table[both, entry], other.table[both, entry])
         self._make_room(cells, weight)
         self._refer(cells, streamed)
-        whole = Grid(self.family, cells, names, self.was_vector, self.shift)
+        whole = Grid(self.family, cells, names, self.was_vector, self.shift, self.labels or other.labels)
         return whole._relaid(cells[:, G_EXPONENT], max(_STREAM_BINS, *self.n_bins, *other.n_bins))
 
     @property
@@ -417,7 +427,7 @@ class Grid(_GridColumns):
     def read(cls, head: dict[str, Any], payload: bytes, kind: Format) -> Grid:
         """Read and check the grid in the bytes of a grid or of a sketch."""
         cells = array_of(payload, (head["columns"], grids.N_GRID), "<f8", kind)
-        grid = cls(head["family"], cells, head["column_names"], head["vector"], shift_of(head))
+        grid = cls(head["family"], cells, head["column_names"], head["vector"], shift_of(head), head["labels"])
         if not (np.isfinite(cells).all() and grid._is_possible()):
             raise kind.damaged()
         return grid

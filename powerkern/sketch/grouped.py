@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
-from powerkern._input.alignment import matching_order
+from powerkern._input.alignment import ColumnNames, merging_order
 from powerkern._input.arguments import place_of
 from powerkern._input.arrays import Matrix, column_label
 from powerkern._input.frames import names_of
@@ -33,22 +33,17 @@ _CELLS = 4_000_000
 class _Labels(ChunkSummary):
     """The groups of some rows, and the columns of their data."""
 
-    def __init__(self, keys: Keys | None, names: list[str] | None, p: int) -> None:
-        self.keys, self.names, self.p = keys, names, p
+    def __init__(self, keys: Keys | None, naming: ColumnNames, p: int) -> None:
+        self.keys, self.naming, self.p = keys, naming, p
 
     def merged(self, other: Self) -> Self:
         """Return the groups of the rows of both, with the columns in the order of these."""
-        if (self.names, self.p) != (other.names, other.p) and not self._is_reordered(other):
-            raise ValueError(f"chunks have different columns: {self.names or self.p} and {other.names or other.p}")
+        if self.p != other.p:
+            raise ValueError(f"one has {self.p} columns, the other {other.p}; chunks must have the same columns")
+        merging_order(self.naming, other.naming)  # refuses other columns
         if self.keys is None or other.keys is None:
-            return type(self)(other.keys if self.keys is None else self.keys, self.names, self.p)
-        return type(self)(self.keys.joined(other.keys), self.names, self.p)
-
-    def _is_reordered(self, other: Self) -> bool:
-        """Return whether `other` has the same columns in another order."""
-        if self.names is None or other.names is None or self.p != other.p:
-            return False
-        return matching_order(other.names, self.names) is not None
+            return type(self)(other.keys if self.keys is None else self.keys, self.naming, self.p)
+        return type(self)(self.keys.joined(other.keys), self.naming, self.p)
 
     @classmethod
     def side_by_side(cls, parts: Any) -> Self:
@@ -91,7 +86,7 @@ class _LabelsPass(_FramePass[_Labels]):
                 raise ValueError(f"groups={name!r}: there is no column of that name among {', '.join(map(str, known))}")
         matrix = read_chunk(without_names(chunk, list(self.groups)), None, self.column_names)
         keys = without_groups(chunk, list(self.groups), None)[1][0] if len(matrix.values) else None
-        return _Labels(keys, matrix.names, matrix.values.shape[1])
+        return _Labels(keys, ColumnNames(matrix.names, matrix.labels), matrix.values.shape[1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,21 +191,20 @@ def fit_groups_with(
     names = [groups] if isinstance(groups, str) else groups
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
         raise TypeError("groups must name the column, or the columns, of the chunks that hold the labels")
-    own = job.column_names
-    found = Passes(map_reduce)(_LabelsPass, groups=tuple(names), column_names=own)
+    found = Passes(map_reduce)(_LabelsPass, groups=tuple(names), column_names=job.column_names)
     if found.keys is None:
         raise ValueError("the chunks have no rows")
     keys = replace(found.keys, several=not isinstance(groups, str))
 
-    labels = None if found.names is None or own is not None else tuple(found.names)
+    column_names, labels = found.naming.names, tuple(found.naming.labels or ())
 
     def on_groups(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         return map_reduce(_GroupedPass(inner=function, keys=keys, labels=labels), merge)
 
-    spec, _ = job.spec.resolved(found.p, found.names)
-    with _groups_in_errors(keys, found.p, found.names):
+    spec, _ = job.spec.resolved(found.p, column_names)
+    with _groups_in_errors(keys, found.p, column_names):
         wide = replace(job, spec=spec.tiled(len(keys)), column_names=None).fit(on_groups)
-    return build_grouped_fit(spec, ColumnLabels(found.names), keys, wide._table)
+    return build_grouped_fit(spec, ColumnLabels(column_names), keys, wide._table)
 
 
 @contextlib.contextmanager

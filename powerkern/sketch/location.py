@@ -108,7 +108,7 @@ class Located:
     def __init__(self, passes: Passes) -> None:
         first = passes(SamplePass, family="yeo-johnson")
         self.range = first.range
-        self._reader = Reader(passes.with_labels(first.range.column_names), first)
+        self._reader = Reader(passes.with_labels(first.range.labels), first)
         self._columns = [_LocationColumn(first, j) for j in range(first.range.n_features)]
 
     def locate(self, method: str, **constants: Any) -> LocationScale:

@@ -97,9 +97,9 @@ class ColumnSample(ChunkSummary):
 
     def merged(self, other: Self) -> Self:
         """Return the sample of the rows of both, in the order of these columns."""
+        both = self.range.merged(other.range)
         if (order := self.range.order_of(other.range)) is not None:
             other = other.part(order)
-        both = self.range.merged(other.range)
         top = np.maximum(self.weights[:, 0], other.weights[:, 0])
         share, of_other = (part.weights[:, 0] / np.where(top > 0.0, top, 1.0) for part in (self, other))
         sums = [self.weights[:, k] * share**k + other.weights[:, k] * of_other**k for k in (1, 2)]

@@ -13,9 +13,11 @@ from powerkern._results.storage import Format
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import FAMILIES
 
-RANGE = Format("powerkern.sketch.Range", 3, "a range")
-GRID = Format("powerkern.sketch.Grid", 3, "a grid")
-SKETCH = Format("powerkern.sketch.Sketch", 3, "a sketch")
+RANGE = Format("powerkern.sketch.Range", 4, "a range")
+GRID = Format("powerkern.sketch.Grid", 4, "a grid")
+SKETCH = Format("powerkern.sketch.Sketch", 4, "a sketch")
+#: Entries of a description that have a label for each column, or are None.
+_NAMES = ("column_names", "labels")
 
 
 def pack(kind: Format, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
@@ -30,23 +32,23 @@ def pack(kind: Format, description: dict[str, Any], *arrays: NDArray[Any]) -> by
     *arrays : ndarray
         Numbers of eight bytes.
     """
-    names = labels_to_record(description["column_names"])
+    names = {which: labels_to_record(description[which]) for which in _NAMES}
     parts = [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays]
-    return kind.pack({**description, "column_names": names}, b"".join(parts))
+    return kind.pack({**description, **names}, b"".join(parts))
 
 
 def unpack(data: bytes, kind: Format) -> tuple[dict[str, Any], bytes]:
     """Return the description, checked, and the bytes of the arrays; ValueError if they were not written by `pack`."""
     head, payload = kind.unpack(data)
     try:
-        names = head["column_names"] = labels_from_record(head["column_names"])
+        head |= {which: labels_from_record(head[which]) for which in _NAMES}
         is_sound = (
             head["family"] in FAMILIES
             and type(head["columns"]) is int  # and not bool
             and head["columns"] > 0
             and isinstance(head["vector"], bool)
             and shift_of(head).shape == (head["columns"],)
-            and (names is None or len(names) == head["columns"])
+            and all(head[which] is None or len(head[which]) == head["columns"] for which in _NAMES)
         )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         is_sound = False

@@ -64,7 +64,6 @@ class Sketch(ChunkSummary):
         """Return the sketch of the rows of both, on a grid that has room for it, in the order of these columns."""
         if (order := self.grid.order_of(other.grid)) is not None:
             other = other.part(order)
-        self.grid.check_same_columns(other.grid)
         weight = self.n_obs + other.n_obs
         same = self.grid == other.grid and self.grid.has_room_for(weight)
         grid = self.grid if same else self.grid.common(other.grid, weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from powerkern._estimators.limits import apply_limit
 from powerkern._estimators.ranges import range_matrix
 from powerkern._estimators.shift import given_shift, to_own_units
 from powerkern._estimators.spec import FitSpec
+from powerkern._input.alignment import ColumnNames, merging_order
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, check_n_features, column_label
 from powerkern._input.reading import read_chunk
@@ -49,7 +51,8 @@ def range_of(
     shift : float or (p,) array-like, default 0
         Box-Cox only: ``x + shift`` is transformed.
     column_names : sequence of str, optional
-        Names of the columns; default: the names in a data frame.
+        Names of the columns in results; default: the labels of a data frame. `merge` aligns labelled columns by their
+        labels, whatever their names.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -89,8 +92,8 @@ def range_of_matrix(matrix: Matrix, family: str, shift: ArrayLike, n_threads: in
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
     if outside.size:
         j = int(outside[0])
-        raise domain_error_in(matrix, j, matrix.names, matrix.weight, moved[j])
-    return Range(family, table, matrix.names, matrix.was_vector, moved)
+        raise domain_error_in(matrix, j, matrix.labels or matrix.names, matrix.weight, moved[j])
+    return Range(family, table, matrix.names, matrix.was_vector, moved, matrix.labels)
 
 
 def summarize_chunk(
@@ -112,7 +115,8 @@ def summarize_chunk(
     sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
     column_names : sequence of str, optional
-        Names of the columns, which must match the grid's; default: the names in a data frame, in any order.
+        Names of the columns in results. Columns go by their labels if chunk and grid have labels, else by names. The
+        columns may be in any order.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
 
@@ -137,16 +141,39 @@ def summarize_chunk(
     """
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
-    labels = grid.column_names if column_names is None else None
-    matrix = read_chunk(chunk, sample_weight, column_names, labels=labels)
-    check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
-    return sketch_of_matrix(matrix, grid, n_threads)
+    return sketch_of_matrix(_read_like(grid, chunk, sample_weight, column_names), grid, n_threads)
+
+
+def _read_like(grid: Grid, chunk: object, sample_weight: Any, column_names: Sequence[str] | None) -> Matrix:
+    """Read a chunk, with its columns in the order of a grid.
+
+    Parameters
+    ----------
+    grid : Grid
+        The grid.
+    chunk, sample_weight, column_names
+        As in `summarize_chunk`.
+
+    Raises
+    ------
+    ValueError
+        If the columns are others.
+    """
+    matrix = read_chunk(chunk, sample_weight, column_names)
+    by_label = grid.labels is not None and matrix.labels is not None
+    names, own = (grid.labels, matrix.labels) if by_label else (grid.column_names, matrix.names)
+    if own is None or names is None or set(own) != set(names):
+        check_n_features(matrix.values, grid.n_features, own, names)
+    if grid.n_features == 1:  # it may have any name
+        return matrix
+    order = merging_order(grid.naming, ColumnNames(matrix.names, matrix.labels))
+    return matrix if order is None else matrix._replace(values=matrix.values[:, order])
 
 
 def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
     """Do what `summarize_chunk` does, for rows that have been read and have the columns of the grid."""
     values, threads = shift_and_scale(matrix.values, grid.shift), thread_count(n_threads)
-    names = grid.column_names or matrix.names
+    names = grid.column_names or matrix.names  # of the grid: the columns of the matrix are in its order
     found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)
     if not found.inside.all():
         j = int(np.argmin(found.inside))
@@ -186,7 +213,7 @@ def extend(
         The next rows.
     family, sample_weight, shift, column_names, n_threads
         As for `range_of`; `family`, `shift` and `column_names` of the first chunk count. Later data frames must have
-        the same names, in any order; otherwise pass `column_names` again.
+        the labels of the first one, in any order.
 
     Returns
     -------
@@ -207,13 +234,12 @@ def extend(
     if not (total is None or isinstance(total, Sketch)):
         raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
     as_choice("family", family, FAMILIES)
-    labels = None if total is None or column_names is not None else total.grid.column_names
-    matrix = read_chunk(chunk, sample_weight, column_names, labels=labels)
     if total is None:
+        matrix = read_chunk(chunk, sample_weight, column_names)
         found = range_of_matrix(matrix, family, shift, n_threads)
         return sketch_of_matrix(matrix, found.stream_grid(), n_threads)
     own = total.grid
-    check_n_features(matrix.values, own.n_features, matrix.names, own.column_names)
+    matrix = _read_like(own, chunk, sample_weight, column_names)
     found = range_of_matrix(matrix._replace(names=own.column_names), own.family, own.shift, n_threads)
     grid = own.grown(found.stream_grid(), total.n_obs + found.n_obs)
     return total.on(grid).merged(sketch_of_matrix(matrix, grid, n_threads))

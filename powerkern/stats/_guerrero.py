@@ -88,7 +88,8 @@ def boxcox_guerrero(
     >>> bool(abs(boxcox_guerrero(x, 12)) < 1e-9)  # spread proportional to level: logs
     True
     """
-    given, axis = numbers(x, "x"), as_whole("`axis`", axis, -(2**31))
+    given = numbers(x, "x")
+    axis = as_whole("`axis`", axis, -max(given.ndim, 1), max(given.ndim, 1) - 1)
     if groups is not None:
         return _fit_groups(given, groups, season_length, bounds, axis)
     columns = _read_columns(given, axis)

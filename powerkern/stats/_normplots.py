@@ -13,6 +13,9 @@ from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 from powerkern.stats._arrays import as_float64, as_scalar, read_column, read_data
 from powerkern.stats._optima import correlations
 
+#: Largest number of lambdas: 8 MB of correlations, and more than a plot can show.
+_MOST_LAMBDAS = 1_000_000
+
 
 def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int = 80) -> Any:
     """Compute the probability plot correlation of the Box-Cox transform of `x`, for equally spaced lambdas.
@@ -100,7 +103,7 @@ def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot:
     data = read_data(x)
     if data.size == 0:
         return np.asarray(data)
-    la, lb, n = as_scalar(la, "la"), as_scalar(lb, "lb"), as_whole("N", n, 0)
+    la, lb, n = as_scalar(la, "la"), as_scalar(lb, "lb"), as_whole("N", n, 0, _MOST_LAMBDAS)
     if not (np.isfinite(la) and np.isfinite(lb)):
         raise ValueError("`la` and `lb` must be finite.")
     if lb <= la:

@@ -125,6 +125,25 @@ def test_methods_name_columns(kind: str, every_option: bool) -> None:
                 _check_messages(functools.partial(method, **{**given, **each}) for each in options)
 
 
+@pytest.mark.parametrize("kind", fits())
+def test_methods_name_columns_of_arrays_as_the_fit_does(kind: str) -> None:
+    owner = kind.split(",")[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = fits()[kind](_with(named))
+    for name, required in methods(kind, result):
+        method = getattr(result, name)
+        options: list[dict[str, Any]] = [{}]
+        options += [{"X": None}] if "X" in set(inspect.signature(method).parameters).difference(required) else []
+        options += [{"out_of_range": "raise"}] if "out_of_range" in inspect.signature(method).parameters else []
+        for frame in _USUAL:
+            arrays = _with(lambda x, frame=frame: FRAMES[frame](x).to_numpy(float))
+            given = {key: arrays.argument(key, f"{owner}.{name}") for key in required}
+            for each in options:
+                more = {key: arrays.argument("X", owner) if key == "X" else value for key, value in each.items()}
+                _check_messages(iter([functools.partial(method, **{**given, **more})]))
+
+
 def _limits() -> dict[str, dict[str, Any]]:
     return {"ymax": {"family": "box-cox", "ymax": 1e-300}, "bounds": {"bounds": ([0.0, 0.0, 2.0, 0.0], 1.0)}}
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -221,7 +224,7 @@ def test_what_cannot_be_fitted():
         fit_ratings((ROW, COLUMN, VALUE), weight=np.ones(3))
     with pytest.raises(ValueError, match=r"^weight, row 7: the weight is -1"):
         fit_ratings((ROW, COLUMN, VALUE), weight=np.where(np.arange(VALUE.size) == 7, -1.0, 1.0))
-    with pytest.raises(ValueError, match=r"labels of columns are missing \(NaN\)"):
+    with pytest.raises(ValueError, match="labels of columns are missing"):
         fit_ratings((ROW, np.where(COLUMN == 3, np.nan, COLUMN), VALUE))
     with pytest.raises(TypeError, match="ratings is complex"):
         fit_ratings(scipy.sparse.coo_array((VALUE + 1j, (ROW, COLUMN))))
@@ -280,3 +283,36 @@ def test_labels_beyond_64_bits_and_text_in_objects() -> None:
     names = pd.Series([f"u{k // 2}" for k in range(20)], dtype=object)
     model = fit_ratings((names, films, stars), 0, rng=0)
     assert model.predict("u3", 0) == model.predict(names[6], 0) != model.predict("u4", 0)
+
+
+RATINGS_OF_LABELS = np.random.default_rng(4).lognormal(size=60)
+MISSING = [Decimal("NaN"), Decimal("sNaN"), None, float("nan"), pd.NA]
+
+
+@pytest.mark.parametrize("missing", MISSING, ids=repr)
+def test_a_missing_label_is_unknown_and_none_is_fitted(missing: Any) -> None:
+    users, items, values = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20), RATINGS_OF_LABELS
+    model = fit_ratings((users, items, values), 1, rng=0)
+    np.testing.assert_array_equal(model.predict(missing, 0), model.predict(999, 0))
+    np.testing.assert_array_equal(model.predict([missing, 3], [0, 0]), model.predict([999, 3], [0, 0]))
+    np.testing.assert_array_equal(model.predict([0, 1], missing), model.predict([0, 1], 999))
+    others = users.astype(object)
+    others[7] = missing
+    with pytest.raises(ValueError, match="labels of rows are missing; leave out these ratings"):
+        fit_ratings((others, items, values), 1, rng=0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        (np.datetime64("NaT"), TypeError, "labels are of type int64, got datetime64"),
+        (["x", None], TypeError, "labels are of type int64, got 'x'"),
+        ([{}], TypeError, r"\{\} is a dict, which cannot be a label"),
+        ([1, [2]], ValueError, r"labels must be an array, got \[1, \[2\]\], whose parts have different lengths"),
+    ],
+)
+def test_what_is_no_label_is_refused(rows: Any, error: type[Exception], message: str) -> None:
+    users, items = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
+    model = fit_ratings((users, items, RATINGS_OF_LABELS), 1, rng=0)
+    with pytest.raises(error, match=message):
+        model.predict(rows, 0)

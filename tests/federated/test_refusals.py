@@ -392,3 +392,17 @@ def test_columns_in_another_order_are_aligned() -> None:
         found = fit_federated(clients[::-1], lmbda=None, **options)
         assert found.column_names == expected.column_names == names
         assert_array_equal(kernel_rows(found), kernel_rows(expected))
+
+
+def test_labelled_columns_are_aligned_where_no_ranges_are_asked_for() -> None:
+    pandas = pytest.importorskip("pandas")
+    wide = pandas.DataFrame(np.random.default_rng(1).lognormal(size=(90, 2)) * [1.0, 30.0], columns=["x", "y"])
+    options: dict[str, Any] = {"data_bounds": (1e-9, [1e6, 1e7]), "quantum": 2.0**-80}
+    expected = fit_federated([wide[:40].to_numpy(), wide[40:].to_numpy()], "box-cox", **options)
+    found = fit_federated([wide[:40], wide[40:][["y", "x"]]], "box-cox", **options)
+    assert found.column_names == ["x", "y"]
+    assert_array_equal(kernel_rows(found), kernel_rows(expected))
+    server = Server(["a"], family="box-cox", **options)
+    with pytest.raises(ProtocolError, match=r"its columns have labels, such as 'y', .* give the server column_names"):
+        Client(wide[["y", "x"]], name="a").summands(server.request)
+    Client(wide.set_axis([0, 1], axis=1), name="a").summands(server.request)  # nobody named these columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import reduce
 from typing import Any
 
@@ -152,3 +153,104 @@ def test_other_labels_are_refused_by_name(labels):
 def test_arrays_go_by_position():
     chunks = chunks_in_order(TEXT)
     assert_same_fit(fit_chunks([chunks[0], *(chunk.to_numpy() for chunk in chunks[1:])]), fit_chunks(chunks))
+
+
+# --- with column_names=, which rename the columns of the first chunk -----------------------------------
+
+NAMES = ["third", "first", "second"]
+FITS: dict[str, Any] = {
+    "fit_chunks": lambda chunks, **options: fit_chunks(chunks, "box-cox", **options),
+    "fit_chunks, robust": lambda chunks, **options: fit_chunks(chunks, "box-cox", "rewml", **options),
+    "fit_chunks, best": lambda chunks, **options: fit_chunks(chunks, "best", **options),
+    "fit_with": lambda chunks, **options: fit_with(engine(chunks), "box-cox", **options),
+    "fit_with, robust": lambda chunks, **options: fit_with(engine(chunks), "box-cox", "rewml", **options),
+    "fit_with, best": lambda chunks, **options: fit_with(engine(chunks), "best", **options),
+    "extend": lambda chunks, **options: finish(
+        reduce(lambda total, chunk: extend(total, chunk, "box-cox", **options), chunks, None)
+    ),
+    "merged streams": lambda chunks, **options: finish(
+        reduce(merge, [extend(None, chunk, "box-cox", **options) for chunk in chunks])
+    ),
+    "merged sketches": lambda chunks, **options: finish(
+        reduce(merge, sketches(chunks, reduce(merge, ranges(chunks, **options)).grid(), **options))
+    ),
+    "pickled": lambda chunks, **options: finish(
+        reduce(merge, map(copied, sketches(chunks, pickled_grid(chunks, **options))))
+    ),
+}
+
+
+def pickled_grid(chunks: list[Any], **options: Any) -> Any:
+    return copied(reduce(merge, map(copied, ranges(chunks, **options))).grid())
+
+
+def ranges(chunks: list[Any], **options: Any) -> list[Any]:
+    return [range_of(chunk, "box-cox", **options) for chunk in chunks]
+
+
+def sketches(chunks: list[Any], grid: Any, **options: Any) -> list[Any]:
+    return [summarize_chunk(chunk, grid, **options) for chunk in chunks]
+
+
+def copied(summary: Any) -> Any:
+    """A copy that went through bytes and pickle."""
+    return pickle.loads(pickle.dumps(type(summary).from_bytes(summary.to_bytes())))
+
+
+def as_xarray(chunk: Any) -> Any:
+    xarray = pytest.importorskip("xarray")
+    return xarray.DataArray(chunk.to_numpy(), dims=["row", "column"], coords={"column": chunk.columns.to_numpy()})
+
+
+@pytest.mark.parametrize("form", [lambda chunk: chunk, as_xarray], ids=["pandas", "xarray"])
+@pytest.mark.parametrize("fit", FITS)
+def test_new_names_belong_to_the_columns_of_the_first_chunk(fit, form):
+    chunks = chunks_in_order(TEXT)
+    expected = FITS[fit]([chunk.to_numpy() for chunk in chunks], column_names=NAMES)
+    found = FITS[fit](list(map(form, permuted(chunks))), column_names=NAMES)
+    assert found.column_names == NAMES
+    assert_same_fit(found, expected)
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_new_names_do_not_hide_other_labels(fit):
+    chunks = permuted(chunks_in_order(TEXT))
+    chunks[1] = chunks[1].rename(columns={"b": "other"})
+    with pytest.raises(ValueError, match="'other'"):
+        FITS[fit](chunks, column_names=NAMES)
+
+
+@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+def test_new_names_of_groups(estimator):
+    chunks = [chunk.assign(id=np.arange(len(chunk)) // 350) for chunk in chunks_in_order(TEXT)]
+    changed = [chunks[0], *(chunk[["c", "id", "b", "a"]] for chunk in chunks[1:])]
+    expected = fit_groups(chunks, "id", "box-cox", estimator, column_names=NAMES)
+    for found in (
+        fit_groups(changed, "id", "box-cox", estimator, column_names=NAMES),
+        fit_groups_with(engine(changed), "id", "box-cox", estimator, column_names=NAMES),
+    ):
+        assert found.column_names == NAMES
+        assert_same_fit(found, expected)
+    changed[2] = changed[2].rename(columns={"b": "other"})
+    with pytest.raises(ValueError, match="'other'"):
+        fit_groups_with(engine(changed), "id", "box-cox", estimator, column_names=NAMES)
+
+
+def test_names_that_contradict_each_other_are_refused():
+    one, other = chunks_in_order(TEXT)[:2]
+    first = extend(None, one, column_names=NAMES)
+    with pytest.raises(ValueError, match="column 'a' is called 'third' in one and 'first' in the other"):
+        extend(first, other, column_names=["first", "third", "second"])
+    with pytest.raises(ValueError, match="column 'a' is called 'third' in one and 'first' in the other"):
+        merge(first, extend(None, other, column_names=["first", "third", "second"]))
+    # the same names for the same columns, in another order
+    expected = extend(first, other, column_names=NAMES)
+    assert extend(first, other[["b", "c", "a"]], column_names=["first", "second", "third"]) == expected
+    assert extend(first, other) == expected
+
+
+def test_errors_name_the_column_by_its_label_in_the_chunk():
+    chunks = permuted(chunks_in_order(TEXT))
+    chunks[1].loc[chunks[1].index[3], "b"] = -1.0
+    with pytest.raises(ValueError, match=r"in chunk 1: column 1 \('b'\), row 3: "):
+        fit_chunks(chunks, "box-cox", column_names=NAMES)

@@ -14,6 +14,7 @@ import pytest
 
 import powerkern as pk
 from powerkern._estimators.base import Run
+from powerkern._input.alignment import ColumnNames
 from powerkern.sketch import fit_chunks, fit_groups, fit_groups_with, fit_with
 from powerkern.sketch.grouped import _Labels
 
@@ -114,12 +115,15 @@ def test_a_misspelled_option_is_refused_before_the_first_pass():
         fit_groups(chunks, "id", n_thread=2)
 
 
-@pytest.mark.parametrize("other", [(["a", "c"], 2), (None, 3)])
-def test_chunks_with_other_columns_are_refused(other: tuple[list[str] | None, int]) -> None:
-    labels = _Labels(None, ["a", "b"], 2)
-    with pytest.raises(ValueError, match=r"chunks have different columns: \['a', 'b'\] and"):
-        labels.merged(_Labels(None, *other))
-    assert labels.merged(_Labels(None, ["a", "b"], 2)).names == ["a", "b"]
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [(["a", "c"], "column 1 is 'b' in one and 'c' in the other"), (["a", "b", "c"], "one has 2 columns, the other 3")],
+)
+def test_chunks_with_other_columns_are_refused(other: list[str], message: str) -> None:
+    labels, others = (_Labels(None, ColumnNames(each, each), len(each)) for each in (["a", "b"], other))
+    with pytest.raises(ValueError, match=message):
+        labels.merged(others)
+    assert labels.merged(labels).naming.names == ["a", "b"]
 
 
 @pytest.mark.parametrize("fit", [pk.fit, fit_chunks, fit_with, fit_groups, fit_groups_with, Run])

@@ -418,7 +418,7 @@ def test_bytes_that_are_not_what_was_written(kind):
     for at in range(34, len(data), max(1, len(data) // 50)):
         with pytest.raises(ValueError, match="the bytes are damaged"):
             read(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-    with pytest.raises(ValueError, match="in version 258; this powerkern reads version 3: update powerkern"):
+    with pytest.raises(ValueError, match="in version 258; this powerkern reads version 4: update powerkern"):
         read(forged(data, lambda description, _: description.update(version=258)))
     with pytest.raises(ValueError, match="cut or joined"):
         read(data + b"\0")
@@ -546,8 +546,9 @@ def test_names_replace_those_of_data_frames():
     assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
     stream = extend(None, frame[:300], column_names=["x", "y"])
     assert finish(extend(stream, frame[300:], column_names=["x", "y"])).column_names == ["x", "y"]
-    with pytest.raises(ValueError, match="X lacks 'x', 'y' of the columns that were fitted"):
-        extend(stream, frame[300:])
+    assert extend(stream, frame[300:]) == extend(stream, frame[300:], column_names=["x", "y"])
+    with pytest.raises(ValueError, match="X lacks 'b' of the columns that were fitted; it also has 'c'"):
+        extend(stream, frame[300:].rename(columns={"b": "c"}), column_names=["x", "y"])
 
 
 def test_raw_values_that_overflow_at_a_given_lambda():
