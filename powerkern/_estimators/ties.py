@@ -93,7 +93,7 @@ def without_ties(
     w = np.where(np.isnan(x), 0.0, w)
     cumulated = np.cumsum(w / np.maximum(w.max(axis=1, keepdims=True), np.finfo(float).tiny), axis=1)
     middle = np.count_nonzero(cumulated < 0.5 * cumulated[:, -1:], axis=1)
-    ties = np.take_along_axis(x, np.minimum(middle, x.shape[1] - 1)[:, np.newaxis], axis=1)
+    ties = np.take_along_axis(x, middle[:, np.newaxis], axis=1)
     equal = x == ties
     x[equal] = np.nan
     order = np.argsort(np.isnan(x), axis=1, kind="stable")

@@ -50,7 +50,17 @@ MOST_STARTS = 10_000
 
 
 def as_whole(what: str, value: object, least: int = 1, most: int = _LARGEST_COUNT) -> int:
-    """Return an argument that must be a whole number from `least` to `most`, as an int; refuse anything else."""
+    """Return an argument that must be a whole number, as an int; refuse anything else.
+
+    Parameters
+    ----------
+    what : str
+        Name of the argument, for messages.
+    value : object
+        The argument.
+    least, most : int
+        Smallest and largest number accepted.
+    """
     if not is_integer(value):
         raise TypeError(f"{what} must be a whole number, got {shown(value)}")
     number = int(value)

@@ -46,6 +46,13 @@ def test_scores_and_distances(standardize):
     np.testing.assert_allclose(np.linalg.norm((x - back) / unit, axis=1), fit.orthogonal_distances, rtol=1e-9)
 
 
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_no_row_lies_outside_of_all_components(size):
+    x = size * low_rank(60, 4)
+    assert (wrapped_pca(x, 4, standardize=False).distances(x)[1] == 0.0).all()
+    assert (wrapped_pca(x, 3, standardize=False).distances(x)[1] > 0.0).all()
+
+
 def test_cutoffs():
     x = low_rank(4000)
     fit = wrapped_pca(x, 2, standardize=False, quantile=0.95)

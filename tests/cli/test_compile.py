@@ -56,12 +56,13 @@ for estimator in ("mle", "robust"):
             fit = pk.fit(y, family, estimator)
             fit.inverse_transform(fit.transform(y))
             pk.fit(y[:50, 0], family, estimator)
+        fit.summary(), fit.confint()
 print(*set(names))
 """
 
 
 @needs_jit
-def test_the_usual_entries_are_those_of_fit_transform_and_inverse():
+def test_the_usual_entries_are_those_of_fit_transform_inverse_and_summary():
     assert set(processes.run(USED).split()) <= set(compilation.entries(everything=False))
 
 

@@ -133,6 +133,12 @@ def test_large_integers_of_nullable_types(dtype):
         pk.fit(pd.DataFrame({"id": pd.Series([*LARGE, None], dtype=dtype), "x": [*A, None]}))
 
 
+def test_large_integers_of_objects_in_frames():
+    frame = pd.DataFrame({"id": pd.Series([*LARGE.tolist(), 2**70, None], dtype=object), "x": [*A, 1.0, 2.0]})
+    with pytest.warns(UserWarning, match=TOO_LARGE % r"column 0 \('id'\)"):
+        pk.fit(frame)
+
+
 @pytest.mark.parametrize(
     "values",
     [LARGE, LARGE.astype(">i8"), LARGE.astype("u8"), -LARGE, LARGE.tolist(), [*LARGE.tolist(), 2**70]],

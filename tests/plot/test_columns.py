@@ -126,6 +126,17 @@ def test_a_column_without_values_has_no_qq_plot():
         qq_plot(np.ones((4, 2)), fit, column=1.0)
 
 
+def test_a_column_without_values_does_not_keep_others_from_being_drawn():
+    X = skewed(p=3)
+    X[:, 1] = np.nan
+    with pytest.warns(UserWarning, match="not fitted"):
+        fit = pk.fit(X, column_names=list("abc"))
+    for row, panels in enumerate(before_after_plot(X, fit)):
+        for ax in panels:
+            assert [text.get_text() for text in ax.texts] == (["no values"] if row == 1 else [])
+            assert bool(ax.lines) == (row != 1)
+
+
 # --- histograms, many columns ------------------------------------------------------------------------
 
 

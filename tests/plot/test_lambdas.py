@@ -33,6 +33,13 @@ def test_forest_plot_has_lambdas_and_intervals():
     assert ax.get_ylim() == (3.5, -0.5)
 
 
+def test_a_forest_is_as_high_as_it_has_columns():
+    few, more = (forest_plot(None, pk.fit(skewed(p=p))).figure.get_figheight() for p in (10, 20))
+    per_column = (more - few) / 10
+    assert 0.1 < per_column < 0.5
+    assert few > 10 * per_column
+
+
 def test_forest_plot_in_order_and_of_chosen_columns():
     X = skewed(p=4)
     fit = pk.fit(X, "box-cox", column_names=list("abcd"))
