@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
 
 from powerkern._engine.by_column import for_each_group
-from powerkern._engine.gather import NO_WEIGHTS, BlockScratch, Columns, FitScratch, contiguous_columns, gather_columns
+from powerkern._engine.gather import NO_WEIGHTS, BlockScratch, Columns, FitScratch, contiguous_columns
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.censored.fit import (
     N_CENSORED_FIELDS,
@@ -20,6 +21,21 @@ from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.results import N_RESULTS
 
 
+class _CensoredScratch(threading.local):
+    """Scratch of each thread, made anew only for columns with more censored cells: new pages cost as much as a fit."""
+
+    def __init__(self, n: int) -> None:
+        self._n, self._most = n, -1
+        self._work: CensoredWork | None = None
+
+    def work(self, most_censored: int) -> CensoredWork:
+        """Return scratch for columns with at most so many censored cells."""
+        if self._work is None or self._most < most_censored:
+            self._most = min(self._n, most_censored + most_censored // 8 + 8)
+            self._work = new_censored_work(self._n, self._most)
+        return self._work
+
+
 def _on_censored_columns(
     function: Callable[[FloatArray, FloatArray, slice, Work, CensoredWork], None],
     values: Columns,
@@ -29,13 +45,13 @@ def _on_censored_columns(
 ) -> None:
     """Call a function for groups of columns, with contiguous columns and ends, their numbers, and scratch space."""
     n = values.shape[0]
-    scratch, beside = FitScratch(n), BlockScratch()
+    scratch, beside, own = FitScratch(n), BlockScratch(), _CensoredScratch(n)
 
     def job(group: slice) -> None:
         columns = contiguous_columns(values, group, scratch)
-        others = gather_columns(ends[:, group], beside)
+        others = contiguous_columns(ends, group, beside)
         most = int(np.count_nonzero(others == others, axis=1).max(initial=0))
-        function(columns, others, group, scratch.work, new_censored_work(n, most))
+        function(columns, others, group, scratch.work, own.work(most))
 
     for_each_group(job, values.shape, n_threads, progress)
 

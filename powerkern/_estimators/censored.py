@@ -6,6 +6,7 @@ Columns without such cells take the routes of `powerkern._estimators.routes`, to
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powerkern._engine.censored import fit_censored_matrix, interval_censored_matrix, profile_censored_matrix
 from powerkern._engine.gather import Columns
@@ -17,7 +18,17 @@ from powerkern.kernels.results import N_RESULTS
 
 def has_censored(ends: FloatArray) -> BoolArray:
     """Return a mask of the columns with a cell of which only an interval is known."""
-    return np.asarray((ends == ends).any(axis=0))
+    return np.asarray(~np.isnan(np.fmax.reduce(ends, axis=0)))
+
+
+def _split(is_censored: BoolArray) -> tuple[slice | NDArray[np.intp] | None, slice | NDArray[np.intp] | None]:
+    """Return the columns with and without censored cells: None if there are none, a slice, not to copy, for all."""
+    at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
+    everything = slice(None)
+    return (
+        None if not at.size else at if rest.size else everything,
+        None if not rest.size else rest if at.size else everything,
+    )
 
 
 def maximize_censored_likelihood(
@@ -49,12 +60,12 @@ def maximize_censored_likelihood(
     p = values.shape[1]
     results, censored = np.empty((p, N_RESULTS)), np.zeros((p, N_CENSORED_FIELDS))
     censored[:, 3:] = np.nan
-    at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
-    if at.size:
+    at, rest = _split(is_censored)
+    if at is not None:
         results[at], censored[at] = fit_censored_matrix(
             values[:, at], ends[:, at], family, lmbda[at], weight, n_threads, progress
         )
-    if rest.size:
+    if rest is not None:
         results[rest] = maximize_likelihood(values[:, rest], family, lmbda[rest], weight, n_threads, progress)
     return results, censored
 
@@ -78,10 +89,10 @@ def profile_censored_likelihood(
         The lambdas.
     """
     out = np.empty((values.shape[1], lmbdas.size))
-    at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
-    if at.size:
+    at, rest = _split(is_censored)
+    if at is not None:
         out[at] = profile_censored_matrix(values[:, at], ends[:, at], family, lmbdas, weight, n_threads)
-    if rest.size:
+    if rest is not None:
         out[rest] = profile_likelihood(values[:, rest], family, lmbdas, weight, n_threads)
     return out
 
@@ -108,9 +119,9 @@ def find_censored_intervals(
         By how much it falls, per unit of weight.
     """
     out = np.empty((values.shape[1], 2))
-    at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
-    if at.size:
+    at, rest = _split(is_censored)
+    if at is not None:
         out[at] = interval_censored_matrix(values[:, at], ends[:, at], family, lmbda[at], drop[at], weight, n_threads)
-    if rest.size:
+    if rest is not None:
         out[rest] = find_intervals(values[:, rest], family, lmbda[rest], drop[rest], weight, n_threads)
     return out

@@ -91,7 +91,7 @@ def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None =
         Marks of another shape or with other labels, that are not True and False, or that contradict each other.
     """
     shape = matrix.values.shape
-    ends = np.full(shape, math.nan)
+    ends = np.full(shape, math.nan, order="F" if matrix.values.flags.f_contiguous else "C")
     values: NDArray[Any] = matrix.values
     below, above = (_flags(name, getattr(marks, name), matrix, X) for name in ("below", "above"))
     for mark, end in ((below, -math.inf), (above, math.inf)):
@@ -101,13 +101,10 @@ def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None =
     if marks.between is not None:
         values = _mark_between(marks.between, ends, matrix, X)
     if limits is not None:
-        values = _apply_limits(values, ends, limits)
-    censored = ~np.isnan(ends)
-    _refuse_cells(
-        censored & np.isnan(values),
-        matrix,
-        "is marked but has no number; put its limit there, or pass limits=",
-    )
+        values = _apply_limits(values, ends, limits, marks.are_given)
+    if marks.are_given:
+        without = ~np.isnan(ends) & np.isnan(values)
+        _refuse_cells(without, matrix, "is marked but has no number; put its limit there, or pass limits=")
     return matrix._replace(values=values, ends=ends)
 
 
@@ -162,14 +159,28 @@ def _mark_between(between: Any, ends: FloatArray, matrix: Matrix, X: Any) -> Flo
     return values
 
 
-def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray) -> FloatArray:
-    """Enter cells at or beyond the limits of their columns, and marked cells without a number; return the values."""
+def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray, is_marked: bool) -> FloatArray:
+    """Enter cells at or beyond the limits of their columns, and marked cells without a number; return the values.
+
+    Parameters
+    ----------
+    values, ends : (n, p) ndarray
+        The cells; `ends` are changed.
+    limits : (2, p) ndarray
+        The limits.
+    is_marked : bool
+        Whether any cell has an end already.
+    """
     values = np.array(values, dtype=np.float64)
     for limit, beyond, end in ((limits[0], np.less_equal, -math.inf), (limits[1], np.greater_equal, math.inf)):
         has = np.isfinite(limit)
-        at = (np.isnan(ends) & beyond(values, limit) | (ends == end) & np.isnan(values)) & has
+        if not has.any():
+            continue
+        at = beyond(values, np.where(has, limit, math.nan))
+        if is_marked:
+            at = np.isnan(ends) & at | (ends == end) & np.isnan(values) & has
         np.copyto(values, limit, where=at)
-        ends[at] = end
+        np.copyto(ends, end, where=at)
     return values
 
 

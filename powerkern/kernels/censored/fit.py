@@ -14,7 +14,7 @@ from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import joined
 from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.score import Score, Scratch, b
-from powerkern.kernels.likelihood.score_formulas import SERIES_REACH, Y1, YY, YY1, phis
+from powerkern.kernels.likelihood.score_formulas import SERIES_REACH, phis
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import MAX_EVAL, optimum_from_score
 from powerkern.kernels.optimize.newton import NewtonState, newton_step
@@ -106,13 +106,11 @@ def _fit_column(
     )
     write_fit(row, best, column.sign, ROUTE_CENSORED, lmbda)
     if lmbda != lmbda:
-        _write_errors(column, found.mu, found.profile, normal, scratch.moments[0], censored)
+        _write_errors(column, found.mu, found.profile, normal, censored)
 
 
 @kernel
-def _write_errors(
-    column: Column, mu: float, profile: Profile, normal: Score, moments: FloatArray, censored: FloatArray
-) -> None:
+def _write_errors(column: Column, mu: float, profile: Profile, normal: Score, censored: FloatArray) -> None:
     """Write standard errors of loc and scale, from the inverse of the information on lambda, alpha and delta.
 
     With ``loc = mean + s delta/alpha`` and ``scale = s/alpha``, in the coordinates of the centered logs, and psi at the
@@ -128,8 +126,6 @@ def _write_errors(
         The profile likelihood there.
     normal : Score
         The normal distribution there.
-    moments : (N_MOMENTS,)
-        Moments of the values that standardise.
     censored : (N_CENSORED_FIELDS,)
         Receives the errors.
     """
@@ -140,9 +136,9 @@ def _write_errors(
     variance = 1.0 / (column.total * profile.d2)  # of the exponent
     scale = math.sqrt(normal.variance)
     shift, growth = _slopes_of_reference(column, mu, normal)
-    slope = moments[YY1] / moments[YY] + growth
+    slope = profile.sd_slope + growth
     # derivatives of loc and scale, over scale: along the exponent, where alpha and delta follow it; and in alpha, delta
-    of_mean = moments[Y1] / scale + shift + moments[YY1] / moments[YY] * scales.delta
+    of_mean = profile.mean_slope / scale + shift + profile.sd_slope * scales.delta
     loc_l = of_mean + slopes.delta - scales.delta * slopes.alpha / scales.alpha
     scale_l = slope - slopes.alpha / scales.alpha
     loc_a, scale_a = -scales.delta / scales.alpha, -1.0 / scales.alpha
@@ -165,8 +161,11 @@ def _slopes_of_reference(column: Column, mu: float, normal: Score) -> tuple[floa
     m = (mu if sign > 0.0 else 2.0 * sigma - mu) / sigma
     t = m * a
     of_psi = a * a * exp(-t) * phis(t, exp(t), 1.0)[1] if abs(t) <= SERIES_REACH else (a - b(-m, a)) / m
-    mean = (of_psi / sigma * exp(-normal.log_factor) + sign * a * normal.mean) / (scale * sigma)
-    return mean, sign * a / sigma
+    unit = exp(-normal.log_factor) / sigma
+    mean = normal.mean
+    if column.sign == 0.0:
+        mean -= sign * b(-m, a) * unit  # with both signs the mean is relative to 0, not to r
+    return (of_psi * unit + sign * a * mean) / (scale * sigma), sign * a / sigma
 
 
 @entry((ROWS, ROWS, COLUMN, INTEGER, COLUMN, WORK, CENSORED_WORK, ROWS))

@@ -46,7 +46,7 @@ from powerkern.kernels.censored.scratch import (
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.elementary.normal import log_probability_below, log_probability_between
 from powerkern.kernels.likelihood.score import Score, Scratch, nll_at, score_with_points
-from powerkern.kernels.likelihood.score_formulas import ratios
+from powerkern.kernels.likelihood.score_formulas import Y1, YY, YY1, ratios
 
 #: Steps of Newton's method after which the correction for the next one is right to its square.
 _SMALL_STEP = 1e-6
@@ -82,7 +82,8 @@ class Profile(NamedTuple):
     """Minus the profile log-likelihood per unit of weight, with two derivatives in the exponent.
 
     `scales` maximise the likelihood, and `slopes` are their derivatives in the exponent. `at` has the moments of the
-    values that standardise. `is_maximum`: Newton's method has converged.
+    values that standardise, `mean_slope` is the derivative of their mean, and `sd_slope` that of their standard
+    deviation, relative to it. `is_maximum`: Newton's method has converged.
     """
 
     nll: float
@@ -92,6 +93,8 @@ class Profile(NamedTuple):
     slopes: Scales
     sums: Sums
     at: Score
+    mean_slope: float
+    sd_slope: float
     is_maximum: bool
 
 
@@ -120,13 +123,14 @@ def profile_at(column: Column, mu: float, start: Scales, scratch: Scratch, own: 
     of_values = (g + (mu / centered.logs.sigma - 1.0) * column.lead * centered.logs.sigma, at.d1 + column.lead, at.d2)
     if not at.variance > 0.0:
         return _no_profile(at)
-    return _maximize(column, of_values, start, at, own)
+    moments = scratch.moments[0]
+    return _maximize(column, of_values, start, at, (moments[Y1], moments[YY1] / moments[YY]), own)
 
 
 @kernel
 def _no_profile(at: Score) -> Profile:
     nothing = Sums(math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    return Profile(math.inf, math.nan, math.nan, Scales(1.0, 0.0), Scales(0.0, 0.0), nothing, at, False)
+    return Profile(math.inf, math.nan, math.nan, Scales(1.0, 0.0), Scales(0.0, 0.0), nothing, at, 0.0, 0.0, False)
 
 
 @kernel
@@ -157,7 +161,12 @@ def _standardize(column: Column, of_sd: tuple[float, float, float], own: Censore
 
 @kernel
 def _maximize(
-    column: Column, of_values: tuple[float, float, float], start: Scales, at: Score, own: CensoredWork
+    column: Column,
+    of_values: tuple[float, float, float],
+    start: Scales,
+    at: Score,
+    rates: tuple[float, float],
+    own: CensoredWork,
 ) -> Profile:
     """Maximise the likelihood in (alpha, delta) by Newton's method; steps are halved until they increase it."""
     scales, step, slopes = start, Scales(0.0, 0.0), Scales(0.0, 0.0)
@@ -181,12 +190,14 @@ def _maximize(
             length *= 0.5
         if not higher:
             break  # the step is lost in the rounding of the likelihood
+    if not is_maximum:  # the correction for the step holds for small ones
+        step = Scales(0.0, 0.0)
     per = 1.0 / column.total
     gain = 0.5 * (sums.a * step.alpha + sums.d * step.delta)
     d1 = sums.m + sums.ma * step.alpha + sums.md * step.delta
     d2 = sums.mm + sums.ma * slopes.alpha + sums.md * slopes.delta
     best = Scales(scales.alpha + step.alpha, scales.delta + step.delta) if is_maximum else scales
-    return Profile((sums.nll + gain) * per, d1 * per, d2 * per, best, slopes, sums, at, is_maximum)
+    return Profile((sums.nll + gain) * per, d1 * per, d2 * per, best, slopes, sums, at, rates[0], rates[1], is_maximum)
 
 
 @kernel
