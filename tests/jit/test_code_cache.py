@@ -160,7 +160,7 @@ def test_an_edited_callee_is_compiled_afresh(package_copy, tmp_path):
 # --- never wrong: numba's switches and the CPU --------------------------------------------------------
 
 
-@pytest.mark.parametrize("switch", ["NUMBA_BOUNDSCHECK", "NUMBA_DEBUGINFO"])
+@pytest.mark.parametrize("switch", ["NUMBA_BOUNDSCHECK", pytest.param("NUMBA_DEBUGINFO", marks=pytest.mark.slow)])
 def test_code_of_plain_numba_is_not_kept(switch, tmp_path):
     """And is not taken for code that was kept."""
     for _ in range(2):

@@ -125,7 +125,9 @@ def _raises(x: np.ndarray) -> None:
 
 
 @needs_jit
-@pytest.mark.parametrize("function, needed", [(_allocates, "NRT_"), (_raises, "numba_unpickle")])
+@pytest.mark.parametrize(
+    "function, needed", [pytest.param(_allocates, "NRT_", marks=pytest.mark.slow), (_raises, "numba_unpickle")]
+)
 def test_an_entry_that_allocates_or_raises_does_not_build(function, needed):
     from powerkern._jit.object_code import Refused
 
@@ -218,7 +220,7 @@ def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
 
 
 @needs_jit
-@pytest.mark.parametrize("first", ["numba", "powerkern"])
+@pytest.mark.parametrize("first", ["numba", pytest.param("powerkern", marks=pytest.mark.slow)])
 def test_numba_finds_kernels_by_the_entry_point(first, tmp_path):
     """Whichever is imported first; the package is installed as far as numba can tell."""
     metadata = tmp_path / "powerkern-0.dist-info"

@@ -117,6 +117,7 @@ def test_bounds_are_checked_where_numba_is_asked_to():
     assert done.stdout == "refused\n"
 
 
+@pytest.mark.slow
 def test_users_functions_can_be_cached():
     """No address of this process is in their code."""
 

@@ -78,7 +78,8 @@ def call_from_jitted_code(function, positional, named):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name.startswith("huber") else ()) for name in sorted(CALLS)]
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name.startswith(("huber", "qq_")) else ()) for name in sorted(CALLS)],
 )
 def test_python_and_jitted_calls_agree(name):
     function = getattr(kernels, name)

@@ -79,12 +79,12 @@ def exact_mean(family: str, lmbda: float, mean: float, sd: float) -> float:
 
 
 CASES = [
-    *(("box-cox", lmbda) for lmbda in (-2.0, -1.0, -0.1, 0.0, 0.5, 2.0)),
-    *(("yeo-johnson", lmbda) for lmbda in (-1.2, 0.2, 2.0, 3.3)),
+    *(("box-cox", lmbda) for lmbda in (-1.0, 0.0, 0.5)),
+    *(("yeo-johnson", lmbda) for lmbda in (-1.2, 2.0)),
 ]
 MORE_CASES = [
-    *(("box-cox", lmbda) for lmbda in (-4.0, -1.05, -0.5, 0.01, 0.3, 0.7, 1.0, 5.0)),
-    *(("yeo-johnson", lmbda) for lmbda in (-3.0, -1.0, -0.4, 0.0, 1.0, 1.5, 2.2, 3.0, 6.0)),
+    *(("box-cox", lmbda) for lmbda in (-4.0, -2.0, -1.05, -0.1, 0.01, 0.7, 1.0, 2.0, 5.0)),
+    *(("yeo-johnson", lmbda) for lmbda in (-3.0, -0.4, 0.0, 0.2, 1.0, 2.2, 3.3, 6.0)),
 ]
 
 

@@ -133,7 +133,7 @@ def test_wald_interval(level):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_lr_test_against_mpmath(family, weighted):
     x = mixed(family)
     weight = np.random.default_rng(3).uniform(0.5, 2.0, len(x)) if weighted else None

@@ -81,7 +81,7 @@ def test_a_warning_names_exactly_the_values_that_lose_more_than_the_promise(
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("lmbda", [-12.0, -8.0, -3.0, 5.0, 9.0, 14.0])
-@pytest.mark.parametrize("seed", [4, 5, 7])
+@pytest.mark.parametrize("seed", [4, 7])
 def test_a_column_is_named_once_where_the_centre_itself_loses_digits(
     seed: int, lmbda: float, standardize: bool, dtype: str
 ) -> None:

@@ -429,7 +429,12 @@ def test_pickle_and_clone():
     [
         OutlierProbability(IsolationForest(n_estimators=5, random_state=0)),
         OutlierProbability(OneClassSVM(), contamination=0.1, method="huber"),
-        OutlierProbability([IsolationForest(n_estimators=5, random_state=0), EllipticEnvelope(support_fraction=0.9)]),
+        pytest.param(
+            OutlierProbability(
+                [IsolationForest(n_estimators=5, random_state=0), EllipticEnvelope(support_fraction=0.9)]
+            ),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["one", "contamination", "several"],
 )

@@ -210,8 +210,8 @@ def test_few_values_with_nearly_all_of_the_weight_take_two_passes(n):
         assert one[NLL] == two[NLL]
 
 
-@pytest.mark.parametrize("kind", ["exponential", "four decades", "two levels"])
-@pytest.mark.parametrize("name", ["lognormal", "normal", "negative"])
+@pytest.mark.parametrize("kind", ["four decades", "two levels"])
+@pytest.mark.parametrize("name", ["lognormal", "normal"])
 def test_weighted_optimum_is_exact(name, kind):
     """To 1e-12: the exact score has one sign on either side."""
     rng = np.random.default_rng(7)
