@@ -138,6 +138,7 @@ ARGUMENTS: dict[str, Callable[[Inputs], Any]] = {
     "lmbda": lambda d: 0.5,
     "lmbda0": lambda d: 0.5,
     "lmbdas": lambda d: np.array([0.0, 0.5, 1.0]),
+    "limit": lambda d: 0.5,
     "mean": lambda d: np.zeros(P),
     "sd": lambda d: np.ones(P),
     "quantile": lambda d: 0.5,
