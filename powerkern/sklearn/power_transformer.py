@@ -21,13 +21,14 @@ from powerkern._estimators.spec import OnFailure
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import each_column, given_bounds
 from powerkern._input.arrays import Matrix, as_reals, warn_of_columns
+from powerkern._input.censoring import given_limits
 from powerkern._input.infinite import Infinite, without_infinite
 from powerkern._input.messages import muted, suggest_in_constructor
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.image_repair import OutOfRange
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status
-from powerkern._typing import Bounds
+from powerkern._typing import Bounds, Limits
 from powerkern.sklearn._compat import StrOptions, fit_context
 from powerkern.sklearn.exchange import convert_fit, convert_to_sklearn, read_arguments
 from powerkern.sklearn.fitted_rows import FittedRows
@@ -68,6 +69,10 @@ class PowerTransformer(PartTransformer):
         Largest absolute raw transformed value of the training data, see `powerkern.fit`.
     lmbda : float or (n_features,) array-like, optional
         Take these lambdas instead of fitting them; NaN entries are fitted. Only with ``estimator="mle"``.
+    limits : (low, high), optional
+        Detection limits, numbers or arrays with one number for each feature, None for no limit. `fit` takes training
+        values at or beyond a limit as censored there, see `powerkern.fit`; `transform` takes all values as they are.
+        There is then no `partial_fit`.
     on_failure : {"raise", "passthrough"}, default "raise"
         With "passthrough", features with values outside the domain of Box-Cox, or with fewer than three distinct
         values, pass unchanged, with one warning that lists them; so do features without values under Box-Cox. There is
@@ -136,6 +141,7 @@ class PowerTransformer(PartTransformer):
         "bounds": ["array-like", None],
         "ymax": [Real, None],
         "lmbda": [Real, "array-like", None],
+        "limits": ["array-like", None],
         "on_failure": [StrOptions({"raise", "passthrough"})],
         "variables": ["array-like", None],
         "copy": ["boolean"],
@@ -153,6 +159,7 @@ class PowerTransformer(PartTransformer):
     bounds: Bounds | None = None
     ymax: float | None = None
     lmbda: ArrayLike | None = None
+    limits: Limits | None = None
     on_failure: OnFailure = "raise"
     variables: Any = None
     copy: bool = True
@@ -183,6 +190,7 @@ class PowerTransformer(PartTransformer):
                 ymax=self.ymax,
                 infinite=self.infinite,
                 lmbda=self._lmbda(),
+                limits=self._limits(),
                 on_failure=self.on_failure,
                 n_threads=self.n_threads,
             )
@@ -210,6 +218,8 @@ class PowerTransformer(PartTransformer):
         are no longer in memory. A transformer that was pickled, or deeply copied, between `fit` and `partial_fit` holds
         none of them.
         """
+        if self.limits is not None:
+            raise ValueError("partial_fit has no limits=; call fit with all rows")
         if self.on_failure != "raise":
             raise ValueError("partial_fit works only with on_failure='raise'; call fit with all rows")
         is_first = not hasattr(self, "power_fit_")
@@ -441,6 +451,12 @@ class PowerTransformer(PartTransformer):
         if self._chosen is None or self.lmbda is None:
             return self.lmbda
         return each_column("lmbda", self.lmbda, self.n_features_in_, feature_names(self))[self._chosen]
+
+    def _limits(self) -> Any:
+        """Return the detection limits of each transformed feature, or None."""
+        if self._chosen is None or self.limits is None:
+            return self.limits
+        return tuple(given_limits(self.limits, self.n_features_in_, feature_names(self))[:, self._chosen])
 
     def _bounds(self) -> Any:
         """Return the bounds of each transformed feature."""
