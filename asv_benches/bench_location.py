@@ -144,7 +144,7 @@ def _one_step(y: np.ndarray, w: np.ndarray) -> loc_scale.LocScale:
 
 @numba.njit(error_model="numpy")
 def _proposal2(y: np.ndarray, w: np.ndarray) -> loc_scale.LocScale:
-    return proposal2.huber_proposal2_of(y, w, 1.5, 1.5)
+    return proposal2.sorted_huber_proposal2(y, w, 1.5, 1.5)
 
 
 #: Each compiled by itself: asv runs every parameter in a process of its own.

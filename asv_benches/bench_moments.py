@@ -10,7 +10,7 @@ import scipy.special
 
 from powerkern._jit import COLUMN, entry
 from powerkern.kernels import log_mean, log_var, logsumexp
-from powerkern.kernels.moments import moments_of
+from powerkern.kernels.moments import two_pass_moments
 
 from ._measure import best_of, exp_units
 
@@ -19,12 +19,12 @@ Job = Callable[[np.ndarray, np.ndarray], Any]
 
 @entry((COLUMN,))
 def _variance(x: np.ndarray) -> float:
-    return moments_of(x).m2 / x.size
+    return two_pass_moments(x).m2 / x.size
 
 
 @entry((COLUMN, COLUMN))
 def _weighted_variance(x: np.ndarray, w: np.ndarray) -> float:
-    moments = moments_of(x, w)
+    moments = two_pass_moments(x, w)
     return moments.m2 / moments.weight
 
 

@@ -202,7 +202,7 @@ def _transform(
         Receives the transform.
     """
     n = x.size - kernels.ROOM
-    rank = kernels.rank_of(n, 0.25)
+    rank = kernels.tail_rank(n, 0.25)
     quartiles = rank, n - 1 - rank
     kernels.transform_sorted(kernels.SortedColumn(x, logs, n, n_negative, below, *quartiles), lmbda, rule, y)
 

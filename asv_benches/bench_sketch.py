@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import powerkern as pk
-from powerkern._engine import by_column
+from powerkern._estimators import routes
 from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
 from powerkern.sketch import extend, finish, fit_chunks, merge, range_of, summarize_chunk
 
@@ -54,7 +54,7 @@ class Fit(InTurns):
         self.compare(
             {
                 "powerkern": lambda: pk.fit(self.x, family, n_threads=1),
-                "direct": lambda: by_column.fit_matrix(self.x, code, unknown, unweighted, 1),
+                "direct": lambda: routes.fit_in_memory(self.x, code, unknown, unweighted, 1),
             }
         )
         return self.ratio("powerkern", "direct")

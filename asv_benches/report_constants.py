@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 import powerkern as pk
+from powerkern._estimators import routes
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels.likelihood import interval, lockstep, mle
+from powerkern.kernels.likelihood import interval, mle
 from powerkern.kernels.likelihood.scratch import new_work
-from powerkern.kernels.location.biweight import bisquare_of
-from powerkern.kernels.location.proposal2 import huber_proposal2_of
+from powerkern.kernels.location.biweight import sorted_bisquare
+from powerkern.kernels.location.proposal2 import sorted_huber_proposal2
 from powerkern.kernels.multivariate import cells
 from powerkern.kernels.robust import qq_column
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
@@ -103,7 +104,7 @@ def fits_of_matrices(matrices: Callable[[], list[Column]]) -> str:
 
 
 def in_two_passes() -> str:
-    kept = lockstep.LOCKSTEP_MAX
+    kept = routes.LOCKSTEP_MAX
     replace_everywhere("LOCKSTEP_MAX", kept, 0)
     text = fits_of_matrices(short_matrices)
     replace_everywhere("LOCKSTEP_MAX", 0, kept)
@@ -188,8 +189,8 @@ def location_columns() -> list[np.ndarray]:
 
 def locations() -> str:
     none = np.empty(0)
-    bisquare = [bisquare_of(y, none, 4.685) for y in location_columns()]
-    joint = [huber_proposal2_of(y, none, 1.5, 1.5) for y in location_columns()]
+    bisquare = [sorted_bisquare(y, none, 4.685) for y in location_columns()]
+    joint = [sorted_huber_proposal2(y, none, 1.5, 1.5) for y in location_columns()]
     return "bisquare {:.2f} iterations (at most {}), proposal 2 {:.2f} ({})".format(
         *(f([r.n_iter for r in results]) for results in (bisquare, joint) for f in (np.mean, max))
     )

@@ -2,40 +2,26 @@
 
 from typing import TYPE_CHECKING, Any
 
+from powerkern._estimators.names import class_homes
 from powerkern._input.importing import import_late
 
 if TYPE_CHECKING:  # `as` says to type checkers that a name is public
-    from powerkern._estimators.adaptive_rewml import AdaptiveRewML as AdaptiveRewML
-    from powerkern._estimators.carroll import Carroll as Carroll
-    from powerkern._estimators.central_ml import CentralML as CentralML
-    from powerkern._estimators.ml import ML as ML
-    from powerkern._estimators.mtl import MTL as MTL
-    from powerkern._estimators.ppcc import PPCC as PPCC
-    from powerkern._estimators.rewml import RewML as RewML
-    from powerkern._estimators.rewml import RewMLNR as RewMLNR
+    from powerkern._estimators.names import *  # noqa: F403
     from powerkern._fit.fit import fit as fit
     from powerkern._results.grouped_fit import GroupedFit as GroupedFit
     from powerkern._results.power_fit import PowerFit as PowerFit
     from powerkern._results.stored_fit import load as load
     from powerkern._status import Status as Status
 
-#: The public names by the modules that define them; they are imported when first used: the command line needs none.
-_NAMES = {
-    "_estimators.carroll": ("Carroll",),
-    "_estimators.ml": ("ML",),
-    "_estimators.mtl": ("MTL",),
-    "_estimators.ppcc": ("PPCC",),
-    "_estimators.central_ml": ("CentralML",),
-    "_estimators.adaptive_rewml": ("AdaptiveRewML",),
-    "_estimators.rewml": ("RewML", "RewMLNR"),
-    "_fit.fit": ("fit",),
-    "_results.grouped_fit": ("GroupedFit",),
-    "_results.stored_fit": ("load",),
-    "_results.power_fit": ("PowerFit",),
-    "_status": ("Status",),
+#: The public names, and the modules that define them; they are imported when first used: the command line needs none.
+_HOMES = class_homes() | {
+    "fit": "_fit.fit",
+    "GroupedFit": "_results.grouped_fit",
+    "load": "_results.stored_fit",
+    "PowerFit": "_results.power_fit",
+    "Status": "_status",
 }
 _FUNCTIONS = ("fit", "load")
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 #: The public modules, imported when first used. Some need other libraries.
 _MODULES = (
@@ -43,7 +29,7 @@ _MODULES = (
     *("regression", "results", "sketch", "sklearn", "spark", "stats", "xarray"),
 )
 
-__all__ = ["__version__", *_HOMES]
+__all__ = ["__version__", *_HOMES]  # noqa: F405
 
 
 def __getattr__(name: str) -> Any:

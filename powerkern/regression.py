@@ -177,7 +177,7 @@ def _fitted(
 
     Parameters
     ----------
-    problem : Problem
+    problem : RegressionProblem
         Responses and covariates.
     family : int
         A code of `kernels.transforms.family`.
@@ -215,7 +215,7 @@ def _within(
 
     Parameters
     ----------
-    problem : Problem
+    problem : RegressionProblem
         Responses and covariates.
     basis : Basis
         Basis of the design of these responses.

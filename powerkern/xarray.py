@@ -382,7 +382,7 @@ def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _StackedAr
         Name of the variable.
     X : xarray.DataArray
         The variable.
-    table : _Table
+    table : _StackedArray
         The variable as a matrix.
     """
     if isinstance(value, xr.Dataset):
@@ -406,7 +406,7 @@ def _bounds(bounds: Any, name: Hashable, X: Any, table: _StackedArray) -> Any:
         Name of the variable.
     X : xarray.DataArray
         The variable.
-    table : _Table
+    table : _StackedArray
         The variable as a matrix.
     """
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
@@ -438,7 +438,7 @@ def _transformed(X: Any, columns: _VariableFit, method: str, options: dict[str, 
     ----------
     X : xarray.DataArray
         The data.
-    columns : _Columns
+    columns : _VariableFit
         The fit.
     method : str
         Name of the method.

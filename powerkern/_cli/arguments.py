@@ -12,25 +12,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from powerkern._cli.output import complain
+from powerkern._estimators.names import class_names, estimators_by_option
 from powerkern._input.messages import did_you_mean
 
-#: Names of the estimators, and the estimators that have each option. These copy the declarations of
-#: `powerkern._estimators`, which is slow to import; a test compares them.
-ESTIMATORS = ("mle", "central-mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc")
-OPTIONS: dict[str, list[str]] = {
-    "convention": ["rewml", "rewml-nr"],
-    "cutoff": ["central-mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc"],
-    "adaptive_cutoff": ["robust"],
-    "n_reweight": ["robust", "rewml", "rewml-nr"],
-    "prestandardize": ["mle", "robust", "rewml", "rewml-nr", "carroll", "mtl"],
-    "search": ["robust", "rewml", "rewml-nr"],
-    "search_range": ["robust", "rewml", "rewml-nr", "carroll", "mtl"],
-    "c": ["robust", "rewml", "rewml-nr"],
-    "change_points": ["robust", "rewml"],
-    "rectify": ["robust"],
-    "first_weights": ["robust", "rewml"],
-    "h": ["mtl"],
-}
+#: Names of the estimators, and the estimators that have each option.
+ESTIMATORS, OPTIONS = tuple(class_names()), estimators_by_option()
 
 #: The pictures that ``plot`` draws.
 PICTURES = ("before-after", "qq", "histogram", "forest", "cells")

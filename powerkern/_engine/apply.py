@@ -79,14 +79,14 @@ def transform_matrix(
         The fit of each column.
     n_threads : int
         Largest number of threads at work.
-    completion : Completion, optional
+    completion : ImageHandler, optional
         Repairs values without an image, and inspects images.
     fields : ndarray, optional
-        `rowwise.fields_of` of the results, if they have been computed before.
+        `select_fields` of the results, if they have been computed before.
     """
     if not values.size:
         return np.zeros(family.size, dtype=np.int64)
-    fields = rowwise.fields_of(results) if fields is None else fields
+    fields = rowwise.select_fields(results) if fields is None else fields
     transform = _MatrixTransform(values, out, family, direction, results, fields, completion)
     transform.run(n_threads)
     return transform.failures()

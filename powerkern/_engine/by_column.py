@@ -19,7 +19,7 @@ from powerkern._engine.gather import (
 from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.likelihood import joint_derivatives, mle, partial_moments
-from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX, fit_in_lockstep
+from powerkern.kernels.likelihood.lockstep import fit_in_lockstep
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.results import DEFERRED, N_RESULTS, STATUS
 
@@ -124,6 +124,8 @@ def fit_matrix(
     weight: Weights,
     n_threads: int,
     progress: bool = False,
+    *,
+    lockstep: bool,
 ) -> FloatArray:
     """Fit every column by maximum likelihood.
 
@@ -141,6 +143,8 @@ def fit_matrix(
         Largest number of threads at work.
     progress : bool
         Show a progress bar.
+    lockstep : bool
+        One column per vector lane, as short columns are fitted (`powerkern._estimators.routes`).
 
     Returns
     -------
@@ -150,11 +154,11 @@ def fit_matrix(
     n, p = values.shape
     out, scratch = np.empty((p, N_RESULTS)), FitScratch(n)
     if is_one_group((n, p)) and not progress:  # without the frames of `for_each_group`, which show in small fits
-        fit_part(values, family, lmbda, weight, scratch, out)
+        fit_part(values, family, lmbda, weight, scratch, out, lockstep)
         return out
 
     def job(group: slice) -> None:
-        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
+        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group], lockstep)
 
     for_each_group(job, (n, p), n_threads, progress, use_calling_thread=n * p <= GROUP_VALUES and not progress)
     return out
@@ -167,8 +171,9 @@ def fit_part(
     weight: Weights,
     scratch: FitScratch,
     out: FloatArray,
+    lockstep: bool,
 ) -> None:
-    """Fit some columns: short ones in lockstep, long ones, and those that lockstep defers, one by one.
+    """Fit some columns: in lockstep, or one by one, as those that lockstep defers.
 
     Parameters
     ----------
@@ -184,13 +189,14 @@ def fit_part(
         For columns of n values.
     out : (k, N_RESULTS) ndarray
         Receives the results.
+    lockstep : bool
+        See `fit_matrix`.
     """
-    n = part.shape[0]
-    if n > LOCKSTEP_MAX:
+    if not lockstep:
         columns = contiguous_columns(part, slice(None), scratch)
         mle.fit_columns(columns, NO_WEIGHTS if weight is None else weight, family, lmbda, scratch.work, out)
         return
-    each = np.ones(n) if weight is None else weight
+    each = np.ones(part.shape[0]) if weight is None else weight
     fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)
     is_left = out[:, STATUS] == DEFERRED
     if is_left.any():

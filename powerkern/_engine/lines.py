@@ -93,7 +93,7 @@ class MatrixLines:
         entry : Entry
             An entry of `kernels.transforms.matrix`.
         fields : ndarray
-            Fields of the results of all columns (`rowwise.fields_of`).
+            Fields of the results of all columns (`select_fields`).
         rows, columns : slice
             The part.
         watched : ndarray, optional

@@ -7,37 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from powerkern._engine.by_column import fit_part
-from powerkern._engine.gather import NO_WEIGHTS, FitScratch
-from powerkern._typing import FloatArray, Weights
+from powerkern._engine.gather import NO_WEIGHTS
+from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import N_RESULTS, ColumnFit
-from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.fit import EstimatorEntries
 from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.scratch import new_robust_work
 
 
-def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: Weights = None) -> ColumnFit:
-    """Fit one vector by maximum likelihood; the caller checks domain and shape.
-
-    Parameters
-    ----------
-    x : (n,) ndarray
-        Contiguous float64.
-    family : int
-        A code of `kernels.transforms.family`.
-    lmbda : float
-        A given lambda; NaN if it is to be fitted.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
-    """
-    out = np.empty((1, N_RESULTS))
-    fit_part(x.reshape(-1, 1), family, np.array([lmbda]), weight, FitScratch(x.size), out)
-    return ColumnFit(*out[0].tolist())
-
-
-def fit_vector_robustly(x: FloatArray, family: int, entries: Entries, options: Options) -> ColumnFit:
+def fit_vector_robustly(x: FloatArray, family: int, entries: EstimatorEntries, options: Options) -> ColumnFit:
     """Fit one vector by a robust estimator; the caller checks domain and shape.
 
     Parameters
@@ -46,7 +26,7 @@ def fit_vector_robustly(x: FloatArray, family: int, entries: Entries, options: O
         Contiguous float64.
     family : int
         A code of `kernels.transforms.family`.
-    entries : Entries
+    entries : EstimatorEntries
         The entries of the estimator.
     options : Options
         Its options, `RobustEstimator.kernel_options`.

@@ -18,13 +18,12 @@ from powerkern._engine.gather import BlockScratch, is_native
 from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._input.labels import Runs
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX
 from powerkern.kernels.transforms import ragged
 from powerkern.kernels.transforms import runs as by_run
 
 #: Values in a batch, unless one group has more.
 _BATCH = 262_144
-#: The longest group of a batch is at most so much longer than the shortest.
+#: The longest padded group of a batch is at most so much longer than the shortest.
 _PADDING = 1.04
 _NO_ORDER = np.empty(0, dtype=np.int64)
 #: Runs are transformed where they lie if they have at least this many rows on average: a block of constants is written
@@ -34,6 +33,15 @@ _ROWS_OF_A_RUN, _PART = 16, 131_072
 
 class Groups:
     """Rows of each group: ``order[starts[g]:starts[g] + lengths[g]]``, or without `order` the range itself.
+
+    Parameters
+    ----------
+    runs : Runs
+        The group of each row.
+    n_groups : int
+        Number of groups.
+    padded_up_to : int
+        Groups of at most so many rows may be padded, a little, so that they share a matrix with longer ones.
 
     Attributes
     ----------
@@ -45,7 +53,8 @@ class Groups:
         Numbers of the rows, one group after the other; empty where groups lie in one piece each.
     """
 
-    def __init__(self, runs: Runs, n_groups: int) -> None:
+    def __init__(self, runs: Runs, n_groups: int, padded_up_to: int = 0) -> None:
+        self._padded_up_to = padded_up_to
         kept = runs.codes >= 0
         whole = runs if kept.all() else Runs(runs.codes[kept], runs.starts[kept], runs.lengths[kept])
         weights = None if whole.codes.size == whole.n_rows else whole.lengths
@@ -74,8 +83,8 @@ class Groups:
         while k < n:
             # short groups are fitted in lockstep, where missing values do not change a bit; others are not padded
             most = int(self.lengths[k])
-            if most <= LOCKSTEP_MAX:
-                most = min(max(int(most * _PADDING), most + 1), LOCKSTEP_MAX)
+            if most <= self._padded_up_to:
+                most = min(max(int(most * _PADDING), most + 1), self._padded_up_to)
             width = max(1, _BATCH // (most * p))
             stop = min(k + width, int(np.searchsorted(self.lengths, most, side="right")))
             found.append(slice(k, stop))

@@ -10,7 +10,7 @@ from powerkern._estimators.options import CHANGE_POINTS, CUTOFF, SEARCH_RANGE, S
 from powerkern._estimators.rewml import n_steps
 from powerkern._estimators.robust import RobustEstimator, kernel_options
 from powerkern.kernels.robust.adaptive_rewml import ENTRIES
-from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.fit import EstimatorEntries
 from powerkern.kernels.robust.options import ADAPTIVE_QQ, Options
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
@@ -94,7 +94,7 @@ class AdaptiveRewML(RobustEstimator):
     keeps_all: ClassVar[bool] = False
     fits_origin: ClassVar[bool] = True
     criterion: ClassVar[int] = ADAPTIVE_QQ
-    entries: ClassVar[Entries] = ENTRIES
+    entries: ClassVar[EstimatorEntries] = ENTRIES
 
     @property
     def sets_unit(self) -> bool:

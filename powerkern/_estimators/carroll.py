@@ -11,7 +11,7 @@ from powerkern._estimators.robust import RobustEstimator, kernel_options
 from powerkern._estimators.robust_bounds import rescale_by_huber
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.robust.carroll import ENTRIES
-from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.fit import EstimatorEntries
 from powerkern.kernels.robust.options import CARROLL, Options
 
 
@@ -53,7 +53,7 @@ class Carroll(RobustEstimator):
 
     name: ClassVar[str] = "carroll"
     criterion: ClassVar[int] = CARROLL
-    entries: ClassVar[Entries] = ENTRIES
+    entries: ClassVar[EstimatorEntries] = ENTRIES
 
     @property
     def kernel_options(self) -> Options:

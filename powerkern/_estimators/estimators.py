@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from powerkern._estimators.adaptive_rewml import AdaptiveRewML
 from powerkern._estimators.base import Estimator
-from powerkern._estimators.carroll import Carroll
-from powerkern._estimators.central_ml import CentralML
-from powerkern._estimators.ml import ML
-from powerkern._estimators.mtl import MTL
-from powerkern._estimators.ppcc import PPCC
-from powerkern._estimators.rewml import RewML, RewMLNR
+from powerkern._estimators.names import class_homes, class_names
 from powerkern._input.arrays import as_choice
+from powerkern._input.importing import import_late
 
-_KINDS: tuple[type[Estimator], ...] = (ML, CentralML, AdaptiveRewML, RewML, RewMLNR, Carroll, MTL, PPCC)
+
+def _import_class(kind: str) -> type[Estimator]:
+    found: type[Estimator] = getattr(import_late(f"powerkern.{class_homes()[kind]}"), kind)
+    return found
+
+
 #: The estimators by name: the short forms of their objects with default options.
-ESTIMATORS = {kind.name: kind for kind in _KINDS}
+ESTIMATORS = {name: _import_class(kind) for name, kind in class_names().items()}
 #: The estimators with default options: frozen, so that all fits may share them.
 _WITH_DEFAULTS = {name: kind() for name, kind in ESTIMATORS.items()}
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from powerkern._estimators.options import CUTOFF, SEARCH_RANGE
 from powerkern._estimators.robust import RobustEstimator, kernel_options
-from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.fit import EstimatorEntries
 from powerkern.kernels.robust.options import TRIMMED, UNTIL_SETTLED, Options
 from powerkern.kernels.robust.trimmed import ENTRIES
 
@@ -53,7 +53,7 @@ class MTL(RobustEstimator):
     name: ClassVar[str] = "mtl"
     keeps_all: ClassVar[bool] = False
     criterion: ClassVar[int] = TRIMMED
-    entries: ClassVar[Entries] = ENTRIES
+    entries: ClassVar[EstimatorEntries] = ENTRIES
 
     @property
     def kernel_options(self) -> Options:

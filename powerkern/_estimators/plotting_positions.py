@@ -23,7 +23,7 @@ _KEPT = 2**20
 def sort_and_weigh(
     block: FloatArray, weight: Weights, quantiles: Quantiles
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the sorted rows of a block with their plotting positions and totals, as `positions_of` takes them.
+    """Return the sorted rows of a block with their plotting positions and totals, as `positions_in_row` takes them.
 
     With weights, tied values are merged: results do not depend on the order of rows, nor on how the weight of a value
     is divided among rows. Without, positions are the normal quantiles of the rows, one row of them if all rows have

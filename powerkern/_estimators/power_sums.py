@@ -83,7 +83,7 @@ def fit_long_columns(
         return _summed(x, family, found[at], weight, n_threads).fit(lmbda[at], n_threads)[0]
 
     def direct(x: Columns, at: IntArray) -> FloatArray:
-        return by_column.fit_matrix(x, family, lmbda[at], weight, n_threads, progress)
+        return by_column.fit_matrix(x, family, lmbda[at], weight, n_threads, progress, lockstep=False)
 
     _redo(on_own_grids, ~outside & (sums.inside == 0), values, results)
     _redo(direct, ~outside & (results[:, STATUS] == Status.UNRESOLVED), values, results)

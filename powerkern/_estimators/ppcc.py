@@ -7,12 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from powerkern._engine.by_column import fit_matrix, measure_columns
+from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.base import Estimator, Run
 from powerkern._estimators.options import CUTOFF
 from powerkern._estimators.plotting_positions import kept_quantiles, sort_and_weigh
 from powerkern._estimators.robust_bounds import move_lambda
+from powerkern._estimators.routes import fit_in_memory
 from powerkern._status import Status
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.normality import ppcc
@@ -63,7 +64,7 @@ class PPCC(Estimator):
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """Return the results of every column; the search for lambda starts from the likeliest one."""
-        likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), weight, run.n_threads)
+        likely = fit_in_memory(values, family, np.full(values.shape[1], np.nan), weight, run.n_threads)
         usable = np.isin(likely[:, STATUS], (Status.OK, Status.NOT_CERTIFIED))
         if not usable.any():
             return likely
@@ -77,7 +78,7 @@ class PPCC(Estimator):
             return out
 
         optima = measure_columns(search, values, ppcc.N_OPTIMUM, run.n_threads, run.progress)
-        results = fit_matrix(values, family, optima[:, ppcc.OPTIMUM_LMBDA].copy(), weight, run.n_threads)
+        results = fit_in_memory(values, family, optima[:, ppcc.OPTIMUM_LMBDA].copy(), weight, run.n_threads)
         results[~usable] = likely[~usable]
         done = results[:, STATUS] == Status.FIXED
         results[done, STATUS] = optima[done, ppcc.OPTIMUM_STATUS]

@@ -17,7 +17,7 @@ from powerkern._estimators.options import (
 from powerkern._estimators.robust import RobustEstimator, kernel_options
 from powerkern._input.messages import shown
 from powerkern.kernels.robust import cellwise, rewml
-from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.fit import EstimatorEntries
 from powerkern.kernels.robust.options import CELLWISE_QQ, QQ, UNTIL_SETTLED, Options
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.transforms.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
@@ -70,7 +70,7 @@ class Reweighted(RobustEstimator):
         return CELLWISE_QQ if self.as_r else QQ
 
     @property
-    def entries(self) -> Entries:
+    def entries(self) -> EstimatorEntries:
         """See `RobustEstimator`."""
         return cellwise.ENTRIES if self.as_r else rewml.ENTRIES
 
@@ -94,7 +94,7 @@ class RewML(Reweighted):
     This is the estimator of the paper. `AdaptiveRewML`, which ``estimator="robust"`` stands for, has smaller errors.
 
     1. Columns are brought to a common scale, see `prestandardize`.
-    2. A start that resists outliers ([1]_, section 2.3), from the ascending values u:
+    2. A start that resists outliers ([1]_, eq. (5)), from the ascending values u:
 
        .. math:: \lambda_0 = \arg\min_\lambda \sum_i \rho\left(\frac{\psi^r_\lambda(u_{(i)}) - \mu}{\sigma} - z_i\right)
 

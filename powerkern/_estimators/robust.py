@@ -23,7 +23,7 @@ from powerkern._input import lazy_scipy_special as special
 from powerkern._input.arrays import Matrix
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
-from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.fit import EstimatorEntries
 from powerkern.kernels.robust.options import CELLWISE_QQ, GLOBAL, Options
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.robust.scratch import new_robust_work
@@ -49,7 +49,7 @@ class RobustEstimator(Estimator):
 
     @property
     @abstractmethod
-    def entries(self) -> Entries:
+    def entries(self) -> EstimatorEntries:
         """The compiled functions of the estimator."""
 
     @property

@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from powerkern._engine.by_column import fit_matrix, measure_columns
+from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
+from powerkern._estimators.routes import fit_in_memory
 from powerkern._estimators.ties import sorted_with
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.huber import likelihood_columns, weighted_likelihood_columns
@@ -149,7 +150,7 @@ def _ratio_of_scales(results: FloatArray, others: FloatArray, family: int) -> Fl
 
 def _fit_rows(rows: FloatArray, family: int, lmbda: FloatArray, weight: Weights) -> FloatArray:
     """Results of the rows at given lambdas."""
-    return fit_matrix(rows.T, family, np.ascontiguousarray(lmbda), weight, 1)
+    return fit_in_memory(rows.T, family, np.ascontiguousarray(lmbda), weight, 1)
 
 
 def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, weight: Weights) -> FloatArray:

@@ -15,17 +15,21 @@ one at 50, 200 and 512 rows. Power sums take 1.7, 0.96 and 0.79 of the time of o
 3,000,000 rows, and let all threads share one column. Profiles at four lambdas from power sums take 2.2 of the direct
 time at 8,000 rows and 0.55 at 32,768; intervals 1.7 and 0.37.
 
-The first boundary, `LOCKSTEP_MAX`, is applied by ``_engine.by_column.fit_part``, to the groups of columns that a thread
-takes; `_engine.ragged` pads short groups of rows up to it. The others are here.
+Groups of rows that are short are padded up to `LOCKSTEP_MAX` (`powerkern._engine.ragged`).
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from powerkern._engine import by_column
-from powerkern._engine.gather import Columns
+from powerkern._engine.gather import Columns, FitScratch
 from powerkern._estimators.power_sums import find_long_intervals, fit_long_columns, profile_long_columns
 from powerkern._typing import FloatArray, Weights
+from powerkern.kernels.results import N_RESULTS, ColumnFit
 
+#: Rows up to which columns are fitted in lockstep: eight columns are 32 KB, which the first-level cache holds.
+LOCKSTEP_MAX = 512
 #: Rows from which a column is fitted from power sums.
 SKETCHED_FROM = 1_000_000
 #: Rows from which profiles at _MANY lambdas, and intervals, come from power sums.
@@ -40,8 +44,37 @@ def maximize_likelihood(
 
     Arguments and result are as for `fit_matrix` in `_engine.by_column`.
     """
-    fit = by_column.fit_matrix if len(values) < SKETCHED_FROM else fit_long_columns
-    return fit(values, family, lmbda, weight, n_threads, progress)
+    n = len(values)
+    if n >= SKETCHED_FROM:
+        return fit_long_columns(values, family, lmbda, weight, n_threads, progress)
+    return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress, lockstep=n <= LOCKSTEP_MAX)
+
+
+def fit_in_memory(
+    values: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int, progress: bool = False
+) -> FloatArray:
+    """Fit every column without power sums, whatever its length; arguments as in `maximize_likelihood`."""
+    lockstep = len(values) <= LOCKSTEP_MAX
+    return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress, lockstep=lockstep)
+
+
+def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: Weights = None) -> ColumnFit:
+    """Fit one vector as `fit_in_memory`, without overhead; the caller checks domain and shape.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        Contiguous float64.
+    family : int
+        A code of `kernels.transforms.family`.
+    lmbda : float
+        A given lambda; NaN if it is to be fitted.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    """
+    out, given, scratch = np.empty((1, N_RESULTS)), np.array([lmbda]), FitScratch(x.size)
+    by_column.fit_part(x.reshape(-1, 1), family, given, weight, scratch, out, x.size <= LOCKSTEP_MAX)
+    return ColumnFit(*out[0].tolist())
 
 
 def profile_likelihood(values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int) -> FloatArray:

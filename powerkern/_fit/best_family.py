@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.apply import transform_matrix
-from powerkern._engine.by_column import fit_matrix
 from powerkern._estimators.base import ColumnSpec, Estimator, Run
+from powerkern._estimators.routes import fit_in_memory
 from powerkern._estimators.spec import CENTRAL, LIKELIHOOD
 from powerkern._input.arrays import Matrix
 from powerkern._results.central_normality import central_matrix
@@ -106,7 +106,7 @@ def _box_cox_is_nearer(
 def _nll(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """Return the negative log-likelihood per observation at the lambdas of the fits."""
     center, divisor, lmbda = results[:, CENTER], results[:, DIVISOR], np.ascontiguousarray(results[:, LMBDA])
-    return fit_matrix((values - center) / divisor, family, lmbda, weight, n_threads)[:, NLL] + np.log(divisor)
+    return fit_in_memory((values - center) / divisor, family, lmbda, weight, n_threads)[:, NLL] + np.log(divisor)
 
 
 def _bend(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
@@ -159,5 +159,5 @@ def keep_untransformed(
             left[at] = (after.pvalue < _LEVEL) | (before.statistic <= after.statistic)
     at = np.flatnonzero(left)
     if at.size:
-        results[at] = fit_matrix(values[:, at], YEO_JOHNSON, np.ones(at.size), weight, n_threads)
+        results[at] = fit_in_memory(values[:, at], YEO_JOHNSON, np.ones(at.size), weight, n_threads)
         results[at, STATUS], families[at] = Status.LEFT_AS_IT_IS, YEO_JOHNSON

@@ -10,6 +10,7 @@ import numpy as np
 from powerkern._engine.gather import BlockScratch
 from powerkern._engine.ragged import Groups
 from powerkern._estimators.base import ColumnSpec, Run
+from powerkern._estimators.routes import LOCKSTEP_MAX
 from powerkern._estimators.spec import FitSpec
 from powerkern._fit.columns import fit_columns
 from powerkern._fit.shrinkage import shrunk
@@ -80,7 +81,7 @@ def _fit_each_group(
     The fingerprints of the groups are recorded in `data`, if that is given.
     """
     n_groups, p = len(keys), matrix.values.shape[1]
-    groups = Groups(runs, n_groups)
+    groups = Groups(runs, n_groups, LOCKSTEP_MAX)
     raw, families = np.empty((n_groups, p, N_RESULTS)), np.empty((n_groups, p), dtype=np.int64)
     units, has_units = np.ones((n_groups, p)), False
     censored = np.empty((n_groups if matrix.ends is not None else 0, p, N_CENSORED_FIELDS))

@@ -11,8 +11,10 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA0, N_EVAL, STATUS
 
-#: Rounds of bisection: more than a float64 has bits.
-_ROUNDS = 100
+#: Tolerances of the variance between groups, its full precision: the smallest rtol that `brentq` accepts.
+_SMALLEST, _RTOL = np.finfo(np.float64).tiny, 4.0 * np.finfo(np.float64).eps
+#: A guard: Brent's method bisects at worst, some 1,000 times down to the smallest float64.
+_MAX_ITER = 5000
 
 
 def shrunk(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray], ColumnTable]) -> ColumnTable:
@@ -57,8 +59,6 @@ def between(estimates: FloatArray, variances: FloatArray, center: float) -> floa
 
     if not estimates.size or excess(0.0) <= 0.0:
         return 0.0
-    low, high = 0.0, float(squares.sum())
-    for _ in range(_ROUNDS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
-    return 0.5 * (low + high)
+    from scipy.optimize import brentq  # here: slow to import
+
+    return float(brentq(excess, 0.0, float(squares.sum()), xtol=_SMALLEST, rtol=_RTOL, maxiter=_MAX_ITER))

@@ -71,7 +71,7 @@ def _hash(text: str) -> str:
 
 def file_name(function: Callable[..., object]) -> str:
     """Return the name of the file with the code of an entry; raise `source_keys.Unknown` if it has no key."""
-    key = source_keys.key_of(function.__module__)
+    key = source_keys.cache_key(function.__module__)
     if not key.text:
         raise source_keys.Unknown(f"{function.__module__} has neither source nor bytecode")
     return f"{_entry_name(function)}-{key.text}.code"
@@ -160,7 +160,7 @@ def writable_folder() -> Path:
 
 def _read(function: Callable[..., object]) -> bytes | None:
     """Return the undamaged code of an entry for this CPU, or for one whose features it has; None if there is none."""
-    key = source_keys.key_of(function.__module__)
+    key = source_keys.cache_key(function.__module__)
     for cpu in cpus.runnable():
         folder = folder_name(cpu)
         for base in _bases() if key.text else ():

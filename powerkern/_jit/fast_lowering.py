@@ -19,8 +19,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba import core, types
 
-from powerkern._jit.llvm_scalars import result_of, writer_of
-from powerkern._jit.llvm_text import joined, texts_of
+from powerkern._jit.llvm_scalars import find_lowering, number_type
+from powerkern._jit.llvm_text import joined, split_definitions
 
 
 class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -29,7 +29,7 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
     codegen: Any = SimpleNamespace(set_env=lambda *_: None)  # no machine code needs an environment
     get_pointer_to_function: Any = lambda *_: 0
     get_llvm_str: Any = lambda self: str(self._get_module_for_linking())
-    add_ir_module: Any = lambda self, module: self.texts.append(texts_of(module))
+    add_ir_module: Any = lambda self, module: self.texts.append(split_definitions(module))
     texts: Any = cached_property(lambda _: [])
     finalize: Any = lambda _: None
 
@@ -89,7 +89,7 @@ class _Target(core.cpu.CPUContext):  # type: ignore[misc]
 
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
         if (fn, sig) not in self.known:
-            writer = writer_of(getattr(fn, "typing_key", None), sig, self.enable_boundscheck)
+            writer = find_lowering(getattr(fn, "typing_key", None), sig, self.enable_boundscheck)
             self.known[fn, sig] = partial(writer, self, sig) if writer else super().get_function(fn, sig, _firstcall)
         return self.known[fn, sig]
 
@@ -111,7 +111,7 @@ class _Typing(core.typing.Context):  # type: ignore[misc]
             args = [types.intp if isinstance(each, types.IntegerLiteral) else each for each in args]
         key = func, tuple(args)
         if key not in self.found:
-            result = result_of(getattr(func, "typing_key", None), args, self.unify_types)
+            result = number_type(getattr(func, "typing_key", None), args, self.unify_types)
             self.found[key] = result(*args) if result else super().resolve_function_type(*key, kws)
         return self.found[key]
 

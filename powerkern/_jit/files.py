@@ -104,7 +104,7 @@ class Draft:
                 file.write(content)
             if sys.platform == "win32":  # which does not rename open files
                 self._close()
-            _draft_of(self._path).replace(self._path)
+            _draft_path(self._path).replace(self._path)
         except OSError:
             self.discard()
             raise
@@ -114,7 +114,7 @@ class Draft:
         """Remove the draft if it has not become the file."""
         if self._open:
             with contextlib.suppress(OSError):
-                _draft_of(self._path).unlink()
+                _draft_path(self._path).unlink()
         self._close()
 
     def _close(self) -> None:
@@ -128,14 +128,14 @@ def draft(path: Path) -> Iterator[Draft]:
     """Lock the draft of a file, once no other process is writing it; raise OSError if that fails or takes too long."""
     make(path.parent)
     require_trusted(path.parent)
-    claimed = Draft(path, _claim(_draft_of(path)))
+    claimed = Draft(path, _claim(_draft_path(path)))
     try:
         yield claimed
     finally:
         claimed.discard()
 
 
-def _draft_of(path: Path) -> Path:
+def _draft_path(path: Path) -> Path:
     return path.with_name(path.name + ".draft")
 
 

@@ -20,7 +20,7 @@ import numpy as np
 __all__ = [
     "BLOCKS", "BOOLEAN", "COLUMN", "COLUMN32", "COUNTS", "COUNT_ROWS", "INDEX32", "INTEGER", "READ_COLUMN",
     "READ_COLUMN32", "READ_MATRIX", "READ_MATRIX32", "REAL", "ROWS", "ROWS32", "WRITE_MATRIX",
-    "named_tuple", "numbers_of",
+    "named_tuple", "number_record_type",
 ]  # fmt: skip
 
 # --- types of arguments -------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ BOOLEAN = Number("bool")
 _OF_NUMBERS = {int: INTEGER, float: REAL, bool: BOOLEAN}
 
 
-def numbers_of(record: type) -> Record:
+def number_record_type(record: type) -> Record:
     """Return the type of a NamedTuple of numbers, by its annotations."""
     return named_tuple(record, *(_OF_NUMBERS[kind] for kind in get_type_hints(record).values()))
 

@@ -15,10 +15,31 @@ import numpy.typing as npt
 
 #: For kernels and their tests, by way of `powerkern._jit`.
 __all__ = [
-    "LANES", "LANES32", "Lanes", "Mask", "add_powers", "allocated", "allocated_integers", "any_lane", "bits32_of",
-    "bits_of", "first_lanes", "float32_of", "float_of", "fma", "in_all_lanes",
-    "in_lanes_of", "load", "pack_eight", "prefetch", "release", "select", "square_root", "store",
-    "widest_vectors", "width_of",
+    "LANES",
+    "LANES32",
+    "Lanes",
+    "Mask",
+    "add_powers",
+    "allocated",
+    "allocated_integers",
+    "any_lane",
+    "bits32_of",
+    "bits_of",
+    "broadcast_like",
+    "first_lanes",
+    "float32_of",
+    "float_of",
+    "fma",
+    "in_all_lanes",
+    "lane_width",
+    "load",
+    "pack_eight",
+    "prefetch",
+    "release",
+    "select",
+    "square_root",
+    "store",
+    "widest_vectors",
 ]  # fmt: skip
 
 #: Numbers in a vector, of float64 and of float32: as many as fill a cache line, and the widest registers.
@@ -145,13 +166,13 @@ def store(array: AnyFloats, index: tuple[int, ...], lanes: Lanes) -> None:
     array[_side_by_side(array, index)] = lanes
 
 
-def width_of(array: AnyFloats) -> int:
+def lane_width(array: AnyFloats) -> int:
     """Return the number of elements of an array in a vector."""
     return LANES32 if array.dtype == np.float32 else LANES
 
 
 def _side_by_side(array: AnyFloats, index: tuple[int, ...]) -> tuple[Any, ...]:
-    return *index[:-1], slice(index[-1], index[-1] + width_of(array))
+    return *index[:-1], slice(index[-1], index[-1] + lane_width(array))
 
 
 def in_all_lanes(x: float) -> Lanes:
@@ -159,7 +180,7 @@ def in_all_lanes(x: float) -> Lanes:
     return np.full(LANES, x)
 
 
-def in_lanes_of(lanes: Lanes, x: float) -> Lanes:
+def broadcast_like(lanes: Lanes, x: float) -> Lanes:
     """Broadcast a number to a vector of the same type as `lanes`."""
     return np.full_like(lanes, x)
 

@@ -24,7 +24,7 @@ class InMemory(types.NamedTuple):  # type: ignore[misc]
 
     def __init__(self, kind: Any) -> None:
         self.kinds = kind.fields
-        super().__init__([type_of(each) for each in kind.fields], kind.record)
+        super().__init__([numba_type(each) for each in kind.fields], kind.record)
         self.name: str = f"InMemory{kind.record.__qualname__}"
 
 
@@ -35,7 +35,7 @@ class _InMemoryModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 @functools.cache
-def type_of(kind: Kind) -> Any:
+def numba_type(kind: Kind) -> Any:
     """Return numba's type for an argument."""
     if isinstance(kind, Number):
         return _NUMBERS[kind.dtype]
@@ -43,10 +43,10 @@ def type_of(kind: Kind) -> Any:
         return types.Array(getattr(types, kind.dtype), kind.ndim, "C" if kind.contiguous else "A")
     if kind.in_memory:
         return InMemory(kind)
-    return types.BaseTuple.from_types([type_of(each) for each in kind.fields], kind.record)
+    return types.BaseTuple.from_types([numba_type(each) for each in kind.fields], kind.record)
 
 
-def reader_of(kind: Kind) -> Any:
+def make_reader(kind: Kind) -> Any:
     """Return a function for jitted code that reads an argument of this kind from the packed words."""
 
     def read(words: Any, place: int) -> Any:
@@ -54,7 +54,7 @@ def reader_of(kind: Kind) -> Any:
 
     @type_callable(read)
     def _typed(context):  # type: ignore[no-untyped-def]
-        return lambda words, place: type_of(kind)
+        return lambda words, place: numba_type(kind)
 
     @lower_builtin(read, types.Any, types.Any)
     def _read(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -85,12 +85,12 @@ def _argument(context: Any, builder: Any, kind: Kind, at: Any) -> Any:
     for each in kind.fields:
         fields.append(_argument(context, builder, each, at))
         at = builder.gep(at, [_WORD(n_words(each))])
-    return context.make_tuple(builder, type_of(kind), fields)
+    return context.make_tuple(builder, numba_type(kind), fields)
 
 
 def _array(context: Any, builder: Any, kind: Array, at: Any) -> Any:
     """Read an array; the address of its object is at the address `at`."""
-    kept = type_of(kind)
+    kept = numba_type(kind)
     array = context.make_array(kept)(context, builder)
     own = builder.load(builder.bitcast(at, _WORD.as_pointer().as_pointer()))
 

@@ -15,10 +15,10 @@ from powerkern._jit.llvm_lanes import (
     BIT_LANES,
     FLOAT32_LANES,
     FLOAT_LANES,
-    array_of,
     declared,
     lowered,
-    parts_of,
+    unpack_array,
+    unpack_tuple,
 )
 
 
@@ -37,8 +37,8 @@ def _fma(context, builder, signature, args):  # type: ignore[no-untyped-def]
 
 @lowered(intrinsics.prefetch, lambda array, index: types.none(array, types.UniTuple(types.intp, array.ndim)))
 def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    array = array_of(context, builder, signature.args[0], args[0])
-    strides, index = parts_of(builder, array.strides), parts_of(builder, args[1])
+    array = unpack_array(context, builder, signature.args[0], args[0])
+    strides, index = unpack_tuple(builder, array.strides), unpack_tuple(builder, args[1])
     offset = functools.reduce(builder.add, map(builder.mul, index, strides))
     pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
     address = builder.gep(builder.bitcast(array.data, pointer), [offset])
@@ -52,7 +52,7 @@ def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def
 def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
     """Return the address of an array's values, and the type of a vector of eight."""
     kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
-    return array_of(context, builder, array_type, array).data, kind
+    return unpack_array(context, builder, array_type, array).data, kind
 
 
 def _store_eight(builder: Any, vector: Any, data: Any, place: Any) -> None:
@@ -79,7 +79,7 @@ def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-d
 )
 def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-def]
     index, eight = ir.IntType(32), ir.VectorType(ir.DoubleType(), 8)
-    array = array_of(context, builder, signature.args[0], args[0])
+    array = unpack_array(context, builder, signature.args[0], args[0])
     first_of_eight = ir.Constant(ir.VectorType(index, 8), [0] * 8)
     mask = [ir.Constant(ir.VectorType(ir.IntType(1), 8), [k >> bit & 1 for k in range(8)]) for bit in range(3)]
     one, undefined = ir.Constant(eight, [1.0] * 8), ir.Constant(eight, ir.Undefined)
@@ -121,7 +121,7 @@ def _allocated(context, builder, signature, args):  # type: ignore[no-untyped-de
     """Call malloc, whose result is kept right before the values."""
     integer, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
     strides: list[Any] = []
-    sizes, size = parts_of(builder, args[0]), integer(8)
+    sizes, size = unpack_tuple(builder, args[0]), integer(8)
     for n in reversed(sizes):
         strides, size = [size, *strides], builder.mul(size, n)
     malloc = declared(builder, "malloc", ir.FunctionType(pointer, [integer]))
@@ -132,11 +132,11 @@ def _allocated(context, builder, signature, args):  # type: ignore[no-untyped-de
     array.data = builder.bitcast(builder.gep(given, [builder.add(beyond, integer(8))]), array.data.type)
     array.itemsize, array.nitems = integer(8), builder.sdiv(size, integer(8))
     array.meminfo, array.parent = (ir.Constant(x.type, None) for x in (array.meminfo, array.parent))
-    array.shape, array.strides = (_tuple_of(builder, numbers) for numbers in (sizes, strides))
+    array.shape, array.strides = (_build_tuple(builder, numbers) for numbers in (sizes, strides))
     return array._getvalue()
 
 
-def _tuple_of(builder: Any, numbers: list[Any]) -> Any:
+def _build_tuple(builder: Any, numbers: list[Any]) -> Any:
     value = ir.Constant(ir.ArrayType(numbers[0].type, len(numbers)), ir.Undefined)
     for k, number in enumerate(numbers):
         value = builder.insert_value(value, number, k)
@@ -146,7 +146,7 @@ def _tuple_of(builder: Any, numbers: list[Any]) -> Any:
 @lowered(intrinsics.release, lambda array: types.none(array) if isinstance(array, types.Array) else None)
 def _release(context, builder, signature, args):  # type: ignore[no-untyped-def]
     integer, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
-    data = builder.bitcast(array_of(context, builder, signature.args[0], args[0]).data, pointer)
+    data = builder.bitcast(unpack_array(context, builder, signature.args[0], args[0]).data, pointer)
     given = builder.load(builder.bitcast(builder.gep(data, [integer(-8)]), pointer.as_pointer()))
     builder.call(declared(builder, "free", ir.FunctionType(ir.VoidType(), [pointer])), [given])
     return context.get_dummy_value()

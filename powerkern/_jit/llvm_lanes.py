@@ -52,7 +52,7 @@ def lowered(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
     return lower_builtin(function, types.VarArg(types.Any))  # type: ignore[no-any-return]
 
 
-def array_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def unpack_array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """Return the parts of an array, by name.
 
     Parameters
@@ -67,7 +67,7 @@ def array_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.make_array(kind)(context, builder, value)
 
 
-def parts_of(builder: Any, value: Any) -> list[Any]:
+def unpack_tuple(builder: Any, value: Any) -> list[Any]:
     """Return the elements of a tuple of numbers."""
     return [builder.extract_value(value, k) for k in range(value.type.count)]
 
@@ -179,8 +179,8 @@ _register_unary(operator.invert, _TRUTHS, lambda builder, x: builder.not_(x))
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    array = array_of(context, builder, array_type, array)
-    strides, index = parts_of(builder, array.strides), parts_of(builder, index)
+    array = unpack_array(context, builder, array_type, array)
+    strides, index = unpack_tuple(builder, array.strides), unpack_tuple(builder, index)
     address = builder.bitcast(array.data, ir.IntType(8).as_pointer())
     for position, stride in zip(index, strides, strict=True):
         address = builder.gep(address, [builder.mul(position, stride)])
@@ -199,13 +199,13 @@ def _store(context, builder, sig, args):  # type: ignore[no-untyped-def]
     return context.get_dummy_value()
 
 
-@lowered(intrinsics.width_of, lambda array: types.int64)
-def _width_of(context, builder, sig, args):  # type: ignore[no-untyped-def]
+@lowered(intrinsics.lane_width, lambda array: types.int64)
+def _lower_lane_width(context, builder, sig, args):  # type: ignore[no-untyped-def]
     return ir.IntType(64)(_LANES_OF[sig.args[0].dtype].width)
 
 
 @lowered(intrinsics.in_all_lanes, lambda x: FLOAT_LANES)
-@lowered(intrinsics.in_lanes_of, lambda lanes, x: lanes)
+@lowered(intrinsics.broadcast_like, lambda lanes, x: lanes)
 def _in_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
     return _spread(context, builder, args[-1], sig.args[-1], sig.return_type)
 

@@ -21,7 +21,7 @@ Writer = Callable[..., Any]
 _SIZE, _DATA, _LENGTH = 2, 4, [5, 0]
 
 
-def result_of(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., Any]) -> Any:
+def number_type(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., Any]) -> Any:
     """Return the type of an operation on numbers of these types, or None if it is not lowered here."""
     kinds = tuple(map(types.unliteral, kinds))
     if operation is int and isinstance(kinds[0], types.Integer | types.Boolean | types.Float):
@@ -29,7 +29,7 @@ def result_of(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., Any
     return unified(*kinds) if operation in (max, min) and all(map(_is_signed, kinds)) else None
 
 
-def writer_of(operation: Any, signature: Any, checks_bounds: bool) -> Writer | None:
+def find_lowering(operation: Any, signature: Any, checks_bounds: bool) -> Writer | None:
     """Return a lowering function for this operation, or None (always None for indexing when bounds are checked)."""
     if operation is int:
         return _converted

@@ -11,7 +11,7 @@ from llvmlite import ir
 Texts: TypeAlias = tuple[dict[str, str], dict[str, str]]
 
 
-def texts_of(module: Any) -> Texts:
+def split_definitions(module: Any) -> Texts:
     """Return the functions and variables of an llvmlite module."""
     texts: Texts = {}, {}
     for name, value in module.globals.items():

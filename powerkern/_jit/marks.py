@@ -36,7 +36,7 @@ class Mark(NamedTuple):
         return self.float32 is not None or self.of_none is not None
 
 
-def mark_of(function: Callable[..., Any]) -> Mark | None:
+def get_mark(function: Callable[..., Any]) -> Mark | None:
     """Return the mark of a function, or None."""
     return getattr(function, "_powerkern_mark", None)
 

@@ -16,7 +16,7 @@ from numba.extending import overload, typeof_impl
 
 from powerkern._jit import llvm_intrinsics  # noqa: F401  (the twins register themselves)
 from powerkern._jit.llvm_lanes import FLOAT32_LANES
-from powerkern._jit.marks import CHOICES, LISTENERS, mark_of
+from powerkern._jit.marks import CHOICES, LISTENERS, get_mark
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ def jitted(function: Callable[..., Any]) -> Any:
 
 @functools.cache
 def _jitted(function: Callable[..., Any], in_entry: bool, is_fast: bool) -> Any:
-    mark = mark_of(function)
+    mark = get_mark(function)
     if mark is not None and mark.function is not function:
         return _jitted(mark.function, in_entry, is_fast)
     kind = "kernel" if mark is None else mark.options
@@ -112,14 +112,14 @@ def plain(function: Callable[..., Any]) -> Any:
 
 @typeof_impl.register(FunctionType)
 def _type_of_function(value, context):  # type: ignore[no-untyped-def]
-    mark = mark_of(value)
+    mark = get_mark(value)
     if mark is None:
         return getattr(value, "_numba_type_", None)  # as numba does
     return None if mark.is_choice else numba.typeof(jitted(value))
 
 
 def _register_choice(function: Callable[..., Any]) -> None:
-    mark = mark_of(function)
+    mark = get_mark(function)
     assert mark is not None
 
     def chosen(*args: Any, **named: Any) -> Callable[..., Any]:

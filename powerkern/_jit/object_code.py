@@ -12,7 +12,7 @@ from numba import types
 
 from powerkern._jit.cpus import Cpu, this_cpu
 from powerkern._jit.interface import Interface, wrong_array
-from powerkern._jit.llvm_arguments import reader_of
+from powerkern._jit.llvm_arguments import make_reader
 from powerkern._jit.numba_extension import compile_entry, jitted
 
 #: The views of an entry's words: as integers, as addresses of array objects, and as addresses of addresses in these.
@@ -58,7 +58,7 @@ def object_code(function: Callable[..., Any], interface: Interface, symbol: str,
     cpu : Cpu, optional
         The target, by default this CPU.
     """
-    machine = machine_of(cpu or this_cpu())
+    machine = target_machine(cpu or this_cpu())
     return machine.emit_object(optimised(function, interface, symbol, machine))  # type: ignore[no-any-return]
 
 
@@ -106,7 +106,7 @@ def _module(
 def _llvm_text(function: Callable[..., Any], interface: Interface, options: dict[str, Any]) -> tuple[str, str]:
     """Return the LLVM code of an entry and of all that it calls, and the name of the entry in it."""
     scope: dict[str, Any] = {"inner": jitted(function), "wrong_array": jitted(wrong_array)}
-    scope.update((name, reader_of(kind)) for name, kind in interface.kinds().items())
+    scope.update((name, make_reader(kind)) for name, kind in interface.kinds().items())
     exec(interface.callee(), scope)
     compiled = numba.cfunc(types.int64(*_VIEWS), error_model="numpy", **options)(scope["entry"])
     return compiled.inspect_llvm(), compiled.native_name
@@ -152,7 +152,7 @@ def _optimise(module: Any, machine: Any) -> None:
     passes.run(module, builder)
 
 
-def machine_of(cpu: Cpu) -> Any:
+def target_machine(cpu: Cpu) -> Any:
     """Return LLVM's target machine for a CPU."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

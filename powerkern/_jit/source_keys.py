@@ -45,10 +45,10 @@ class _Module(NamedTuple):
 
 
 @functools.cache
-def key_of(module: str) -> Key:
+def cache_key(module: str) -> Key:
     """Return the key of entries made in a module."""
     try:
-        modules = {name: _read(name) for name in closure_of(module)}
+        modules = {name: _read(name) for name in import_closure(module)}
     except Unknown:
         return Key("", False)
     digest = hashlib.sha256()
@@ -57,7 +57,7 @@ def key_of(module: str) -> Key:
     return Key(digest.hexdigest()[:16], all(each.has_source for each in modules.values()))
 
 
-def closure_of(module: str) -> frozenset[str]:
+def import_closure(module: str) -> frozenset[str]:
     """Return the names of the modules that determine the code of a module's entries."""
     found, waiting = set[str](), [module, _COMPILER]
     while waiting:
@@ -91,7 +91,7 @@ def _read(name: str) -> _Module:
 def forget() -> None:
     """Read modules anew at the next call."""
     _read.cache_clear()
-    key_of.cache_clear()
+    cache_key.cache_clear()
 
 
 # --- imports ------------------------------------------------------------------------------------------

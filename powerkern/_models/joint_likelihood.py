@@ -263,9 +263,9 @@ def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: JointEvaluati
         The likelihood.
     lmbda : (p,) ndarray
         Start of the step.
-    at : Evaluation
+    at : JointEvaluation
         Evaluation at `lmbda`.
-    step : Step
+    step : NewtonStep
         The step, with its predicted decrease.
     """
     fraction, singular = 1.0, None
@@ -355,7 +355,7 @@ def _profile_end(
     ----------
     likelihood : JointLikelihood
         The likelihood.
-    best : Evaluation
+    best : JointEvaluation
         Evaluation at the minimum.
     lmbda : (p,) ndarray
         The minimum.

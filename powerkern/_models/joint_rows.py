@@ -125,7 +125,7 @@ def joint_likelihood(rows: JointRows, design: Basis, family: int, shift: FloatAr
 
     Parameters
     ----------
-    rows : Rows
+    rows : JointRows
         The rows.
     design : Basis
         Basis of their covariates.

@@ -99,7 +99,7 @@ def find_lowest_minimum(
     ----------
     likelihood : JointLikelihood
         The likelihood.
-    rows : Rows
+    rows : JointRows
         The rows.
     design : Basis
         Basis of their covariates.
@@ -130,7 +130,7 @@ def _single_fits(rows: JointRows, family: int, shift: FloatArray, n_threads: int
 
     Parameters
     ----------
-    rows : Rows
+    rows : JointRows
         The rows.
     family : int
         A code of `kernels.transforms.family`.
@@ -189,9 +189,9 @@ def make_fit_state(
         The transforms of the columns.
     likelihood : JointLikelihood
         The likelihood.
-    best : Minimum
+    best : JointMinimum
         Its optimum, in the order of columns of the likelihood.
-    rows : Rows
+    rows : JointRows
         The rows.
     covariates : Covariates
         Specification of the design.

@@ -67,7 +67,7 @@ class RegressionModel(StoredFit):
             The results of each response.
         center : (k,) ndarray
             Centers of the covariates.
-        problem, data : Problem and FittedData, optional
+        problem, data : RegressionProblem and FittedData, optional
             The data for which methods answer.
         """
         vars(self).update(

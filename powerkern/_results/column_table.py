@@ -15,7 +15,7 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.censored.fit import LOC_ERROR
 from powerkern.kernels.results import FIELDS, N_EVAL
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
-from powerkern.kernels.transforms.matrix import fields_of
+from powerkern.kernels.transforms.matrix import select_fields
 
 A = TypeVar("A", bound=NDArray[Any])
 #: Columns of a matrix.
@@ -157,8 +157,8 @@ class ColumnTable:
 
     @cached_property
     def row_fields(self) -> FloatArray:
-        """Parameters for transforms along rows, see `kernels.transforms.matrix.fields_of`."""
-        return fields_of(self.kernel_rows)
+        """Parameters for transforms along rows, see `kernels.transforms.matrix.select_fields`."""
+        return select_fields(self.kernel_rows)
 
     @cached_property
     def inversion_cache(self) -> dict[Any, Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from powerkern._engine.apply import transform_matrix
 from powerkern._engine.gather import BlockScratch
 from powerkern._engine.ragged import Groups, lies_in_runs, transform_runs
+from powerkern._estimators.routes import LOCKSTEP_MAX
 from powerkern._input.arguments import domain_error
 from powerkern._input.arrays import Matrix, output_type
 from powerkern._input.infinite import Infinite
@@ -81,7 +82,7 @@ def transform_by_group(
         counts = transform_runs(values, runs, int(families[0]), direction, table.kernel_rows, out, n_threads)
         _raise_first_error(matrix, runs, table, np.flatnonzero(counts), standardize, infinite, names)
         return out
-    groups, scratch, images = Groups(runs, len(table) // p), BlockScratch(), BlockScratch()
+    groups, scratch, images = Groups(runs, len(table) // p, LOCKSTEP_MAX), BlockScratch(), BlockScratch()
     failed: list[IntArray] = []
     lost_digits: list[LostDigits] = []
 

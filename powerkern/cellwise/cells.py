@@ -426,7 +426,7 @@ def _judge_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _FlagRule
         Their standardized columns, as rows.
     shrunken : (p, n) ndarray
         Shrunken predictions of `z`.
-    rule : _Rule
+    rule : _FlagRule
         The fitted rule.
     """
     predicted = shrunken * rule.deshrinkage[:, None]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._typing import FloatArray
 from powerkern.completion.epochs import half_epoch
 from powerkern.completion.normalization import ROUNDING, means, products, rms
-from powerkern.kernels.multivariate.completion import Cells, update_elements
+from powerkern.kernels.multivariate.completion import ObservedCells, update_elements
 
 
 class Settings(NamedTuple):
@@ -120,12 +120,12 @@ def _has_converged(history: list[float], moves: list[FloatArray], tol: float, si
     return tol > 0.0 and len(history) > 1 and abs(history[-2] - history[-1]) <= tol * history[-2]
 
 
-def make_epoch(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
+def make_epoch(rows: ObservedCells, cols: ObservedCells, settings: Settings, generator: np.random.Generator) -> Epoch:
     """Return the function that runs one epoch in the order of updates that `settings` asks for.
 
     Parameters
     ----------
-    rows, cols : Cells
+    rows, cols : ObservedCells
         The observed entries packed by row, and packed by column.
     settings : Settings
         Options of the descent.
@@ -137,7 +137,7 @@ def make_epoch(rows: Cells, cols: Cells, settings: Settings, generator: np.rando
     return _make_element_epochs(rows, cols, settings, generator)
 
 
-def _make_half_epochs(rows: Cells, cols: Cells, settings: Settings) -> Epoch:
+def _make_half_epochs(rows: ObservedCells, cols: ObservedCells, settings: Settings) -> Epoch:
     """Return an epoch that improves one factor, then the other, each on several threads."""
 
     def epoch(U: FloatArray, Vt: FloatArray) -> float:
@@ -150,12 +150,14 @@ def _make_half_epochs(rows: Cells, cols: Cells, settings: Settings) -> Epoch:
     return epoch
 
 
-def _make_element_epochs(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
+def _make_element_epochs(
+    rows: ObservedCells, cols: ObservedCells, settings: Settings, generator: np.random.Generator
+) -> Epoch:
     """Return an epoch that updates single elements on one thread.
 
     Parameters
     ----------
-    rows, cols : Cells
+    rows, cols : ObservedCells
         The observed entries packed by row, and packed by column.
     settings : Settings
         Options of the descent. Its `order` is "permuted" or an array of elements.
@@ -178,7 +180,7 @@ def _make_element_epochs(rows: Cells, cols: Cells, settings: Settings, generator
     return epoch
 
 
-def _list_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
+def _list_elements(rows: ObservedCells, cols: ObservedCells, rank: int) -> NDArray[np.int64]:
     """Return every element of both factors, as `update_elements` takes them."""
     parts = []
     for factor, cells in enumerate((rows, cols)):

@@ -10,13 +10,13 @@ import numpy as np
 
 from powerkern._engine.by_column import for_each_group
 from powerkern._typing import FloatArray
-from powerkern.kernels.multivariate.completion import Cells, pack_rows
+from powerkern.kernels.multivariate.completion import ObservedCells, pack_rows
 
 _MAX_EPOCHS = 100
 
 
 def half_epoch(
-    kernel: Any, cells: Cells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
+    kernel: Any, cells: ObservedCells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
 ) -> FloatArray:
     """Improve all rows of one factor in place; return the (weighted) sum of squared residuals of each row.
 
@@ -24,7 +24,7 @@ def half_epoch(
     ----------
     kernel : compiled function
         Updates a group of rows: `coordinate_rows` or `least_squares_rows`.
-    cells : Cells
+    cells : ObservedCells
         Observed entries, packed by the rows of `own`.
     other : (p, rank) ndarray
         The factor held fixed.
@@ -61,12 +61,12 @@ def run_until_converged(epoch: Callable[[], FloatArray], tol: float) -> None:
         before = error
 
 
-def pack_observed(values: FloatArray, n_threads: int) -> Cells:
+def pack_observed(values: FloatArray, n_threads: int) -> ObservedCells:
     """Return the observed entries of a matrix, packed row by row."""
     n_rows, n_columns = values.shape
     start = np.zeros(n_rows + 1, dtype=np.int64)
     np.cumsum(n_columns - np.count_nonzero(np.isnan(values), axis=1), out=start[1:])
-    cells = Cells(start, np.empty(start[-1], dtype=np.int32), np.empty(start[-1]))
+    cells = ObservedCells(start, np.empty(start[-1], dtype=np.int32), np.empty(start[-1]))
 
     def job(group: slice) -> None:
         pack_rows(values[group], start[group.start : group.stop], cells.column, cells.value)

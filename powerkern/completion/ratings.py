@@ -20,7 +20,7 @@ from powerkern._typing import FloatArray
 from powerkern.completion.entries import Entries, check_weights, find_labels, read
 from powerkern.completion.epochs import half_epoch, run_until_converged
 from powerkern.completion.normalization import rms, unit_of
-from powerkern.kernels.multivariate.completion import Cells, least_squares_rows
+from powerkern.kernels.multivariate.completion import ObservedCells, least_squares_rows
 
 #: Fraction of the ratings held out, and the largest number held out.
 _HELD_OUT, _ENOUGH = 0.1, 100_000
@@ -372,7 +372,7 @@ class _RatingsFit:
 
         Parameters
         ----------
-        side : _Side
+        side : _SortedEntries
             The entries, sorted by the rows of `own`.
         joined : (k,) ndarray of int
             Positions in `other` of the entries, in their original order.
@@ -386,7 +386,7 @@ class _RatingsFit:
         value = (self._rest - other[joined, -1] * model.one)[side.order]
         across = other.copy()
         across[:, -1] = model.one
-        cells = Cells(side.start, side.joined, value)
+        cells = ObservedCells(side.start, side.joined, value)
         if self.entries.weight is not None:
             cells = cells._replace(root=np.sqrt(self.entries.weight[side.order]))
         return half_epoch(least_squares_rows, cells, across, own, model.ridge, 1.0, self._n_threads)

@@ -169,11 +169,11 @@ def _advance(
 
     Parameters
     ----------
-    talk : _Moments
+    talk : _MomentRequests
         The columns of the fit.
     j : int
         Position of the column.
-    task : _Task
+    task : _ColumnTask
         The search in the column.
     points : list of float
         Exponents at which the likelihood was asked for.
@@ -181,7 +181,7 @@ def _advance(
         Merged moments at these points.
     errors : (k,) ndarray
         Bounds on the errors of the scores there.
-    outcome : Outcome
+    outcome : FederatedResults
         Receives the result.
     """
     column, total = talk.columns[j], float(moments[0, lk.WEIGHT])
@@ -223,13 +223,13 @@ def _apply_limits(
 
     Parameters
     ----------
-    talk : _Moments
+    talk : _MomentRequests
         The columns of the fit.
     limit : LambdaLimit
         Bounds of lambda, and ymax.
     given : (p,) ndarray
         Lambda that the user requested for each column; NaN if it is fitted.
-    outcome : Outcome
+    outcome : FederatedResults
         Results of the unlimited fit; modified in place.
     """
     results = outcome.results

@@ -36,16 +36,16 @@ def entries(everything: bool = True) -> dict[str, Entry]:
     found = pkgutil.walk_packages(powerkern.kernels.__path__, prefix)
     names = (module.name.removeprefix(prefix) for module in found if not module.ispkg)
     modules = list(names)
-    usual = {name: entry for each in USUAL for name, entry in _entries_of(each, modules).items()}
+    usual = {name: entry for each in USUAL for name, entry in _find_entries(each, modules).items()}
     if not everything:
         return usual
-    return usual | {name: entry for module in modules for name, entry in _entries_of(module, modules).items()}
+    return usual | {name: entry for module in modules for name, entry in _find_entries(module, modules).items()}
 
 
-def _entries_of(name: str, modules: list[str]) -> dict[str, Entry]:
+def _find_entries(name: str, modules: list[str]) -> dict[str, Entry]:
     """Return the entries of the module `name`, or the one entry with that full name, keyed by full name."""
     if name not in modules:
-        return {name: _entries_of(name.rpartition(".")[0], modules)[name]}
+        return {name: _find_entries(name.rpartition(".")[0], modules)[name]}
     module, path = name, f"{powerkern.kernels.__name__}.{name}"
     found = [each for each in _found_in(vars(importlib.import_module(path)).values()) if each.__module__ == path]
     return {f"{module}.{entry.name}": entry for entry in found}

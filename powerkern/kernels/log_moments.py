@@ -34,7 +34,7 @@ from powerkern._jit import (
 from powerkern.kernels.elementary.constants import LARGEST, ordered
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log, log1p
-from powerkern.kernels.moments import BLOCK, add, joined, merge_tree, moments_of, part_of, weight_at
+from powerkern.kernels.moments import BLOCK, add, joined, merge_tree, slice_weights, two_pass_moments, weight_at
 from powerkern.kernels.plain_arguments import as_vector
 
 #: Logs that log_var exponentiates at a time: the values stay in the first-level cache.
@@ -90,7 +90,7 @@ def _exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tupl
     at_scale, rest, lost = 0.0, 0.0, 0.0
     for start in range(0, logs.size, BLOCK):
         stop = start + BLOCK
-        here, term = _block_exp_sum(logs[start:stop], part_of(factors, start, stop), scale)
+        here, term = _block_exp_sum(logs[start:stop], slice_weights(factors, start, stop), scale)
         at_scale += here
         rest, lost = add(rest, lost, term)
     return at_scale, joined(rest, lost)
@@ -148,8 +148,8 @@ def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, f
         start, stop = k * _SCRATCH, (k + 1) * _SCRATCH
         block = logs[start:stop]
         values = scratch[: block.size]
-        _shifted_values(block, part_of(signs, start, stop), weight_at(signs, 0), scale, factor, values)
-        part = moments_of(values)
+        _shifted_values(block, slice_weights(signs, start, stop), weight_at(signs, 0), scale, factor, values)
+        part = two_pass_moments(values)
         parts[k, 0], parts[k, 1], parts[k, 2] = part.weight, part.mean, part.m2
     variance = merge_tree(parts).m2 / logs.size
     release(parts)

@@ -1,6 +1,6 @@
 """Means and variances that merge: Welford's formula for one more value, Chan, Golub and LeVeque's for two parts.
 
-`Moments` belong to a part of the data: one value, a block, the rows of a client. `moments_of` a vector takes two passes
+`Moments` belong to a part of the data: one value, a block, the rows of a client. `two_pass_moments` takes two passes
 over blocks of fixed length, whose sums are added one after the other with their rounding errors collected.
 `merge_tree` joins the moments of many parts as a tree.
 
@@ -195,7 +195,7 @@ def weight_at(weight: np.ndarray | None, i: int) -> float:
 
 
 @specialize_on_none()
-def part_of(weight: np.ndarray, start: int, stop: int) -> np.ndarray:
+def slice_weights(weight: np.ndarray, start: int, stop: int) -> np.ndarray:
     """Return the weights from `start` to `stop` as a view; None without weights."""
     return weight[start:stop]
 
@@ -230,12 +230,12 @@ def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
     total, lost = 0.0, 0.0
     for start in range(0, x.size, BLOCK):
         stop = start + BLOCK
-        total, lost = add(total, lost, block_sum(x[start:stop], part_of(w, start, stop)))
+        total, lost = add(total, lost, block_sum(x[start:stop], slice_weights(w, start, stop)))
     return joined(total, lost)
 
 
 @kernel
-def moments_of(x: np.ndarray, w: np.ndarray | None = None) -> Moments:
+def two_pass_moments(x: np.ndarray, w: np.ndarray | None = None) -> Moments:
     """Return moments of a vector in two passes: the mean, then the deviations from it.
 
     Every value may have a weight w >= 0; (0, 0, 0) for an empty vector, or if all weights are 0. Relative errors of
@@ -249,7 +249,7 @@ def moments_of(x: np.ndarray, w: np.ndarray | None = None) -> Moments:
     first, first_lost, second, second_lost = 0.0, 0.0, 0.0, 0.0
     for start in range(0, x.size, BLOCK):
         stop = start + BLOCK
-        d, dd = _block_deviations(x[start:stop], part_of(w, start, stop), center)
+        d, dd = _block_deviations(x[start:stop], slice_weights(w, start, stop), center)
         first, first_lost = add(first, first_lost, d)
         second, second_lost = add(second, second_lost, dd)
     first += first_lost

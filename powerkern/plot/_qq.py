@@ -156,7 +156,7 @@ def _draw_qq_axes(ax: Axes, one: PlotColumn, band: float | None, ylabel: str) ->
     ----------
     ax : matplotlib Axes
         The axes to draw on.
-    one : Column
+    one : PlotColumn
         The column.
     band : float or None
         Probability of the band.
@@ -176,7 +176,7 @@ def draw_qq(ax: Axes, one: PlotColumn, *, band: float | None, ylabel: str = "sta
     ----------
     ax : matplotlib Axes
         The axes to draw on.
-    one : Column
+    one : PlotColumn
         The column.
     band : float or None
         Probability with which the band contains all points of a normal sample; None draws no band.

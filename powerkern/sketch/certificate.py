@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from powerkern._engine.by_column import fit_matrix
+from powerkern._estimators.routes import fit_in_memory
 from powerkern._typing import FloatArray
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import RUNNING
@@ -189,5 +189,5 @@ def _fit_lambda(
     """
     center, divisor = interval[2:4]
     z = ((x - center) / divisor - shift) / factor
-    row = fit_matrix(z[:, None], column.family, np.array([np.nan]), w, 1)[0]
+    row = fit_in_memory(z[:, None], column.family, np.array([np.nan]), w, 1)[0]
     return float(row[LMBDA]) if row[STATUS] >= 0 else np.inf

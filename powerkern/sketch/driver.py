@@ -143,8 +143,12 @@ class ChunkJob:
         n_passes = 2 if spec.estimator.has_likelihood and spec.family != BEST else None
         with progress_bar(n_passes, " passes", self.progress) as bar:
             passes = Passes(map_reduce, sample_weight, self.task_threads, bar, infinite=spec.infinite)
-            fits = _Fits(passes, spec, self.n_threads)
-            found = fits.better(self.column_names) if spec.family == BEST else fits.by(self.column_names)
+            fitter = _ChunkFitter(passes, spec, self.n_threads)
+            found = (
+                fitter.fit_better_family(self.column_names)
+                if spec.family == BEST
+                else fitter.fit_family(self.column_names)
+            )
         p, names = found.range.n_features, found.range.column_names
         columns = ColumnTable(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
         labels = ColumnLabels(names, was_vector=found.range.was_vector)
@@ -163,18 +167,18 @@ class _ChunkFit(NamedTuple):
     unit_weights: FloatArray | None = None
 
 
-class _Fits(NamedTuple):
-    """Fits by one family, or by the better of both."""
+class _ChunkFitter(NamedTuple):
+    """Fits chunks by one family, or by the better of both."""
 
     passes: Passes
     spec: FitSpec
     n_threads: int
 
-    def by(self, names: tuple[str, ...] | None) -> _ChunkFit:
+    def fit_family(self, names: tuple[str, ...] | None) -> _ChunkFit:
         """Fit every column by the family of the specification."""
         spec = self.spec
         if not spec.estimator.has_likelihood:
-            return self._robustly(names)
+            return self._fit_robustly(names)
 
         found = self.passes(RangePass, family=spec.family, shift=spec.shift, column_names=names)
         passes = self.passes.with_labels(found.labels)
@@ -187,7 +191,7 @@ class _Fits(NamedTuple):
         results, sums = finish_results(total, spec, self.n_threads)
         return _ChunkFit(found, results, np.full(len(results), FAMILIES[spec.family]), total, sums)
 
-    def _robustly(self, names: tuple[str, ...] | None) -> _ChunkFit:
+    def _fit_robustly(self, names: tuple[str, ...] | None) -> _ChunkFit:
         spec = self.spec
         first = self.passes(SamplePass, family=spec.family, shift=spec.shift, column_names=names)
         asked = spec.per_column(first.range.n_features, first.range.column_names)
@@ -198,9 +202,9 @@ class _Fits(NamedTuple):
         families = np.full(len(results), FAMILIES[spec.family])
         return _ChunkFit(first.range, results, families, error=error, unit_weights=unit)
 
-    def better(self, names: tuple[str, ...] | None) -> _ChunkFit:
+    def fit_better_family(self, names: tuple[str, ...] | None) -> _ChunkFit:
         """Fit every column by the better of the two families; Box-Cox is tried for positive columns only."""
-        found = self._replace(spec=replace(self.spec, family="yeo-johnson")).by(names)
+        found = self._replace(spec=replace(self.spec, family="yeo-johnson")).fit_family(names)
         positive = np.asarray((found.range.x_min > 0.0) & (found.range.count > 0.0))
         if not positive.any():
             return found
@@ -208,7 +212,7 @@ class _Fits(NamedTuple):
         passes = self.passes.with_labels(found.range.labels)
         names = tuple(found.range.column_names or list[Any](range(p)))
         part = replace(self.spec.resolved(p, found.range.column_names)[0].part(at), family="box-cox")
-        other = _Fits(replace(passes, columns=positive), part, self.n_threads).by(names)
+        other = _ChunkFitter(replace(passes, columns=positive), part, self.n_threads).fit_family(names)
         _check_unchanged(found.range, at, other.range.n_obs)
         better = box_cox_is_better(
             passes,
@@ -220,10 +224,10 @@ class _Fits(NamedTuple):
             self.spec.estimator.has_likelihood,
             self.n_threads,
         )
-        return _mixed(found, other, at, better)
+        return _mix_families(found, other, at, better)
 
 
-def _mixed(found: _ChunkFit, other: _ChunkFit, at: IntArray, better: BoolArray) -> _ChunkFit:
+def _mix_families(found: _ChunkFit, other: _ChunkFit, at: IntArray, better: BoolArray) -> _ChunkFit:
     """Replace results in `found` by `other`, the fits of columns `at` by the other family, where `better` is true."""
     chosen = at[better]
     found.results[chosen], found.families[chosen] = other.results[better], other.families[better]

@@ -259,7 +259,7 @@ def columns_to_read(table: Sequence[TableColumn], columns: Sequence[str] | None,
 
     Parameters
     ----------
-    table : sequence of Column
+    table : sequence of TableColumn
         All columns.
     columns : sequence of str, optional
         The columns to fit; default: all numeric columns except the weights.

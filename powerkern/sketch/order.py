@@ -461,11 +461,11 @@ def divided(cells: CellMoments, chosen: BoolArray, finer: CellMoments, label: st
 
     Parameters
     ----------
-    cells : Cells
+    cells : CellMoments
         The cells.
     chosen : ndarray of bool
         Cells that were counted again.
-    finer : Cells
+    finer : CellMoments
         The new counts.
     label : str
         The column, for messages.

@@ -47,7 +47,7 @@ def fit_robust(
         Reads the chunks again, once for each call.
     estimator : RobustEstimator
         The estimator.
-    first : Sample
+    first : ColumnSample
         The sample of all chunks, of the first pass.
     limit : LambdaLimit
         Bounds on lambda.

@@ -15,7 +15,7 @@ from powerkern.kernels.results import LMBDA, LMBDA0, N_RESULTS, OBJECTIVE, ROUTE
 from powerkern.kernels.robust.adaptive_rewml import N_WIDER, WIDER
 from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_LOC, CUT_SCALE, N_CUT
 from powerkern.kernels.robust.options import ADAPTIVE_QQ, CELLWISE_QQ, GLOBAL, MAD, QQ, Options, with_rule
-from powerkern.kernels.robust.reweighting import MAX_TURNS, cut_in, n_fits_of
+from powerkern.kernels.robust.reweighting import MAX_TURNS, cut_in, max_fits
 from powerkern.kernels.robust.scratch import RobustWork, new_robust_work
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
@@ -84,7 +84,7 @@ class RobustChunkColumn(CountedColumn):
 
     Parameters
     ----------
-    first : Sample
+    first : ColumnSample
         The result of the first pass.
     j : int
         Position of the column in it.
@@ -225,7 +225,7 @@ class RobustChunkColumn(CountedColumn):
         return R_MAD_FACTOR * _median_distance(logs, points.w, weighted_median(logs, points.w))
 
     def cut(self, points: Points, lmbda: float, rule: CutRule) -> tuple[FloatArray, FloatArray]:
-        """Return the kept interval of points at a lambda (see `kernels.robust.fit.Entries`), and their transforms."""
+        """Return the kept interval of points at a lambda (`robust.fit.EstimatorEntries`), and their transforms."""
         cut, y = np.empty(N_CUT), np.empty(points.x.size)
         work = self._work_for(points.x.size)
         self.estimator.entries.cut(
@@ -270,7 +270,7 @@ def predict_cuts(column: RobustChunkColumn) -> list[tuple[float, int]]:
     start = column.found_start
     x, w, row, options = start.points
     cuts = [(start.lmbda, options.first_rule)]
-    n_fits = n_fits_of(options)
+    n_fits = max_fits(options)
     if column.has_cut_off and 0 < n_fits < MAX_TURNS:
         for n in range(1, n_fits):
             fewer = column.estimator.kernel_options._replace(n_reweight=n)

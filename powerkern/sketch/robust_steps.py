@@ -11,7 +11,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.results import CURVATURE, LMBDA, N_EVAL, N_OBS, STATUS
 from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_CENTER, CUT_DIVISOR, CUT_HIGH, CUT_LOW, CUT_OFF
 from powerkern.kernels.robust.options import CARROLL, CELLWISE_QQ, TRIMMED
-from powerkern.kernels.robust.reweighting import cut_in, n_fits_of
+from powerkern.kernels.robust.reweighting import cut_in, max_fits
 from powerkern.sketch.order import check_unchanged
 from powerkern.sketch.passes import Kept
 from powerkern.sketch.robust_column import CutRule, Points, RobustChunkColumn
@@ -87,7 +87,7 @@ class Reweighting(NamedTuple):
         Evaluations of the likelihood in all steps.
     is_settled : bool
         Whether another step would fit the same values.
-    step : Step, optional
+    step : ReweightingStep, optional
         The last step.
     fit : KeptFit, optional
         The last fit.
@@ -113,7 +113,7 @@ class Reweighting(NamedTuple):
 def choose_step(column: RobustChunkColumn, state: Reweighting, turn: int) -> tuple[Reweighting, bool]:
     """Choose the values to be fitted in a step; also return whether there is anything to fit."""
     start, criterion = column.found_start, column.estimator.criterion
-    n_fits = n_fits_of(start.points.options)
+    n_fits = max_fits(start.points.options)
     n_steps = n_fits + 1 if criterion == CELLWISE_QQ or n_fits == 0 else n_fits
     if state.is_settled or turn >= n_steps:
         return state, False
@@ -181,7 +181,7 @@ def fit_kept_values(column: RobustChunkColumn, state: Reweighting, kept: Kept, t
     """
     _check_unchanged(column, state.last_step, kept)
     ends, sums = kept.ends[:, 0], _without_excluded(state.last_step, kept.sketch).power_sums()
-    is_given = turn == n_fits_of(column.found_start.points.options)
+    is_given = turn == max_fits(column.found_start.points.options)
     row = sums.fit(np.array([state.lmbda if is_given else np.nan]), 1)[0][0]
     state = state._replace(n_eval=state.n_eval + row[N_EVAL])
     if state.fit is not None and row[N_OBS] == state.fit.row[N_OBS] and (ends == state.fit.ends).all():

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
+from powerkern._engine.one_column import interval_vector, nll_vector
 from powerkern._estimators.plotting_positions import normal_quantiles, sort_and_weigh
+from powerkern._estimators.routes import fit_vector
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.ppcc import ppcc_objective_columns

@@ -12,9 +12,10 @@ import pytest
 from processes import run
 
 import powerkern as pk
-from powerkern._engine.one_column import fit_vector, fit_vector_robustly
+from powerkern._engine.one_column import fit_vector_robustly
 from powerkern._estimators import power_sums as _power_sums
 from powerkern._estimators.estimators import ESTIMATORS
+from powerkern._estimators.routes import fit_vector
 from powerkern.kernels.transforms.family import FAMILIES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing" / "layout.rst"

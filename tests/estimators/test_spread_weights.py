@@ -9,7 +9,7 @@ import pytest
 
 import powerkern as pk
 from powerkern import Status
-from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX
+from powerkern._estimators.routes import LOCKSTEP_MAX
 
 DROP = 1.9207294103470507  # half the chi-square quantile of a 95 % interval
 

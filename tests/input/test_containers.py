@@ -186,7 +186,7 @@ OBJECTS = {
 }
 
 
-def numbers_of(cells: list[Any]) -> list[float]:
+def number_record_type(cells: list[Any]) -> list[float]:
     return [np.nan if cell is None or cell is pd.NA else float(cell) for cell in cells]
 
 
@@ -196,7 +196,7 @@ class TestPythonNumbers:
     def test_columns_of_objects_are_read_as_lists_are(self, cells: str) -> None:
         column = pd.Series(OBJECTS[cells], dtype=object)
         frame = pd.DataFrame({"x": column, "y": [1.0, 2.0, 4.0, 3.0], "t": list("abcd")})
-        plain = np.column_stack([numbers_of(OBJECTS[cells]), frame["y"]])
+        plain = np.column_stack([number_record_type(OBJECTS[cells]), frame["y"]])
         right = pk.fit(plain)
         for fit in (pk.fit(frame[["x", "y"]]), pk.fit(frame, non_numeric="ignore")):
             np.testing.assert_array_equal(fit.lmbda, right.lmbda)
@@ -208,7 +208,7 @@ class TestPythonNumbers:
     @pytest.mark.filterwarnings("ignore:.*(scale|values)")
     def test_other_readers_take_them_too(self, cells: str) -> None:
         frame = pd.DataFrame({"x": pd.Series(OBJECTS[cells], dtype=object)})
-        plain = np.array(numbers_of(OBJECTS[cells]))[:, np.newaxis]
+        plain = np.array(number_record_type(OBJECTS[cells]))[:, np.newaxis]
         np.testing.assert_array_equal(location_scale(frame).loc, location_scale(plain).loc)
         np.testing.assert_array_equal(zscore(frame), zscore(plain))
         later = pd.DataFrame({"x": [2.0, 5.0, 4.0, 1.0]})

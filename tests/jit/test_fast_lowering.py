@@ -22,7 +22,7 @@ PARTS = (
     fast_lowering._Typing, fast_lowering._Compiler, llvm_scalars,
 )  # fmt: skip
 #: Functions that fail under the name by which they are imported.
-IMPORTED = {"result_of", "writer_of"}
+IMPORTED = {"number_type", "find_lowering"}
 
 
 def breakable():

@@ -129,8 +129,8 @@ def loop(x):
     doubled(x)
 
 from powerkern._jit.cpus import this_cpu
-from powerkern._jit.object_code import machine_of, optimised
-machine = machine_of(this_cpu())
+from powerkern._jit.object_code import target_machine, optimised
+machine = target_machine(this_cpu())
 print("zmm" in machine.emit_assembly(optimised(loop.__wrapped__, loop.interface(), "loop", machine)))
 """
 

@@ -13,18 +13,18 @@ from powerkern._jit import (
     any_lane,
     bits32_of,
     bits_of,
+    broadcast_like,
     first_lanes,
     float32_of,
     float_of,
     in_all_lanes,
-    in_lanes_of,
+    lane_width,
     load,
     select,
     square_root,
     store,
-    width_of,
 )
-from powerkern.kernels.elementary.exp import expm1_minus_x, rounder_of, scaled_expm1
+from powerkern.kernels.elementary.exp import expm1_minus_x, make_rounder, scaled_expm1
 from powerkern.kernels.elementary.log import log_normal
 
 ROWS = 4
@@ -66,7 +66,7 @@ def bits(x, y, out):
 
 def alike(x, y, out):
     """Run a check for vectors of both widths."""
-    total = in_lanes_of(x, 1.5)
+    total = broadcast_like(x, 1.5)
     total += y
     store(out, (0, 0), total - x * 3)
     store(out, (1, 0), 2.0 / x)
@@ -75,7 +75,7 @@ def alike(x, y, out):
     store(out, (4, 0), select((x < y) & ~(x <= 0.0) | (y >= 3.0), x, 7.0))
     store(out, (5, 0), select(x > y, -1.0, y))
     store(out, (6, 0), select(any_lane(x > 1e30) & (x == x), x, 0.0))
-    store(out, (7, 0), in_lanes_of(y, width_of(out)))
+    store(out, (7, 0), broadcast_like(y, lane_width(out)))
 
 
 def bits32(x, y, out):
@@ -88,7 +88,7 @@ def bits32(x, y, out):
 def elementary(x, y, out):
     store(out, (0, 0), expm1_minus_x(x))
     store(out, (1, 0), log_normal(abs(x) + 1.0))
-    store(out, (2, 0), scaled_expm1(x, rounder_of(0.0), 0.0))
+    store(out, (2, 0), scaled_expm1(x, make_rounder(0.0), 0.0))
 
 
 JITTED = [arithmetic, comparisons, bits, elementary]

@@ -35,7 +35,7 @@ def keys(sources, *modules):
     """The keys of modules, and whether each is from sources, in a process that imports them from elsewhere."""
     code = (
         f"import importlib; from powerkern._jit import source_keys\nfor name in {modules}:\n"
-        "    importlib.import_module(name); print(*source_keys.key_of(name))"
+        "    importlib.import_module(name); print(*source_keys.cache_key(name))"
     )
     return [tuple(line.split()) for line in processes.run(code, sources).splitlines()]
 
@@ -64,7 +64,7 @@ def test_all_that_is_imported_is_in_the_key(module):
         if name not in found:
             found.add(name)
             waiting.extend(imported_by(name))
-    assert source_keys.closure_of(module) == found
+    assert source_keys.import_closure(module) == found
 
 
 def functions_of(value, seen):
@@ -89,7 +89,7 @@ def functions_of(value, seen):
 def test_every_function_that_an_entry_can_call_is_in_its_key(name, entry):
     """Also those handed to a factory that made it."""
     called = {str(each.__module__) for each in functions_of(entry, set())}
-    assert {module for module in called if module.startswith("powerkern.kernels")} <= source_keys.closure_of(
+    assert {module for module in called if module.startswith("powerkern.kernels")} <= source_keys.import_closure(
         entry.__module__
     )
 
@@ -97,7 +97,7 @@ def test_every_function_that_an_entry_can_call_is_in_its_key(name, entry):
 def test_what_compiles_is_in_every_key():
     names = {f"powerkern._jit.{info.name}" for info in pkgutil.iter_modules([str(PACKAGE / "_jit")])}
     beside = {f"powerkern._jit.{name}" for name in ("code_cache", "compile_notice", "entries", "files", "source_keys")}
-    assert {each for each in source_keys.closure_of(SMALL) if "._jit." in each} == names - beside
+    assert {each for each in source_keys.import_closure(SMALL) if "._jit." in each} == names - beside
 
 
 # --- edits ----------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_a_zip_file_has_the_keys_of_its_sources(package_copy, tmp_path):
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         for path in (package_copy / "powerkern").rglob("*.py"):
             archive.write(path, path.relative_to(package_copy))
-    code = f"import {SMALL}; from powerkern._jit import source_keys; print(*source_keys.key_of({SMALL!r}))"
+    code = f"import {SMALL}; from powerkern._jit import source_keys; print(*source_keys.cache_key({SMALL!r}))"
     printed = processes.run(code, tmp_path, PYTHONPATH=str(tmp_path / "package.zip"))
     assert tuple(printed.split()) == keys(package_copy, SMALL)[0]
 
@@ -169,7 +169,7 @@ def test_bytecode_has_keys_that_do_not_depend_on_its_place_and_lines(package_cop
 
 
 def test_bytecode_has_the_imports_of_its_sources(package_copy):
-    code = f"import {LARGE}; from powerkern._jit import source_keys; print(*sorted(source_keys.closure_of({LARGE!r})))"
+    code = f"from powerkern._jit.source_keys import import_closure; print(*sorted(import_closure({LARGE!r})))"
     from_sources = processes.run(code, package_copy)
     strip_sources(package_copy)
     assert processes.run(code, package_copy) == from_sources
@@ -197,6 +197,6 @@ def test_sets_of_constants_have_no_order():
 def test_a_module_without_source_and_bytecode_has_no_key(monkeypatch):
     monkeypatch.setattr(source_keys, "find_spec", lambda name: None)
     source_keys.forget()
-    assert source_keys.key_of(SMALL).text == ""
+    assert source_keys.cache_key(SMALL).text == ""
     monkeypatch.undo()
     source_keys.forget()

@@ -29,12 +29,12 @@ SIZES = [1, 2, 3, 7, m.BLOCK - 1, m.BLOCK, m.BLOCK + 1, 1024, 5137]
 
 @numba.njit
 def jitted_moments(x):
-    return m.moments_of(x)
+    return m.two_pass_moments(x)
 
 
 @numba.njit
 def jitted_weighted_moments(x, w):
-    return m.moments_of(x, w)
+    return m.two_pass_moments(x, w)
 
 
 @numba.njit

@@ -382,7 +382,7 @@ class TextWriter:
     ----------
     file : file
         The open text file.
-    layout : Layout
+    layout : FileLayout
         The columns of the table.
     delimiter : str
         The delimiter.

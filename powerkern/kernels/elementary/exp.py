@@ -156,7 +156,7 @@ def exp_parts_unchecked(hi: float, lo: float) -> float:
 
 @inlined
 def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[float, float]:
-    """Return s e**(hi + lo) - subtrahend as a sum (head, tail), where s = 2**j is chosen by rounder = `rounder_of(j)`.
+    """Return s e**(hi + lo) - subtrahend as a sum (head, tail), where s = 2**j is set by rounder = `make_rounder(j)`.
 
     For -50 <= hi and hi/ln 2 + j <= 1023.5; nothing is checked. With subtrahend = s this is s * expm1,
     relatively accurate near 0; the scale lets a caller divide before the result would overflow. The
@@ -169,7 +169,7 @@ def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> 
     lo : float
         Its rounding error.
     rounder : float
-        `rounder_of(j)`.
+        `make_rounder(j)`.
     subtrahend : float
         s, or a number of its size.
     """
@@ -191,7 +191,7 @@ def scaled_expm1(t: float, rounder: float, subtrahend: float) -> float:
 
 
 @inlined
-def rounder_of(j: float) -> float:
+def make_rounder(j: float) -> float:
     """Return the argument `rounder` of `scaled_expm1_dd` for the scale 2**j."""
     return _ROUND + (EXPONENT_BIAS + j)
 
@@ -201,7 +201,7 @@ def expm1(x: float) -> float:
     """Return e**x - 1, relatively accurate near 0."""
     bounded = _EXP_MAX if x > _EXP_MAX else x
     bounded = _EXPM1_MIN if bounded < _EXPM1_MIN else bounded
-    head, tail = scaled_expm1_dd(bounded, 0.0, rounder_of(-1.0), 0.5)
+    head, tail = scaled_expm1_dd(bounded, 0.0, make_rounder(-1.0), 0.5)
     return x if abs(x) < TINY else 2.0 * (head + tail)
 
 

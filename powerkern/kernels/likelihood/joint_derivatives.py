@@ -75,13 +75,13 @@ def derivative_columns(
         figures[j, G] = nll_at(logs, mu, at, centered.log_reference)
         figures[j, JACOBIAN] = sign * logs.jacobian * logs.sigma
         # below zero psi = -b_(2 - lambda): psi' = b', psi'' = -b''
-        _in_order_of(column.x, sign, root, work.spare, y[j])
-        _in_order_of(column.x, logs.sigma, root, work.spare, y1[j])
-        _in_order_of(column.x, sign * logs.sigma * logs.sigma, root, work.spare, y2[j])
+        _restore_order(column.x, sign, root, work.spare, y[j])
+        _restore_order(column.x, logs.sigma, root, work.spare, y1[j])
+        _restore_order(column.x, sign * logs.sigma * logs.sigma, root, work.spare, y2[j])
 
 
 @kernel
-def _in_order_of(x: FloatArray, factor: float, root: FloatArray, spare: FloatArray, values: FloatArray) -> None:
+def _restore_order(x: FloatArray, factor: float, root: FloatArray, spare: FloatArray, values: FloatArray) -> None:
     """Restore the order of rows that `split_signs` changed; multiply by a factor and (unless empty) by `root`."""
     front, back = 0, x.size - 1
     copy(values, spare)

@@ -41,7 +41,7 @@ from powerkern._jit import (
 from powerkern._typing import FloatArray
 from powerkern.kernels import results as field
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp import expm1_minus_x_lanes, rounder_of, scaled_expm1, scaled_expm1_dd
+from powerkern.kernels.elementary.exp import expm1_minus_x_lanes, make_rounder, scaled_expm1, scaled_expm1_dd
 from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.one_pass import FLOAT64, ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD, TAYLOR_REACH
 from powerkern.kernels.likelihood.score_formulas import (
@@ -62,8 +62,6 @@ from powerkern.kernels.status_codes import FIXED, OK, ROUTE_LOCKSTEP
 from powerkern.kernels.transforms.branch import LINEAR
 from powerkern.kernels.transforms.family import is_mirrored, log_offset
 
-#: Columns of at most this many values are fitted in lockstep: eight are 32 KB, which the first-level cache holds.
-LOCKSTEP_MAX = 512
 #: Vectors of columns that are copied at a time: as many as the CPU prefetches along a row.
 BAND = 8
 #: Fewer values than this have an optimum at the edge of what is certified: two, of one sign, have it exactly at 0 or 2.
@@ -216,7 +214,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
         d1, d2, d3 = score_from_moments(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight)
     step = _limited(_halley_lanes(d1, d2, d3), _LONGEST / spread)
     start = at + select(kept & (d2 > 0.0), step, 0.0)
-    base = select(both, 1.0, largest * scaled_expm1(mean, rounder_of(0.0), 0.0))
+    base = select(both, 1.0, largest * scaled_expm1(mean, make_rounder(0.0), 0.0))
     return LaneLogs(data.weight, both, base, total / data.weight, spread, farthest, start)
 
 
@@ -361,7 +359,7 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalle
     t, given, side = m * log_base, load(found, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)
     good = best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD) & (abs(t) <= _LARGEST_LOG)
     searched = select(side < 0.0, 2.0 - m, m)
-    factor = scaled_expm1(t, rounder_of(0.0), 0.0)
+    factor = scaled_expm1(t, make_rounder(0.0), 0.0)
     ref = logs.base - offset
     store(found, (field.STATUS, 0), select(good, select(given == given, FIXED, OK), DEFERRED))
     store(found, (field.N_EVAL, 0), best.n_eval)
@@ -382,7 +380,7 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalle
 @kernel
 def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
     """Return b_m(a) for t = m a of moderate size, as `likelihood.b`."""
-    head, tail = scaled_expm1_dd(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, rounder_of(-1.0), 0.5)
+    head, tail = scaled_expm1_dd(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, make_rounder(-1.0), 0.5)
     return select(abs(t) < LINEAR, a, 2.0 * (head + tail) / m)
 
 

@@ -43,7 +43,7 @@ from powerkern.kernels.likelihood.score_formulas import (
 )
 from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, Work
 from powerkern.kernels.likelihood.two_pass import subsample_median
-from powerkern.kernels.moments import part_of
+from powerkern.kernels.moments import slice_weights
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import RUNNING
 from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
@@ -77,7 +77,7 @@ TAYLOR_REACH = 1e-4
 _MAX_EVAL = 20
 
 
-class _Logs(NamedTuple):
+class _SampleLogs(NamedTuple):
     """Logs and their weights, in float32 or float64; their total, the largest magnitude, the weighted mean and spread.
 
     `total` is in units of the weights given here; absent values do not count.
@@ -128,14 +128,14 @@ def _is_in_reach(exponent: float, both_signs: bool, farthest: float, reach: floa
 
 
 @kernel
-def _spread_of(both_signs: bool, weight: float, total: float, squares: float) -> float:
+def _weighted_sd(both_signs: bool, weight: float, total: float, squares: float) -> float:
     """Return standard deviation of logs, about 0 with both signs, from weighted sums."""
     mean = 0.0 if both_signs else total / weight
     return math.sqrt(max(squares / weight - mean * mean, 0.0))
 
 
 @kernel
-def _halley_iterations(logs: _Logs, start: float, stage: _HalleyTolerances) -> _HalleyResult:
+def _halley_iterations(logs: _SampleLogs, start: float, stage: _HalleyTolerances) -> _HalleyResult:
     """Take Halley steps on raw sums until one is below the tolerance; not good if the sums lose too many digits."""
     x = at = start
     moments = zero_sums(0.0)
@@ -148,7 +148,7 @@ def _halley_iterations(logs: _Logs, start: float, stage: _HalleyTolerances) -> _
         moments = zero_sums(0.0)
         for i in range(0, logs.d.size, CHUNK):
             end = i + CHUNK
-            moments = add_sums(moments, logs.d[i:end], part_of(logs.weight, i, end), at, logs.both_signs)
+            moments = add_sums(moments, logs.d[i:end], slice_weights(logs.weight, i, end), at, logs.both_signs)
         moments, kept = central_moments(moments, logs.total)
         if not kept:
             break
@@ -184,11 +184,11 @@ def optimum_of_logs(
         The exponent at which moments are wanted; NaN: search.
     """
     n, effective, total, squares = _sum_and_squares(d, weight)
-    farthest, spread = max(-d[0], d[-1]), _spread_of(both_signs, n, total, squares)
+    farthest, spread = max(-d[0], d[-1]), _weighted_sd(both_signs, n, total, squares)
     even = effective >= min(MIN_EFFECTIVE, 0.25 * d.size)
     if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _no_optimum(0)
-    return _optimum_from(_Logs(d, weight, both_signs, n, farthest, total / n, spread), units, start, given, 0)
+    return _optimum_from(_SampleLogs(d, weight, both_signs, n, farthest, total / n, spread), units, start, given, 0)
 
 
 @reduction
@@ -209,7 +209,7 @@ def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, f
 
 
 @kernel
-def _optimum_from(logs: _Logs, units: LogUnits, start: float, given: float, n_eval: int) -> Optimum:
+def _optimum_from(logs: _SampleLogs, units: LogUnits, start: float, given: float, n_eval: int) -> Optimum:
     """Find the optimum of float64 logs from `start`, or the moments at a `given` exponent."""
     is_given = given == given
     result = _halley_iterations(
@@ -257,15 +257,15 @@ def one_pass_optimum(
     work : Work
         Scratch; receives the logs.
     """
-    sample = _sample_of(x, weight, family, work)
+    sample = _draw_sample(x, weight, family, work)
     share = sample.found.n / sample.x.size
     if share < 1.0 - _MOST_ABSENT and not _LEAST_PRESENT * x.size < share * x.size < ONE_PASS_MIN:
         n = squeeze(x, weight, work.packed, work.weight)
         x, weight = work.packed[:n], _squeezed(weight, work.weight, n)
-        sample = _sample_of(x, weight, family, work)
+        sample = _draw_sample(x, weight, family, work)
     best, column = _no_optimum(0), prepared(x, weight, sample.found, family)
     for _ in range(2):  # again if the sample has not shown that there are values of both signs
-        best, known = _optimum_of(column, sample, family, lmbda, best.n_eval, work)
+        best, known = _find_optimum(column, sample, family, lmbda, best.n_eval, work)
         if known.sign == column.sign:
             break
         column = known
@@ -273,7 +273,7 @@ def one_pass_optimum(
 
 
 @kernel
-def _sample_of(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> Prepared:
+def _draw_sample(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> Prepared:
     """Return at most SAMPLE evenly spaced values of a column."""
     stride = max(min(x.size // ONE_PASS_MIN, SAMPLE_STRIDE), (x.size + SAMPLE - 1) // SAMPLE, 1)
     some, own = _every(x, stride, work.split), _every(weight, stride, work.weight_split)
@@ -315,7 +315,7 @@ class _Start(NamedTuple):
 
 
 @kernel
-def _optimum_of(
+def _find_optimum(
     guess: Prepared, sample: Prepared, family: int, lmbda: float, n_eval: int, work: Work
 ) -> tuple[Optimum, Prepared]:
     """Return `one_pass_optimum` of a column, given what its sample has shown.
@@ -345,7 +345,7 @@ def _optimum_of(
     """
     exponent = exponent_of(lmbda, guess.sign)
     is_given = exponent == exponent
-    reference = _reference_of(guess, work)
+    reference = _choose_reference(guess, work)
     scale = _weight_scale(guess.weight, sample.found.weight)
     start = _Start(1.0, n_eval, False, True)
     suits = _suits_one_pass(guess, sample) and reference.is_normal
@@ -374,7 +374,7 @@ def _suits_one_pass(guess: Prepared, sample: Prepared) -> bool:
 
 
 @kernel
-def _reference_of(guess: Prepared, work: Work) -> _Reference:
+def _choose_reference(guess: Prepared, work: Work) -> _Reference:
     """Return the reference of the logs of a column: the median of a few values, or 0 with both signs."""
     both_signs = guess.sign == 0.0
     ref = 0.0 if both_signs else abs(subsample_median(guess.x, _FEW, work.spare))
@@ -413,11 +413,11 @@ def _start_from_sample(sample: Prepared, reference: _Reference, scale: float, n_
     n, found, kind = sample.x.size, sample.found, reference.kind
     d32, weight32 = work.d32[:n], rounded(sample.weight, scale, work.weight32[:n])
     total, squares = take_logs(sample.x, sample.weight, kind, work.spare[:n], d32)
-    spread = _spread_of(kind.both_signs, found.weight, total, squares)
+    spread = _weighted_sd(kind.both_signs, found.weight, total, squares)
     if not spread > 0.0:
         return _Start(1.0, n_eval, False, False)
     farthest = _farthest(found, kind, reference.units.log_ref)
-    logs = _Logs(d32, weight32, kind.both_signs, scale * found.weight, farthest, total / found.weight, spread)
+    logs = _SampleLogs(d32, weight32, kind.both_signs, scale * found.weight, farthest, total / found.weight, spread)
     result = _halley_iterations(logs, 1.0, _FLOAT32)
     exponent = exponents_off_zero(result.x, kind.both_signs, 2.0, _FLOAT32.floor / spread) if result.good else 1.0
     return _Start(exponent, n_eval + result.n_eval + 1, result.good, True)
@@ -435,7 +435,7 @@ def _take_all_logs(
     total, squares, sums, found = 0.0, 0.0, zero_sums(0.0), NOTHING
     for begin in range(0, x.size, CHUNK):
         end = min(begin + CHUNK, x.size)
-        own, d32 = part_of(weight, begin, end), work.d32[: end - begin]
+        own, d32 = slice_weights(weight, begin, end), work.d32[: end - begin]
         found = joined(found, scan(x[begin:end], own))
         part, part_squares = take_logs(x[begin:end], own, kind, work.spare[begin:end], d32)
         total, squares = total + part, squares + part_squares
@@ -446,16 +446,16 @@ def _take_all_logs(
 
 
 @kernel
-def _logs_of_all(column: Prepared, reference: _Reference, total: float, squares: float, work: Work) -> _Logs:
+def _logs_of_all(column: Prepared, reference: _Reference, total: float, squares: float, work: Work) -> _SampleLogs:
     """Return the logs of all values, which are in ``work.spare``, given the sums of them and of their squares."""
     n, kind = column.found.weight, reference.kind
     farthest = _farthest(column.found, kind, reference.units.log_ref)
-    spread = _spread_of(kind.both_signs, n, total, squares)
-    return _Logs(work.spare[: column.x.size], column.weight, kind.both_signs, n, farthest, total / n, spread)
+    spread = _weighted_sd(kind.both_signs, n, total, squares)
+    return _SampleLogs(work.spare[: column.x.size], column.weight, kind.both_signs, n, farthest, total / n, spread)
 
 
 @kernel
-def _refined_start(exponent: float, logs: _Logs, sums: Moments, scale: float) -> float:
+def _refined_start(exponent: float, logs: _SampleLogs, sums: Moments, scale: float) -> float:
     """Take one Halley step on float32 sums of all values, unless these lose too many digits."""
     if not _is_in_reach(exponent, logs.both_signs, logs.farthest, _FLOAT32.reach):
         return exponent

@@ -14,7 +14,7 @@ import numpy as np
 
 from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
-from powerkern.kernels.location.huber import joint_of, scale_about
+from powerkern.kernels.location.huber import scale_about, solve_jointly
 from powerkern.kernels.location.loc_scale import (
     MAD_FACTOR,
     MOST_ITERATIONS,
@@ -23,7 +23,7 @@ from powerkern.kernels.location.loc_scale import (
     LocScale,
     outcome,
 )
-from powerkern.kernels.location.order_statistics import Sorted, mad_about, position_of, sorted_column
+from powerkern.kernels.location.order_statistics import Sorted, find_position, mad_about, sorted_column
 
 #: Steps of the bisquare location, in units of its scale, that end it: 500 roundings.
 _TOLERANCE = 1e-13
@@ -65,8 +65,8 @@ def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float,
 @kernel
 def _biweight_at(col: Sorted, mu: float, reach: float) -> tuple[float, float, float]:
     """Evaluate `_biweight_sums` over the values closer to the location than `reach`."""
-    lo = position_of(col.y, col.center, mu - reach, 0)
-    hi = position_of(col.y, col.center, mu + reach, col.y.size)
+    lo = find_position(col.y, col.center, mu - reach, 0)
+    hi = find_position(col.y, col.center, mu + reach, col.y.size)
     if col.w.size == 0:
         return _biweight_sums(col.y[lo:hi], None, col.center, mu, reach)
     return _biweight_sums(col.y[lo:hi], col.w[lo:hi], col.center, mu, reach)
@@ -126,8 +126,8 @@ def _bisquare_proposal2_about(
 
 
 @kernel
-def bisquare_proposal2_of(y: np.ndarray, w: np.ndarray, k: float, c: float) -> LocScale:
-    """Solve `huber_proposal2_of` with Tukey's bisquare in the equation of the location.
+def sorted_bisquare_proposal2(y: np.ndarray, w: np.ndarray, k: float, c: float) -> LocScale:
+    """Solve `sorted_huber_proposal2` with Tukey's bisquare in the equation of the location.
 
     Parameters
     ----------
@@ -140,11 +140,11 @@ def bisquare_proposal2_of(y: np.ndarray, w: np.ndarray, k: float, c: float) -> L
     c : float
         The bisquare's constant of the equation of the location, in scales.
     """
-    return joint_of(_bisquare_proposal2_about, y, w, k, c)
+    return solve_jointly(_bisquare_proposal2_about, y, w, k, c)
 
 
 @kernel
-def bisquare_of(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
+def sorted_bisquare(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
     """Return Tukey's bisquare location of a sorted column, with the normalised MAD as scale."""
     col = sorted_column(y, w)
     scale = MAD_FACTOR * mad_about(col, col.median)
@@ -155,7 +155,7 @@ def bisquare_of(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
 
 
 @kernel
-def biweight_of(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: float) -> LocScale:
+def sorted_biweight(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: float) -> LocScale:
     """Return the one-step biweight location and the root of the biweight midvariance ([1]_), in units of the raw MAD.
 
     Parameters
@@ -178,8 +178,8 @@ def biweight_of(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: float)
     mu = col.median + (reach * psi / weight if weight > 0.0 else 0.0)
     reach = c_scale * mad
     slope = abs(_biweight_at(col, col.median, reach)[2])
-    lo = position_of(y, col.center, col.median - reach, 0)
-    hi = position_of(y, col.center, col.median + reach, y.size)
+    lo = find_position(y, col.center, col.median - reach, 0)
+    hi = find_position(y, col.center, col.median + reach, y.size)
     squares = _biweight_squares(y[lo:hi], w[lo:hi], col.center, col.median, reach)
     total = col.total
     scale = reach * math.sqrt(total * squares) / slope if slope > 0.0 else math.nan

@@ -43,9 +43,9 @@ from powerkern.kernels.location.loc_scale import (
 from powerkern.kernels.location.order_statistics import (
     Sorted,
     distance_at,
+    find_position,
     inside,
     mad_about,
-    position_of,
     sorted_column,
     weight_between,
 )
@@ -55,17 +55,17 @@ from powerkern.kernels.location.weights import (
     FrequencyWork,
     ScoreNodes,
     frequency_weights,
-    inside_of,
     middle_distance,
     middle_positions,
-    outside_of,
-    part_of,
-    total_of,
+    weight_inside,
+    weight_outside,
+    weight_sum,
+    weights_between,
 )
 
 #: The constant of robust fits, as in R's MASS.
 HUBER_K = 1.5
-#: Its beta (`beta_of`) as R's cellWise rounds it.
+#: Its beta (`huber_beta`) as R's cellWise rounds it.
 CELLWISE_BETA = 1.556931 / 2.0
 
 #: Solves the equations of a location and a scale: (column, scale to start from, constants of the location and of the
@@ -74,7 +74,7 @@ _Solver = Callable[[Sorted, float, float, float, float], tuple[float, float, int
 
 
 @kernel
-def beta_of(k: float) -> float:
+def huber_beta(k: float) -> float:
     """Return E min(Z**2, k**2) of a standard normal Z, which makes Huber's scale consistent ([2]_, chapter 5)."""
     tail = math.erfc(k / math.sqrt(2.0))  # P(|Z| > k)
     density = math.exp(-0.5 * k * k) / math.sqrt(2.0 * math.pi)
@@ -106,8 +106,8 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
     lo, hi = tail, col.y.size - tail
     last_lo, last_hi = -1, -1
     for n_iter in range(1, MOST_ITERATIONS + 1):
-        lo = position_of(col.y, col.center, mu - reach, lo)
-        hi = position_of(col.y, col.center, mu + reach, hi)
+        lo = find_position(col.y, col.center, mu - reach, lo)
+        hi = find_position(col.y, col.center, mu + reach, hi)
         if lo == last_lo and hi == last_hi:
             return mu, n_iter, True
         sums = inside(col, lo, hi)
@@ -155,15 +155,15 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
         The degrees of freedom: the total weight, or one less.
     """
     widest_vectors()
-    target = dof * beta_of(k)
+    target = dof * huber_beta(k)
     variance = guess * guess
     tail = int(TAIL * col.y.size)
     lo, hi = tail, col.y.size - tail
     last_lo, last_hi = -1, -1
     for n_iter in range(1, MOST_ITERATIONS + 1):
         reach = k * math.sqrt(variance)
-        lo = position_of(col.y, col.center, point - reach, lo)
-        hi = position_of(col.y, col.center, point + reach, hi)
+        lo = find_position(col.y, col.center, point - reach, lo)
+        hi = find_position(col.y, col.center, point + reach, hi)
         if lo == last_lo and hi == last_hi:
             return math.sqrt(variance), n_iter, True
         sums = inside(col, lo, hi)
@@ -222,12 +222,12 @@ def sorted_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocS
         The consistency constant of the scale, E min(Z**2, k**2).
     """
     if w.size == 0:
-        return one_step_of(y, None, k, beta)
+        return nonempty_one_step(y, None, k, beta)
     n = y.size
     weight, before, after = allocated((n,)), allocated((n + 1,)), allocated((n + 1,))
     reach, beyond = allocated_integers((n,)), allocated_integers((n,))
     no_nodes = ScoreNodes(reach, weight, weight, weight)
-    result = one_step_of(
+    result = nonempty_one_step(
         y, frequency_weights(w, FrequencyWork(weight, before, after, reach, beyond, no_nodes)), k, beta
     )
     release(weight)
@@ -239,7 +239,7 @@ def sorted_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocS
 
 
 @kernel
-def one_step_of(y: np.ndarray, counts: FrequencyWeights | None, k: float, beta: float) -> LocScale:
+def nonempty_one_step(y: np.ndarray, counts: FrequencyWeights | None, k: float, beta: float) -> LocScale:
     """Take `sorted_one_step` of at least one value: the fast form of `powerkern.kernels.robust.paper.huber_one_step`.
 
     `counts`: None, compiled by its type to sums without weights, or the tables made by `counts_of`.
@@ -264,21 +264,21 @@ def one_step_of(y: np.ndarray, counts: FrequencyWeights | None, k: float, beta: 
     if s0 == 0.0:
         return LocScale(origin, 0.0, 0, ZERO_SCALE)
     reach = k * s0
-    lo = position_of(y, center, median - reach, int(TAIL * n))
-    hi = position_of(y, center, median + reach, n - lo)
-    total = total_of(counts, n)
-    below, above = outside_of(counts, lo, hi, n)
-    pull = _sum_about(y[lo:hi], part_of(counts, lo, hi), center, median) + reach * (above - below)
-    outer = _inverse_distances(y[:lo], part_of(counts, 0, lo), origin)
-    outer += _inverse_distances(y[hi:], part_of(counts, hi, n), origin)
+    lo = find_position(y, center, median - reach, int(TAIL * n))
+    hi = find_position(y, center, median + reach, n - lo)
+    total = weight_sum(counts, n)
+    below, above = weight_outside(counts, lo, hi, n)
+    pull = _sum_about(y[lo:hi], weights_between(counts, lo, hi), center, median) + reach * (above - below)
+    outer = _inverse_distances(y[:lo], weights_between(counts, 0, lo), origin)
+    outer += _inverse_distances(y[hi:], weights_between(counts, hi, n), origin)
     mu = median + pull / (total - below - above + reach * outer)
     s1 = MAD_FACTOR * middle_distance(y, counts, center, mu)
-    scale = math.sqrt(_clipped_squares(y, part_of(counts, 0, n), center, mu, k * s1) / (total * beta))
+    scale = math.sqrt(_clipped_squares(y, weights_between(counts, 0, n), center, mu, k * s1) / (total * beta))
     return LocScale(center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
 
 
 @kernel
-def huber_likelihood_of(y: np.ndarray, counts: FrequencyWeights | None, k: float) -> LocScale:
+def sorted_huber_likelihood(y: np.ndarray, counts: FrequencyWeights | None, k: float) -> LocScale:
     """Return the maximum-likelihood location and scale under Huber's least favourable density.
 
     They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
@@ -297,22 +297,22 @@ def huber_likelihood_of(y: np.ndarray, counts: FrequencyWeights | None, k: float
     s = MAD_FACTOR * middle_distance(y, counts, center, mu)
     if not s > 0.0:
         return LocScale(center + mu, s, 0, ZERO_SCALE)
-    total = total_of(counts, n)
+    total = weight_sum(counts, n)
     dof = total * math.erf(k / math.sqrt(2.0))
     lo, hi = int(TAIL * n), n - int(TAIL * n)
     solved = (-1, -1)
     before_mu, before_s, before = mu, s, math.inf
     for n_iter in range(1, MOST_ITERATIONS + 1):
-        lo, hi = position_of(y, center, mu - k * s, lo), position_of(y, center, mu + k * s, hi)
+        lo, hi = find_position(y, center, mu - k * s, lo), find_position(y, center, mu + k * s, hi)
         if (lo, hi) == solved:
             return LocScale(center + mu, s, n_iter, CONVERGED)
-        below, above = outside_of(counts, lo, hi, n)
-        part = part_of(counts, lo, hi)
-        near, excess = inside_of(counts, lo, hi), above - below
+        below, above = weight_outside(counts, lo, hi, n)
+        part = weights_between(counts, lo, hi)
+        near, excess = weight_inside(counts, lo, hi), above - below
         m = _sum_about(y[lo:hi], part, center, 0.0) / near if near > 0.0 else mu
         squares = _clipped_squares(y[lo:hi], part, center, m, math.inf)
-        apart = _sum_about(y[hi:], part_of(counts, hi, n), center, m)
-        apart = k * (apart - _sum_about(y[:lo], part_of(counts, 0, lo), center, m))
+        apart = _sum_about(y[hi:], weights_between(counts, hi, n), center, m)
+        apart = k * (apart - _sum_about(y[:lo], weights_between(counts, 0, lo), center, m))
         gap = (m - mu) / s
         rho = 0.5 * (squares / (s * s) + near * gap * gap - k * k * (total - near)) + apart / s + k * excess * gap
         value = log(s) + rho / dof
@@ -358,7 +358,7 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 
 
 @kernel
-def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location: float) -> LocScale:
+def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location: float) -> LocScale:
     """Solve for location and scale at once; `k` and `of_location` are the constants of the two equations.
 
     Starts from the median and the normalised MAD; if the MAD is 0, from a scale that reaches past the ties.
@@ -380,7 +380,7 @@ def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location
     dof = col.total - 1.0
     start = MAD_FACTOR * mad_about(col, col.median)
     if not start > 0.0 and dof > 0.0:
-        start = BEYOND * distance_at(col, col.median, col.total - 0.5 * dof * beta_of(k) / (k * k)) / k
+        start = BEYOND * distance_at(col, col.median, col.total - 0.5 * dof * huber_beta(k) / (k * k)) / k
     if not (start > 0.0 and dof > 0.0):
         return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
     mu, scale, n_iter, found = solve(col, start, of_location, k, dof)
@@ -388,7 +388,7 @@ def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location
 
 
 @kernel
-def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> LocScale:
+def sorted_huber_location(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> LocScale:
     """Return Huber's location of a sorted column for a known scale (NaN: the normalised MAD).
 
     Parameters
@@ -412,7 +412,7 @@ def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> L
 
 
 @kernel
-def huber_scale_of(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
+def sorted_huber_scale(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
     """Return Huber's scale of a sorted column about a center (NaN: the median).
 
     Parameters
@@ -440,9 +440,9 @@ def huber_scale_of(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: 
 
 @entry((ROWS, COUNTS, ROWS))
 def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -> None:
-    """Write location and scale by `huber_likelihood_of` for each row, whose first `counts[j]` values are sorted."""
+    """Write location and scale by `sorted_huber_likelihood` for each row, whose first `counts[j]` values are sorted."""
     for j in range(columns.shape[0]):
-        out[j, 0], out[j, 1], _, _ = huber_likelihood_of(columns[j, : counts[j]], None, HUBER_K)
+        out[j, 0], out[j, 1], _, _ = sorted_huber_likelihood(columns[j, : counts[j]], None, HUBER_K)
 
 
 @entry((ROWS, ROWS, COUNTS, FREQUENCY_WORK, ROWS))
@@ -466,4 +466,4 @@ def weighted_likelihood_columns(
     """
     for j in range(columns.shape[0]):
         of_column = frequency_weights(weights[j, : counts[j]], work)
-        out[j, 0], out[j, 1], _, _ = huber_likelihood_of(columns[j, : counts[j]], of_column, HUBER_K)
+        out[j, 0], out[j, 1], _, _ = sorted_huber_likelihood(columns[j, : counts[j]], of_column, HUBER_K)

@@ -9,8 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powerkern._jit import COLUMN, ROWS, entry, kernel, widest_vectors
-from powerkern.kernels.location.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
-from powerkern.kernels.location.huber import beta_of, huber, huber_location_of, huber_scale_of, sorted_one_step
+from powerkern.kernels.location.biweight import sorted_bisquare, sorted_bisquare_proposal2, sorted_biweight
+from powerkern.kernels.location.huber import (
+    huber,
+    huber_beta,
+    sorted_huber_location,
+    sorted_huber_scale,
+    sorted_one_step,
+)
 from powerkern.kernels.location.loc_scale import (
     BAD_INFINITE,
     EMPTY,
@@ -23,18 +29,18 @@ from powerkern.kernels.location.loc_scale import (
     outcome,
 )
 from powerkern.kernels.location.order_statistics import (
-    iqr_of,
     mad_about,
     n_present,
-    qn_of,
     rank_of_weight,
     sorted_column,
-    sum_of,
+    sorted_iqr,
+    sorted_qn,
+    sum_weights,
     trimmed_mean,
     weight_of_all,
 )
-from powerkern.kernels.location.proposal2 import huber_proposal2_of
-from powerkern.kernels.moments import moments_of
+from powerkern.kernels.location.proposal2 import sorted_huber_proposal2
+from powerkern.kernels.moments import two_pass_moments
 
 #: Sizes beyond this, or below its inverse, are multiplied by _SHRINK, or divided by it, before they are squared:
 #: squares of the rest, up to 1e280, can be added up.
@@ -86,7 +92,7 @@ def for_squares(column: SortedSample) -> SortedSample:
     if n == 0 or column.infinite:
         return column
     inner = _inner_half(y, column.w)
-    return _in_units(column, _unit_of(inner if inner > 0.0 else y[n - 1] - y[0]))
+    return _in_units(column, _safe_unit(inner if inner > 0.0 else y[n - 1] - y[0]))
 
 
 @kernel
@@ -94,13 +100,13 @@ def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
     """Return the first and last index of the inner half of the values, or of their weight."""
     first, last = y.size // 4, (3 * y.size) // 4
     if w.size > 0:
-        total = sum_of(w)
+        total = sum_weights(w)
         first, last = rank_of_weight(w, 0.25 * total)[1], rank_of_weight(w, 0.75 * total)[0]
     return float(y[last] - y[first])
 
 
 @kernel
-def _unit_of(size: float) -> float:
+def _safe_unit(size: float) -> float:
     """Return a power of two that scales numbers of this size so that their squares stay in range; mostly 1."""
     if size > _LARGE:
         return _SHRINK
@@ -152,43 +158,43 @@ def _by_column(name: str, scaled: Callable[[SortedSample], SortedSample], estima
 
 @kernel
 def location_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `huber_location_of`; options: k, the scale."""
-    return huber_location_of(column.y, column.w, options[1] * column.unit, options[0])
+    """Estimate by `sorted_huber_location`; options: k, the scale."""
+    return sorted_huber_location(column.y, column.w, options[1] * column.unit, options[0])
 
 
 @kernel
 def scale_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `huber_scale_of` (0), `huber` (1) or `sorted_one_step` (2); options: that code, k, ddof, center."""
+    """Estimate by `sorted_huber_scale` (0), `huber` (1) or `sorted_one_step` (2); options: code, k, ddof, center."""
     k = options[1]
     if options[0] == 0.0:
-        return huber_scale_of(column.y, column.w, options[3] * column.unit, k, options[2])
+        return sorted_huber_scale(column.y, column.w, options[3] * column.unit, k, options[2])
     if options[0] == 1.0:
         return huber(column.y, column.w, k)
-    return sorted_one_step(column.y, column.w, k, beta_of(k))
+    return sorted_one_step(column.y, column.w, k, huber_beta(k))
 
 
 @kernel
 def proposal2_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `huber_proposal2_of`; options: k, the k of the location."""
-    return huber_proposal2_of(column.y, column.w, options[0], options[1])
+    """Estimate by `sorted_huber_proposal2`; options: k, the k of the location."""
+    return sorted_huber_proposal2(column.y, column.w, options[0], options[1])
 
 
 @kernel
 def _bisquare_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `bisquare_of` (k = 0) or `bisquare_proposal2_of`; options: k, c."""
+    """Estimate by `sorted_bisquare` (k = 0) or `sorted_bisquare_proposal2`; options: k, c."""
     if options[0] == 0.0:
-        return bisquare_of(column.y, column.w, options[1])
-    return bisquare_proposal2_of(column.y, column.w, options[0], options[1])
+        return sorted_bisquare(column.y, column.w, options[1])
+    return sorted_bisquare_proposal2(column.y, column.w, options[0], options[1])
 
 
 @kernel
 def _biweight_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `biweight_of`; options: c of the location and of the scale."""
-    return biweight_of(column.y, column.w, options[0], options[1])
+    """Estimate by `sorted_biweight`; options: c of the location and of the scale."""
+    return sorted_biweight(column.y, column.w, options[0], options[1])
 
 
 @kernel
-def _order_of(column: SortedSample, options: Any) -> LocScale:
+def _measure_order_statistics(column: SortedSample, options: Any) -> LocScale:
     """Return mean (0), median (1) or trimmed mean (2), and standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
 
     options: the number of either, the fractions trimmed below and above.
@@ -202,9 +208,9 @@ def _order_of(column: SortedSample, options: Any) -> LocScale:
     if options[1] == 1.0:
         scale = MAD_FACTOR * mad_about(col, col.median)
     elif options[1] == 2.0:
-        scale = iqr_of(y, w) / IQR_DIVISOR
+        scale = sorted_iqr(y, w) / IQR_DIVISOR
     elif options[1] == 3.0:
-        scale = QN_FACTOR * qn_of(y, w)
+        scale = QN_FACTOR * sorted_qn(y, w)
     if options[0] == 0.0 or options[1] == 0.0:  # last: overwrites y
         mean, sd = _mean_and_sd(y, w)
         loc = mean if options[0] == 0.0 else loc
@@ -221,13 +227,13 @@ def _whole(x: float) -> float:
 @kernel
 def _mean_and_sd(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
     """Return mean and standard deviation (with 1/n) of a sorted column, which may be overwritten."""
-    factor = _unit_of(max(abs(y[0]), abs(y[-1])))
+    factor = _safe_unit(max(abs(y[0]), abs(y[-1])))
     _multiply(y, factor)
-    moments = moments_of(y) if w.size == 0 else moments_of(y, w)
+    moments = two_pass_moments(y) if w.size == 0 else two_pass_moments(y, w)
     return moments.mean / factor, math.sqrt(moments.m2 / moments.weight) / factor
 
 
-order_columns = _by_column("order_columns", _for_differences, _order_of)
+order_columns = _by_column("order_columns", _for_differences, _measure_order_statistics)
 
 huber_columns = _by_column("huber_columns", for_squares, location_by)
 

@@ -77,7 +77,7 @@ def weight_between(col: Sorted, lo: int, hi: int) -> float:
 
 
 @kernel
-def sum_of(w: np.ndarray) -> float:
+def sum_weights(w: np.ndarray) -> float:
     """Return the sum of the weights."""
     total = 0.0
     for i in range(w.size):
@@ -88,7 +88,7 @@ def sum_of(w: np.ndarray) -> float:
 @kernel
 def weight_of_all(y: np.ndarray, w: np.ndarray) -> float:
     """Return the weight of all values: without weights their number."""
-    return sum_of(w) if w.size > 0 else float(y.size)
+    return sum_weights(w) if w.size > 0 else float(y.size)
 
 
 # --- order statistics ---------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def n_present(y: np.ndarray) -> int:
 
 
 @kernel
-def position_of(y: np.ndarray, center: float, t: float, guess: int) -> int:
+def find_position(y: np.ndarray, center: float, t: float, guess: int) -> int:
     """Return the number of values with y - center < t; quick if `guess` is near it.
 
     Parameters
@@ -163,7 +163,7 @@ def rank_of_weight(w: np.ndarray, weight: float) -> tuple[int, int]:
 
 
 @kernel
-def quantile_of(y: np.ndarray, probability: float) -> float:
+def sorted_quantile(y: np.ndarray, probability: float) -> float:
     """Return a quantile of a sorted column, interpolated as NumPy does (type 7 of Hyndman and Fan)."""
     n = y.size
     if n == 0:
@@ -243,7 +243,7 @@ def distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> 
 @kernel
 def _weighted_distance(col: Sorted, point: float, weight: float) -> float:
     y, w, center = col.y, col.w, col.center
-    j = position_of(y, center, point, y.size // 2)
+    j = find_position(y, center, point, y.size // 2)
     i = j - 1
     total, lower, distance = 0.0, -1.0, 0.0
     while i >= 0 or j < y.size:
@@ -270,23 +270,23 @@ def mad_about(col: Sorted, point: float) -> float:
 
 
 @kernel
-def iqr_of(y: np.ndarray, w: np.ndarray) -> float:
-    """Return the distance between the quartiles (`quantile_of`); weights count repetitions."""
+def sorted_iqr(y: np.ndarray, w: np.ndarray) -> float:
+    """Return the distance between the quartiles (`sorted_quantile`); weights count repetitions."""
     if w.size == 0:
-        return quantile_of(y, 0.75) - quantile_of(y, 0.25)
+        return sorted_quantile(y, 0.75) - sorted_quantile(y, 0.25)
     return _weighted_quantile(y, w, 0.75) - _weighted_quantile(y, w, 0.25)
 
 
 @kernel
 def _weighted_quantile(y: np.ndarray, w: np.ndarray, probability: float) -> float:
-    at = max(probability * (sum_of(w) - 1.0), 0.0)
+    at = max(probability * (sum_weights(w) - 1.0), 0.0)
     rank = float(np.floor(at))  # math.floor of numba is an int64, which overflows
     low, high = float(y[rank_of_weight(w, rank)[1]]), float(y[rank_of_weight(w, rank + 1.0)[1]])
     return low + (at - rank) * (high - low)
 
 
 @kernel
-def qn_of(y: np.ndarray, w: np.ndarray) -> float:
+def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
     """Return Qn without its factor: the distance of rank h (h - 1)/2 of all pairs, h = floor(n/2) + 1.
 
     P. J. Rousseeuw and C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993, section 3. Found by

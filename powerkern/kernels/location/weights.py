@@ -20,7 +20,7 @@ import numpy as np
 from powerkern._jit import COLUMN, COUNTS, kernel, named_tuple, reduction, specialize_on_none
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import count_below
-from powerkern.kernels.location.order_statistics import SLACK, distances_of_rank, sum_of
+from powerkern.kernels.location.order_statistics import SLACK, distances_of_rank, sum_weights
 
 #: Nodes of the normal scores (`powerkern.kernels.robust.qq`) beyond one per row: of all ranks that float64 can count.
 ROOM_FOR_NODES = 16_384
@@ -85,7 +85,7 @@ def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeigh
     """Make the tables for the weights of a sorted, non-empty column; its nodes are left empty."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
-    factor = math.ldexp(1.0, min(-math.frexp(sum_of(weight))[1], _MOST))
+    factor = math.ldexp(1.0, min(-math.frexp(sum_weights(weight))[1], _MOST))
     for i in range(n):
         w[i] = factor * weight[i]
     squares = _cumulate(w, before)
@@ -128,7 +128,7 @@ def _partners(before: FloatArray, share: float, out: IntArray) -> None:
 
 
 @kernel
-def total_of(counts: FrequencyWeights | None, n: int) -> float:
+def weight_sum(counts: FrequencyWeights | None, n: int) -> float:
     """Return the weight of all `n` values."""
     if counts is None:
         return float(n)
@@ -136,7 +136,7 @@ def total_of(counts: FrequencyWeights | None, n: int) -> float:
 
 
 @kernel
-def unit_of(counts: FrequencyWeights | None) -> float:
+def weight_unit(counts: FrequencyWeights | None) -> float:
     """Return the weight that counts as one value."""
     if counts is None:
         return 1.0
@@ -160,7 +160,7 @@ def weight_at(counts: FrequencyWeights | None, i: int) -> float:
 
 
 @kernel
-def outside_of(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tuple[float, float]:
+def weight_outside(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tuple[float, float]:
     """Return the weight of the values before position `lo`, and from position `hi` on.
 
     Parameters
@@ -180,21 +180,21 @@ def outside_of(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tup
 
 
 @kernel
-def inside_of(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
+def weight_inside(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
     """Return the weight of the values from `lo` to `hi`, summed: a difference of running sums would lose digits."""
     if counts is None:
         return float(hi - lo)
-    return sum_of(counts.w[lo:hi])
+    return sum_weights(counts.w[lo:hi])
 
 
 @specialize_on_none()
-def part_of(counts: FrequencyWeights | None, lo: int, hi: int) -> FloatArray | None:
+def weights_between(counts: FrequencyWeights | None, lo: int, hi: int) -> FloatArray | None:
     """Return the weights of the values from `lo` to `hi`, or None without weights."""
     return counts.w[lo:hi]  # type: ignore[union-attr]
 
 
 @reduction
-def mean_of(x: FloatArray, w: FloatArray | None) -> float:
+def weighted_mean(x: FloatArray, w: FloatArray | None) -> float:
     """Return the mean of values, weighted unless `w` is None."""
     total, weight = 0.0, 0.0
     for i in range(x.size):
@@ -245,11 +245,13 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
     if counts is None:
         lower, upper = distances_of_rank(y, center, point, (y.size + 1) >> 1)
         return lower if y.size & 1 else 0.5 * (lower + upper)
-    return 0.5 * (_reach_of(y, counts.reach, center, point) + _reach_of(y, counts.beyond, center, point))
+    return 0.5 * (
+        _distance_holding_half(y, counts.reach, center, point) + _distance_holding_half(y, counts.beyond, center, point)
+    )
 
 
 @kernel
-def _reach_of(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
+def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
     """Return the smallest radius about the point that encloses some value i and its partner.
 
     For value i the radius is the larger of two distances, of which one falls with i and the other grows.

@@ -53,7 +53,7 @@ from powerkern.kernels.multivariate.products import add_multiple
 _PROXIMAL = 1e-8
 
 
-class Cells(NamedTuple):
+class ObservedCells(NamedTuple):
     """The observed cells of a matrix, row after row."""
 
     #: Where each row begins in the other two, and where the last one ends.
@@ -281,7 +281,7 @@ def update_elements(
     Parameters
     ----------
     rows, columns
-        `Cells`, row after row and column after column, with the place of each cell in `residual` for its value.
+        `ObservedCells`, row after row and column after column, with the place of each cell in `residual` for its value.
     elements : (n, 3) ndarray of int
         The element to update: (0, i, s) is U[i, s], and (1, j, s) is Vt[j, s].
     U, Vt : (m, d) and (n, d) ndarray

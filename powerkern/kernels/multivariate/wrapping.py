@@ -15,7 +15,7 @@ from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.location.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
-from powerkern.kernels.location.order_statistics import n_present, position_of
+from powerkern.kernels.location.order_statistics import find_position, n_present
 
 #: Values within this multiple of the raw scale keep their weight: the root of the 0.975 quantile of chi-square 1.
 KEPT = 2.241402727604947
@@ -26,7 +26,7 @@ KEPT = 2.241402727604947
 
 @entry((ROWS, ROWS, ROWS, ROWS))
 def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """Write `mcd_of` sorted columns, NaN last: location, scale, 0, status.
+    """Write `univariate_mcd` sorted columns, NaN last: location, scale, 0, status.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out:
         if n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])):
             out[j, 0], out[j, 1], out[j, 2], out[j, 3] = math.nan, math.nan, 0.0, BAD_INFINITE
         else:
-            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = mcd_of(y[:n], factors[0, n], factors[1, n], work)
+            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = univariate_mcd(y[:n], factors[0, n], factors[1, n], work)
 
 
 @kernel
-def mcd_of(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArray) -> LocScale:
+def univariate_mcd(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArray) -> LocScale:
     """Return the mean and standard deviation of the values near the half with the smallest variance.
 
     That half is the ``h = n//2 + 1`` consecutive sorted values of smallest variance. Values within `KEPT` of its
@@ -75,8 +75,8 @@ def mcd_of(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArr
     start = _tightest(y, h, unit, work)
     raw = _moments(y[start : start + h], unit)
     reach = KEPT * raw_factor * raw[1]
-    lo = position_of(y, raw[0], -reach, start)
-    hi = position_of(y, raw[0], reach, start + h)
+    lo = find_position(y, raw[0], -reach, start)
+    hi = find_position(y, raw[0], reach, start + h)
     final = _moments(y[lo:hi], unit)
     return outcome(final[0], final_factor * final[1], 0, True)
 

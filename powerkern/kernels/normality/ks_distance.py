@@ -8,7 +8,7 @@ from powerkern._jit import COLUMN, ROWS, bits_of, entry, float_of, inlined, kern
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import SQRT_HALF, erf
 from powerkern.kernels.location.order_statistics import n_present
-from powerkern.kernels.moments import moments_of
+from powerkern.kernels.moments import two_pass_moments
 from powerkern.kernels.normality.moments import scale_to_one
 
 #: The bits of 2**52: an integer below 2**52 put into its mantissa converts to float64 by one subtraction.
@@ -22,7 +22,7 @@ def _plus_half(i: int) -> float:
 
 
 @kernel
-def ks_distance_of(x: FloatArray, loc: float, scale: float) -> float:
+def sorted_ks_distance(x: FloatArray, loc: float, scale: float) -> float:
     """Return the Kolmogorov-Smirnov distance of ascending values from N(loc, scale**2).
 
     With F_i = Phi((x_i - loc)/scale), i = 0..n-1, the distance is ``max_i abs(F_i - (i + 1/2)/n) + 1/(2n)``: the
@@ -60,7 +60,7 @@ def ks_distance_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, o
             out[j] = math.inf
         elif n > 0 and not (fitted and x[0] == x[n - 1]):
             exponent = scale_to_one(x, x) if fitted else 0
-            sample = moments_of(x)
+            sample = two_pass_moments(x)
             center = sample.mean if math.isnan(loc[j]) else math.ldexp(loc[j], -exponent)
             sd = math.sqrt(sample.m2 / (n - 1.0)) if fitted else scale[j]
-            out[j] = ks_distance_of(x, center, sd)
+            out[j] = sorted_ks_distance(x, center, sd)

@@ -8,7 +8,7 @@ from powerkern._jit import BLOCKS, ROWS, entry, kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.moments import sum_of
-from powerkern.kernels.normality.plotting_positions import PlottingPositions, fraction_at, positions_of
+from powerkern.kernels.normality.plotting_positions import PlottingPositions, fraction_at, positions_in_row
 
 #: Positions of the statistics in a row that `normality_columns` writes.
 SKEWNESS, KURTOSIS, PPCC, COUNT = range(4)
@@ -111,7 +111,7 @@ def normality_columns(
     block : (p, n)
         Columns as rows, sorted, NaN last.
     positions, totals
-        Their plotting positions, see `positions_of`.
+        Their plotting positions, see `positions_in_row`.
     work : (2, n)
         Scratch.
     out : (p, N_NORMALITY)
@@ -122,7 +122,7 @@ def normality_columns(
         out[j] = math.nan
         out[j, COUNT] = 0.0
         if n > 0:
-            row = positions_of(positions, totals, j, block[j, :n])
+            row = positions_in_row(positions, totals, j, block[j, :n])
             out[j, COUNT] = row.n
             if _has_spread(block[j, :n]):
                 _write_statistics(row, block[j, :n], work[0, :n], work[1, :n], out[j])

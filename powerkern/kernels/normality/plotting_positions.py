@@ -116,7 +116,7 @@ def _weigh(counts: FrequencyWeights, quantile: FloatArray, fraction: FloatArray,
 
 
 @kernel
-def positions_of(positions: FloatArray, totals: FloatArray, j: int, x: FloatArray) -> PlottingPositions:
+def positions_in_row(positions: FloatArray, totals: FloatArray, j: int, x: FloatArray) -> PlottingPositions:
     """Return the plotting positions of row j.
 
     Parameters

@@ -27,7 +27,7 @@ from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
 from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.normality.moments import mean_and_variance, one_minus_correlation
-from powerkern.kernels.normality.plotting_positions import PlottingPositions, positions_of
+from powerkern.kernels.normality.plotting_positions import PlottingPositions, positions_in_row
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.status_codes import MULTIMODAL, NOT_CERTIFIED, SCANNED
@@ -145,7 +145,7 @@ def one_minus_ppcc(column: PlottedColumn, exponent: float) -> float:
 # --- its minimum --------------------------------------------------------------------------------------
 
 
-class _Scan(NamedTuple):
+class _ScanSummary(NamedTuple):
     """The first and the last point of a scan, the lowest one, the values there, and the second lowest minimum."""
 
     first: int
@@ -157,7 +157,7 @@ class _Scan(NamedTuple):
 
 
 @kernel
-def _scan(column: PlottedColumn, origin: float, values: FloatArray) -> _Scan:
+def _scan(column: PlottedColumn, origin: float, values: FloatArray) -> _ScanSummary:
     """Evaluate the objective at ``origin + k _STEP``, k = 0.._POINTS - 1, and beyond either end while it falls there.
 
     The value at step k is written to ``values[_MOST_STEPS + k]``.
@@ -176,7 +176,7 @@ def _scan(column: PlottedColumn, origin: float, values: FloatArray) -> _Scan:
     for k in range(scanned.size):
         best = k if scanned[k] < scanned[best] else best
         highest = max(highest, scanned[k])
-    return _Scan(first, last, first + best, scanned[best], highest, second_minimum(scanned))
+    return _ScanSummary(first, last, first + best, scanned[best], highest, second_minimum(scanned))
 
 
 @kernel
@@ -253,7 +253,7 @@ def _plotted_column(
     x: FloatArray, positions: FloatArray, totals: FloatArray, j: int, family: int, d: FloatArray, y: FloatArray
 ) -> PlottedColumn:
     """Return the sorted values `x` of row j with their logs, in `d`, and plotting positions; `y` is scratch."""
-    row = positions_of(positions, totals, j, x)
+    row = positions_in_row(positions, totals, j, x)
     return PlottedColumn(_scaled_logs(row, x, family, d, y), row, y)
 
 
@@ -279,7 +279,7 @@ def maximize_ppcc_columns(
     block : (p, n)
         Columns as rows, sorted, NaN last, each in the domain of the family, with at least two distinct values.
     positions, totals
-        Their plotting positions, see `positions_of`.
+        Their plotting positions, see `positions_in_row`.
     family : int
         BOX_COX or YEO_JOHNSON.
     start : (p,)

@@ -188,11 +188,11 @@ def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, wor
             _branch(k - i, m, near_0, block)
             _derivatives(k - i, m, side, y0, block)
             _add(w[i:k], block, sums)
-    _likelihood_of(sums, lmbda, theta[LOG_UNIT], at)
+    _write_likelihood(sums, lmbda, theta[LOG_UNIT], at)
 
 
 @kernel
-def _likelihood_of(sums: FloatArray, lmbda: float, log_unit: float, at: FloatArray) -> None:
+def _write_likelihood(sums: FloatArray, lmbda: float, log_unit: float, at: FloatArray) -> None:
     """Write L and its derivatives, from covariances such as Cov(psi, psi_i) over Var(psi).
 
     L_i = -Cov(psi, psi_i)/Var(psi) + ((lambda - 1) mean(J))_i, and the second derivatives likewise.

@@ -5,7 +5,7 @@ most ``max|f^(8)| h^8/8! r``, h half its width and r = E pi_4(t)^2 <= min(1/64, 
 polynomials of its values.
 With f = e^(2 m a) the relative error is ``(2 |m| h)^8 r e^(2 |m| h)/8!``: 3e-13 for 2 |m| h = 0.16. A bin that holds
 at most four distinct values is represented exactly. Sums over blocks of rows are rounded to whole numbers of a quantum,
-so that no order of adding them up makes a difference. `errors_of` sums the effects of all this on lambda.
+so that no order of adding them up makes a difference. `bound_errors` sums the effects of all this on lambda.
 
 References
 ----------
@@ -46,7 +46,7 @@ class Rounded(NamedTuple):
 
 
 @kernel
-def errors_of(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> tuple[float, float]:
+def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> tuple[float, float]:
     """Return bounds of the error of the optimum and of the relative error of the standard deviation there.
 
     Of the Gauss rules, and of rounding within bins; of lambda also of rounding of logs, and of sums.
@@ -58,7 +58,7 @@ def errors_of(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> 
     best : Optimum
         The fit of the sample.
     nodes : Nodes
-        The bins as `sample_of` writes them.
+        The bins as `make_sample` writes them.
     rounded : Rounded
         How the sums were rounded.
     """

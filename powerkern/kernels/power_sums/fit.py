@@ -2,7 +2,7 @@
 
 The nodes and weights of a column (`powerkern.kernels.power_sums.sample`) are fitted by the functions of
 `powerkern.kernels.likelihood.mle` that fit weighted logs, so a fit from a sketch is the fit of that sample, with the
-same certificate. `errors_of` bounds the error of lambda that comes from the sums.
+same certificate. `bound_errors` bounds the error of lambda that comes from the sums.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.likelihood.scratch import SCRATCH
 from powerkern.kernels.likelihood.two_pass import profile_of, two_pass_optimum
-from powerkern.kernels.power_sums.errors import Rounded, errors_of
+from powerkern.kernels.power_sums.errors import Rounded, bound_errors
 from powerkern.kernels.power_sums.grids import G_MAX, G_MIN, G_QUANTUM
-from powerkern.kernels.power_sums.sample import Nodes, sample_of
+from powerkern.kernels.power_sums.sample import Nodes, make_sample
 from powerkern.kernels.results import STATUS, write_identity, write_range
 from powerkern.kernels.status_codes import CONSTANT, EMPTY, ROUTE_POWER_SUMS, UNRESOLVED
 from powerkern.kernels.transforms.family import log_offset
@@ -101,7 +101,7 @@ def _fit_column(
     if not total > 0.0 or grid[G_MIN] == grid[G_MAX]:
         write_identity(row, CONSTANT if total > 0.0 else EMPTY)
         return 0.0
-    sample = sample_of(sums, base, grid, nodes)
+    sample = make_sample(sums, base, grid, nodes)
     if sample.centered.logs.pos.size + sample.centered.logs.neg.size < 2:
         write_identity(row, UNRESOLVED)
         return math.inf
@@ -110,7 +110,7 @@ def _fit_column(
     write_fit(row, best, sample.sign, ROUTE_POWER_SUMS, lmbda)
     if lmbda == lmbda:
         return 0.0
-    error, of_sd = errors_of(sample, best, nodes, rounded)
+    error, of_sd = bound_errors(sample, best, nodes, rounded)
     found = exponent_of(best.exponent, sample.sign)
     # constants beyond float64 may also come from lost digits
     if not (error <= TOLERANCE * max(1.0, abs(found)) and of_sd <= SD_TOLERANCE):
@@ -154,7 +154,7 @@ def profile_sums(
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
         if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
-            sample = sample_of(own, log_offset(family), grids[j], nodes)
+            sample = make_sample(own, log_offset(family), grids[j], nodes)
             profile_of(sample.centered, sample.sign, lmbdas, scratch, out[j])
 
 
@@ -194,5 +194,5 @@ def interval_sums(
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
         if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
-            sample = sample_of(own, log_offset(family), grids[j], nodes)
+            sample = make_sample(own, log_offset(family), grids[j], nodes)
             interval_of(sample.centered, sample.sign, at[j, 0], at[j, 1], scratch, out[j])

@@ -9,7 +9,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import extended_log, log, log1p, split
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
-from powerkern.kernels.power_sums.ranges import R_COUNT, R_MAX, R_MIN, mean_log, spread_of
+from powerkern.kernels.power_sums.ranges import R_COUNT, R_MAX, R_MIN, estimate_log_sd, mean_log
 from powerkern.kernels.transforms.family import log_offset
 
 #: A column's grid: +-1 if all values have that sign and are held as logs of |x| relative to REF, 0 if as signed logs;
@@ -101,7 +101,7 @@ def _rung_between(low: float, high: float) -> float:
 
 
 @kernel
-def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bool, grid: FloatArray) -> None:
+def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream: bool, grid: FloatArray) -> None:
     """Write a grid for the data of a range; `largest_exponent` may be 0.
 
     The grid of a stream can be brought to any other grid: of Yeo-Johnson it holds signed logs in any case, of
@@ -123,7 +123,7 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bo
         if stream:
             grid[G_REF] = exp(_rung_between(low, high))
     first, last = _log_range(base, grid)
-    width = WIDTH / _EXPECTED * spread_of(found, last - first)
+    width = WIDTH / _EXPECTED * estimate_log_sd(found, last - first)
     if grid[G_SIGN] == 0.0:  # lambda is near 1 however large the values of both signs are
         largest_exponent = max(largest_exponent, _EXPECTED)
     if largest_exponent > 0.0:
@@ -136,7 +136,7 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bo
 
 @entry((ROWS, INTEGER, REAL, INTEGER, ROWS))
 def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, stream: int, grids: FloatArray) -> None:
-    """Write grids for the ranges of columns; see `_grid_of`.
+    """Write grids for the ranges of columns; see `_write_grid`.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, strea
         Receives the grids.
     """
     for j in range(ranges.shape[0]):
-        _grid_of(ranges[j], log_offset(family), largest_exponent, stream != 0, grids[j])
+        _write_grid(ranges[j], log_offset(family), largest_exponent, stream != 0, grids[j])
 
 
 @entry((ROWS, COLUMN, COLUMN))

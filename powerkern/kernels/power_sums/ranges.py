@@ -43,7 +43,7 @@ _LARGEST_RANGE = 400.0
 
 
 @kernel
-def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
+def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
     found = scan(x, weight) if weight.size > 0 else scan(x, None)
     _note(found.n, found.low, found.high, family, out)
@@ -127,7 +127,7 @@ def mean_log(found: FloatArray) -> float:
 
 
 @kernel
-def spread_of(found: FloatArray, distance: float) -> float:
+def estimate_log_sd(found: FloatArray, distance: float) -> float:
     """Return the standard deviation of the logs, or an estimate of it; `distance`: between the logs of the extremes."""
     spread = distance / _EXPECTED_RANGE
     if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
@@ -148,7 +148,7 @@ def range_columns(
     stride: int,
     out: FloatArray,
 ) -> None:
-    """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_range_of`.
+    """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_add_to_range`.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def range_columns(
         Receives the ranges.
     """
     for j in range(columns.shape[0]):
-        _range_of(columns[j], weight, family, first, stride, out[j])
+        _add_to_range(columns[j], weight, family, first, stride, out[j])
 
 
 @entry((READ_COLUMN, INTEGER, INTEGER, INTEGER, INTEGER, ROWS, ROWS))

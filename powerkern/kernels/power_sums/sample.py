@@ -37,7 +37,7 @@ _SPARE_BITS = 20.0
 
 
 class Nodes(NamedTuple):
-    """Room for the sample of a column and, one row per bin, for the figures of `errors_of`; and small scratch."""
+    """Room for the sample of a column and, one row per bin, for the figures of `bound_errors`; and small scratch."""
 
     position: FloatArray
     weight: FloatArray
@@ -83,7 +83,7 @@ class _Layout(NamedTuple):
 
 
 @kernel
-def _layout_of(sums: FloatArray, grid: FloatArray) -> _Layout:
+def _find_layout(sums: FloatArray, grid: FloatArray) -> _Layout:
     """Return the part of their grid that the data occupy: it may have been made for a much wider range."""
     first, begin, end = int(grid[G_FIRST]), 0, int(grid[G_BINS])
     while begin < end and not sums[begin, 0] > 0.0:
@@ -132,7 +132,7 @@ def _moved(extreme: float, distance: float, log_of_it: float, base: float, small
 
 
 @kernel
-def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> Sample:
+def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> Sample:
     """Return the Gauss rules of all bins; the sums have at least one value.
 
     Parameters
@@ -146,7 +146,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
     nodes : Nodes
         Receives the nodes.
     """
-    layout = _layout_of(sums, grid)
+    layout = _find_layout(sums, grid)
     sigma_bins = 1.0  # the unit of the logs, in bins
     while sigma_bins < max(abs(layout.low), abs(layout.high)):
         sigma_bins *= 2.0

@@ -16,8 +16,8 @@ from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
 from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.likelihood.score_formulas import YY
 from powerkern.kernels.regression.likelihood import DESIGN, MORE, WORK, Design, RegressionWork, evaluate
-from powerkern.kernels.regression.response import Column, prepare
-from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, LambdaOptimum, SearchResult, search_minimum
+from powerkern.kernels.regression.response import ResponseColumn, prepare
+from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, LambdaOptimum, ResponseOptimum, search_minimum
 from powerkern.kernels.results import BAD_RANK, write_identity, write_range
 from powerkern.kernels.status_codes import EXACT, FIXED, OK, ROUTE_TWO_PASS
 
@@ -27,7 +27,12 @@ _MODERATE = 300.0
 
 @kernel
 def _write(
-    column: Column, search: SearchResult, given: float, work: RegressionWork, row: FloatArray, coef: FloatArray
+    column: ResponseColumn,
+    search: ResponseOptimum,
+    given: float,
+    work: RegressionWork,
+    row: FloatArray,
+    coef: FloatArray,
 ) -> None:
     """Write results, and coefficients on the basis in units of the residual scale, psi relative to the reference's."""
     rows, at, mu = column.rows, search.found.at, search.found.mu
@@ -61,7 +66,7 @@ def _write(
 
 
 @kernel
-def _is_moderate(column: Column, mu: float) -> bool:
+def _is_moderate(column: ResponseColumn, mu: float) -> bool:
     """Return whether every power is less than e^300 times the reference's, and that one is not tiny."""
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)
@@ -70,7 +75,7 @@ def _is_moderate(column: Column, mu: float) -> bool:
 
 
 @kernel
-def _exponent(column: Column, lmbda: float) -> float:
+def _exponent(column: ResponseColumn, lmbda: float) -> float:
     """Return the exponent m = lambda or 2 - lambda of a column, times the unit of its logs."""
     return exponent_of(lmbda, column.sign) * column.rows.sigma
 
@@ -98,7 +103,7 @@ def _regress_column(
         mu = _exponent(column, lmbda)
         at = evaluate(column.rows, mu, work)
         exact = at.g == -math.inf
-        best = SearchResult(LambdaOptimum(mu, at, 1, True), EXACT if exact else FIXED, math.nan, math.nan)
+        best = ResponseOptimum(LambdaOptimum(mu, at, 1, True), EXACT if exact else FIXED, math.nan, math.nan)
     else:
         best = search_minimum(column, work)
     _write(column, best, lmbda, work, row, extra[2:])
@@ -147,7 +152,7 @@ _END_ERROR, _ROUNDINGS = 1e-12, 8.0
 
 
 @kernel
-def _drop_point(column: Column, start: float, drop: float, side: float, work: RegressionWork) -> float:
+def _drop_point(column: ResponseColumn, start: float, drop: float, side: float, work: RegressionWork) -> float:
     """Find the first point on one side at which g exceeds g(start) by `drop`, searching with growing steps."""
     rows = column.rows
     low = high = math.nan

@@ -23,7 +23,7 @@ from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows
 from powerkern.kernels.transforms.family import log_offset
 
 
-class Column(NamedTuple):
+class ResponseColumn(NamedTuple):
     """A column's rows, a sample of them, and the reference of its logs; `sign` is 0 for both signs."""
 
     rows: Rows
@@ -83,7 +83,9 @@ def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
 
 
 @kernel
-def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: RegressionWork) -> tuple[Column, bool]:
+def prepare(
+    x: FloatArray, found: Scan, family: int, design: Design, work: RegressionWork
+) -> tuple[ResponseColumn, bool]:
     """Return a column's logs and a sample of them, and whether the design keeps full rank without the missing rows.
 
     Parameters
@@ -130,7 +132,7 @@ def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: Regre
     sample = rows
     if m > 0 and good:
         sample = _sampled(rows, design, sample_kept, work)
-    return Column(rows, sample, spread, sign, offset, reference, smallest, largest, constant), good
+    return ResponseColumn(rows, sample, spread, sign, offset, reference, smallest, largest, constant), good
 
 
 @kernel

@@ -26,7 +26,7 @@ from powerkern.kernels.regression.likelihood import (
     evaluate,
     move,
 )
-from powerkern.kernels.regression.response import Column
+from powerkern.kernels.regression.response import ResponseColumn
 from powerkern.kernels.status_codes import AT_END, EXACT, MULTIMODAL, NOT_CERTIFIED, SCANNED
 
 #: A step of the scan as a fraction of 1/sd of the logs; beyond the first `STEPS`, steps grow by this factor. Steps of
@@ -126,7 +126,7 @@ def _descend(
     return LambdaOptimum(mu + step, at, state.n_eval, certified)
 
 
-class SearchResult(NamedTuple):
+class ResponseOptimum(NamedTuple):
     """The lowest minimum of a column, its status, and the ends of the scan."""
 
     found: LambdaOptimum
@@ -136,7 +136,7 @@ class SearchResult(NamedTuple):
 
 
 @kernel
-def search_minimum(column: Column, work: RegressionWork) -> SearchResult:
+def search_minimum(column: ResponseColumn, work: RegressionWork) -> ResponseOptimum:
     """Scan a sample of the rows, and search the minimum of all rows from its minimum; if in doubt, scan all rows."""
     rows, center = column.rows, column.rows.sigma if column.rows.both_signs else 0.0
     n_eval, max_step = 0, _STEP / column.spread
@@ -159,11 +159,11 @@ def search_minimum(column: Column, work: RegressionWork) -> SearchResult:
             sampled = False
             continue
         found = LambdaOptimum(best.mu, best.at, n_eval, best.certified)
-        return SearchResult(found, status if best.certified else NOT_CERTIFIED, low, high)
+        return ResponseOptimum(found, status if best.certified else NOT_CERTIFIED, low, high)
 
 
 @kernel
-def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> SearchResult:
+def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> ResponseOptimum:
     """Return the lowest point of a scan that saw no minimum; lambda = 1 where every fit was exact."""
     grid = work.grid
     low, high = grid[_MU, scanned.first], grid[_MU, scanned.last]
@@ -173,7 +173,7 @@ def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: Regressio
         if not exact and -math.inf < grid[_G, k] < lowest:
             mu, lowest = grid[_MU, k], grid[_G, k]
     found = LambdaOptimum(mu, evaluate(rows, mu, work), n_eval + 1, False)
-    return SearchResult(found, EXACT if exact else AT_END, low, high)
+    return ResponseOptimum(found, EXACT if exact else AT_END, low, high)
 
 
 @kernel

@@ -28,17 +28,17 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.location.loc_scale import LocScale
-from powerkern.kernels.location.order_statistics import position_of
-from powerkern.kernels.location.weights import FrequencyWeights, inside_of, outside_of, total_of, unit_of
+from powerkern.kernels.location.order_statistics import find_position
+from powerkern.kernels.location.weights import FrequencyWeights, weight_inside, weight_outside, weight_sum, weight_unit
 from powerkern.kernels.results import DEFERRED, LMBDA, N_EVAL, STATUS
 from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized, SearchResult
 from powerkern.kernels.robust.column_results import is_finished, is_unfitted, write_column, write_kept, write_tail
-from powerkern.kernels.robust.fit import Criterion, entries_of
+from powerkern.kernels.robust.fit import Criterion, make_entries
 from powerkern.kernels.robust.options import Options, with_rule
 from powerkern.kernels.robust.qq import near_quantiles
-from powerkern.kernels.robust.qq_column import is_lower_below, one_step, qq_value, scores_of
+from powerkern.kernels.robust.qq_column import is_lower_below, make_scores, one_step, qq_value
 from powerkern.kernels.robust.qq_start import QQ_SEARCH, at_its_start
-from powerkern.kernels.robust.reweighting import Fit, KeptRange, n_fits_of, positions_within, reweighted, within_cutoff
+from powerkern.kernels.robust.reweighting import Fit, KeptRange, max_fits, positions_within, reweighted, within_cutoff
 from powerkern.kernels.robust.rewml import scale_factor
 from powerkern.kernels.robust.scratch import ALL, SAMPLE, RobustWork
 from powerkern.kernels.robust.search import find_start, sampled
@@ -70,7 +70,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     if work.trial[STATUS] == DEFERRED:
         row[STATUS] = DEFERRED
         return
-    kept = reweighted(_keep, fit, column, start.lmbda, max(n_fits_of(chosen), 1), chosen, work, row)
+    kept = reweighted(_keep, fit, column, start.lmbda, max(max_fits(chosen), 1), chosen, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
     row[N_EVAL] += start.n_eval
@@ -151,13 +151,15 @@ def _share_at_quantiles(
     `_LEFT_OUT`.
     """
     standardized, n, row = column.standardized, column.standardized.column.n, work.trial
-    kept = reweighted(_keep, fit, column, lmbda0, max(n_fits_of(options), 1), options, work, row)
+    kept = reweighted(_keep, fit, column, lmbda0, max(max_fits(options), 1), options, work, row)
     if is_unfitted(row, kept):
         return 0.0, 0.0
     transform_sorted(standardized.column, row[LMBDA], NOT_RECTIFIED, standardized.y)
-    left_out = 1.0 - inside_of(standardized.counts, kept.start, kept.stop) / inside_of(standardized.counts, 0, n)
+    left_out = 1.0 - weight_inside(standardized.counts, kept.start, kept.stop) / weight_inside(
+        standardized.counts, 0, n
+    )
     near = near_quantiles(standardized.y[:n], standardized.counts, kept.start, kept.stop, kept.cutoff, options.c)
-    return near / total_of(standardized.counts, n) + _LEFT_OUT * left_out, float(row[N_EVAL])
+    return near / weight_sum(standardized.counts, n) + _LEFT_OUT * left_out, float(row[N_EVAL])
 
 
 # --- the adaptive cut-off, not in the paper ---------------------------------------------------------------
@@ -192,13 +194,13 @@ def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: Loc
     cutoff : float
         The narrowest cut-off, in scales.
     """
-    n = total_of(counts, y.size) / unit_of(counts)
+    n = weight_sum(counts, y.size) / weight_unit(counts)
     chosen, most = cutoff + N_WIDER * WIDER, EXCESS
     for k in range(N_WIDER):
         trial = cutoff + k * WIDER
         start, stop = positions_within(y, estimate.loc, trial * estimate.scale)
-        below, above = outside_of(counts, start, stop, y.size)
-        excess = excess_beyond(trial, (below + above) / unit_of(counts), n)
+        below, above = weight_outside(counts, start, stop, y.size)
+        excess = excess_beyond(trial, (below + above) / weight_unit(counts), n)
         if excess > most:
             chosen, most = trial, excess
     return chosen
@@ -232,11 +234,13 @@ def _keeps_far_tail(standardized: Prestandardized, lmbda: float, kept: KeptRange
     distance = FAR * estimate.scale
     if not 0.0 < distance < math.inf:
         return False
-    low = inside_of(standardized.counts, 0, position_of(y, estimate.loc, -distance, 0)) if kept.start == 0 else 0.0
-    high = inside_of(standardized.counts, position_of(y, estimate.loc, distance, n), n) if kept.stop == n else 0.0
+    low = (
+        weight_inside(standardized.counts, 0, find_position(y, estimate.loc, -distance, 0)) if kept.start == 0 else 0.0
+    )
+    high = weight_inside(standardized.counts, find_position(y, estimate.loc, distance, n), n) if kept.stop == n else 0.0
     return max(low, high) >= max(
-        FAR_NUMBER * unit_of(standardized.counts), FAR_SHARE * inside_of(standardized.counts, 0, n)
+        FAR_NUMBER * weight_unit(standardized.counts), FAR_SHARE * weight_inside(standardized.counts, 0, n)
     )
 
 
-ENTRIES = entries_of(__name__, Criterion(scores_of, qq_value, _keep, _fit, _keeps_far_tail), scale_factor, True)
+ENTRIES = make_entries(__name__, Criterion(make_scores, qq_value, _keep, _fit, _keeps_far_tail), scale_factor, True)

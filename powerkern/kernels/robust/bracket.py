@@ -68,7 +68,7 @@ def minimize_in_bracket(
     """
     points, values = work.grid[0, :LANES], work.grid[1, :LANES]
     around, n_eval = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH]), 0
-    expected = _vertex_of(around)[0] if around.high - around.low <= _WIDE else math.nan
+    expected = _parabola_vertex(around)[0] if around.high - around.low <= _WIDE else math.nan
     while True:  # until MAX_EVAL evaluations, LANES in each turn
         before = around
         _place_points(around, expected, _PARTS if n_eval == 0 else _CLOSER, points)
@@ -88,7 +88,7 @@ def minimize_in_bracket(
         if n_eval >= MAX_EVAL or width <= 2.0 * stop.xtol or not least <= stop.bound:
             return LocalMinimum(around.x, around.value, n_eval)
         was_quick = expected != expected or width <= _EVENLY * (before.high - before.low)
-        expected = _vertex_of(around)[0] if was_quick else math.nan
+        expected = _parabola_vertex(around)[0] if was_quick else math.nan
 
 
 @kernel
@@ -110,7 +110,7 @@ def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[floa
     if k < 1 or k > points.size - 2:
         return math.nan, math.nan
     around = _bracket_among(points, values, k)
-    x, value = _vertex_of(around)
+    x, value = _parabola_vertex(around)
     to_low, to_x, to_high = x - around.low, x - around.x, x - around.high
     rise, slope = to_low * to_x * to_high, to_low * to_x + to_low * to_high + to_x * to_high
     for first in range(max(k - 3, 0), min(k - 1, points.size - 5) + 1):
@@ -126,8 +126,8 @@ def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[floa
 def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) -> tuple[float, float, float, bool]:
     """Return third divided differences of five points, a second difference about point k, and whether all agree."""
     low, high = _bracket_among(points, values, first + 1), _bracket_among(points, values, first + 3)
-    at_low, at_high = _curvature_of(low), _curvature_of(high)
-    middle = _curvature_of(_bracket_among(points, values, first + 2))
+    at_low, at_high = _second_difference(low), _second_difference(high)
+    middle = _second_difference(_bracket_among(points, values, first + 2))
     at_k = at_low if k == first + 1 else middle if k == first + 2 else at_high
     is_steady = max(at_low, middle, at_high) - min(at_low, middle, at_high) <= _STEADY * at_k
     return (middle - at_low) / (high.x - low.low), (at_high - middle) / (high.high - low.x), at_k, is_steady
@@ -140,7 +140,7 @@ def _bracket_among(points: FloatArray, values: FloatArray, k: int) -> _Bracket:
 
 
 @kernel
-def _curvature_of(around: _Bracket) -> float:
+def _second_difference(around: _Bracket) -> float:
     """Return the second divided difference."""
     from_low, from_high = around.x - around.low, around.high - around.x
     rises = (around.at_low - around.value) / from_low + (around.at_high - around.value) / from_high
@@ -158,9 +158,9 @@ def _put_nearest(points: FloatArray, x: float) -> None:
 
 
 @kernel
-def _vertex_of(around: _Bracket) -> tuple[float, float]:
+def _parabola_vertex(around: _Bracket) -> tuple[float, float]:
     """Return the minimum of the parabola through three points; NaN if the objective is infinite at one."""
-    curvature = _curvature_of(around)
+    curvature = _second_difference(around)
     slope = (around.at_high - around.value) / (around.high - around.x) - curvature * (around.high - around.x)
     step = 0.0 if curvature <= 0.0 else -0.5 * slope / curvature
     return around.x + step, around.value + 0.5 * slope * step

@@ -18,13 +18,13 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.location.huber import HUBER_K, huber_likelihood_of
+from powerkern.kernels.location.huber import HUBER_K, sorted_huber_likelihood
 from powerkern.kernels.location.loc_scale import LocScale
-from powerkern.kernels.location.weights import FrequencyWeights, mean_of, part_of, total_of
+from powerkern.kernels.location.weights import FrequencyWeights, weight_sum, weighted_mean, weights_between
 from powerkern.kernels.results import CURVATURE, DEFERRED, INTERCEPT, LMBDA, LOC, N_EVAL, NLL, SCALE, SLOPE, STATUS
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import is_finished, write_column
-from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
+from powerkern.kernels.robust.fit import Criterion, make_entries, no_tail
 from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.reweighting import Fit, KeptRange, values_kept, within_cutoff
 from powerkern.kernels.robust.scratch import ALL, RobustWork
@@ -52,21 +52,21 @@ _NARROW, _HIDDEN = 0.03, 0.01
 @kernel
 def _mean_log(counts: FrequencyWeights | None, column: SortedColumn, options: Options, work: RobustWork) -> float:
     """Return the (weighted) mean of the log-Jacobian terms."""
-    return mean_of(column.logs[: column.n], part_of(counts, 0, column.n))
+    return weighted_mean(column.logs[: column.n], weights_between(counts, 0, column.n))
 
 
 @kernel
 def _mean_log_of_sample(
     full_column: Prestandardized, column: SortedColumn, counts: FrequencyWeights | None, work: RobustWork
 ) -> float:
-    return mean_of(column.logs[: column.n], None)
+    return weighted_mean(column.logs[: column.n], None)
 
 
 @kernel
 def _huber(standardized: Prestandardized, lmbda: float, rule: int) -> LocScale:
     """Return location and scale of the transform, which stays in `standardized.y`."""
     transform_sorted(standardized.column, lmbda, rule, standardized.y)
-    return huber_likelihood_of(standardized.y[: standardized.column.n], standardized.counts, HUBER_K)
+    return sorted_huber_likelihood(standardized.y[: standardized.column.n], standardized.counts, HUBER_K)
 
 
 @kernel
@@ -157,9 +157,9 @@ def _may_be_lower(
     transform_sorted(standardized.column, grid[0, k + 1], NOT_RECTIFIED, z)
     unit_y, unit_z = exp(grid[1, k] - lowest) / grid[4, k], exp(grid[1, k + 1] - lowest) / grid[4, k + 1]
     total = _pull_of_nearest(
-        y[:n], z[:n], part_of(standardized.counts, 0, n), grid[3, k], grid[3, k + 1], unit_y, unit_z
+        y[:n], z[:n], weights_between(standardized.counts, 0, n), grid[3, k], grid[3, k + 1], unit_y, unit_z
     )
-    return total <= total_of(standardized.counts, n) * math.erf(HUBER_K / math.sqrt(2.0))
+    return total <= weight_sum(standardized.counts, n) * math.erf(HUBER_K / math.sqrt(2.0))
 
 
 @reduction
@@ -210,14 +210,14 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     row[STATUS], row[NLL], row[CURVATURE] = _OK, whole[NLL], whole[CURVATURE]
     row[N_EVAL] += found.n_eval + whole[N_EVAL]
     write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, found, row)
-    part = part_of(standardized.counts, kept.start, kept.stop)
+    part = weights_between(standardized.counts, kept.start, kept.stop)
     _restandardize(row, standardized.y[kept.start : kept.stop], part, kept.loc, kept.scale)
 
 
 @kernel
 def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, loc: float, scale: float) -> None:
     """Standardise by `loc` and `scale` of the transformed values instead of the mean and standard deviation of `y`."""
-    mean, sd, total = mean_of(y, weight), 0.0, 0.0
+    mean, sd, total = weighted_mean(y, weight), 0.0, 0.0
     for i in range(y.size):
         each = 1.0 if weight is None else weight[i]
         sd += each * ((y[i] - mean) * (y[i] - mean))
@@ -236,4 +236,4 @@ def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
     return 1.0
 
 
-ENTRIES = entries_of(__name__, Criterion(_mean_log, _objective, _keep, _fit, no_tail), scale_factor)
+ENTRIES = make_entries(__name__, Criterion(_mean_log, _objective, _keep, _fit, no_tail), scale_factor)

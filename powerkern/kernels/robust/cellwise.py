@@ -22,10 +22,10 @@ from powerkern.kernels.robust.column_results import (
     write_column,
     write_kept,
 )
-from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
+from powerkern.kernels.robust.fit import Criterion, make_entries, no_tail
 from powerkern.kernels.robust.options import Options
-from powerkern.kernels.robust.qq_column import keep_within, qq_value, sample_scores, scores_of
-from powerkern.kernels.robust.reweighting import Fit, n_fits_of, reweighted, values_kept
+from powerkern.kernels.robust.qq_column import keep_within, make_scores, qq_value, sample_scores
+from powerkern.kernels.robust.reweighting import Fit, max_fits, reweighted, values_kept
 from powerkern.kernels.robust.scratch import SAMPLE, RobustWork
 from powerkern.kernels.robust.search import (
     GridScan,
@@ -62,7 +62,7 @@ _SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or defer it."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
-    low, high, n_eval, n_fits = options.low, options.high, 0.0, n_fits_of(options)
+    low, high, n_eval, n_fits = options.low, options.high, 0.0, max_fits(options)
     found, kept, widened = SearchResult(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
     for _ in range(_MAX_FITS):
         found = find_start(_SEARCH, standardized, low, high, SAMPLE, options, work)
@@ -98,4 +98,4 @@ def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
     return math.sqrt(n_kept / (n_kept - 1.0))
 
 
-ENTRIES = entries_of(__name__, Criterion(scores_of, qq_value, keep_within, _fit, no_tail), scale_factor)
+ENTRIES = make_entries(__name__, Criterion(make_scores, qq_value, keep_within, _fit, no_tail), scale_factor)

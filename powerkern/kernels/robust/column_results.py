@@ -8,7 +8,7 @@ from powerkern._jit import kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.location.weights import FrequencyWeights, as_given, inside_of, unit_of
+from powerkern.kernels.location.weights import FrequencyWeights, as_given, weight_inside, weight_unit
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -33,7 +33,7 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.robust.column import Prescaling, SearchResult
 from powerkern.kernels.robust.options import Options
-from powerkern.kernels.robust.prestandardization import divisor_of, value_of
+from powerkern.kernels.robust.prestandardization import value_divisor, value_from_log
 from powerkern.kernels.robust.reweighting import KeptRange
 from powerkern.kernels.transforms.family import domain_lower_bound
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, log_at
@@ -139,7 +139,7 @@ def write_column(
     write_range(row, weight_of_all(counts, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[OBJECTIVE] = found.value
-    row[DIVISOR] = divisor_of(negative_shift, prescaling)
+    row[DIVISOR] = value_divisor(negative_shift, prescaling)
     if row[STATUS] == _OK and not found.inside:
         row[STATUS] = _NOT_CERTIFIED
     if row[STATUS] == _OK:
@@ -190,8 +190,8 @@ def write_kept(
     row[SLOPE] /= correction
     if kept.rule == NOT_RECTIFIED:
         reach = kept.cutoff * kept.scale
-        low = value_of(log_at(kept.loc - reach, kept.lmbda, negative_shift), negative_shift, prescaling)
-        high = value_of(log_at(kept.loc + reach, kept.lmbda, negative_shift), negative_shift, prescaling)
+        low = value_from_log(log_at(kept.loc - reach, kept.lmbda, negative_shift), negative_shift, prescaling)
+        high = value_from_log(log_at(kept.loc + reach, kept.lmbda, negative_shift), negative_shift, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
 
 
@@ -205,19 +205,19 @@ def write_tail(tail_kept: bool, row: FloatArray) -> None:
 @kernel
 def weight_of_all(counts: FrequencyWeights | None, n: int) -> float:
     """Return the weight of all n values, summed in the order of `weight_kept`, so that it cannot be smaller."""
-    return as_given(counts, inside_of(counts, 0, n))
+    return as_given(counts, weight_inside(counts, 0, n))
 
 
 @kernel
 def weight_kept(counts: FrequencyWeights | None, kept: KeptRange) -> float:
     """Return the weight of the values kept."""
-    return as_given(counts, inside_of(counts, kept.start, kept.stop) - kept.excluded_low - kept.excluded_high)
+    return as_given(counts, weight_inside(counts, kept.start, kept.stop) - kept.excluded_low - kept.excluded_high)
 
 
 @kernel
 def value_weight(counts: FrequencyWeights | None) -> float:
     """Return the weight that counts as one value."""
-    return as_given(counts, unit_of(counts))
+    return as_given(counts, weight_unit(counts))
 
 
 @kernel

@@ -15,17 +15,17 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, entry, kernel, numbers_of
+from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, entry, kernel, number_record_type
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.location.order_statistics import n_present
-from powerkern.kernels.location.weights import as_given, outside_of
+from powerkern.kernels.location.weights import as_given, weight_outside
 from powerkern.kernels.results import DEFERRED, STATUS
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import refusal, write_unfitted
 from powerkern.kernels.robust.options import Options, with_rule
-from powerkern.kernels.robust.prestandardization import Target, divisor_of, prepared, total_weight, value_of
+from powerkern.kernels.robust.prestandardization import Target, prepared, total_weight, value_divisor, value_from_log
 from powerkern.kernels.robust.reweighting import Fit, Keep, KeptRange, fit_by_logs, fit_in_two_passes
 from powerkern.kernels.robust.scratch import ROBUST_WORK, RobustWork
 from powerkern.kernels.robust.search import Objective
@@ -52,13 +52,13 @@ def no_tail(at: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
     return False
 
 
-#: Fields that `Entries.cut` writes: the interval of values kept, weights before and after it, location and scale of the
-#: transform, the cut-off, prestandardisation, and whether a tail that is far out was kept.
+#: Fields that `EstimatorEntries.cut` writes: the interval of values kept, weights before and after it, location and
+#: scale of the transform, the cut-off, prestandardisation, and whether a tail that is far out was kept.
 N_CUT = 10
 CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_OFF, CUT_CENTER, CUT_DIVISOR, CUT_TAIL = range(N_CUT)
 
 
-class Entries(NamedTuple):
+class EstimatorEntries(NamedTuple):
     """The entries of an estimator. `columns` are rows: sorted columns of the user's matrix, NaN last.
 
     Weights have the shape of the values, and are not read where these are NaN. The first of each pair takes no weights.
@@ -139,9 +139,9 @@ class Entries(NamedTuple):
 # --- how entries are made -------------------------------------------------------------------------------
 
 
-_OF_FIT = (ROWS, ROWS, INTEGER, numbers_of(Options), ROBUST_WORK, ROWS)
-_OF_OBJECTIVE = (ROWS, ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, ROBUST_WORK, ROWS)
-_OF_CUT = (COLUMN, COLUMN, INTEGER, numbers_of(Options), REAL, INTEGER, INTEGER, ROBUST_WORK, COLUMN, COLUMN)
+_OF_FIT = (ROWS, ROWS, INTEGER, number_record_type(Options), ROBUST_WORK, ROWS)
+_OF_OBJECTIVE = (ROWS, ROWS, INTEGER, number_record_type(Options), COLUMN, COLUMN, ROBUST_WORK, ROWS)
+_OF_CUT = (COLUMN, COLUMN, INTEGER, number_record_type(Options), REAL, INTEGER, INTEGER, ROBUST_WORK, COLUMN, COLUMN)
 #: The weights of row j, or None.
 _WeightOf = Callable[[FloatArray, int], Any]
 
@@ -152,17 +152,17 @@ def _no_weight(weights: FloatArray, j: int) -> None:
 
 
 @kernel
-def _weight_of(weights: FloatArray, j: int) -> FloatArray:
+def _row_weights(weights: FloatArray, j: int) -> FloatArray:
     weight: FloatArray = weights[j]
     return weight
 
 
-def entries_of(
+def make_entries(
     module: str,
     criterion: Criterion,
     scale_factor: Callable[[float, float, float], float],
     by_logs: bool = False,
-) -> Entries:
+) -> EstimatorEntries:
     """Make the entries of an estimator, registered under its module; with `by_logs` also the smaller one, tried first.
 
     Parameters
@@ -185,14 +185,14 @@ def entries_of(
     def fit_by(fit: Fit, weight_of: _WeightOf, name: str) -> Callable[..., int]:
         return named(name, _OF_FIT, _fit_entry(criterion, fit, weight_of))
 
-    return Entries(
+    return EstimatorEntries(
         (
             fit_by(fit_in_two_passes, _no_weight, "fit_columns"),
-            fit_by(fit_in_two_passes, _weight_of, "fit_weighted_columns"),
+            fit_by(fit_in_two_passes, _row_weights, "fit_weighted_columns"),
         ),
         (
             named("objective_columns", _OF_OBJECTIVE, _objective_entry(criterion, _no_weight)),
-            named("weighted_objective_columns", _OF_OBJECTIVE, _objective_entry(criterion, _weight_of)),
+            named("weighted_objective_columns", _OF_OBJECTIVE, _objective_entry(criterion, _row_weights)),
         ),
         named("cut_column", _OF_CUT, _cut_entry(criterion)),
         scale_factor,
@@ -268,13 +268,13 @@ def _cut_entry(criterion: Criterion) -> Callable[..., None]:
         kept = criterion.keep(full_column, at, rule, adaptive > 0, options, work)
         copy(full_column.y[: x.size], y)
         reach = kept.cutoff * kept.scale
-        out[CUT_LOW] = value_of(rectified_log_at(kept.loc - reach, column, at, rule), negative_shift, prescaling)
-        out[CUT_HIGH] = value_of(rectified_log_at(kept.loc + reach, column, at, rule), negative_shift, prescaling)
-        before, after = outside_of(full_column.counts, kept.start, kept.stop, x.size)
+        out[CUT_LOW] = value_from_log(rectified_log_at(kept.loc - reach, column, at, rule), negative_shift, prescaling)
+        out[CUT_HIGH] = value_from_log(rectified_log_at(kept.loc + reach, column, at, rule), negative_shift, prescaling)
+        before, after = weight_outside(full_column.counts, kept.start, kept.stop, x.size)
         out[CUT_BEFORE] = as_given(full_column.counts, before + kept.excluded_low)
         out[CUT_AFTER] = as_given(full_column.counts, after + kept.excluded_high)
         out[CUT_LOC], out[CUT_SCALE], out[CUT_OFF] = kept.loc, kept.scale, kept.cutoff
-        out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, divisor_of(negative_shift, prescaling)
+        out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, value_divisor(negative_shift, prescaling)
         out[CUT_TAIL] = criterion.keeps_far_tail(full_column, at, kept)
 
     return cut_column

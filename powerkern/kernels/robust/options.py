@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel
 from powerkern.kernels.location.weights import FrequencyWeights, position_at, position_from_above
-from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, rank_of
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, tail_rank
 
 # estimators: RewML as in the paper, adaptive, and by R's conventions; Carroll's; maximum trimmed likelihood
 QQ, ADAPTIVE_QQ, CELLWISE_QQ, CARROLL, TRIMMED = range(5)
@@ -54,4 +54,4 @@ def change_ranks(counts: FrequencyWeights | None, n: int, options: Options) -> t
     """Return the indices of the two order statistics that are, or determine, the change points."""
     if counts is not None:
         return position_at(counts, options.lower_tail), position_from_above(counts, options.upper_tail)
-    return rank_of(n, options.lower_tail), n - 1 - rank_of(n, options.upper_tail)
+    return tail_rank(n, options.lower_tail), n - 1 - tail_rank(n, options.upper_tail)

@@ -5,7 +5,7 @@ leaving registers, and which tests compare with them in every regime:
 
 =============================== ===================================================================================
 `qq.rho`                        `powerkern.kernels.robust.qq.nearness`: 1 - rho of a square, without branches
-`huber_psi`, `huber_one_step`   `powerkern.kernels.location.huber.one_step_of`: medians by lookup, with weights
+`huber_psi`, `huber_one_step`   `powerkern.kernels.location.huber.nonempty_one_step`: medians by lookup, with weights
 `qq_objective`                  `powerkern.kernels.robust.qq_column.qq_value`, and `qq_lanes` at eight lambdas at once
 `outlier_weights`               `powerkern.kernels.robust.reweighting.within_cutoff`: the values kept are consecutive
 =============================== ===================================================================================
@@ -25,14 +25,14 @@ import numpy.typing as npt
 
 from powerkern._jit import compiled_as, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.location.huber import HUBER_K, beta_of
+from powerkern.kernels.location.huber import HUBER_K, huber_beta
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
 from powerkern.kernels.plain_arguments import as_real, as_vector
 from powerkern.kernels.robust.qq import C, normal_scores, rho
 from powerkern.kernels.transforms.rectified import (
-    rank_of,
     rectified_boxcox,
     rectified_yeojohnson,
+    tail_rank,
 )
 
 
@@ -88,7 +88,7 @@ def _huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
     squares = 0.0
     for value in y:
         squares += huber_psi((value - loc) / s1, k) ** 2
-    return loc, float(s1 * math.sqrt(squares / y.size / beta_of(k)))
+    return loc, float(s1 * math.sqrt(squares / y.size / huber_beta(k)))
 
 
 @compiled_as(_huber_one_step)
@@ -129,7 +129,7 @@ def huber_one_step(y: npt.ArrayLike, k: float = HUBER_K) -> tuple[float, float]:
 def _qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
     n, y, scores = u.size, np.empty(u.size), np.empty(u.size)
     # the rectified transform of [1]_, with the first and the third quartile as change points
-    lower, upper = u[rank_of(n, 0.25)], u[n - 1 - rank_of(n, 0.25)]
+    lower, upper = u[tail_rank(n, 0.25)], u[n - 1 - tail_rank(n, 0.25)]
     for i in range(n):
         y[i] = (
             rectified_yeojohnson(u[i], lmbda, lower, upper) if mirrored else rectified_boxcox(u[i], lmbda, lower, upper)

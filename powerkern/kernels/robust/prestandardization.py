@@ -1,5 +1,8 @@
 """Prestandardised columns ([1]_): their scale is divided out, and their signed logs are taken.
 
+As in the paper, Yeo-Johnson transforms ``(x - median)/MAD``, and Box-Cox ``exp((ln x - median)/MAD)`` with median and
+MAD of ln x. Not in the paper are RAW, no prestandardising, and Box-Cox of ``x/median``, which is R's.
+
 References
 ----------
 .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
@@ -20,7 +23,7 @@ from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.logs import centered_log
 from powerkern.kernels.likelihood.optimum import LogUnits
 from powerkern.kernels.location.loc_scale import R_MAD_FACTOR
-from powerkern.kernels.location.order_statistics import position_of, sum_of
+from powerkern.kernels.location.order_statistics import find_position, sum_weights
 from powerkern.kernels.location.weights import FrequencyWeights, FrequencyWork, frequency_weights, median_and_mad
 from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized
 from powerkern.kernels.robust.options import MAD, RAW, Options, change_ranks
@@ -89,7 +92,7 @@ def _prestandardized(
     center, divisor = (0.0, 1.0) if how == RAW else (median, mad)
     _standardize(x, center, divisor, values)
     _signed_logs(values[:n], logs)
-    n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
+    n_negative = find_position(logs[:n], 0.0, 0.0, n >> 1)
     return Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0, lower, upper)
 
 
@@ -120,7 +123,7 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 
 @kernel
-def units_of(negative_shift: float, prescaling: Prescaling) -> LogUnits:
+def log_units(negative_shift: float, prescaling: Prescaling) -> LogUnits:
     """Return the units of the logs of a prestandardised column."""
     if negative_shift > 0.0:
         return LogUnits(1.0, 0.0, 0.0)
@@ -138,17 +141,17 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
     """Return the weight of the first n values."""
     if weight is None:
         return float(n)
-    return sum_of(weight[:n])
+    return sum_weights(weight[:n])
 
 
 @kernel
-def divisor_of(negative_shift: float, prescaling: Prescaling) -> float:
+def value_divisor(negative_shift: float, prescaling: Prescaling) -> float:
     """Return the divisor of the column's values; 1 for Box-Cox, whose lambda does not depend on the unit."""
     return prescaling.divisor if negative_shift > 0.0 else 1.0
 
 
 @kernel
-def value_of(at: float, negative_shift: float, prescaling: Prescaling) -> float:
+def value_from_log(at: float, negative_shift: float, prescaling: Prescaling) -> float:
     """Return the value of the column that has this signed log."""
     if negative_shift == 0.0:
         return prescaling.divisor * exp(prescaling.power * at)

@@ -46,7 +46,7 @@ from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.location.huber import sd_within
 from powerkern.kernels.location.order_statistics import SLACK
-from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, inside_of, unit_of, weight_at
+from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, weight_at, weight_inside, weight_unit
 from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 
 #: The tuning constant of the paper.
@@ -137,12 +137,12 @@ def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreN
         middle, side = counts.before[i] + 0.5 * w, 1.0
         if counts.before[i] > counts.after[i + 1]:
             middle, side = counts.after[i + 1] + 0.5 * w, -1.0
-        copies = _copies_of(w / counts.unit)
+        copies = _round_to_whole(w / counts.unit)
         score, slope = _score_at(min(middle, 0.5 * counts.total), shift, counts)
         if copies <= 1.0 or slope * w <= close or _is_full(nodes, n_nodes, counts.w.size - i):
             parts = max(float(np.floor(copies)), 1.0)
             more = copies - parts if copies > 1.0 else 0.0
-            spread = (1.0 - more) * _spread_of(parts) + more * _spread_of(parts + 1.0)
+            spread = (1.0 - more) * _parts_variance(parts) + more * _parts_variance(parts + 1.0)
             n_nodes = _add_node(nodes, n_nodes, i, side * score, spread * (slope * w) ** 2, w)
         else:
             n_nodes = _add_copies(nodes, n_nodes, i, copies, shift, close, counts)
@@ -150,7 +150,7 @@ def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreN
 
 
 @kernel
-def _copies_of(weight: float) -> float:
+def _round_to_whole(weight: float) -> float:
     """Return a weight, rounded to a whole number if only rounding separates it from one."""
     whole = float(np.floor(weight + 0.5))
     return whole if abs(weight - whole) <= SLACK * whole else weight
@@ -173,7 +173,7 @@ def sampled_score(counts: FrequencyWeights, share: float) -> float:
 
 
 @kernel
-def _spread_of(parts: float) -> float:
+def _parts_variance(parts: float) -> float:
     """Return the variance of the centers of equal parts of the unit interval."""
     return (1.0 - 1.0 / (parts * parts)) / 12.0
 
@@ -244,7 +244,7 @@ def _add_run(
             group = parts - done
         if group > 1.0:
             score, slope = _score_at(start + (done + 0.5 * group) * size, shift, counts)
-        spread = _spread_of(group) * (slope * size * group) ** 2
+        spread = _parts_variance(group) * (slope * size * group) ** 2
         k = _add_node(nodes, k, row, side * score, spread, share * size * group)
         done += group
     return k
@@ -343,7 +343,7 @@ def near_quantiles(
         The constant of the bisquare.
     """
     tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
-    weight, unit, mean, squares = inside_of(counts, start, stop), unit_of(counts), 0.0, 0.0
+    weight, unit, mean, squares = weight_inside(counts, start, stop), weight_unit(counts), 0.0, 0.0
     for i in range(start, stop):
         mean += y[i] * (weight_at(counts, i) / weight)
     for i in range(start, stop):
@@ -363,7 +363,7 @@ def near_quantiles(
 
 
 @kernel
-def bisquare_objective_of(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float = C) -> float:
+def contiguous_bisquare_objective(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float = C) -> float:
     """Evaluate `bisquare_objective` of contiguous vectors.
 
     Parameters
@@ -386,14 +386,14 @@ def bisquare_objective_of(y: FloatArray, scores: FloatArray, loc: float, scale: 
 
 @kernel
 def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float) -> float:
-    return bisquare_objective_of(y, scores, loc, scale, c)
+    return contiguous_bisquare_objective(y, scores, loc, scale, c)
 
 
 @specialize_on_none(_plain_distance)
 def bisquare_distance(
     counts: FrequencyWeights, y: FloatArray, nodes: ScoreNodes, loc: float, scale: float, c: float
 ) -> float:
-    """Evaluate `bisquare_objective_of` by the nodes of all rows, with weights.
+    """Evaluate `contiguous_bisquare_objective` by the nodes of all rows, with weights.
 
     Parameters
     ----------
@@ -417,10 +417,10 @@ def bisquare_distance(
 
 @entry((READ_COLUMN, READ_COLUMN, REAL, REAL, REAL))
 def _bisquare_entry(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float) -> float:
-    return bisquare_objective_of(y, scores, loc, scale, c)
+    return contiguous_bisquare_objective(y, scores, loc, scale, c)
 
 
-@compiled_as(bisquare_objective_of)
+@compiled_as(contiguous_bisquare_objective)
 def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scale: float, c: float = C) -> float:
     r"""Return the bisquare distance between standardised order statistics and normal scores ([1]_, eq. (5), over n).
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from powerkern._jit import LANES, kernel, specialize_on_none
 from powerkern._typing import FloatArray
-from powerkern.kernels.location.huber import CELLWISE_BETA, HUBER_K, one_step_of
+from powerkern.kernels.location.huber import CELLWISE_BETA, HUBER_K, nonempty_one_step
 from powerkern.kernels.location.loc_scale import LocScale
 from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes
 from powerkern.kernels.robust.column import Prestandardized
@@ -66,16 +66,22 @@ def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work
     work : RobustWork
         Scratch.
     """
+    # the rectified transform of [1]_: linear beyond the change points
     transform_sorted(standardized.column, lmbda, options.rule, standardized.y)
     y = standardized.y[: standardized.column.n]
+    # mu and sigma of [1]_
     estimate = one_step(y, standardized.counts)
+    # [1]_, eq. (5)
     return bisquare_distance(standardized.counts, y, standardized.target, estimate.loc, estimate.scale, options.c)
 
 
 @kernel
 def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
-    """Take one step from median and MAD; iterated to convergence, RewML would resist fewer outliers."""
-    return one_step_of(y, counts, HUBER_K, CELLWISE_BETA)
+    """Take one step of Huber's estimators from median and MAD.
+
+    [1]_ has M-estimates, the authors' programs one step; iterated to convergence, RewML would resist fewer outliers.
+    """
+    return nonempty_one_step(y, counts, HUBER_K, CELLWISE_BETA)
 
 
 @kernel
@@ -108,7 +114,7 @@ def keep_within(
 
 
 @kernel
-def scores_of(
+def make_scores(
     counts: FrequencyWeights | None, column: SortedColumn, options: Options, work: RobustWork
 ) -> FloatArray | ScoreNodes:
     """Return the normal scores of a column, with weights their nodes.

@@ -1,9 +1,9 @@
 """The robust QQ objective of a short sorted column, at eight lambdas at once, or at sixteen in float32.
 
-The objective of RewML's search, for the plain transform and the one rectified at the quartiles:
-transform, one step of Huber's estimators from median and MAD (`powerkern.kernels.location.huber.one_step_of`), bisquare
-distance (`kernels.robust.qq`). Each of `Lanes` is one lambda, each turn of a loop one value of the column: the
-sums stay in registers, and nothing depends on the length. The same figures as one lambda at a time, but for rounding.
+The objective of RewML's search, for the plain transform and the one rectified at the quartiles: transform, one step of
+Huber's estimators from median and MAD (`powerkern.kernels.location.huber.nonempty_one_step`), bisquare distance
+(`kernels.robust.qq`). Each of `Lanes` is one lambda, each step of a loop one value of the column: the sums stay in
+registers, and nothing depends on the length. The results are those of one lambda at a time, but for rounding.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from powerkern._jit import (
     Lanes,
     Mask,
     any_lane,
-    in_lanes_of,
+    broadcast_like,
     inlined,
     kernel,
+    lane_width,
     load,
     select,
     specialize_on_none,
     square_root,
     store,
-    width_of,
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary.exp import (
@@ -37,7 +37,7 @@ from powerkern.kernels.elementary.exp import (
 )
 from powerkern.kernels.location.huber import CELLWISE_BETA
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
-from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, middle_positions, total_of, weight_at
+from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, middle_positions, weight_at, weight_sum
 from powerkern.kernels.robust.qq import nearness
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
@@ -53,7 +53,7 @@ _FARTHEST = 1e15
 @inlined
 def values_at(y: Floats, i: int) -> Lanes:
     """Load order statistic i, from 0."""
-    return load(y, (width_of(y) * i,))
+    return load(y, (lane_width(y) * i,))
 
 
 @kernel
@@ -98,7 +98,7 @@ def qq_objectives(
     out : ndarray, shape of `lmbdas`
         The objective.
     """
-    for i in range(0, lmbdas.size, width_of(lmbdas)):
+    for i in range(0, lmbdas.size, lane_width(lmbdas)):
         _transform(column, rises, rule, load(lmbdas, (i,)), y)
         store(out, (i,), _objective(counts, column.n, scores, k, c, load(lmbdas, (i,)), y))
 
@@ -134,10 +134,10 @@ def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
     if are_moderate(m * max(abs(logs[first]), abs(logs[last - 1]))):
         of_2 = m * LOG2_E
         for i in range(first, last):
-            store(y, (width_of(y) * i,), exp2m1_lanes(of_2 * logs[i]) * inverse)
+            store(y, (lane_width(y) * i,), exp2m1_lanes(of_2 * logs[i]) * inverse)
     else:
         for i in range(first, last):
-            store(y, (width_of(y) * i,), expm1_lanes(m * logs[i]) * inverse)
+            store(y, (lane_width(y) * i,), expm1_lanes(m * logs[i]) * inverse)
 
 
 @inlined
@@ -152,7 +152,7 @@ def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where:
     at, root = values_at(y, k), exp_lanes(0.5 * log_slope)  # of the slope: in range
     for i in range(first, last):
         tangent = at + root * (x[i] - x[k]) * root
-        store(y, (width_of(y) * i,), select(where, tangent, values_at(y, i)))
+        store(y, (lane_width(y) * i,), select(where, tangent, values_at(y, i)))
 
 
 # --- location, scale and distance -----------------------------------------------------------------------
@@ -168,14 +168,14 @@ def _objective(
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, median)
     loc = median + huber_step(y, counts, n, median, reach)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
-    squares, others = in_lanes_of(lmbda, 0.0), in_lanes_of(lmbda, 0.0)
+    squares, others = broadcast_like(lmbda, 0.0), broadcast_like(lmbda, 0.0)
     for i in range(1, n, 2):  # two independent sums
         squares += _square(y, counts, i - 1, loc, reach)
         others += _square(y, counts, i, loc, reach)
     if n & 1:
         squares += _square(y, counts, n - 1, loc, reach)
     squares += others
-    total = total_of(counts, n)
+    total = weight_sum(counts, n)
     scale = square_root(squares * (1.0 / (total * CELLWISE_BETA)))
     near = _nearness(counts, y, scores, c, loc, 1.0 / (c * scale))
     return select((scale > 0.0) & (scale < math.inf), 1.0 - near * (1.0 / total), math.nan)
@@ -209,7 +209,7 @@ def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes
     reach : vector
         Distance at which Huber's psi is clipped, at each lambda.
     """
-    below, above, weight = in_lanes_of(median, 0.0), in_lanes_of(median, 0.0), in_lanes_of(median, 0.0)
+    below, above, weight = broadcast_like(median, 0.0), broadcast_like(median, 0.0), broadcast_like(median, 0.0)
     low, high, per_reach = 0, n - 1, 1.0 / reach
     while low < high:
         a, b = (median - values_at(y, low)) * per_reach, (values_at(y, high) - median) * per_reach
@@ -275,8 +275,8 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
     per_scale_and_c : vector
         ``1/(c scale)`` at each lambda.
     """
-    near, others, n = in_lanes_of(loc, 0.0), in_lanes_of(loc, 0.0), scores.size
-    per_c, center = in_lanes_of(loc, 1.0 / c), loc * per_scale_and_c
+    near, others, n = broadcast_like(loc, 0.0), broadcast_like(loc, 0.0), scores.size
+    per_c, center = broadcast_like(loc, 1.0 / c), loc * per_scale_and_c
     for i in range(1, n, 2):
         near += _near(y, scores, i - 1, per_c, center, per_scale_and_c)
         others += _near(y, scores, i, per_c, center, per_scale_and_c)
@@ -290,7 +290,7 @@ def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_sc
     """Return 1 - rho of value i; write its residual, at most 1 in size, in its place."""
     t = values_at(y, i) * per_scale_and_c - (scores[i] * per_c + center)
     t = maximum(minimum(t, 1.0), -1.0)  # a NaN counts as far
-    store(y, (width_of(y) * i,), t)
+    store(y, (lane_width(y) * i,), t)
     return nearness(t * t)
 
 
@@ -299,7 +299,7 @@ def _nearness(
     counts: FrequencyWeights, y: Floats, nodes: ScoreNodes, c: float, loc: Lanes, per_scale_and_c: Lanes
 ) -> Lanes:
     """Return the sum of ``1 - rho`` over all values by nodes, see `powerkern.kernels.robust.qq`."""
-    near = in_lanes_of(loc, 0.0)
+    near = broadcast_like(loc, 0.0)
     row, score, spread, weight = nodes
     for k in range(row.size):
         t = (values_at(y, row[k]) - loc) * per_scale_and_c - score[k] * (1.0 / c)
@@ -322,7 +322,7 @@ def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> La
 @kernel
 def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
     """Return, in every lane, the smallest radius about the point that encloses some value and its partner."""
-    nearest, low = in_lanes_of(point, math.inf), 0
+    nearest, low = broadcast_like(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:
         nearest = minimum(maximum(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)
         low += 1
@@ -343,7 +343,7 @@ def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
         first = low
     if not any_lane(~(point - values_at(y, high - 1) <= values_at(y, high + rank - 1) - point)):
         last = high
-    nearest, following = in_lanes_of(point, math.inf), in_lanes_of(point, math.inf)
+    nearest, following = broadcast_like(point, math.inf), broadcast_like(point, math.inf)
     farthest = values_at(y, first + rank - 1) - point
     for low in range(first, last):
         below = point - values_at(y, low)

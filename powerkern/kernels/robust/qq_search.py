@@ -22,7 +22,7 @@ from powerkern._jit import (
     LANES32,
     ROWS32,
     Lanes,
-    in_lanes_of,
+    broadcast_like,
     inlined,
     kernel,
     load,
@@ -314,7 +314,7 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
     0 where it is not defined in one of them. Residuals are within +-1.
     """
     value, following = load(lanes, (VALUE, start)), load(lanes, (VALUE, start + 1))
-    near, others = in_lanes_of(value, 0.0), in_lanes_of(value, 0.0)
+    near, others = broadcast_like(value, 0.0), broadcast_like(value, 0.0)
     for i in range(1, n, 2):
         near += _nearest_between(y, i - 1)
         others += _nearest_between(y, i)

@@ -1,4 +1,7 @@
-"""Reweighted maximum likelihood: fits to the values within the cut-off, as often as asked.
+"""Reweighted maximum likelihood ([1]_): fits to the values within the cut-off, as often as asked.
+
+In the paper lambda maximises the likelihood weighted by [1]_, eq. (16), twice. Not in the paper are `cut_in`, by which
+`adaptive_rewml` cuts off otherwise, the end of the steps once the values kept do not change, and the way of fitting.
 
 The logs of the values kept are known, and the sums of one pass over them nearly always suffice (`fit_by_logs`). Values
 whose sums lose digits are fitted in two passes (`fit_in_two_passes`), by an entry of its own: most data do not need it.
@@ -23,12 +26,12 @@ from powerkern.kernels.likelihood.mle import two_pass_column
 from powerkern.kernels.likelihood.one_pass import optimum_of_logs
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.location.loc_scale import LocScale
-from powerkern.kernels.location.order_statistics import position_of
-from powerkern.kernels.location.weights import FrequencyWeights, part_of
+from powerkern.kernels.location.order_statistics import find_position
+from powerkern.kernels.location.weights import FrequencyWeights, weights_between
 from powerkern.kernels.results import DEFERRED, LMBDA, N_EVAL, STATUS, is_identity, write_range
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.options import UNTIL_SETTLED, Options
-from powerkern.kernels.robust.prestandardization import units_of
+from powerkern.kernels.robust.prestandardization import log_units
 from powerkern.kernels.robust.scratch import RobustWork
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
@@ -84,6 +87,7 @@ def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float
         Where the transform is rectified (`kernels.transforms.rectified`).
     """
     reach, start, stop = cutoff * estimate.scale, 0, 0
+    # [1]_, eq. (16): the values of weight 1 follow on each other, since they are sorted
     if 0.0 < reach < math.inf:
         start, stop = positions_within(y, estimate.loc, reach)
     return KeptRange(start, stop, estimate.loc, estimate.scale, lmbda, rule, cutoff, 0.0, 0.0)
@@ -93,7 +97,7 @@ def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float
 def positions_within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
     """Return the first index and the end of the sorted values with ``|y - loc| <= reach``."""
     # up to the smallest number above reach: values at the cut-off are kept
-    return position_of(y, loc, -reach, 0), position_of(y, loc, reach * (1.0 + EPS), y.size)
+    return find_position(y, loc, -reach, 0), find_position(y, loc, reach * (1.0 + EPS), y.size)
 
 
 # --- the fit of the values kept -------------------------------------------------------------------------
@@ -125,12 +129,12 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
         The results of the column.
     """
     own, counts, first, last = column.standardized.column, column.standardized.counts, kept.start, kept.stop
-    mirrored, units = own.negative_shift > 0.0, units_of(own.negative_shift, column.prescaling)
+    mirrored, units = own.negative_shift > 0.0, log_units(own.negative_shift, column.prescaling)
     row[STATUS], row[N_EVAL], n_eval = DEFERRED, 0.0, 0
     if mirrored and not first < own.n_negative < last:
         return
     ends = _trimmed(counts, kept)
-    logs, weight, exponent = own.logs[first:last], part_of(counts, first, last), start / units.unit
+    logs, weight, exponent = own.logs[first:last], weights_between(counts, first, last), start / units.unit
     if logs.size >= _LONG and given != given:
         few, of_few = _thinned(weight, logs, work.mle.spare, work.mle.split)
         rough = optimum_of_logs(few, of_few, mirrored, units, exponent, given)
@@ -193,7 +197,7 @@ def fit_in_two_passes(
         part = values[kept.start : kept.stop]
         ends = _trimmed(counts, kept)
         two_pass_column(
-            part, _as_vector(part_of(counts, kept.start, kept.stop), part), column.family, given, work.mle, row
+            part, _as_vector(weights_between(counts, kept.start, kept.stop), part), column.family, given, work.mle, row
         )
         _restore(counts, kept, ends)
 
@@ -230,7 +234,7 @@ def _restore(counts: FrequencyWeights | None, kept: KeptRange, ends: tuple[float
 
 
 @kernel
-def n_fits_of(options: Options) -> int:
+def max_fits(options: Options) -> int:
     """Return the largest number of reweighting steps."""
     return MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
 
@@ -280,7 +284,7 @@ def reweighted(
     row : ndarray of float64, shape (N_RESULTS,)
         The results of the column.
     """
-    power, n_fits = column.prescaling.power, n_fits_of(options)
+    power, n_fits = column.prescaling.power, max_fits(options)
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
     row[LMBDA], row[STATUS] = lmbda0 / power, status
     last = kept = values_kept(0, 0)

@@ -1,18 +1,39 @@
 """RewML, reweighted maximum likelihood as printed in the paper ([1]_), and nothing else.
 
-In the paper's notation g_lambda is the Box-Cox transform ([1]_, eq. (1)), h_lambda the Yeo-Johnson transform ([1]_,
-eq. (2)), and the upper index o marks their rectified forms (`powerkern.kernels.transforms.rectified`). A column is
-sorted and prestandardised (`prestandardization`). Then:
+A column is sorted and prestandardised (`prestandardization`). Then:
 
-1. lambda_0 minimises the sum of ``rho((h_lambda^o(x_(i)) - mu)/sigma - Phi^-1(p_i))``, where
-   p_i = (i - 1/3)/(n + 1/3), with Tukey's bisquare rho and Huber's mu and sigma of the transformed values ([1]_, eq.
-   (5)). `paper.qq_objective` is this sum over n; its fast form is `qq_column.qq_value`.
+1. lambda_0 minimises the sum of ``rho((h_lambda^o(x_(i)) - mu)/sigma - Phi^-1(p_i))`` ([1]_, eq. (5)), where
+   p_i = (i - 1/3)/(n + 1/3). h^o is the rectified transform, rho Tukey's bisquare, mu and sigma are Huber's estimates
+   of the transformed values.
 2. Values with ``abs(h_lambda(x_i) - mu) <= Phi^-1(0.995) sigma`` get weight 1, others 0 ([1]_, eq. (16)), and lambda
-   maximises the weighted likelihood (`paper.outlier_weights`, in fast form `reweighting.within_cutoff`).
+   maximises the weighted likelihood.
 3. Step 2 is done once more, from the lambda found.
 
-What the package does by default, `adaptive_rewml`, departs from the paper. Options that are not in the paper
-(`Options.first_rule`, `c`, `search`) have the paper's values by default.
+Where the parts of the paper are, as printed in `paper` and `qq`, and in the form that fits run. Equations without a
+number here stand in the paper between (2) and (16):
+
+================================================= ======================== =========================================
+in the paper                                      as printed               in fits
+================================================= ======================== =========================================
+g_lambda, Box-Cox ([1]_, eq. (1))                 `transforms.boxcox`      `transforms.rectified.transform_sorted`
+h_lambda, Yeo-Johnson ([1]_, eq. (2))             `transforms.yeojohnson`  `transforms.rectified.transform_sorted`
+g^o and h^o, with C_l and C_u at the quartiles    `rectified_yeojohnson`   `transforms.rectified.transform_sorted`
+normal scores Phi^-1(p_i)                         `qq.normal_scores`       `qq_column.make_scores`
+rho, c = 0.5                                      `qq.rho`                 `qq.nearness`
+mu and sigma of Huber                             `paper.huber_one_step`   `qq_column.one_step`
+objective of lambda_0 ([1]_, eq. (5))             `paper.qq_objective`     `qq_column.qq_value`, `qq_lanes`
+weights ([1]_, eq. (16))                          `paper.outlier_weights`  `reweighting.within_cutoff`
+weighted likelihood                               `likelihood.profile`     `reweighting.fit_by_logs`
+================================================= ======================== =========================================
+
+Not in the paper are, besides the default of the package (`adaptive_rewml`):
+
+* one step of Huber's estimators from median and MAD, where the paper has M-estimates: so do the authors' programs, and
+  iterated to the end they resist fewer outliers (`qq_column.one_step`);
+* the search for lambda_0: a scan for all minima (`search.find_start`) in place of one run of Brent's method, which
+  missed the lowest of them in 42 of 1,368 columns (docs/guide/robust.rst);
+* options other than the default ones (`Options.first_rule`, `c`, `search`, `n_reweight`), and weights of values;
+* what is reported beside lambda: statuses, the objective at lambda_0, a consistent scale (`scale_factor`).
 
 References
 ----------
@@ -28,11 +49,11 @@ from powerkern.kernels.location.huber import sd_within
 from powerkern.kernels.results import N_EVAL
 from powerkern.kernels.robust.column import Column
 from powerkern.kernels.robust.column_results import is_finished, write_column, write_kept
-from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
+from powerkern.kernels.robust.fit import Criterion, make_entries, no_tail
 from powerkern.kernels.robust.options import Options
-from powerkern.kernels.robust.qq_column import keep_within, qq_value, scores_of
+from powerkern.kernels.robust.qq_column import keep_within, make_scores, qq_value
 from powerkern.kernels.robust.qq_start import QQ_SEARCH, at_its_start
-from powerkern.kernels.robust.reweighting import Fit, n_fits_of, reweighted
+from powerkern.kernels.robust.reweighting import Fit, max_fits, reweighted
 from powerkern.kernels.robust.scratch import ALL, RobustWork
 from powerkern.kernels.robust.search import find_start
 
@@ -51,10 +72,10 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
         Options, scratch, and the results, of length N_RESULTS.
     """
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
-    # step 1, the initial lambda: the minimiser of [1]_, eq. (5)
+    # step 1, the initial lambda: the minimiser of [1]_, eq. (5); that all minima are searched is not in the paper
     start = find_start(QQ_SEARCH, standardized, options.low, options.high, ALL, options, work)
     # steps 2 and 3, weighted maximum likelihood with the weights of [1]_, eq. (16), `n_reweight` times
-    kept = reweighted(keep_within, fit, column, start.lmbda, max(n_fits_of(options), 1), options, work, row)
+    kept = reweighted(keep_within, fit, column, start.lmbda, max(max_fits(options), 1), options, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
     # not in the paper: the objective reported at lambda_0, a status, and the scale of the values kept made consistent
@@ -72,4 +93,4 @@ def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
     return 1.0 / sd_within(cutoff)
 
 
-ENTRIES = entries_of(__name__, Criterion(scores_of, qq_value, keep_within, _fit, no_tail), scale_factor, True)
+ENTRIES = make_entries(__name__, Criterion(make_scores, qq_value, keep_within, _fit, no_tail), scale_factor, True)

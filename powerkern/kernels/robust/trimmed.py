@@ -21,7 +21,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.location.huber import sd_within
 from powerkern.kernels.location.order_statistics import SLACK
-from powerkern.kernels.location.weights import FrequencyWeights, mean_of, position_at
+from powerkern.kernels.location.weights import FrequencyWeights, position_at, weighted_mean
 from powerkern.kernels.results import N_EVAL
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import (
@@ -31,10 +31,10 @@ from powerkern.kernels.robust.column_results import (
     write_column,
     write_kept,
 )
-from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
+from powerkern.kernels.robust.fit import Criterion, make_entries, no_tail
 from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq import normal_quantile
-from powerkern.kernels.robust.reweighting import Fit, KeptRange, n_fits_of, reweighted
+from powerkern.kernels.robust.reweighting import Fit, KeptRange, max_fits, reweighted
 from powerkern.kernels.robust.scratch import SAMPLE, RobustWork
 from powerkern.kernels.robust.search import (
     GridScan,
@@ -87,7 +87,7 @@ def _best_plain_window(
     n, y, logs = standardized.column.n, standardized.y, standardized.column.logs
     size = int(window_size(float(n), fraction))
     first, last = n - size, size
-    center = mean_of(y[first:last], None)
+    center = weighted_mean(y[first:last], None)
     unit = 1.0 / (y[last - 1] - y[first]) if y[last - 1] > y[first] else 1.0
     total, squares, jacobian = 0.0, 0.0, 0.0
     for i in range(first, last):
@@ -252,7 +252,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     """Fit a prestandardised column into its row of results, or defer it."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     found = find_start(_SEARCH, standardized, options.low, options.high, SAMPLE, options, work)
-    kept = reweighted(_keep, fit, column, found.lmbda, n_fits_of(options), options, work, row)
+    kept = reweighted(_keep, fit, column, found.lmbda, max_fits(options), options, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
     row[N_EVAL] += found.n_eval
@@ -269,4 +269,4 @@ def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
     return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
 
 
-ENTRIES = entries_of(__name__, Criterion(_no_target, _objective, _keep, _fit, no_tail), scale_factor)
+ENTRIES = make_entries(__name__, Criterion(_no_target, _objective, _keep, _fit, no_tail), scale_factor)

@@ -20,7 +20,7 @@ import math
 
 from powerkern._jit import inlined
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp_parts, exp_parts_unchecked, exp_scaled, rounder_of, scaled_expm1
+from powerkern.kernels.elementary.exp import exp_parts, exp_parts_unchecked, exp_scaled, make_rounder, scaled_expm1
 from powerkern.kernels.elementary.log import (
     extended_log,
     log,
@@ -48,9 +48,9 @@ from powerkern.kernels.transforms.branch import (
     inverse_branch_unchecked,
     inverse_reach,
     lambda_minus_one_dd,
-    limit_of,
     moderate_forwards,
     moderate_log,
+    psi_limit,
     reach,
     write_bounds,
 )
@@ -86,8 +86,8 @@ def boxcox(x: float, lmbda: float) -> float:
     e = exponent(lmbda)
     a, a_lo = _extended_log(x)
     t, t_lo = dd_mul(a, a_lo, e.m)
-    # adds NaN where lambda is NaN, for which limit_of does not check
-    return _with_edges(branch_of_product(t, t_lo, e), x, -limit_of(-lmbda), limit_of(lmbda)) + 0.0 * lmbda
+    # adds NaN where lambda is NaN, for which psi_limit does not check
+    return _with_edges(branch_of_product(t, t_lo, e), x, -psi_limit(-lmbda), psi_limit(lmbda)) + 0.0 * lmbda
 
 
 @inlined
@@ -157,7 +157,7 @@ def boxcox_standardized(x: float, fit: Fit) -> float:
     t = e.t_max if t > e.t_max else t
     t = e.t_min if t < e.t_min else t
     z = a * (scaled_expm1(t, e.rounder, e.unit) * e.inverse) + b
-    return _with_edges(z, x, a * -limit_of(-lmbda) + b, a * limit_of(lmbda) + b)
+    return _with_edges(z, x, a * -psi_limit(-lmbda) + b, a * psi_limit(lmbda) + b)
 
 
 @inlined
@@ -196,8 +196,8 @@ def _write_exponent(lmbda: float, e: Exponent, c: FloatArray, j: int) -> None:
 
 
 @inlined
-def _exponent_of(c: FloatArray, j: int) -> Exponent:
-    return Exponent(c[_M, j], 0.0, c[_INVERSE, j], c[_INVERSE_LO, j], 1.0, rounder_of(0.0), -math.inf, math.inf)
+def _block_exponent(c: FloatArray, j: int) -> Exponent:
+    return Exponent(c[_M, j], 0.0, c[_INVERSE, j], c[_INVERSE_LO, j], 1.0, make_rounder(0.0), -math.inf, math.inf)
 
 
 @inlined
@@ -218,7 +218,7 @@ def _boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArr
         a[j] = log_x + 0.0 * x[j]  # NaN for NaN
     for j in range(out.size):
         t, t_lo = dd_mul(a[j], a_lo[j], c[_M, j])
-        out[j] = branch_unchecked(t, t_lo, _exponent_of(c, j))
+        out[j] = branch_unchecked(t, t_lo, _block_exponent(c, j))
 
 
 @inlined
@@ -236,7 +236,7 @@ def _inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
 def _inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     a, a_lo = spare[0], spare[1]
     for j in range(out.size):
-        a[j], a_lo[j] = inverse_branch_unchecked(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j))
+        a[j], a_lo[j] = inverse_branch_unchecked(y[j], c[_LMBDA, j], 0.0, _block_exponent(c, j))
     for j in range(out.size):
         out[j] = exp_parts_unchecked(a[j], a_lo[j])
 
@@ -258,7 +258,7 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
     for j in range(out.size):
         d[j] = _log_ratio_unchecked(x[j], c[_REF, j], c[_REF_INVERSE, j]) + 0.0 * x[j]
     for j in range(out.size):
-        value = scaled_expm1(c[_M, j] * d[j], rounder_of(0.0), 1.0) * c[_INVERSE, j]
+        value = scaled_expm1(c[_M, j] * d[j], make_rounder(0.0), 1.0) * c[_INVERSE, j]
         out[j] = c[_SLOPE, j] * value + c[_OFFSET, j]
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, fma, inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp import exp, expm1, rounder_of, scaled_expm1_dd
+from powerkern.kernels.elementary.exp import exp, expm1, make_rounder, scaled_expm1_dd
 from powerkern.kernels.elementary.log import extended_log, short_log1p, split_one_plus_parts
 
 _LN2 = math.log(2.0)
@@ -161,7 +161,7 @@ def _prepared(m: float, m_lo: float, j: float) -> Exponent:
         inverse=reciprocal * power,
         inverse_lo=reciprocal_lo * power,
         unit=float_of((1022 - int(j)) << 52),
-        rounder=rounder_of(-1.0 - j),
+        rounder=make_rounder(-1.0 - j),
         t_min=(j - 1020.0) * _LN2,
         t_max=(j + 1024.4) * _LN2,
     )
@@ -266,7 +266,7 @@ def branch_of_product(t: float, t_lo: float, e: Exponent) -> float:
 
 
 @inlined
-def limit_of(m: float) -> float:
+def psi_limit(m: float) -> float:
     """Return the limit b_m(inf)."""
     return -1.0 / m if m < 0.0 else math.inf
 

@@ -180,12 +180,12 @@ def end_of_domain(fit: FloatArray, family: int) -> float:
 
 
 @inlined
-def fit_of(row: FloatArray) -> Fit:
+def read_fit(row: FloatArray) -> Fit:
     """Return the numbers by which a fit standardises."""
     return Fit(row[LMBDA], row[REF], row[SLOPE], row[INTERCEPT], row[LOG_FACTOR])
 
 
-def _entry_of(family: int, direction: int) -> Callable[[FloatArray, FloatArray, IntArray], None]:
+def _make_entry(family: int, direction: int) -> Callable[[FloatArray, FloatArray, IntArray], None]:
     """Return the entry of a transform of a block; constants are made for many columns at once, as vectors."""
     transform = TRANSFORMS[family, direction]
     prepare, n_constants = in_turn(transform.prepare), transform.n_constants
@@ -208,7 +208,7 @@ def _entry_of(family: int, direction: int) -> Callable[[FloatArray, FloatArray, 
             rescaled = is_rescaled(row)
             if not is_inverse and rescaled:
                 prestandardize(x, row)
-            n_failures = transform_column(x, c, k, fit_of(row), x, room)
+            n_failures = transform_column(x, c, k, read_fit(row), x, room)
             if is_inverse and rescaled:
                 n_failures += _unprestandardize(x, row)
             failures[j] += n_failures
@@ -221,4 +221,4 @@ def _entry_of(family: int, direction: int) -> Callable[[FloatArray, FloatArray, 
 
 
 #: The entry for a family and a direction.
-APPLY = {key: _entry_of(*key) for key in TRANSFORMS}
+APPLY = {key: _make_entry(*key) for key in TRANSFORMS}

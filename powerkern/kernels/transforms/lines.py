@@ -37,7 +37,7 @@ class Placement(NamedTuple):
 
 
 @inlined
-def placement_of(where: IntArray) -> Placement:
+def read_placement(where: IntArray) -> Placement:
     """Return the placement in an array."""
     return Placement(where[0], where[1], where[2], where[3], where[4], where[5], where[6], where[7])
 
@@ -83,7 +83,7 @@ def rows_joined(p: int) -> int:
 
 
 @inlined
-def lines_of(x: FloatArray, placement: Placement, out: FloatArray, column_major: bool, left: int, p: int) -> Lines:
+def column_lines(x: FloatArray, placement: Placement, out: FloatArray, column_major: bool, left: int, p: int) -> Lines:
     """Return the lines of `p` columns from number `left` on.
 
     Parameters

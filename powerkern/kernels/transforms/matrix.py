@@ -5,7 +5,7 @@ not ordinary. Of ordinary ones, float64 gets the bits that the loops of `kernels
 the bits of `powerkern.kernels.transforms.single`.
 
 The entries of `APPLY` take (x, where, fields, found, out, column_major, packed); `where` is a `Placement` as an array,
-`fields` are of `fields_of`, and `packed` is scratch space for BLOCK values:
+`fields` are of `select_fields`, and `packed` is scratch space for BLOCK values:
 
 * the lines of x begin at ``begin + k stride``, and their values are `within` apart (both may be negative); values that
   are not side by side are packed, a block at a time;
@@ -70,10 +70,10 @@ from powerkern.kernels.transforms.family import (
 from powerkern.kernels.transforms.lines import (
     BAND,
     Lines,
+    column_lines,
     fetch_ahead,
-    lines_of,
     pack,
-    placement_of,
+    read_placement,
 )
 
 #: The rows of `found`, after LOW and HIGH.
@@ -90,7 +90,7 @@ _SCANNED = 32
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
 
 
-def fields_of(results: FloatArray) -> FloatArray:
+def select_fields(results: FloatArray) -> FloatArray:
     """Fit parameters from which column constants are derived, in rows from `F_LMBDA` on, a column for each fit.
 
     Columns that pass unchanged, or are rescaled first, get NaN: none of their values is ordinary. Less than a
@@ -287,7 +287,7 @@ _Apply = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, boo
 _DIRECTIONS = (FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED)
 
 
-def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform, n_constants: int) -> _Apply:
+def _make_entry(column: Any, name: str, prepare: PrepareAll, transform: _Transform, n_constants: int) -> _Apply:
     """Return the entry of a transform of vectors of this type, read as the first argument and written as the fifth."""
 
     def along_lines(
@@ -300,7 +300,7 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
         packed: FloatArray,
     ) -> None:
         # bands of at most BAND columns of about the same width, whose constants are held at once
-        placement, p = placement_of(where), found.shape[1]
+        placement, p = read_placement(where), found.shape[1]
         n_bands = -(-p // BAND)
         width = -(-p // n_bands)
         if BLOCK < width < p:
@@ -308,7 +308,7 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
         room = allocated((-(-BAND // BLOCK) + 4, n_constants, WIDTH))  # a block's transform takes fewer rows
         for k in range(n_bands):
             left, right = k * width, min(k * width + width, p)
-            lines = lines_of(x, placement, out, column_major, left, right - left)
+            lines = column_lines(x, placement, out, column_major, left, right - left)
             if _fill_band(prepare, fields, placement.first, found, left, right, room) > 0:
                 if lines.joined and not column_major:
                     _repeat(room, p, lines.width)
@@ -323,7 +323,7 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
 
 #: The entry for a family and a direction.
 APPLY = {
-    key: _entry_of(COLUMN, f"{each.name}_lines", in_turn(each.prepare), each.block, each.n_constants)
+    key: _make_entry(COLUMN, f"{each.name}_lines", in_turn(each.prepare), each.block, each.n_constants)
     for key, each in TRANSFORMS.items()
 }
 
@@ -332,6 +332,6 @@ APPLY_SINGLE = {
     (family, direction): each
     for family, rows in ((BOX_COX, single.BOXCOX_ROWS), (YEO_JOHNSON, single.YEOJOHNSON_ROWS))
     for row, directions in zip(rows, _DIRECTIONS, strict=True)
-    for each in [_entry_of(COLUMN32, *row)]
+    for each in [_make_entry(COLUMN32, *row)]
     for direction in directions
 }

@@ -318,7 +318,7 @@ def value_at(log: float, negative_shift: float) -> float:
 
 
 @kernel
-def rank_of(n: int, share: float) -> int:
+def tail_rank(n: int, share: float) -> int:
     """Return the index of the order statistic that ends a tail with this fraction of n values."""
     return max(math.ceil(share * n - _ROUNDING) - 1, 0)
 

@@ -14,12 +14,12 @@ from powerkern.kernels.results import is_identity, is_rescaled
 from powerkern.kernels.transforms.branch import BLOCK, N_FIELDS, in_turn
 from powerkern.kernels.transforms.columns import FIT_FIELDS, N_ROOM, TRANSFORMS, WIDTH, column_transform, count_infinite
 from powerkern.kernels.transforms.family import INVERSES
-from powerkern.kernels.transforms.gather import fit_of, prestandardize
+from powerkern.kernels.transforms.gather import prestandardize, read_fit
 
 _Apply = Callable[[FloatArray, IntArray, IntArray, IntArray, FloatArray, IntArray, FloatArray], None]
 
 
-def _entry_of(family: int, direction: int) -> _Apply:
+def _make_entry(family: int, direction: int) -> _Apply:
     """Return the entry of a forward transform; constants are made for many runs at once, as vectors."""
     transform = TRANSFORMS[family, direction]
     prepare, n_constants = in_turn(transform.prepare), transform.n_constants
@@ -70,7 +70,7 @@ def _entry_of(family: int, direction: int) -> _Apply:
                 continue
             row = results[code]
             if not is_identity(row) and not is_rescaled(row):
-                failures[code] += transform_column(values, c, k, fit_of(row), images, room)
+                failures[code] += transform_column(values, c, k, read_fit(row), images, room)
                 continue
             for i in range(images.size):
                 images[i] = values[i]
@@ -78,7 +78,7 @@ def _entry_of(family: int, direction: int) -> _Apply:
                 failures[code] += count_infinite(images)
                 continue
             prestandardize(images, row)
-            failures[code] += transform_column(images, c, k, fit_of(row), images, room)
+            failures[code] += transform_column(images, c, k, read_fit(row), images, room)
         release(c)
         release(room)
         release(fields)
@@ -88,4 +88,4 @@ def _entry_of(family: int, direction: int) -> _Apply:
 
 
 #: The entry for a family and a forward direction.
-APPLY = {key: _entry_of(*key) for key in TRANSFORMS if key[1] not in INVERSES}
+APPLY = {key: _make_entry(*key) for key in TRANSFORMS if key[1] not in INVERSES}

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp import LOG2_E, polynomial, rounder_of, scaled_expm1
+from powerkern.kernels.elementary.exp import LOG2_E, make_rounder, polynomial, scaled_expm1
 from powerkern.kernels.elementary.log import log1p_finite, split_normal
 from powerkern.kernels.transforms.branch import (
     Fit,
@@ -91,7 +91,7 @@ def log_about_one(u: float, f: float) -> float:
 @inlined
 def _reduced(t: float) -> tuple[float, float, float]:
     """Return (2**k, r, (e^r - 1 - r)/r**2) with t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
-    rounder = rounder_of(0.0)
+    rounder = make_rounder(0.0)
     shifted = t * LOG2_E + rounder
     r = t - (shifted - rounder) * _LN2
     return float_of(bits_of(shifted) << 52), r, polynomial(_Q, r)
@@ -135,13 +135,13 @@ def _divisor(m: float) -> float:
 @inlined
 def _exp(t: float) -> float:
     """Return e**t in all digits of float64 but one; for |t| < _UNCHECKED."""
-    return scaled_expm1(t, rounder_of(0.0), 0.0)
+    return scaled_expm1(t, make_rounder(0.0), 0.0)
 
 
 @inlined
 def _expm1(t: float) -> float:
     """Return e**t - 1 in all digits of float64 but one; for |t| < _UNCHECKED."""
-    return scaled_expm1(t, rounder_of(0.0), 1.0)
+    return scaled_expm1(t, make_rounder(0.0), 1.0)
 
 
 @inlined
@@ -212,7 +212,7 @@ _CENTERS, _INVERSES, _MS, _SLOPES, _OFFSETS = range(2, 12, 2)
 _SCALES, _M_INVERSES, _STARTS, _BASES, _END = range(2, 11, 2)
 
 
-class _Origin(NamedTuple):
+class _InverseOrigin(NamedTuple):
     """z = +-near b_m(ln((1 + |x|)/(1 + |x0|))) on the side of x0, zero -+ far b_other(ln(1 + |x|)) beyond 0."""
 
     #: x0 < 0: the signs above are the lower ones
@@ -261,7 +261,7 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 
 @inlined
-def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _Origin:
+def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _InverseOrigin:
     """Write x0 from the numbers of `yeojohnson_standardized`, after `_begin_yeojohnson`."""
     lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
@@ -279,7 +279,7 @@ def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _Origin:
     both = (abs(shift) < _DEEP) & (abs(other) <= _LARGEST_EXPONENT)
     both &= (far > SMALLEST_NORMAL) & (far < _SLOPE_MAX)
     zero = -zero if negative else zero
-    return _Origin(negative, m, other, m_inverse, 1.0 / other, center, log_base, near, far, zero, sound, both)
+    return _InverseOrigin(negative, m, other, m_inverse, 1.0 / other, center, log_base, near, far, zero, sound, both)
 
 
 @inlined

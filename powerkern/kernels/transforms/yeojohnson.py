@@ -18,7 +18,7 @@ import math
 
 from powerkern._jit import inlined
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp_parts, rounder_of, scaled_expm1_dd
+from powerkern.kernels.elementary.exp import exp_parts, make_rounder, scaled_expm1_dd
 from powerkern.kernels.elementary.log import extended_log, short_log1p, split_one_plus
 from powerkern.kernels.transforms.branch import (
     LARGE,
@@ -34,9 +34,9 @@ from powerkern.kernels.transforms.branch import (
     inverse_branch_unchecked,
     inverse_reach,
     lambda_minus_one_dd,
-    limit_of,
     moderate_forwards,
     moderate_log,
+    psi_limit,
     reach,
     select_by_sign,
     write_bounds,
@@ -91,7 +91,7 @@ def yeojohnson(x: float, lmbda: float) -> float:
     a, a_lo = _extended_log1p(size)
     t, t_lo = dd_mul_dd(a, a_lo, e.m, e.m_lo)
     y = branch_of_product(t, t_lo, e)
-    y = y if size < math.inf else limit_of(2.0 - lmbda if negative else lmbda)
+    y = y if size < math.inf else psi_limit(2.0 - lmbda if negative else lmbda)
     return x * (1.0 + 0.0 * lmbda) if _is_tiny(size, lmbda) else math.copysign(y, x)
 
 
@@ -113,7 +113,7 @@ def inv_yeojohnson(y: float, lmbda: float) -> float:
 @inlined
 def _expm1_signed(a: float, a_lo: float, sign: float) -> float:
     """Return e**(a + a_lo) - 1 with the sign of `sign`, for 0 <= a <= _LARGEST_LOG."""
-    head, tail = scaled_expm1_dd(a, a_lo, rounder_of(-1.0), 0.5)
+    head, tail = scaled_expm1_dd(a, a_lo, make_rounder(-1.0), 0.5)
     return math.copysign(2.0 * (head + tail), sign)
 
 
@@ -162,11 +162,11 @@ def _write_exponents(lmbda: float, upper: Exponent, lower: Exponent, c: FloatArr
 
 
 @inlined
-def _exponent_of(c: FloatArray, j: int, negative: bool) -> Exponent:
+def _block_exponent(c: FloatArray, j: int, negative: bool) -> Exponent:
     """Return the exponent for the sign of x."""
     m, m_lo = select_by_sign(c, _M, j, negative), c[_LOWER_M_LO, j] if negative else 0.0
     inverse, inverse_lo = select_by_sign(c, _INVERSE, j, negative), select_by_sign(c, _INVERSE_LO, j, negative)
-    return Exponent(m, m_lo, inverse, inverse_lo, 1.0, rounder_of(0.0), -math.inf, math.inf)
+    return Exponent(m, m_lo, inverse, inverse_lo, 1.0, make_rounder(0.0), -math.inf, math.inf)
 
 
 @inlined
@@ -187,7 +187,7 @@ def _yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
         a[j], a_lo[j] = short_log1p(k, f, f_lo)
     for j in range(out.size):
         value = kept[j]
-        e = _exponent_of(c, j, value < 0.0)
+        e = _block_exponent(c, j, value < 0.0)
         t, t_lo = dd_mul_dd(a[j], a_lo[j], e.m, e.m_lo)
         y = math.copysign(branch_unchecked(t, t_lo, e), value)
         out[j] = value if _is_tiny(abs(value), c[_LMBDA, j]) else y
@@ -214,7 +214,7 @@ def _inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: 
     for j in range(out.size):
         kept[j] = y[j]
         negative, lmbda = y[j] < 0.0, c[_LMBDA, j]
-        e = _exponent_of(c, j, negative)
+        e = _block_exponent(c, j, negative)
         a[j], a_lo[j] = inverse_branch_unchecked(abs(y[j]), 2.0 - lmbda if negative else lmbda, e.m_lo, e)
     for j in range(out.size):
         out[j] = _expm1_signed(a[j], a_lo[j], kept[j])

@@ -6,7 +6,7 @@ import math
 
 from powerkern._jit import inlined
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp, expm1, rounder_of, scaled_expm1
+from powerkern.kernels.elementary.exp import exp, expm1, make_rounder, scaled_expm1
 from powerkern.kernels.elementary.log import log, log1p, log1p_finite, log1p_ratio, split
 from powerkern.kernels.transforms.branch import (
     DEEP,
@@ -19,7 +19,7 @@ from powerkern.kernels.transforms.branch import (
     Transform,
     exponent_pair,
     inverse_reach,
-    limit_of,
+    psi_limit,
     reach,
     select_by_sign,
     write_bounds,
@@ -43,7 +43,7 @@ _LARGEST_GROWTH = 700.0
 
 
 @inlined
-def _shift_of(fit: Fit) -> float:
+def _log_scale(fit: Fit) -> float:
     """Return the log-scale S that is factored out of psi (see the comment above), floored at -700."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     shift = fit.log_factor if fit.ref == 0.0 else m * log1p(abs(fit.ref))
@@ -78,7 +78,7 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     -700 counts as -700: for x of the other sign than ref, Psi then stays within the range of float64, at the
     price of its scale.
     """
-    negative, total = x < 0.0, _shift_of(fit)
+    negative, total = x < 0.0, _log_scale(fit)
     upper, lower = exponent_pair(fit.lmbda)
     e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
     # one side of each is equal for all values of a column
@@ -97,7 +97,7 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     value = scaled_expm1(power, e.rounder, e.unit * (factor if far else 1.0))
     value = value * e.inverse * (1.0 if far else factor)
     value = d * factor if abs(t) < LINEAR else value
-    value = value if abs(x) < math.inf else limit_of(2.0 - fit.lmbda if negative else fit.lmbda) * factor
+    value = value if abs(x) < math.inf else psi_limit(2.0 - fit.lmbda if negative else fit.lmbda) * factor
     slope = -fit.slope if negative else fit.slope
     offset = fit.intercept if beside else fit.intercept - slope * _at_zero(fit, total)
     return slope * value + offset if x == x else x
@@ -111,7 +111,7 @@ def _size_at(d: float, center: float, log_base: float) -> float:
     exponent = d if near else beside_zero
     exponent = 710.0 if exponent > 710.0 else exponent
     exponent = -50.0 if exponent < -50.0 else exponent
-    value = 2.0 * scaled_expm1(exponent, rounder_of(-1.0), 0.5)
+    value = 2.0 * scaled_expm1(exponent, make_rounder(-1.0), 0.5)
     close = center + (1.0 + center) * value
     return close if near else value
 
@@ -123,7 +123,7 @@ def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
     NaN where z is outside the range of Psi. Many x share the last value inside it, to the rounding of z: the one
     nearest to ref is returned, for a better round trip than inf or -inf.
     """
-    total, a_inverse = _shift_of(fit), 1.0 / fit.slope
+    total, a_inverse = _log_scale(fit), 1.0 / fit.slope
     zero = _at_zero(fit, total)
     psi = (z - fit.intercept) * a_inverse
     signed = -psi if fit.ref < 0.0 else psi
@@ -164,7 +164,7 @@ _SLOPE_INVERSE, _ZERO, _GROWTH, _EXPONENT, _LOG_BASE = 4, 5, 8, 10, 11
 def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     ref = fit.ref
     upper, lower = exponent_pair(fit.lmbda)
-    low, high = _ordinary_range(fit, _shift_of(fit), upper)
+    low, high = _ordinary_range(fit, _log_scale(fit), upper)
     write_bounds(low, high, True, c, j)
     # ordinary values are on the side of ref, the only side on which z is measured from ref
     upwards, downwards = ref > 0.0, ref < 0.0
@@ -200,7 +200,7 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
     for j in range(out.size):
         negative = kept[j] < 0.0
         t = select_by_sign(c, _M, j, negative) * d[j]
-        value = scaled_expm1(t, rounder_of(0.0), 1.0) * select_by_sign(c, _INVERSE, j, negative)
+        value = scaled_expm1(t, make_rounder(0.0), 1.0) * select_by_sign(c, _INVERSE, j, negative)
         value = d[j] if abs(t) < LINEAR else value
         slope = c[_SLOPE, j]
         out[j] = (-slope if negative else slope) * value + c[_OFFSET, j]
@@ -210,7 +210,7 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
 def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     lmbda, a, b = fit.lmbda, fit.slope, fit.intercept
     upper, lower = exponent_pair(lmbda)
-    shift = _shift_of(fit)
+    shift = _log_scale(fit)
     zero = _at_zero(fit, shift)
     growth = exp(0.0 if fit.ref > 0.0 else shift)
     lower_growth = exp(0.0 if fit.ref < 0.0 else shift)

@@ -362,13 +362,13 @@ class SupervisedPowerTransformer(PartTransformer):
 
         Parameters
         ----------
-        task : Task
+        task : ScoringTask
             The estimator, its data and its scoring.
         values : (n, p) array-like
             The columns to transform.
         varied : (k,) ndarray of int
             Positions of the columns that are not constant.
-        columns : Columns
+        columns : TransformedColumns
             Cache of their transforms.
         """
         if type(self.estimator) is GaussianNB and self._by_accuracy(task, values, varied):

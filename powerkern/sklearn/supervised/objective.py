@@ -51,9 +51,9 @@ class Refitted(Objective):
 
     Parameters
     ----------
-    task : Task
+    task : ScoringTask
         The estimator, its data and its scoring.
-    columns : Columns
+    columns : TransformedColumns
         Cache of the transformed columns.
     varied : (p,) ndarray of int
         Positions of the columns that are not constant.
@@ -92,7 +92,7 @@ def _scores_of_split(
 
     Parameters
     ----------
-    task : Task
+    task : ScoringTask
         The estimator, its data and its scoring.
     Z : (n, p) ndarray
         The transformed columns.

@@ -108,7 +108,7 @@ def iterative(
         The function to maximize.
     space : Space
         Grid and bounds.
-    start : SearchResult
+    start : BestLambdas
         Point to start from.
     schedule : Schedule
         Options of the search.
@@ -166,7 +166,7 @@ def _improve_column(
     ----------
     objective : Objective
         The function to maximize.
-    current : SearchResult
+    current : BestLambdas
         The current point.
     j : int
         Position of the column.
@@ -212,7 +212,7 @@ def blocks(
         The function to maximize.
     space : Space
         Grid and bounds.
-    start : SearchResult
+    start : BestLambdas
         Point to start from.
     max_trials : int
         Largest number of trials.
@@ -263,7 +263,7 @@ def _try_untransformed(objective: Objective, space: Space, current: BestLambdas,
         The function to maximize.
     space : Space
         Grid and bounds.
-    current : SearchResult
+    current : BestLambdas
         The current point.
     trials : list of Trial
         Receives the trials.

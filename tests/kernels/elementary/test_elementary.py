@@ -233,7 +233,7 @@ def test_exp_scaled_is_finite_where_the_result_is():
 
 @numba.njit
 def jitted_exp_less(t, j, subtrahend):
-    return exp.scaled_expm1(t, exp.rounder_of(j), subtrahend)
+    return exp.scaled_expm1(t, exp.make_rounder(j), subtrahend)
 
 
 @pytest.mark.parametrize("j", [0.0, -1.0, -20.0])
@@ -245,7 +245,7 @@ def test_exp_less(j):
 
 @numba.njit
 def jitted_exp_minus(hi, j, subtrahend):
-    return exp.scaled_expm1_dd(hi, 0.0, exp.rounder_of(j), subtrahend)
+    return exp.scaled_expm1_dd(hi, 0.0, exp.make_rounder(j), subtrahend)
 
 
 @pytest.mark.parametrize("j", [-800.0, -40.0, -1.0, 0.0, 3.0])

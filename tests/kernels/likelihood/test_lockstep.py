@@ -10,12 +10,11 @@ import pytest
 
 import powerkern as pk
 from powerkern import Status
-from powerkern._engine.by_column import fit_matrix
-from powerkern._engine.one_column import fit_vector
+from powerkern._estimators.routes import LOCKSTEP_MAX, fit_in_memory, fit_vector
 from powerkern._jit import JIT_DISABLED, LANES
 from powerkern._status import Route
 from powerkern.kernels.likelihood import lockstep, mle
-from powerkern.kernels.likelihood.lockstep import BAND, LOCKSTEP_MAX
+from powerkern.kernels.likelihood.lockstep import BAND
 from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import (
     CURVATURE,
@@ -294,14 +293,14 @@ def test_memory_does_not_matter(mixed):
     """Order, strides, a matrix that may not be written to, types."""
     x = np.clip(mixed, -1e38, 1e38).astype(np.float32).astype(np.float64)
     lmbda = np.full(x.shape[1], NAN)
-    expected = fit_matrix(x, YEO_JOHNSON, lmbda, None, 1)
+    expected = fit_in_memory(x, YEO_JOHNSON, lmbda, None, 1)
     assert {Route.LOCKSTEP, Route.TWO_PASS, Route.NONE} <= set(expected[:, ROUTE])
     spaced = np.zeros((3 * x.shape[0], 2 * x.shape[1]))
     spaced[::3, ::2] = x
     for other in (x.copy("F"), spaced[::3, ::2], x[::-1, ::-1][::-1, ::-1], x.astype(np.float32), x.astype(">f8")):
         other.setflags(write=False)
         for n_threads in (1, 2):
-            np.testing.assert_array_equal(fit_matrix(other, YEO_JOHNSON, lmbda, None, n_threads), expected)
+            np.testing.assert_array_equal(fit_in_memory(other, YEO_JOHNSON, lmbda, None, n_threads), expected)
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="many columns")
@@ -328,7 +327,7 @@ def test_more_care_is_taken_elsewhere(name):
         if family == YEO_JOHNSON and name == "subnormal":
             continue  # 1 + x is ordinary
         assert rows_in_lockstep(x, family)[0, STATUS] == DEFERRED
-        row, expected = fit_matrix(x, family, np.array([NAN]), None, 1)[0], in_two_passes(x, family)[0]
+        row, expected = fit_in_memory(x, family, np.array([NAN]), None, 1)[0], in_two_passes(x, family)[0]
         row[N_EVAL] = expected[N_EVAL] = 0.0
         np.testing.assert_array_equal(row, expected)
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from powerkern import Status
-from powerkern._engine.by_column import fit_matrix
-from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
+from powerkern._engine.one_column import interval_vector, nll_vector
+from powerkern._estimators.routes import fit_in_memory, fit_vector
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.likelihood import logs
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN
@@ -365,7 +365,7 @@ def test_vector_functions(name):
     """What stats calls: the same numbers as the row, as Python floats."""
     family, x = CONSTANTS[name]
     fit = fit_vector(x, family)
-    row = fit_matrix(np.column_stack([x, x, x[::-1]]), family, np.full(3, NAN), None, 2)[1]
+    row = fit_in_memory(np.column_stack([x, x, x[::-1]]), family, np.full(3, NAN), None, 2)[1]
     np.testing.assert_array_equal(fit, row)
     assert all(type(v) in (float, int) for v in fit)
     offsets = np.array([0.0, -0.5, 2.0]) / math.sqrt(fit.curvature)

@@ -29,8 +29,8 @@ def order_figures(y, w, point, weight, probability):
         col.center + col.median,
         order_statistics.mad_about(col, col.median),
         order_statistics.distance_at(col, point - col.center, weight),
-        order_statistics.quantile_of(y, probability),
-        order_statistics.iqr_of(y, w),
+        order_statistics.sorted_quantile(y, probability),
+        order_statistics.sorted_iqr(y, w),
     )
 
 
@@ -47,7 +47,7 @@ def sums_over_ranges(y, w, bounds, out):
 
 @jitted
 def position(y, center, t, guess):
-    return order_statistics.position_of(y, center, t, guess)
+    return order_statistics.find_position(y, center, t, guess)
 
 
 @jitted
@@ -57,16 +57,16 @@ def estimate(y, w, k, c, which):
     if which == 1:
         return huber.sorted_one_step(y, w, k, c)
     if which == 2:
-        return huber.huber_location_of(y, w, math.nan, k)
+        return huber.sorted_huber_location(y, w, math.nan, k)
     if which == 3:
-        return huber.huber_scale_of(y, w, math.nan, k, c)
+        return huber.sorted_huber_scale(y, w, math.nan, k, c)
     if which == 4:
-        return proposal2.huber_proposal2_of(y, w, k, c)
+        return proposal2.sorted_huber_proposal2(y, w, k, c)
     if which == 5:
-        return biweight.bisquare_proposal2_of(y, w, k, c)
+        return biweight.sorted_bisquare_proposal2(y, w, k, c)
     if which == 6:
-        return biweight.bisquare_of(y, w, c)
-    return biweight.biweight_of(y, w, k, c)
+        return biweight.sorted_bisquare(y, w, c)
+    return biweight.sorted_biweight(y, w, k, c)
 
 
 HUBER, ONE_STEP, LOCATION, SCALE, PROPOSAL2, BISQUARE2, BISQUARE, BIWEIGHT = range(8)
@@ -188,7 +188,7 @@ def test_trimmed_mean():
 
 @pytest.mark.parametrize("k", [0.1, 1.345, 1.5, 2.5, 10.0])
 def test_beta(k):
-    assert huber.beta_of(k) == pytest.approx(float(oracles.clipped_normal_variance(k)), rel=1e-13)
+    assert huber.huber_beta(k) == pytest.approx(float(oracles.clipped_normal_variance(k)), rel=1e-13)
 
 
 def assert_location(x, w, mu, s, k):

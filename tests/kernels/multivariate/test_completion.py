@@ -20,7 +20,7 @@ def problem(m, n, d, seed=0, missing=0.3):
 
 def packed(M):
     start = np.concatenate([[0], np.cumsum((~np.isnan(M)).sum(axis=1))])
-    cells = kc.Cells(start, np.empty(start[-1], dtype=np.int32), np.empty(start[-1]))
+    cells = kc.ObservedCells(start, np.empty(start[-1], dtype=np.int32), np.empty(start[-1]))
     kc.pack_rows(np.ascontiguousarray(M), start[:-1].copy(), cells.column, cells.value)
     return cells
 

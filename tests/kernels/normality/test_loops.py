@@ -21,7 +21,7 @@ LOOPS, FEWEST_OPERATIONS = 12, 8
 def test_loops_of_the_objective(cpu, width):
     from powerkern._jit import object_code  # not where numba is switched off
 
-    machine = object_code.machine_of(Cpu(cpu, ""))
+    machine = object_code.target_machine(Cpu(cpu, ""))
     ir = str(
         object_code.optimised(ppcc_objective_columns.__wrapped__, ppcc_objective_columns.interface(), "entry", machine)
     )

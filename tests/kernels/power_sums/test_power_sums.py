@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from powerkern._engine.one_column import fit_vector
+from powerkern._estimators.routes import fit_vector
 from powerkern._status import Status
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood.scratch import new_scratch, new_work

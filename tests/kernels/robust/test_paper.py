@@ -7,7 +7,7 @@ import oracles
 import pytest
 
 import powerkern as pk
-from powerkern.kernels.location.huber import HUBER_K, beta_of, one_step_of
+from powerkern.kernels.location.huber import HUBER_K, huber_beta, nonempty_one_step
 from powerkern.kernels.location.loc_scale import LocScale
 from powerkern.kernels.robust import paper, qq
 from powerkern.kernels.robust.reweighting import within_cutoff
@@ -35,12 +35,12 @@ def test_rho_and_psi():
 def test_one_step_and_its_fast_form(n):
     for y in columns(n):
         found = paper.huber_one_step(np.random.default_rng(1).permutation(y))
-        beta = beta_of(HUBER_K)
+        beta = huber_beta(HUBER_K)
         if found[1] == 0.0:
-            assert one_step_of(y, None, HUBER_K, beta).scale == 0.0
+            assert nonempty_one_step(y, None, HUBER_K, beta).scale == 0.0
             continue
         np.testing.assert_allclose(found, oracles.huber_one_step(y, HUBER_K, beta), rtol=1e-13)
-        np.testing.assert_allclose(one_step_of(y, None, HUBER_K, beta)[:2], found, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(nonempty_one_step(y, None, HUBER_K, beta)[:2], found, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("n", LENGTHS)
@@ -50,7 +50,7 @@ def test_distance_is_the_mean_of_rho(n):
         t = (y - 0.1) / 1.2 - scores
         for c in (0.2, 0.5, 1.5):
             expected = np.mean([qq.rho(v, c) for v in t])
-            assert qq.bisquare_objective_of(y, scores, 0.1, 1.2, c) == pytest.approx(expected, abs=1e-14)
+            assert qq.contiguous_bisquare_objective(y, scores, 0.1, 1.2, c) == pytest.approx(expected, abs=1e-14)
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])

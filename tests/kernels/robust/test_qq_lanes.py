@@ -10,7 +10,7 @@ import pytest
 from jitted import jitted
 
 from powerkern._jit import COLUMN, LANES, entry, load, store
-from powerkern.kernels.location.huber import CELLWISE_BETA, one_step_of
+from powerkern.kernels.location.huber import CELLWISE_BETA, nonempty_one_step
 from powerkern.kernels.location.weights import frequency_weights, new_frequency_work, position_at, position_from_above
 from powerkern.kernels.robust.qq import CLOSE, PAPER, C, bisquare_distance, normal_nodes
 from powerkern.kernels.robust.qq_lanes import plain_mad, qq_objectives
@@ -20,7 +20,7 @@ from powerkern.kernels.transforms.rectified import (
     QUARTILES,
     ROOM,
     SortedColumn,
-    rank_of,
+    tail_rank,
     transform_sorted,
 )
 
@@ -58,7 +58,7 @@ def objectives(
     logs = np.copysign(np.log1p(np.abs(x)), x) if mirrored else np.log(x)
     out = np.empty_like(lmbdas)
     n_negative = int((x < 0.0).sum()) if mirrored else 0
-    lower, upper = rank_of(x.size, points[0]), x.size - 1 - rank_of(x.size, 1.0 - points[1])
+    lower, upper = tail_rank(x.size, points[0]), x.size - 1 - tail_rank(x.size, 1.0 - points[1])
     scores = oracles.normal_scores(x.size)
     _objectives(x, logs, n_negative, 2.0 * mirrored, scores, rule, lower, upper, c, lmbdas, out)
     return out
@@ -89,7 +89,7 @@ def _weighted_objectives(x, logs, weight, n_negative, rule, work, lmbdas, out, o
     y = np.empty(x.size)
     for k in range(lmbdas.size):
         transform_sorted(column, lmbdas[k], rule, y)
-        huber = one_step_of(y[:n], counts, 1.5, CELLWISE_BETA)
+        huber = nonempty_one_step(y[:n], counts, 1.5, CELLWISE_BETA)
         one_by_one[k] = bisquare_distance(counts, y[:n], nodes, huber.loc, huber.scale, C)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from powerkern._jit import COLUMN, COLUMN32, INTEGER, LANES32, REAL, ROWS, ROWS32, entry
 from powerkern.kernels.robust import qq_search
 from powerkern.kernels.robust.qq_search import FLOOR, LMBDA, MOST_POINTS, VALUE
-from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn, rank_of
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn, tail_rank
 
 RULES = {"paper": QUARTILES, "none": NOT_RECTIFIED}
 residuals = st.lists(st.tuples(st.floats(-3.0, 3.0), st.floats(-3.0, 3.0)), min_size=1, max_size=30)
@@ -22,7 +22,7 @@ residuals = st.lists(st.tuples(st.floats(-3.0, 3.0), st.floats(-3.0, 3.0)), min_
 @entry((COLUMN, COLUMN, INTEGER, REAL, COLUMN, INTEGER, REAL, REAL, qq_search.CELL_WORK, ROWS, COLUMN))
 def _search(x, logs, n_negative, below, scores, rule, low, high, work, points, out):
     n = scores.size
-    rank = rank_of(n, 0.25)
+    rank = tail_rank(n, 0.25)
     column = SortedColumn(x, logs, n, n_negative, below, rank, n - 1 - rank)
     qq = qq_search.qq_objective(column, scores, rule, 1.5, 0.5, work)
     out[0] = qq_search.search_cells(qq, low, high, points, work)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from powerkern import Status
-from powerkern._engine.by_column import fit_matrix
+from powerkern._estimators.routes import fit_in_memory
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, REF, STATUS
 from powerkern.kernels.transforms import gather
@@ -44,7 +44,7 @@ def columns(family, n=40):
 
 
 def fits(x, family):
-    return fit_matrix(x.T, family, np.full(len(x), np.nan), None, 1)
+    return fit_in_memory(x.T, family, np.full(len(x), np.nan), None, 1)
 
 
 def by_column(family, direction, block, results):
@@ -67,7 +67,7 @@ def along(family, direction, x, results, out, upright=False):
     stride, height = x.shape[1], x.shape[1 if upright else 0]
     where = lines_from(0, stride, 1, height, stride)
     rowwise.APPLY[family, direction](
-        x.ravel(), where, rowwise.fields_of(results), found, out.ravel(), upright, np.empty(BLOCK)
+        x.ravel(), where, rowwise.select_fields(results), found, out.ravel(), upright, np.empty(BLOCK)
     )
     return found[: rowwise.EXTREME], found[rowwise.EXTREME] == 0.0
 
@@ -133,7 +133,7 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
     end = n * p - (p - right)
     part, where = np.ascontiguousarray(results[left:right]), lines_from(0, p, 1, n, p)
     rowwise.APPLY[family, direction](
-        x.ravel()[left:end], where, rowwise.fields_of(part), found, out.ravel()[left:end], False, np.empty(BLOCK)
+        x.ravel()[left:end], where, rowwise.select_fields(part), found, out.ravel()[left:end], False, np.empty(BLOCK)
     )
     inside = found[rowwise.EXTREME] == 0.0
     np.testing.assert_array_equal(inside, ordinary[left:right])
@@ -181,7 +181,7 @@ def test_short_columns(family, direction, height, gap):
     found = np.zeros((rowwise.N_FOUND, len(lines)))
     every = np.tile(results, (times, 1))
     where = lines_from(0, height + gap, 1, height, height + gap)
-    rowwise.APPLY[family, direction](x, where, rowwise.fields_of(every), found, out, True, np.empty(BLOCK))
+    rowwise.APPLY[family, direction](x, where, rowwise.select_fields(every), found, out, True, np.empty(BLOCK))
     within = lines[:, :height]
     with np.errstate(invalid="ignore"):
         outside = (within < found[:1].T) | (within > found[1:2].T)
@@ -217,7 +217,7 @@ def test_values_that_are_not_side_by_side(family, shape, within, upright):
         out, found = np.empty_like(x), np.zeros((rowwise.N_FOUND, p))
         where = lines_from(begin, stride, within, n, x.shape[1])
         rowwise.APPLY[family, direction](
-            memory, where, rowwise.fields_of(results[some]), found, out.ravel(), upright, np.empty(BLOCK)
+            memory, where, rowwise.select_fields(results[some]), found, out.ravel(), upright, np.empty(BLOCK)
         )
         np.testing.assert_array_equal(found[rowwise.EXTREME] == 0.0, ordinary)
         np.testing.assert_array_equal(out, expected)

@@ -37,7 +37,7 @@ families = pytest.mark.parametrize("family", FORWARD)
 
 @jitted
 def transformed(x, logs, n, n_negative, below, lmbda, rule, y):
-    rank = rect.rank_of(n, 0.25)
+    rank = rect.tail_rank(n, 0.25)
     column = rect.SortedColumn(x, logs, n, n_negative, below, rank, n - 1 - rank)
     rect.transform_sorted(column, lmbda, rule, y)
     return rect.change_point(column, lmbda, rule if rule != rect.NOT_RECTIFIED else rect.QUARTILES)

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from powerkern._engine.by_column import fit_matrix
+from powerkern._estimators.routes import fit_in_memory
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE, STATUS
 from powerkern.kernels.transforms import matrix, single
 from powerkern.kernels.transforms.branch import BLOCK
@@ -48,7 +48,7 @@ def applied(family, direction, x, results, standardized):
     """The images of the ordinary values among x, and which those are."""
     out, found = np.empty_like(x), np.zeros((matrix.N_FOUND, 1))
     where = np.array([0, x.size, 1, x.size, 0, x.size, 0, 0])
-    fields = matrix.fields_of(results)
+    fields = matrix.select_fields(results)
     fields = fields if standardized else matrix.raw_fields(fields, np.array([family]))
     matrix.APPLY_SINGLE[family, direction](x, where, fields, found, out, True, np.empty(BLOCK, np.float32))
     low, high = found[: matrix.EXTREME, 0]
@@ -117,7 +117,7 @@ def columns(family):
 def test_standardized_values_and_their_inverses(family):
     """The fit's own constants are taken as exact; where they cancel, in all digits of float64 but a few."""
     x = columns(family)
-    fits = fit_matrix(x.T, family, np.full(len(x), np.nan), None, 1)
+    fits = fit_in_memory(x.T, family, np.full(len(x), np.nan), None, 1)
     in_use = 0
     for values, fit in zip(x, fits, strict=True):
         row = fit[np.newaxis]

@@ -24,7 +24,7 @@ def optimised(entry):
     """Return LLVM's final code, compiled anew: code from the disk cannot be inspected."""
     from powerkern._jit import object_code  # not where numba is switched off
 
-    machine = object_code.machine_of(this_cpu())
+    machine = object_code.target_machine(this_cpu())
     return str(object_code.optimised(entry.__wrapped__, entry.interface(), "entry", machine))
 
 
