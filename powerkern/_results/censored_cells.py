@@ -26,7 +26,7 @@ def standardized_intervals(
     matrix : Matrix
         The data, with the other ends of intervals.
     n_threads : int, optional
-        Threads to use.
+        Threads to use; default: all CPUs of this process.
     """
     assert matrix.ends is not None
     threads = thread_count(n_threads, matrix.values.size)

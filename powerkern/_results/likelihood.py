@@ -124,7 +124,19 @@ def build_likelihood(
 def build_censored_likelihood(
     table: ColumnTable, data: FittedData, names: list[Any] | None, n_threads: int
 ) -> CensoredLikelihood:
-    """Return the likelihood of remembered data with censored cells."""
+    """Return the likelihood of remembered data with censored cells.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The fitted columns.
+    data : FittedData
+        The remembered data, with the other ends of their censored cells.
+    names : list or None
+        Labels of the columns, for errors.
+    n_threads : int
+        Largest number of threads at work.
+    """
     values, weight = data.checked(names, n_threads)
     ends = data.checked_ends()
     columns, others = shift_and_scale(values, table.shift), shift_and_scale(ends, table.shift)
