@@ -51,6 +51,7 @@ _SCALED = (
     4.2514714447963895e-10,
 )
 _EVEN, _ODD = _SCALED[::2], _SCALED[1::2]
+#: The k of this map; the coefficients belong to it.
 _CENTER = 3.75
 #: sqrt(2/pi), 1/sqrt(2 pi) and ln(2 pi)/2.
 _SQRT_2_OVER_PI, _DENSITY_AT_0 = 0.7978845608028654, 0.3989422804014327
