@@ -50,7 +50,7 @@ class Counts(NamedTuple):
     between: float
 
 
-class Column(NamedTuple):
+class CensoredColumn(NamedTuple):
     """A prepared column.
 
     `sign` is 1, -1, or 0 for values or limits of both signs; with -1 everything is that of the magnitudes. `total` is
@@ -174,7 +174,7 @@ def status_of(split: _Split, family: int, own: CensoredWork) -> int:
 
 
 @kernel
-def prepare_column(split: _Split, is_weighted: bool, family: int, work: Work, own: CensoredWork) -> Column:
+def prepare_column(split: _Split, is_weighted: bool, family: int, work: Work, own: CensoredWork) -> CensoredColumn:
     """Take the logs of values and ends.
 
     Parameters
@@ -215,7 +215,7 @@ def prepare_column(split: _Split, is_weighted: bool, family: int, work: Work, ow
     if not are_standard and counts.observed > 0.0:
         lead = logs.jacobian - _signed_log(int(own.terms[LOW, n_terms - 1]), points, logs.center)
     total = counts.observed + counts.below + counts.above + counts.between
-    return Column(centered, sign, points, own.terms, n_terms, total, counts.observed, lead, are_standard)
+    return CensoredColumn(centered, sign, points, own.terms, n_terms, total, counts.observed, lead, are_standard)
 
 
 @kernel
@@ -305,12 +305,12 @@ def _signed_log(k: int, points: Logs, center: float) -> float:
 
 
 @kernel
-def sample_column(column: Column, stride: int, own: CensoredWork) -> Column:
+def sample_column(column: CensoredColumn, stride: int, own: CensoredWork) -> CensoredColumn:
     """Return one in `stride` values and terms of a column, from which a search may start; few terms are all kept.
 
     Parameters
     ----------
-    column : Column
+    column : CensoredColumn
         The column.
     stride : int
         One in so many values enters the sample.
@@ -329,7 +329,7 @@ def sample_column(column: Column, stride: int, own: CensoredWork) -> Column:
     chosen, n_terms, counted = _sample_terms(column, stride, own)
     total, c = above + below + counted, column.centered
     centered = Centered(some, c.log_reference, c.offset, c.smallest, c.largest, c.heavy, c.reference)
-    return Column(centered, column.sign, chosen, own.sample_terms, n_terms, total, above + below, 0.0, True)
+    return CensoredColumn(centered, column.sign, chosen, own.sample_terms, n_terms, total, above + below, 0.0, True)
 
 
 @kernel
@@ -343,7 +343,7 @@ def _every(d: FloatArray, weight: FloatArray, stride: int, n: int, own: Censored
 
 
 @kernel
-def _sample_terms(column: Column, stride: int, own: CensoredWork) -> tuple[Logs, int, float]:
+def _sample_terms(column: CensoredColumn, stride: int, own: CensoredWork) -> tuple[Logs, int, float]:
     """Write terms of the sample; return the logs of their ends, the number of terms, and their total count."""
     terms, points, sample = column.terms, column.points, own.sample_terms
     n_pos, part = points.pos.size, 1.0

@@ -6,7 +6,7 @@ import math
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.censored.column import Column, prepare_column, split_cells, status_of
+from powerkern.kernels.censored.column import CensoredColumn, prepare_column, split_cells, status_of
 from powerkern.kernels.censored.likelihood import Profile, Scales, profile_at
 from powerkern.kernels.censored.scratch import CENSORED_WORK, CensoredWork
 from powerkern.kernels.censored.search import find_optimum, reach_of
@@ -110,7 +110,7 @@ def _fit_column(
 
 
 @kernel
-def _write_errors(column: Column, mu: float, profile: Profile, normal: Score, censored: FloatArray) -> None:
+def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: Score, censored: FloatArray) -> None:
     """Write standard errors of loc and scale, from the inverse of the information on lambda, alpha and delta.
 
     With ``loc = mean + s delta/alpha`` and ``scale = s/alpha``, in the coordinates of the centered logs, and psi at the
@@ -118,7 +118,7 @@ def _write_errors(column: Column, mu: float, profile: Profile, normal: Score, ce
 
     Parameters
     ----------
-    column : Column
+    column : CensoredColumn
         The column.
     mu : float
         The exponent.
@@ -149,7 +149,7 @@ def _write_errors(column: Column, mu: float, profile: Profile, normal: Score, ce
 
 
 @kernel
-def _slopes_of_reference(column: Column, mu: float, normal: Score) -> tuple[float, float]:
+def _slopes_of_reference(column: CensoredColumn, mu: float, normal: Score) -> tuple[float, float]:
     """Return what the reference r of the logs adds to the derivatives in mu of loc and of scale, over scale.
 
     ``psi(x) = psi(r) + e^t y``, with y as the moments have it and t the exponent times the log a of r. The derivative
@@ -236,12 +236,14 @@ def interval_censored_columns(
 
 
 @kernel
-def _drop_point(column: Column, best: float, drop: float, side: float, scratch: Scratch, own: CensoredWork) -> float:
+def _drop_point(
+    column: CensoredColumn, best: float, drop: float, side: float, scratch: Scratch, own: CensoredWork
+) -> float:
     """Return where minus the profile likelihood exceeds its minimum, at `best`, by `drop`, on one side.
 
     Parameters
     ----------
-    column : Column
+    column : CensoredColumn
         The column.
     best : float
         The exponent of largest likelihood.

@@ -29,7 +29,7 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import kernel
-from powerkern.kernels.censored.column import BELOW, BETWEEN, EXACTLY, Column
+from powerkern.kernels.censored.column import BELOW, BETWEEN, EXACTLY, CensoredColumn
 from powerkern.kernels.censored.scratch import (
     COUNT,
     HALF,
@@ -99,12 +99,12 @@ class Profile(NamedTuple):
 
 
 @kernel
-def profile_at(column: Column, mu: float, start: Scales, scratch: Scratch, own: CensoredWork) -> Profile:
+def profile_at(column: CensoredColumn, mu: float, start: Scales, scratch: Scratch, own: CensoredWork) -> Profile:
     """Evaluate the profile likelihood at the exponent `mu`, from `start` on.
 
     Parameters
     ----------
-    column : Column
+    column : CensoredColumn
         The column.
     mu : float
         The exponent, in units of the logs.
@@ -134,7 +134,7 @@ def _no_profile(at: Score) -> Profile:
 
 
 @kernel
-def _standardize(column: Column, of_sd: tuple[float, float, float], own: CensoredWork) -> None:
+def _standardize(column: CensoredColumn, of_sd: tuple[float, float, float], own: CensoredWork) -> None:
     """Write middles and halves of the intervals, and their derivatives, standardised as the values are.
 
     ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
@@ -161,7 +161,7 @@ def _standardize(column: Column, of_sd: tuple[float, float, float], own: Censore
 
 @kernel
 def _maximize(
-    column: Column,
+    column: CensoredColumn,
     of_values: tuple[float, float, float],
     start: Scales,
     at: Score,
@@ -211,12 +211,12 @@ def _newton_step(sums: Sums) -> tuple[Scales, Scales]:
 
 
 @kernel
-def _sums_at(column: Column, of_values: tuple[float, float, float], at: Scales, own: CensoredWork) -> Sums:
+def _sums_at(column: CensoredColumn, of_values: tuple[float, float, float], at: Scales, own: CensoredWork) -> Sums:
     """Add up minus the log-likelihood of all cells and its derivatives.
 
     Parameters
     ----------
-    column : Column
+    column : CensoredColumn
         The column.
     of_values : (float, float, float)
         Minus the log-density of a value at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.

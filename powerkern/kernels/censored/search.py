@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
-from powerkern.kernels.censored.column import Column, sample_column
+from powerkern.kernels.censored.column import CensoredColumn, sample_column
 from powerkern.kernels.censored.likelihood import Profile, Scales, profile_at
 from powerkern.kernels.censored.scratch import CensoredWork
 from powerkern.kernels.likelihood.score import Scratch
@@ -63,12 +63,12 @@ _TIGHT = 2.0**-20
 
 
 @kernel
-def find_optimum(column: Column, given: float, scratch: Scratch, own: CensoredWork) -> Found:
+def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: CensoredWork) -> Found:
     """Find the exponent of largest likelihood; or evaluate a `given` one (NaN: none).
 
     Parameters
     ----------
-    column : Column
+    column : CensoredColumn
         The column.
     given : float
         The exponent at which to evaluate, in units of the logs, or NaN.
@@ -98,7 +98,7 @@ def find_optimum(column: Column, given: float, scratch: Scratch, own: CensoredWo
 
 
 @kernel
-def reach_of(column: Column) -> float:
+def reach_of(column: CensoredColumn) -> float:
     """Return the largest exponent that a search may reach."""
     return _REACH / _spread(column.centered.logs.pos, column.centered.logs.neg)
 
@@ -118,12 +118,12 @@ def _spread(pos: FloatArray, neg: FloatArray) -> float:
 
 
 @kernel
-def _search(column: Column, start: Start, last_step: float, scratch: Scratch, own: CensoredWork) -> Found:
+def _search(column: CensoredColumn, start: Start, last_step: float, scratch: Scratch, own: CensoredWork) -> Found:
     """Find the root of the score by Newton steps within a bracket, and evaluate it there.
 
     Parameters
     ----------
-    column : Column
+    column : CensoredColumn
         The column, or a sample of it.
     start : Start
         Where to start, and how far the search may go.
@@ -165,12 +165,12 @@ def _predict(at: Profile, step: float) -> Scales:
 
 
 @kernel
-def _scan(column: Column, found: Found, reach: float, scratch: Scratch, own: CensoredWork) -> Found:
+def _scan(column: CensoredColumn, found: Found, reach: float, scratch: Scratch, own: CensoredWork) -> Found:
     """Compare the sign of the score on both sides of an optimum with that of a single one; go on where it differs.
 
     Parameters
     ----------
-    column : Column
+    column : CensoredColumn
         The column, or a sample of it.
     found : Found
         The optimum.
