@@ -23,8 +23,7 @@ CLASSES = [
 @pytest.mark.parametrize(
     ("kind", "keyword", "advice"),
     [
-        (PowerTransformer, "lmbda", r"lambda is fitted: bounds=\(0.5, 0.5\) keeps it at 0.5"),
-        (GroupedPowerTransformer, "lmbda", r"lambda is fitted: bounds="),
+        (GroupedPowerTransformer, "lmbda", r"lambda is fitted: bounds=\(0.5, 0.5\) keeps it at 0.5"),
         (PowerTransformer, "robust", "did you mean estimator='robust'"),
         (pk.fit, "robust", "did you mean estimator='robust'"),
         (PowerTransformer, "standardise", "did you mean 'standardize'"),
