@@ -187,7 +187,7 @@ def fit(
     True
     """
     marks = Marks(below, above, between)
-    has_limits = marks.are_given or limits is not None
+    has_limits = not (below is None and above is None and between is None and limits is None)
     spec = FitSpec.checked(
         grouped=groups is not None,
         family=family,
