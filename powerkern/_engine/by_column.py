@@ -173,7 +173,7 @@ def fit_part(
     out: FloatArray,
     lockstep: bool,
 ) -> None:
-    """Fit some columns: in lockstep, or one by one, as those that lockstep defers.
+    """Fit some columns: all of them one by one, or in lockstep and then one by one those that lockstep defers.
 
     Parameters
     ----------

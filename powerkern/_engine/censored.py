@@ -22,14 +22,14 @@ from powerkern.kernels.results import N_RESULTS
 
 
 class _CensoredScratch(threading.local):
-    """Scratch of each thread, made anew only for columns with more censored cells: new pages cost as much as a fit."""
+    """Scratch of each thread, reallocated only for columns with more censored cells: new pages cost a fit's time."""
 
     def __init__(self, n: int) -> None:
         self._n, self._most = n, -1
         self._work: CensoredWork | None = None
 
     def work(self, most_censored: int) -> CensoredWork:
-        """Return scratch for columns with at most so many censored cells."""
+        """Return scratch for columns with at most `most_censored` censored cells."""
         if self._work is None or self._most < most_censored:
             self._most = min(self._n, most_censored + most_censored // 8 + 8)
             self._work = new_censored_work(self._n, self._most)
@@ -103,7 +103,7 @@ def fit_censored_matrix(
 def profile_censored_matrix(
     values: Columns, ends: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return minus the profile likelihood per unit of weight of every column at every lambda, (p, len(lmbdas)).
+    """Return minus the profile log-likelihood per unit of weight of every column at every lambda, (p, len(lmbdas)).
 
     Parameters
     ----------

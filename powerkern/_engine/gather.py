@@ -79,11 +79,11 @@ class BlockScratch(threading.local):
 class FitScratch(BlockScratch):
     """A thread's block, and the arrays that fits of columns of `n` values work in, made when they are needed.
 
-    They lie in one piece of memory with the block if that is asked for first: malloc would return parts of several to
-    the system, and fits of long columns spend half their time on new pages.
+    They share one allocation with the block if the block is requested first: malloc would return parts of several
+    allocations to the system, and fits of long columns would spend half their time on new pages.
 
-    Not by `functools.cached_property`: Python 3.11 has one lock for all instances, which a child that is forked
-    meanwhile finds taken for ever.
+    `functools.cached_property` is not used: Python 3.11 has one lock for all instances, and a child process forked
+    while it is held would wait forever.
     """
 
     def __init__(self, n: int) -> None:

@@ -85,11 +85,11 @@ def _entry_name(function: Callable[..., object]) -> str:
 
 
 def _bases() -> list[Path]:
-    """Return the folders in which compiled code is looked for; it is kept in the first that can be written to.
+    """Return the folders searched for compiled code; new code is written to the first writable one.
 
-    NUMBA_CACHE_DIR if it is set. Otherwise the ``__pycache__`` of the folder that powerkern is installed in, which
-    travels with an image or an environment, and then the user's cache folder. An application that carries its own
-    Python has the latter alone: its folder may exist for one run only.
+    If NUMBA_CACHE_DIR is set, it is the only one. Otherwise the ``__pycache__`` of the folder that powerkern is
+    installed in comes first, since it is copied with an image or an environment, then the user's cache folder. A frozen
+    application has only the latter: its own folder may exist for one run only.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return [Path(os.environ["NUMBA_CACHE_DIR"])]
@@ -179,7 +179,7 @@ def _read(function: Callable[..., object]) -> bytes | None:
 
 @functools.cache
 def _installed(folder: str) -> tuple[_File, ...]:
-    """Return the files with code that a wheel has installed: trusted as the package is, whose sources are run, too."""
+    """Return the compiled files that a wheel has installed; they are trusted as much as the package's sources."""
     if PACKAGE.is_dir():
         root: Any = PACKAGE
     else:

@@ -67,7 +67,7 @@ class _Lower(core.lowering.Lower):  # type: ignore[misc]
 
 
 class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
-    """Calling convention in which a callee stores its exception for the caller; error codes are odd."""
+    """Calling convention in which a callee stores its exception where the caller's goes; error codes are odd."""
 
     def call_function(self, builder: Any, callee: Any, kind: Any, kinds: Any, args: Any, attrs: Any = None) -> Any:
         with builder.goto_entry_block():

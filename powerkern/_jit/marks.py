@@ -75,7 +75,7 @@ def reduction(function: F) -> F:
 
 
 def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
-    """Let jitted code that calls the decorated Python function use `kernel_function`, as that is marked, instead."""
+    """Let jitted code call `kernel_function`, according to its mark, in place of the decorated Python function."""
 
     def decorate(function: F) -> F:
         return _marked(function, Mark(kernel_function, "kernel"))

@@ -32,7 +32,7 @@ class Unknown(Exception):
 
 
 class Key(NamedTuple):
-    """The key of an entry, empty if there is nothing to hash, and whether it comes from sources alone."""
+    """The key of an entry (empty if nothing can be hashed), and whether only sources were hashed."""
 
     text: str
     from_sources: bool

@@ -1,1 +1,1 @@
-"""Maximum likelihood of columns in which of some cells only an interval is known."""
+"""Maximum likelihood of columns with censored cells, which are only known to lie in an interval."""

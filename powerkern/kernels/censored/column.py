@@ -3,8 +3,8 @@
 A cell is a number x and the other end e of its interval: NaN if the cell is the value x, -inf if it is only known to be
 below x, inf if it is above x, and a number if it is between x and e. Equal intervals become one term with a count.
 
-Everything is standardised by the mean and the standard deviation of transformed values (`Column.centered`). These are
-the observed ones, or, if there are not two distinct ones among them, the ends of the intervals.
+Everything is standardised by the mean and the standard deviation of transformed values (`CensoredColumn.centered`):
+the observed values or, if fewer than two of them are distinct, the ends of the intervals.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from powerkern.kernels.moments import sum_of
 from powerkern.kernels.status_codes import EMPTY, FEW_OBSERVED, OK
 from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
-#: What is known of the cells of a term: that they are below or above its end, between its ends, or equal to its end.
+#: Kinds of terms: the cells are below or above the end, between the ends, or equal to the end.
 BELOW, ABOVE, BETWEEN, EXACTLY = -1.0, 1.0, 0.0, 2.0
-#: Terms among which an equal one is sought: a column with more limits than these mostly has one for each cell. Not
-#: critical, as it changes no result beyond rounding.
+#: A new interval is compared with this many terms: a column with more limits mostly has one for each cell. Not
+#: critical: it changes results by rounding only.
 _SEARCHED = 8
-#: Terms that all enter a sample, with a part of their counts; of more terms, one in `stride` does.
+#: Up to this many terms all enter a sample, with counts divided by `stride`; of more terms, every `stride`-th does.
 _FEW_TERMS = 64
 
 
 class Counts(NamedTuple):
-    """Cells of a column by kind, or their weights."""
+    """Numbers, or total weights, of the cells of each kind."""
 
     observed: float
     below: float
@@ -51,12 +51,12 @@ class Counts(NamedTuple):
 
 
 class CensoredColumn(NamedTuple):
-    """A prepared column.
+    """A column with censored cells, prepared for its likelihood.
 
-    `sign` is 1, -1, or 0 for values or limits of both signs; with -1 everything is that of the magnitudes. `total` is
-    the weight of all cells, `values` that of cells whose likelihood is a density; `lead` is by how much the mean log of
-    the centered values exceeds that of the observed ones (0 if they are the same), in the units of the logs.
-    `are_standard`: mean and standard deviation are those of the observed values.
+    `sign` is 1, -1, or 0 if there are values or limits of both signs; with -1 all fields describe the magnitudes.
+    `total` is the weight of all cells, and `values` the weight of the cells whose likelihood is a density. `lead` is
+    the mean log of the centered values minus the mean log of the observed values, in the units of the logs.
+    `are_standard`: the observed values give the mean and the standard deviation (`lead` is then 0).
     """
 
     centered: Centered
@@ -71,7 +71,7 @@ class CensoredColumn(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """Values of a column in ``work.packed``, and its terms: `found` is the scan of the values, `ends` of the ends."""
+    """Result of `split_cells`: numbers of values, terms and ends, and scans of the values and of the ends."""
 
     n: int
     n_terms: int
@@ -85,7 +85,7 @@ class _Split(NamedTuple):
 def split_cells(
     x: FloatArray, other: FloatArray, weight: FloatArray, family: int, work: Work, own: CensoredWork
 ) -> _Split:
-    """Copy observed values to ``work.packed``, their weights to ``work.weight``; count equal intervals.
+    """Separate observed from censored cells: copy the values to `work`, and count the distinct intervals in `own`.
 
     Parameters
     ----------
@@ -98,9 +98,9 @@ def split_cells(
     family : int
         BOX_COX or YEO_JOHNSON.
     work : Work
-        Receives the values.
+        Receives the values and their weights.
     own : CensoredWork
-        Receives the terms, with positions of ends, and the ends.
+        Receives the terms, one for each distinct interval, and the ends, to which the terms refer by position.
     """
     lowest = domain_lower_bound(family)
     n = n_terms = n_points = 0
@@ -117,7 +117,7 @@ def split_cells(
             continue
         low, high = min(x[i], e), max(x[i], e)
         if low <= lowest < high:
-            low = -math.inf  # an interval from the end of the domain on
+            low = -math.inf  # no value is lower, so only the upper end counts
         kind = BELOW if low == -math.inf else ABOVE if high == math.inf else BETWEEN
         below += w if kind == BELOW else 0.0
         above += w if kind == ABOVE else 0.0
@@ -142,7 +142,7 @@ def split_cells(
 
 @kernel
 def _position_of_equal(kind: float, low: float, high: float, n_terms: int, own: CensoredWork) -> int:
-    """Return the position of an equal interval among the first few terms, or the number of terms."""
+    """Return the position of the interval among the first few terms, or `n_terms` if it is new."""
     for k in range(min(n_terms, _SEARCHED)):
         if own.terms[KIND, k] == kind:
             from_low = kind == BELOW or own.ends[int(own.terms[LOW, k])] == low
@@ -156,7 +156,8 @@ def _position_of_equal(kind: float, low: float, high: float, n_terms: int, own: 
 def status_of(split: _Split, family: int, own: CensoredWork) -> int:
     """Return the status that says why a column cannot be fitted, or OK.
 
-    The values determine lambda with three distinct points at least: values, or ends of intervals.
+    Lambda can be fitted to two distinct values, or to three distinct points among the values and the ends of
+    intervals.
     """
     if split.found.n + split.n_terms == 0.0:
         return EMPTY
@@ -175,7 +176,7 @@ def status_of(split: _Split, family: int, own: CensoredWork) -> int:
 
 @kernel
 def prepare_column(split: _Split, is_weighted: bool, family: int, work: Work, own: CensoredWork) -> CensoredColumn:
-    """Take the logs of values and ends.
+    """Prepare a column for its likelihood: take the logs of its values and of the ends of its intervals.
 
     Parameters
     ----------
@@ -200,7 +201,7 @@ def prepare_column(split: _Split, is_weighted: bool, family: int, work: Work, ow
             own.ends[n_points] = split.found.low
             n_terms, n_points = n_terms + 1, n_points + 1
         n = n_terms
-        for k in range(n_terms):  # each has a cell of its own, so there is room for them
+        for k in range(n_terms):  # there is room: each term stands for at least one cell
             work.packed[k], work.weight[k] = own.ends[int(own.terms[HIGH, k])], 1.0
         is_weighted = False
     x = work.packed[:n]
@@ -220,10 +221,10 @@ def prepare_column(split: _Split, is_weighted: bool, family: int, work: Work, ow
 
 @kernel
 def _logs_of_points(n_points: int, n_terms: int, around: Centered, sign: float, own: CensoredWork) -> Logs:
-    """Write the logs of all ends, of non-negative ones first, in the units of a column and about its reference.
+    """Write the logs of all ends, non-negative ends first, relative to the column's reference and in its unit.
 
-    The positions in the terms become those of the logs. For negative columns, of which magnitudes are transformed,
-    terms are mirrored.
+    The terms then refer to the logs by position. A negative column is transformed by its magnitudes, so its terms are
+    mirrored.
 
     Parameters
     ----------
@@ -267,7 +268,7 @@ def _logs_of_points(n_points: int, n_terms: int, around: Centered, sign: float, 
 
 @kernel
 def _references(around: Centered, sign: float) -> tuple[float, float, float, float]:
-    """Return reference and its log of the branch of non-negative values, and of the other one."""
+    """Return the reference and its log, for the branch of non-negative values and for the other branch."""
     above, log_above, below, log_below = around.reference, around.log_reference, 0.0, 0.0
     if sign == 0.0:
         above, below = max(around.reference, 0.0), max(-around.reference, 0.0)
@@ -277,7 +278,7 @@ def _references(around: Centered, sign: float) -> tuple[float, float, float, flo
 
 @kernel
 def _with_bounds_of(points: Logs, logs: Logs) -> Logs:
-    """Return the logs of a column, with bounds that hold for the points, too."""
+    """Return `logs` with bounds widened to include `points`."""
     return Logs(
         logs.pos,
         logs.pos_weight,
@@ -294,7 +295,7 @@ def _with_bounds_of(points: Logs, logs: Logs) -> Logs:
 
 @kernel
 def _signed_log(k: int, points: Logs, center: float) -> float:
-    """Return the signed log of a point, less the center, as ``Logs.jacobian`` is the mean of such."""
+    """Return the signed log of point k minus `center`; ``Logs.jacobian`` is the mean of this over the values."""
     n_pos = points.pos.size
     if k < n_pos:
         return float(points.pos[k] + max(center, 0.0) - center)
@@ -306,14 +307,16 @@ def _signed_log(k: int, points: Logs, center: float) -> float:
 
 @kernel
 def sample_column(column: CensoredColumn, stride: int, own: CensoredWork) -> CensoredColumn:
-    """Return one in `stride` values and terms of a column, from which a search may start; few terms are all kept.
+    """Return a sample of the column, to find a start for the search: every `stride`-th value and term.
+
+    If there are few terms, all of them enter the sample, with smaller counts.
 
     Parameters
     ----------
     column : CensoredColumn
         The column.
     stride : int
-        One in so many values enters the sample.
+        The step from one sampled value to the next.
     own : CensoredWork
         Receives the sample.
     """
@@ -334,7 +337,7 @@ def sample_column(column: CensoredColumn, stride: int, own: CensoredWork) -> Cen
 
 @kernel
 def _every(d: FloatArray, weight: FloatArray, stride: int, n: int, own: CensoredWork) -> int:
-    """Append one in `stride` logs and weights to the sample of `n`; return its size."""
+    """Append every `stride`-th log and its weight to a sample of size `n`; return the new size."""
     i = 0
     while i < d.size:  # a range with a step may raise
         own.sample_logs[0, n], own.sample_logs[1, n] = d[i], weight[i]
@@ -344,7 +347,7 @@ def _every(d: FloatArray, weight: FloatArray, stride: int, n: int, own: Censored
 
 @kernel
 def _sample_terms(column: CensoredColumn, stride: int, own: CensoredWork) -> tuple[Logs, int, float]:
-    """Write terms of the sample; return the logs of their ends, the number of terms, and their total count."""
+    """Write the terms of a sample; return the logs of their ends, the number of terms, and their total count."""
     terms, points, sample = column.terms, column.points, own.sample_terms
     n_pos, part = points.pos.size, 1.0
     if column.n_terms <= _FEW_TERMS:
@@ -370,7 +373,7 @@ def _sample_terms(column: CensoredColumn, stride: int, own: CensoredWork) -> tup
                 sample[end, n_terms] = back
         n_terms, k = n_terms + 1, k + stride
     size = own.sample_points.size
-    for k in range(n_terms):  # from positions in the array to those among the points
+    for k in range(n_terms):  # turn positions in the array into positions among the points
         for end in range(LOW, HIGH + 1):
             if sample[end, k] >= back:
                 sample[end, k] -= back - front

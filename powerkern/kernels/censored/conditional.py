@@ -1,4 +1,4 @@
-"""Means of a standard normal variable of which only an interval is known."""
+"""Means of a standard normal variable given that it lies in an interval."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from powerkern.kernels.elementary.normal import inverse_mills_ratio, log_probabi
 
 @entry((COLUMN, COLUMN, COLUMN))
 def interval_means(low: FloatArray, high: FloatArray, out: FloatArray) -> None:
-    """Write the means of a standard normal variable between `low` and `high`, either of which may be infinite.
+    """Write the mean of a standard normal variable given that it lies between `low` and `high`, for each pair.
 
-    ``-phi(b)/Phi(b)`` below b, ``phi(a)/Phi(-a)`` above a, ``(phi(a) - phi(b))/(Phi(b) - Phi(a))`` in between.
+    The mean is ``-phi(b)/Phi(b)`` below b, ``phi(a)/Phi(-a)`` above a, and ``(phi(a) - phi(b))/(Phi(b) - Phi(a))``
+    between a and b.
 
     Parameters
     ----------
     low, high : (n,)
-        The ends; NaN where either is NaN.
+        The ends, which may be infinite; the mean is NaN if either is NaN.
     out : (n,)
         Receives the means.
     """

@@ -22,12 +22,12 @@ from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.results import write_identity, write_range
 from powerkern.kernels.status_codes import OK, ROUTE_CENSORED
 
-#: What is written of the censored cells of a column: weights of the cells by kind, and the standard errors of loc and
-#: scale, in units of the scale.
+#: Results that only columns with censored cells have: the weight of each kind of cell, and the standard errors of loc
+#: and scale in units of the scale.
 N_BELOW, N_ABOVE, N_BETWEEN, LOC_ERROR, SCALE_ERROR = range(5)
-#: Their number.
+#: Number of these results.
 N_CENSORED_FIELDS = 5
-#: Ends of intervals are right to this fraction of their distance from the optimum.
+#: Tolerance of the ends of likelihood intervals, relative to their distance from the optimum.
 _END_ERROR = 1e-11
 _STANDARD = Scales(1.0, 0.0)
 
@@ -65,7 +65,7 @@ def fit_censored_columns(
     out : (p, N_RESULTS)
         Receives the results.
     out_censored : (p, N_CENSORED_FIELDS)
-        Receives what is known of the censored cells.
+        Receives the weights of the censored cells and the standard errors.
     """
     for j in range(columns.shape[0]):
         _fit_column(columns[j], other[j], weight, family, lmbda[j], work, own, out[j], out_censored[j])
@@ -113,8 +113,8 @@ def _fit_column(
 def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: Score, censored: FloatArray) -> None:
     """Write standard errors of loc and scale, from the inverse of the information on lambda, alpha and delta.
 
-    With ``loc = mean + s delta/alpha`` and ``scale = s/alpha``, in the coordinates of the centered logs, and psi at the
-    reference added to loc. Errors are in units of scale.
+    In the coordinates of the centered logs ``loc = mean + s delta/alpha`` and ``scale = s/alpha``; psi at the reference
+    is then added to loc. Errors are in units of scale.
 
     Parameters
     ----------
@@ -137,7 +137,8 @@ def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: S
     scale = math.sqrt(normal.variance)
     shift, growth = _slopes_of_reference(column, mu, normal)
     slope = profile.sd_slope + growth
-    # derivatives of loc and scale, over scale: along the exponent, where alpha and delta follow it; and in alpha, delta
+    # derivatives of loc and scale, divided by scale: in the exponent, with alpha and delta at their maximum (_l), then
+    # in alpha (_a); in delta they are 1 and 0
     of_mean = profile.mean_slope / scale + shift + profile.sd_slope * scales.delta
     loc_l = of_mean + slopes.delta - scales.delta * slopes.alpha / scales.alpha
     scale_l = slope - slopes.alpha / scales.alpha
@@ -150,10 +151,11 @@ def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: S
 
 @kernel
 def _slopes_of_reference(column: CensoredColumn, mu: float, normal: Score) -> tuple[float, float]:
-    """Return what the reference r of the logs adds to the derivatives in mu of loc and of scale, over scale.
+    """Return the terms of d loc/d mu and d scale/d mu that stem from the reference r of the logs, divided by scale.
 
-    ``psi(x) = psi(r) + e^t y``, with y as the moments have it and t the exponent times the log a of r. The derivative
-    of loc has the terms ``e^-t psi'(r)`` and a times the mean of y, and that of scale the term a.
+    ``psi(x) = psi(r) + e^t y``, where y is the transform of the centered logs and t the exponent times a, the log of r.
+    The derivative of loc therefore contains ``e^-t psi'(r)`` and a times the mean of y; the derivative of scale
+    contains a times scale.
     """
     logs, scale = column.centered.logs, math.sqrt(normal.variance)
     sigma, sign = logs.sigma, -1.0 if logs.center < 0.0 else 1.0
@@ -179,7 +181,7 @@ def profile_censored_columns(
     own: CensoredWork,
     out: FloatArray,
 ) -> None:
-    """Evaluate minus the profile likelihood per unit of weight at every lambda; NaN for columns without a fit.
+    """Evaluate minus the profile log-likelihood per unit of weight at every lambda; NaN for columns without a fit.
 
     Parameters
     ----------
@@ -188,7 +190,7 @@ def profile_censored_columns(
     lmbdas : (k,)
         Where to evaluate.
     out : (p, k)
-        Receives the likelihoods.
+        Receives the values.
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
@@ -211,7 +213,7 @@ def interval_censored_columns(
     own: CensoredWork,
     out: FloatArray,
 ) -> None:
-    """Find the lambdas where minus the profile likelihood exceeds that at ``at[:, 0]`` by ``at[:, 1]``.
+    """Find the two lambdas at which minus the profile log-likelihood has risen by ``at[:, 1]`` from ``at[:, 0]``.
 
     Parameters
     ----------
@@ -220,7 +222,7 @@ def interval_censored_columns(
     at : (p, 2)
         The best lambda of each column, and the drop per unit of weight.
     out : (p, 2)
-        Receives the lower and the upper end; NaN for columns without a fit, infinite where there is no end.
+        Receives the lower and the upper end; NaN for columns without a fit, infinite if the rise is never reached.
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
@@ -239,7 +241,7 @@ def interval_censored_columns(
 def _drop_point(
     column: CensoredColumn, best: float, drop: float, side: float, scratch: Scratch, own: CensoredWork
 ) -> float:
-    """Return where minus the profile likelihood exceeds its minimum, at `best`, by `drop`, on one side.
+    """Return the exponent on one side of `best` at which the profile log-likelihood has fallen by `drop`.
 
     Parameters
     ----------
@@ -248,7 +250,7 @@ def _drop_point(
     best : float
         The exponent of largest likelihood.
     drop : float
-        By how much the likelihood falls, per unit of weight.
+        The fall of the log-likelihood per unit of weight.
     side : float
         1 or -1.
     scratch : Scratch

@@ -1,6 +1,6 @@
-"""The likelihood of a column of which some cells are only known to lie in an interval, at a given lambda.
+"""The likelihood of a column with censored cells, which are only known to lie in an interval, at a given lambda.
 
-With y = psi(x), theta = 1/sigma and gamma = mu/sigma ([1]_; the parameters are those of [2]_, section 2)::
+With y = psi(x), theta = 1/sigma and gamma = mu/sigma ([1]_, parametrised as in [2]_, section 2)::
 
     l(lambda, theta, gamma) = sum_values [ln theta - 1/2 (theta y - gamma)^2 + (lambda - 1) J]
                               + sum_below ln Phi(theta c - gamma) + sum_above ln Phi(gamma - theta c)
@@ -14,7 +14,7 @@ interval with the standardised middle c and half its length h has the probabilit
 delta``, ``t = alpha h``.
 
 The profile likelihood has the derivative ``dl/dlambda`` at the maximum in (alpha, delta), and the second derivative
-``l_11 - l_1a l_aa^-1 l_a1``. Both are corrected for the last step of Newton's method, which is not taken.
+``l_11 - l_1a l_aa^-1 l_a1``. The last step of Newton's method is not taken; both derivatives are corrected for it.
 
 References
 ----------
@@ -48,7 +48,7 @@ from powerkern.kernels.elementary.normal import log_probability_below, log_proba
 from powerkern.kernels.likelihood.score import Score, Scratch, nll_at, score_with_points
 from powerkern.kernels.likelihood.score_formulas import Y1, YY, YY1, ratios
 
-#: Steps of Newton's method after which the correction for the next one is right to its square.
+#: Newton's method stops before a step this small. The results are corrected for it, with an error of about its square.
 _SMALL_STEP = 1e-6
 #: A guard against endless searches.
 _MOST_STEPS = 60
@@ -64,7 +64,7 @@ class Scales(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Minus the log-likelihood over all cells, and its derivatives in alpha, delta and the exponent (m)."""
+    """Minus the log-likelihood of all cells, and its derivatives in alpha (a), delta (d) and the exponent (m)."""
 
     nll: float
     a: float
@@ -81,9 +81,9 @@ class Sums(NamedTuple):
 class Profile(NamedTuple):
     """Minus the profile log-likelihood per unit of weight, with two derivatives in the exponent.
 
-    `scales` maximise the likelihood, and `slopes` are their derivatives in the exponent. `at` has the moments of the
-    values that standardise, `mean_slope` is the derivative of their mean, and `sd_slope` that of their standard
-    deviation, relative to it. `is_maximum`: Newton's method has converged.
+    `scales` maximise the likelihood, and `slopes` are their derivatives in the exponent. `at` holds the moments by
+    which everything is standardised, `mean_slope` the derivative of the mean, and `sd_slope` the derivative of the log
+    of the standard deviation. `is_maximum`: Newton's method has converged.
     """
 
     nll: float
@@ -100,7 +100,7 @@ class Profile(NamedTuple):
 
 @kernel
 def profile_at(column: CensoredColumn, mu: float, start: Scales, scratch: Scratch, own: CensoredWork) -> Profile:
-    """Evaluate the profile likelihood at the exponent `mu`, from `start` on.
+    """Evaluate the profile likelihood at the exponent `mu`: maximise over alpha and delta, starting from `start`.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def _no_profile(at: Score) -> Profile:
 
 @kernel
 def _standardize(column: CensoredColumn, of_sd: tuple[float, float, float], own: CensoredWork) -> None:
-    """Write middles and halves of the intervals, and their derivatives, standardised as the values are.
+    """Write the standardised middles and half-lengths of the intervals, with two derivatives in the exponent.
 
     ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
     z s''/s``. Here ``s'/s`` is the first of the `ratios` of moments, and ``s''/s`` the second less its square.
@@ -168,7 +168,7 @@ def _maximize(
     rates: tuple[float, float],
     own: CensoredWork,
 ) -> Profile:
-    """Maximise the likelihood in (alpha, delta) by Newton's method; steps are halved until they increase it."""
+    """Maximise the likelihood in (alpha, delta) by Newton's method; halve steps that decrease it."""
     scales, step, slopes = start, Scales(0.0, 0.0), Scales(0.0, 0.0)
     sums = _sums_at(column, of_values, scales, own)
     is_maximum = False
@@ -190,7 +190,7 @@ def _maximize(
             length *= 0.5
         if not higher:
             break  # the step is lost in the rounding of the likelihood
-    if not is_maximum:  # the correction for the step holds for small ones
+    if not is_maximum:  # only a small step can be corrected for
         step = Scales(0.0, 0.0)
     per = 1.0 / column.total
     gain = 0.5 * (sums.a * step.alpha + sums.d * step.delta)
@@ -202,7 +202,7 @@ def _maximize(
 
 @kernel
 def _newton_step(sums: Sums) -> tuple[Scales, Scales]:
-    """Return Newton's step in (alpha, delta), infinite if singular, and the slopes of the maximum in the exponent."""
+    """Return Newton's step, infinite if the Hessian is singular, and the maximum's derivatives in the exponent."""
     det = sums.aa * sums.dd - sums.ad * sums.ad
     if not det > _SINGULAR * sums.aa * sums.dd:
         return Scales(math.inf, math.inf), Scales(0.0, 0.0)
@@ -212,7 +212,7 @@ def _newton_step(sums: Sums) -> tuple[Scales, Scales]:
 
 @kernel
 def _sums_at(column: CensoredColumn, of_values: tuple[float, float, float], at: Scales, own: CensoredWork) -> Sums:
-    """Add up minus the log-likelihood of all cells and its derivatives.
+    """Return minus the log-likelihood of all cells, and its derivatives, at given alpha and delta.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def _sums_at(column: CensoredColumn, of_values: tuple[float, float, float], at: 
     of_values : (float, float, float)
         Minus the log-density of a value at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.
     at : Scales
-        Where to evaluate.
+        The alpha and delta at which to evaluate.
     own : CensoredWork
         Has the standardised ends.
     """
@@ -256,7 +256,7 @@ def _sums_at(column: CensoredColumn, of_values: tuple[float, float, float], at: 
             s_ld += count * alpha * (mm * c1 + mt * h1)
             s_ll -= count * alpha * (alpha * (mm * c1 * c1 + 2.0 * mt * c1 * h1 + tt * h1 * h1) + (s * c2 + q * h2))
         else:
-            log_p, s, mm = -0.5 * m * m, -m, -1.0  # of a value
+            log_p, s, mm = -0.5 * m * m, -m, -1.0  # log-density of a value, and its derivatives
             if kind != EXACTLY:
                 side = 1.0 if kind == BELOW else -1.0
                 below = log_probability_below(side * m)

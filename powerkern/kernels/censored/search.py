@@ -1,10 +1,10 @@
 """The lambda of largest likelihood of a column with censored cells.
 
-The profile likelihood was seen to have one maximum in every one of thousands of simulated columns (asv_benches/
-report_limits.py), but is not known to be concave. So the score is searched for its root by bracketed Newton steps, then
-its sign is compared with that of a single maximum on both sides, and the status says that this is a scan and no proof.
+The profile likelihood had a single maximum in each of thousands of simulated columns (asv_benches/report_limits.py),
+but is not known to be concave. A root of the score is found by bracketed Newton steps. The score is then evaluated on
+both sides, where a single maximum implies its sign. The status SCANNED says that uniqueness was checked, not proved.
 
-Long columns are searched on a sample first. From its optimum three or four evaluations of the whole column remain.
+Long columns are searched on a sample first. From its optimum, three or four evaluations of the whole column suffice.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import RUNNING
 from powerkern.kernels.status_codes import AT_END, FIXED, MULTIMODAL, NOT_CERTIFIED, SCANNED
 
-#: The search has converged when a Newton step is this many standard errors of lambda: the next, quadratic, is within
-#: 1e-9 of one. On a sample: a hundredth of the standard error of the whole column would do.
+#: The search ends with a Newton step of at most this many standard errors of lambda: convergence is quadratic, so the
+#: next step would be below 1e-9. On a sample an error of 0.01 standard errors of the whole column would be good enough.
 _LAST_STEP, _LAST_STEP_ON_SAMPLE = 1e-5, 0.05
 #: A guard against endless searches.
 _MOST_EVALUATIONS = 100
-#: The largest exponent, in units of one over the standard deviation of the logs: beyond, the likelihood of a column is
-#: said to have no maximum. 400 simulated columns with one have it within 12.
+#: Largest exponent searched, in units of one over the standard deviation of the logs. A likelihood that still rises
+#: there counts as having no maximum. In 400 simulated columns that have a maximum it lies within 12.
 _REACH = 64.0
-#: The score is scanned at distances from the optimum of this many standard errors of the column that is scanned, and of
-#: so many times more up to the last.
+#: The score is evaluated at these distances on both sides of the optimum, in standard errors of lambda: the nearest,
+#: the factor from one distance to the next, and the farthest.
 _NEAREST, _GROWTH, _FARTHEST = 3.0, 3.0, 27.0
-#: Columns of at least this many cells are searched on a sample first, of at least this many values.
+#: Fewest cells of a column that is searched on a sample first, fewest values of the sample, and its largest stride.
 _LONG, _SAMPLE, _STRIDE = 2048, 512, 16
-#: The score at the optimum is at most this, in units of its own standard deviation.
+#: Largest score accepted at the optimum, in units of its standard deviation.
 _RESIDUAL = 1e-3
 
 
 class Found(NamedTuple):
-    """The end of a search: the exponent in units of the logs, what was evaluated there, and a `powerkern.Status`."""
+    """Result of a search: the exponent in units of the logs, the likelihood there, and a `powerkern.Status`."""
 
     mu: float
     profile: Profile
@@ -49,22 +49,23 @@ class Found(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where a search starts, and the largest exponent that it may reach."""
+    """Start of a search: the exponent and the scales there, and the largest exponent allowed."""
 
     mu: float
     scales: Scales
     reach: float
 
 
-#: Those of a column without censored cells.
+#: Scales of a column without censored cells.
 _STANDARD = Scales(1.0, 0.0)
-#: As in `two_pass`: a tight cluster, whose unit of lambda is large, starts from 0.
+#: Logs with a smaller unit form a tight cluster, whose unit of lambda is large: the search starts from 0, as in
+#: `two_pass`.
 _TIGHT = 2.0**-20
 
 
 @kernel
 def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: CensoredWork) -> Found:
-    """Find the exponent of largest likelihood; or evaluate a `given` one (NaN: none).
+    """Find the exponent of largest likelihood, or evaluate the likelihood at a `given` exponent.
 
     Parameters
     ----------
@@ -99,13 +100,13 @@ def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: Ce
 
 @kernel
 def reach_of(column: CensoredColumn) -> float:
-    """Return the largest exponent that a search may reach."""
+    """Return the largest exponent that a search may try."""
     return _REACH / _spread(column.centered.logs.pos, column.centered.logs.neg)
 
 
 @reduction
 def _spread(pos: FloatArray, neg: FloatArray) -> float:
-    """Return the standard deviation of the logs, which are about 0 if there are both signs."""
+    """Return the standard deviation of the logs, taken about 0 in columns of both signs."""
     total = squares = 0.0
     for i in range(pos.size):
         total += pos[i]
@@ -119,16 +120,16 @@ def _spread(pos: FloatArray, neg: FloatArray) -> float:
 
 @kernel
 def _search(column: CensoredColumn, start: Start, last_step: float, scratch: Scratch, own: CensoredWork) -> Found:
-    """Find the root of the score by Newton steps within a bracket, and evaluate it there.
+    """Find a root of the score by bracketed Newton steps, and evaluate the likelihood there.
 
     Parameters
     ----------
     column : CensoredColumn
         The column, or a sample of it.
     start : Start
-        Where to start, and how far the search may go.
+        Where to start, and the largest exponent allowed.
     last_step : float
-        The search ends with a step of so many standard errors.
+        Length of a step that ends the search, in standard errors of lambda.
     scratch : Scratch
         Scratch of `score`.
     own : CensoredWork
@@ -157,7 +158,7 @@ def _search(column: CensoredColumn, start: Start, last_step: float, scratch: Scr
 
 @kernel
 def _predict(at: Profile, step: float) -> Scales:
-    """Return the scales that maximise the likelihood a step away, to first order, unless alpha would change much."""
+    """Return the maximising scales after `step`, to first order; unchanged if alpha would change by a factor of 2."""
     alpha = at.scales.alpha + step * at.slopes.alpha
     if 0.5 * at.scales.alpha < alpha < 2.0 * at.scales.alpha:
         return Scales(alpha, at.scales.delta + step * at.slopes.delta)
@@ -166,7 +167,7 @@ def _predict(at: Profile, step: float) -> Scales:
 
 @kernel
 def _scan(column: CensoredColumn, found: Found, reach: float, scratch: Scratch, own: CensoredWork) -> Found:
-    """Compare the sign of the score on both sides of an optimum with that of a single one; go on where it differs.
+    """Check the sign of the score on both sides of an optimum; search again where it points to another maximum.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ def _scan(column: CensoredColumn, found: Found, reach: float, scratch: Scratch, 
     found : Found
         The optimum.
     reach : float
-        How far the search may go.
+        The largest exponent allowed.
     scratch : Scratch
         Scratch of `score`.
     own : CensoredWork

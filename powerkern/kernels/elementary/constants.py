@@ -34,7 +34,7 @@ def copy(x: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def insert(value: float, n: int, ordered: FloatArray) -> None:
-    """Put a value in its place among the first `n`, which are in order."""
+    """Insert a value into the first `n` values, which are sorted."""
     k = n
     while k > 0 and ordered[k - 1] > value:
         ordered[k] = ordered[k - 1]

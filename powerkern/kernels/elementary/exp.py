@@ -259,13 +259,13 @@ def _exp_tail_lanes(r: Lanes) -> Lanes:
 
 @inlined
 def minimum(x: Lanes, y: Lanes) -> Lanes:
-    """Return the smaller one in every lane; y if one of them is NaN."""
+    """Return the smaller of x and y in every lane; y if either is NaN."""
     return select(x < y, x, y)
 
 
 @inlined
 def maximum(x: Lanes, y: Lanes) -> Lanes:
-    """Return the larger one in every lane; y if one of them is NaN."""
+    """Return the larger of x and y in every lane; y if either is NaN."""
     return select(x > y, x, y)
 
 
@@ -298,7 +298,7 @@ def expm1_lanes(t: Lanes) -> Lanes:
 
 @inlined
 def exp_lanes(t: Lanes) -> Lanes:
-    """Return e**t to within a few ulp, bounded as `expm1_lanes`."""
+    """Return e**t to within a few ulp, with t clipped as in `expm1_lanes`."""
     s, p = _exp_lanes_parts(t)
     return s * p + s
 

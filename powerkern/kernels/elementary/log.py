@@ -52,7 +52,7 @@ _TWO54 = 18014398509481984.0
 
 @inlined
 def _unbiased(bits: int) -> float:
-    """Return the exponent in these bits of a positive number."""
+    """Return the unbiased exponent of a positive number, given its bit pattern."""
     return float_of((bits >> 52) | _TWO52_BITS) - (_TWO52 + EXPONENT_BIAS)
 
 
@@ -208,7 +208,7 @@ def short_log(k: float, f: float) -> tuple[float, float]:
 
 @inlined
 def short_log1p(k: float, f: float, f_lo: float) -> tuple[float, float]:
-    """Return k ln 2 + ln(1 + f + f_lo), as `short_log`."""
+    """Return k ln 2 + ln(1 + f + f_lo), with the accuracy of `short_log`."""
     log_f, log_f_lo = _short_log(f)
     return _add_exponent(k, log_f, f_lo * (f * (f - 1.0) + 1.0) + log_f_lo)
 

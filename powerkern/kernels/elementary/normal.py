@@ -1,7 +1,7 @@
 """The logarithm of the normal distribution function, and its derivatives, for any argument.
 
-Everything is made of ``E(u) = e^(u^2) erfc(u)``, which neither overflows nor underflows for u >= 0, as a Chebyshev
-series [1]_: with ``u = -t/sqrt(2)``, for t <= 0,
+Everything is computed from ``E(u) = e^(u^2) erfc(u)``, which neither overflows nor underflows for u >= 0. It is
+given by a Chebyshev series [1]_. With ``u = -t/sqrt(2)``, for t <= 0,
 
     Phi(t) = e^(-t^2/2) E(u)/2,    phi(t)/Phi(t) = sqrt(2/pi)/E(u).
 
@@ -51,14 +51,14 @@ _SCALED = (
     4.2514714447963895e-10,
 )
 _EVEN, _ODD = _SCALED[::2], _SCALED[1::2]
-#: The k of this map; the coefficients belong to it.
+#: The k of this map; the coefficients hold for this k only.
 _CENTER = 3.75
-#: sqrt(2/pi), 1/sqrt(2 pi) and ln(2 pi)/2.
+#: sqrt(2/pi) and 1/sqrt(2 pi).
 _SQRT_2_OVER_PI, _DENSITY_AT_0 = 0.7978845608028654, 0.3989422804014327
-#: From here on v rounds to 1.
+#: For larger u, v rounds to 1.
 _FARTHEST = 1e17
-#: Intervals (m - h, m + h) are narrow up to this h, and this |m| h. The formula of eight points is exact to 1e-16
-#: there. Beyond, the difference of two probabilities loses at most two bits.
+#: Largest h, and largest |m| h, for which an interval (m - h, m + h) is integrated: the eight-point formula is exact to
+#: 1e-16 there. For larger ones the difference of two probabilities loses at most two bits.
 _NARROW, _FLAT = 0.5, 1.0
 
 
@@ -81,7 +81,7 @@ def scaled_erfc(u: float) -> float:
 
 @kernel
 def _gauss(t: float) -> float:
-    """Return e^(-t^2/2), with the rounding error of the square made good."""
+    """Return e^(-t^2/2), corrected for the rounding error of t^2."""
     square = t * t
     return exp(-0.5 * square) * (1.0 - 0.5 * fma(t, t, -square)) if square < 1500.0 else 0.0
 
@@ -97,7 +97,7 @@ def log_ndtr(t: float) -> float:
 
 @kernel
 def inverse_mills_ratio(t: float) -> float:
-    """Return phi(t)/Phi(t), the derivative of `log_ndtr`; about -t for t far below 0."""
+    """Return phi(t)/Phi(t), the derivative of `log_ndtr`."""
     tail = scaled_erfc(abs(t) * SQRT_HALF)
     if t <= 0.0:
         return _SQRT_2_OVER_PI / tail
@@ -120,7 +120,8 @@ def log_probability_below(t: float) -> LogProbability:
 def log_probability_between(mid: float, half: float) -> LogProbability:
     """Return ln(Phi(mid + half) - Phi(mid - half)) and its derivatives in `mid` and `half`, half > 0.
 
-    Narrow intervals are integrated; the probabilities of wide ones are subtracted where both are small.
+    Narrow intervals are integrated. The probability of a wide one is the difference of two tails or, if it contains 0,
+    1 minus both tails.
     """
     m = -abs(mid)
     if half <= _NARROW and -m * half <= _FLAT:
@@ -134,7 +135,7 @@ def log_probability_between(mid: float, half: float) -> LogProbability:
 
 @kernel
 def _mean_growth(m: float, half: float) -> float:
-    """Return the mean of 2 cosh(m s) e^(-s^2/2) over 0 < s < half, by Gauss and Legendre's formula of eight points."""
+    """Return the mean of 2 cosh(m s) e^(-s^2/2) over 0 < s < half, by the eight-point Gauss-Legendre formula."""
     return (
         0.05061426814518813 * _growth(m, 0.019855071751231884 * half)
         + 0.11119051722668724 * _growth(m, 0.10166676129318664 * half)
@@ -155,7 +156,7 @@ def _growth(m: float, s: float) -> float:
 
 @kernel
 def _narrow(m: float, half: float) -> LogProbability:
-    """Integrate phi(m) e^(-m s - s^2/2) over |s| < half."""
+    """Return the log-probability of a narrow interval: integrate phi(m) e^(-m s - s^2/2) over |s| < half."""
     integral = _mean_growth(m, half)
     up, down = expm1(m * half), expm1(-m * half)
     end = exp(-0.5 * half * half) / (half * integral)
@@ -165,7 +166,7 @@ def _narrow(m: float, half: float) -> LogProbability:
 
 @kernel
 def _in_tail(m: float, half: float) -> LogProbability:
-    """Subtract Phi(a) from Phi(b), a < b <= 0, by their ratio."""
+    """Return the log-probability of an interval (a, b) with b <= 0: ln Phi(b) + ln(1 - Phi(a)/Phi(b))."""
     b, a = m + half, m - half
     tail_b, tail_a = scaled_erfc(-b * SQRT_HALF), scaled_erfc(-a * SQRT_HALF)
     ratio = exp(2.0 * m * half) * (tail_a / tail_b)
@@ -177,7 +178,7 @@ def _in_tail(m: float, half: float) -> LogProbability:
 
 @kernel
 def _about_center(m: float, half: float) -> LogProbability:
-    """Subtract the tails on either side of an interval about 0 from 1."""
+    """Return the log-probability of an interval that contains 0: ln(1 - both tails)."""
     b, a = m + half, m - half
     gauss_b, gauss_a = _gauss(b), _gauss(a)
     missing = 0.5 * (gauss_b * scaled_erfc(b * SQRT_HALF) + gauss_a * scaled_erfc(-a * SQRT_HALF))

@@ -37,7 +37,7 @@ _FAR = 1e290
 
 
 class _Excess(NamedTuple):
-    """How much g exceeds its target at a distance from its minimum, and three derivatives in the distance."""
+    """Excess of g over its target at a distance from its minimum, and three derivatives in the distance."""
 
     distance: float
     value: float
@@ -151,7 +151,7 @@ def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
 
 @kernel
 def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, most: float, tolerance: float) -> float:
-    """Return Halley's point; near the root, one a little beyond, so that the root is enclosed."""
+    """Return Halley's next point; near the root, a point slightly beyond it, so that the root is enclosed."""
     step = halley_step(here.value, here.d1, here.d2)
     x = here.distance + step
     if abs(step) <= _NEARLY * here.distance:

@@ -17,9 +17,9 @@ from powerkern.kernels.likelihood.score import nll_at, score_with_derivatives
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column
 
-#: Figures of a column: g(lambda), and the mean log-Jacobian term J as it enters the score (that of centered logs)
+#: Figures of a column: g(lambda), and the mean log-Jacobian term J of the centered logs, as it enters the score.
 G, JACOBIAN = range(2)
-#: Their number.
+#: Number of figures.
 N_FIGURES = 2
 
 

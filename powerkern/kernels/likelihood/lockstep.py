@@ -2,10 +2,10 @@
 
 A column of some hundred values is too short for the loops of `kernels.likelihood.one_pass`: work done once a column
 costs more than its values do. Here everything is done for eight columns at once, whose values lie side by side in a
-row-major matrix. Each lane has its own exponent, and does what it would do alone: one that has arrived is evaluated
-there again, to the same bits, until all have. A result depends on its own column only.
+row-major matrix. Each lane has its own exponent. A lane that has converged is evaluated again at the same exponent, to
+the same bits, until all have converged. A result therefore depends on its own column only.
 
-The sums are the same as in `one_pass`, in float64, about the mean log of a column of one sign. A missing value, or one
+The sums are formed as in `one_pass`, in float64, about the mean log of a column of one sign. A missing value, or one
 without weight, has a log of 0, which adds nothing to any sum. Columns that need more care are left to
 `kernels.likelihood.two_pass`: if they have fewer than three values, infinities, a narrow spread, an enormous range or
 values outside the domain, if sums lose digits or the optimum is not certified, or if powers are near the ends of
@@ -78,10 +78,10 @@ _EXPM1_MIN = -50.0
 _MAX_EVAL = 12
 #: Rounding errors of the sums count times the square of the rate at which moments grow over the curvature of g. In 36
 #: rare binaries the largest error of lambda, in units of 1/(spread of the logs), is 1e-11 with 100, 9e-11 with 1,000,
-#: and 3e-10 without a limit; 10 leaves more columns to two passes and is no better (report_constants rare).
+#: and 3e-10 without a limit; 10 leaves more columns to two passes and gains nothing (report_constants rare).
 _MAX_GROWTH_TO_CURVATURE = 100.0
-#: No step from lambda = 1 is longer than this, in units of 1/(spread of the logs); those after it may be so many times
-#: longer each. A guard: half and double change the 3.64 evaluations of 234 simulated columns by 0.01 at most
+#: Longest step from lambda = 1, in units of 1/(spread of the logs), and the factor by which the limit grows from step
+#: to step. A guard: half and double change the 3.64 evaluations of 234 simulated columns by 0.01 at most
 #: (report_constants lockstep).
 _LONGEST, _EXPANSION = 2.0, 4.0
 

@@ -123,7 +123,7 @@ _EVALUATE_ONLY = _HalleyTolerances(math.inf, 1e-5, 340.0)
 
 @kernel
 def _is_in_reach(exponent: float, both_signs: bool, farthest: float, reach: float) -> bool:
-    """Return whether |t| <= `reach` for all logs up to the `farthest`."""
+    """Return whether |exponent*log| <= `reach` for all logs; `farthest` is the largest magnitude of a log."""
     return max(abs(exponent), abs(2.0 - exponent) if both_signs else 0.0) * farthest <= reach
 
 
@@ -282,7 +282,7 @@ def _draw_sample(x: FloatArray, weight: FloatArray | None, family: int, work: Wo
 
 @specialize_on_none()
 def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
-    """Copy evenly spaced values to fill `out`."""
+    """Copy every `stride`-th value to `out`; return the part of `out` that is filled."""
     some = out[: x.size // stride]
     for i in range(some.size):
         some[i] = x[i * stride]
@@ -368,7 +368,7 @@ def _find_optimum(
 
 @kernel
 def _suits_one_pass(guess: Prepared, sample: Prepared) -> bool:
-    """Return whether the column is valid and long and, by its sample, no few values carry most of the weight."""
+    """Return whether the column is valid and long, and its sample shows no few values with most of the weight."""
     factor = guess.x.size / sample.x.size
     return guess.status == OK and guess.x.size >= ONE_PASS_MIN and _is_even(sample.found, factor)
 
@@ -409,7 +409,7 @@ def _farthest(found: Scan, kind: LogKind, log_ref: float) -> float:
 
 @kernel
 def _start_from_sample(sample: Prepared, reference: _Reference, scale: float, n_eval: int, work: Work) -> _Start:
-    """Return the optimum of a sample, nearly to float32 precision."""
+    """Return the optimum of a sample, nearly to float32 precision, as the start of the search."""
     n, found, kind = sample.x.size, sample.found, reference.kind
     d32, weight32 = work.d32[:n], rounded(sample.weight, scale, work.weight32[:n])
     total, squares = take_logs(sample.x, sample.weight, kind, work.spare[:n], d32)

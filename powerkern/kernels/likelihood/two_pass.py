@@ -23,7 +23,7 @@ from powerkern.kernels.optimize.newton import NewtonState, newton_start, newton_
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
 
-#: A guard against endless searches. 234 simulated columns take 5.0 evaluations on average, and the same with 15
+#: A guard against endless searches. 234 simulated columns take 5.0 evaluations on average, with 15 as with 100
 #: (report_constants two-pass).
 MAX_EVAL = 100
 
@@ -67,9 +67,9 @@ def centered_column(column: Prepared, work: Work) -> Centered:
 
 @kernel
 def _reference(sides: Sides, both_signs: bool, weighted: bool, scratch: FloatArray) -> float:
-    """Return a value near the bulk of the weight; negative if it is a negative one in a column of both signs.
+    """Return a value near the bulk of the weight, with its sign if the column has both signs.
 
-    Without weights 0 will do for both signs: there is a value on either side of it.
+    Without weights a column of both signs gets 0, which has values on either side.
     """
     if not weighted:
         return 0.0 if both_signs else subsample_median(sides.pos, MOST_TYPICAL, scratch)
@@ -192,7 +192,7 @@ def _start(logs: Logs) -> float:
 def _is_moderate(centered: Centered, mu: float) -> bool:
     """Return whether every power is less than e^300 times the reference's, and psi's scale does not underflow.
 
-    Powers that are small beside the reference's saturate, and do no harm.
+    Powers much smaller than the reference's saturate, which does no harm.
     """
     logs = centered.logs
     growth = mu * (logs.high if mu > 0.0 else logs.low)

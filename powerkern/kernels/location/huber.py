@@ -139,7 +139,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     """Solve sum w min(((y - center - point)/s)**2, k**2) = dof beta(k) for s ([2]_); return also the iterations.
 
     In s**2 the excess of the left side is concave, so Newton steps from above decrease to the root, and end at it as
-    soon as no value changes sides. 0 if so many values equal the point that no positive root exists.
+    soon as no value changes sides. 0 if too many values equal the point for a positive root to exist.
 
     Parameters
     ----------

@@ -221,8 +221,8 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
     Returns
     -------
     LocScale
-        ``loc``, ``scale``, ``n_iter`` and ``status`` as for `huber_location`. Where so many values are equal that
-        the only root has s = 0, loc is their value.
+        ``loc``, ``scale``, ``n_iter`` and ``status`` as for `huber_location`. If most values are equal and the
+        only root has s = 0, loc is their value.
 
     Raises
     ------

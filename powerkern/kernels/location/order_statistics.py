@@ -55,7 +55,7 @@ def _sums(part: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float,
 
 @kernel
 def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
-    """Return the sums over y[start:stop]."""
+    """Return weight, sum and sum of squares of ``y - center`` over y[start:stop]."""
     if w.size == 0:
         weight, first, second = _sums(y[start:stop], None, center)
     else:
@@ -65,7 +65,7 @@ def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: flo
 
 @kernel
 def inside(col: Sorted, lo: int, hi: int) -> Inside:
-    """Return the sums over y[lo:hi]."""
+    """Return weight, sum and sum of squares of ``y - center`` over y[lo:hi]."""
     widest_vectors()
     return _range_sums(col.y, col.w, lo, hi, col.center)
 
@@ -326,7 +326,7 @@ def _share_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -
 
 @kernel
 def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> float:
-    """Return the mean without a weight `below` of the smallest and `above` of the largest values.
+    """Return the mean after trimming the weight `below` from the smallest and `above` from the largest values.
 
     Parameters
     ----------

@@ -2,12 +2,13 @@
 
 Weights are counts: a row of weight 3 is that row three times. Where their mean, each weighted by itself,
 ``sum w**2/sum w``, is less than one, the weights are relative, and that mean counts as one value
-(`FrequencyWeights.unit`). Equal weights below one are thus no weights, and those that sum to one are as many rows as
-they are worth. It is continuous in the weights: a row whose weight vanishes might as well not be there.
+(`FrequencyWeights.unit`). Equal weights below one thus give the same results as no weights, and weights that
+sum to one count as their effective number of rows. Results are continuous in the weights: as a weight tends to 0, they
+tend to the results without the row.
 
-A quantile is the first value up to which there is that share of the weight; the median the mean of this and of the
-first value up to which there is more. Both are what repetition gives. Which of two values bound a share depends on the
-weights alone, not on the values: the tables made here once serve all transforms of a column.
+A quantile is the first value at which the running weight reaches the given fraction. The median is the mean of this
+value and of the first value at which the running weight exceeds one half. Repeating rows would give the same. The
+positions depend on the weights alone, not on the values, so the tables made here once serve all transforms of a column.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def as_given(counts: FrequencyWeights | None, weight: float) -> float:
 
 @kernel
 def weight_at(counts: FrequencyWeights | None, i: int) -> float:
-    """Return the weight of the value with index i."""
+    """Return the weight of value i of the sorted column; 1 without weights."""
     if counts is None:
         return 1.0
     return float(counts.w[i])
@@ -161,7 +162,7 @@ def weight_at(counts: FrequencyWeights | None, i: int) -> float:
 
 @kernel
 def weight_outside(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tuple[float, float]:
-    """Return the weight of the values before position `lo`, and from position `hi` on.
+    """Return the weight of the values before position `lo`, and the weight of the values at `hi` and after it.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
 def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
     """Return the smallest radius about the point that encloses some value i and its partner.
 
-    For value i the radius is the larger of two distances, of which one falls with i and the other grows.
+    For value i the radius is the larger of two distances; one decreases with i, the other increases.
     """
     n = y.size
     low, high = 0, n

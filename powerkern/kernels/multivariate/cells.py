@@ -37,7 +37,7 @@ _HUGE = 1e300
 
 @kernel
 def median_of_values(a: FloatArray, n: int) -> float:
-    """Return the median of ``a[:n]``, which is overwritten; NaN of none."""
+    """Return the median of ``a[:n]``, which is overwritten; NaN if n is 0."""
     if n == 0:
         return math.nan
     low, high = _neighbors(a, n, (n - 1) // 2)

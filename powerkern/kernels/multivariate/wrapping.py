@@ -92,9 +92,10 @@ def _unit_of_halves(y: FloatArray, h: int) -> float:
 
 @kernel
 def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
-    """Return where the h consecutive values with the smallest variance begin; the first of several.
+    """Return the first index of the h consecutive values with the smallest variance; the lowest one of ties.
 
-    Every half holds the middle of the column. Sums from there outwards keep far outliers out of all others.
+    Every such window contains the middle of the column. Sums run outwards from there, so that far outliers enter only
+    the sums of windows that contain them.
     """
     n = y.size
     middle, center = n // 2, y[n // 2]
@@ -167,7 +168,7 @@ def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
 def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray, out: FloatArray) -> None:
     """Replace the location and scale of each column in `out`, (p, 4), by one M-step with the wrapping function.
 
-    Columns without a positive scale keep what they have.
+    Columns without a positive scale are left unchanged.
 
     Parameters
     ----------

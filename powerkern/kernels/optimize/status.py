@@ -133,12 +133,12 @@ def read_bracket(a: object, b: object) -> tuple[float, float]:
 
 
 def returning_floats(f: Callable[[float], object]) -> Callable[[float], float]:
-    """Wrap a function of the user's: its values become floats, or an error that names it."""
+    """Wrap a user's function so that it returns a float, or raises an error that names it."""
     return lambda x: as_real("f(x)", f(x))
 
 
 def read_limits(xtol: object, max_eval: object) -> tuple[float, int]:
-    """Return tolerance and most evaluations; raise ValueError for a negative tolerance, or for no evaluation."""
+    """Return the tolerance and the evaluation limit; raise ValueError if one is negative or the limit is 0."""
     tolerance = as_real("xtol", xtol)
     if not tolerance >= 0.0:
         raise ValueError(f"xtol must not be negative, got {tolerance}")

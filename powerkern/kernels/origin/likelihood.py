@@ -72,7 +72,7 @@ def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, blo
 
 @kernel
 def _branch(n: int, m: float, near_0: bool, block: FloatArray) -> None:
-    """Write v^m, and b_m(a) and its first and second derivative in m to the places of psi, psi_1 and psi_11.
+    """Write v^m, and write b_m(a) and its two derivatives in m to the rows of psi, psi_1 and psi_11.
 
     Closed forms; or, for a small |m a|, a sum of powers without a division by m.
     """
@@ -139,7 +139,7 @@ def _add(w: FloatArray, block: FloatArray, sums: FloatArray) -> None:
 
 @kernel
 def _psi(u: float, lmbda: float, box_cox: bool) -> float:
-    """Return the transform of one value, roughly: psi is measured from it."""
+    """Return the transform of one value, to working accuracy only: it is subtracted from psi to avoid cancellation."""
     below = u < 0.0 and not box_cox
     m = 2.0 - lmbda if below else lmbda
     a = math.log(u if box_cox else 1.0 + abs(u))
@@ -149,7 +149,7 @@ def _psi(u: float, lmbda: float, box_cox: bool) -> float:
 
 @kernel
 def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, work: OriginWork, at: FloatArray) -> None:
-    """Write l and its derivatives; -inf where the variance is not a number.
+    """Write L, its gradient and its Hessian at `theta`; L is -inf if the variance is not positive and finite.
 
     Parameters
     ----------

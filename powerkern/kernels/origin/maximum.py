@@ -303,7 +303,7 @@ def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, wor
 
 @kernel
 def _information(x: FloatArray, ranges: FloatArray, work: OriginWork) -> float:
-    """Return minus the second derivative of L in lambda where the other parameters, unless at an end, follow it."""
+    """Return minus the second derivative in lambda of L profiled over the other parameters that are not at an end."""
     _, origin, unit = _free(x, work.steps[0], ranges, work.at[0])
     if not _factor(work.at[0], 0.0, (True, origin, unit), work.matrix):
         return math.nan

@@ -35,7 +35,7 @@ _SIGMAS = 8.0
 class Rounded(NamedTuple):
     """How sums were rounded: the quantum, the number of roundings, how many gave 0 (`lost`), and the rows of each sum.
 
-    `moved`: they are relative to another reference than they were taken with.
+    `moved`: the logs were taken relative to another reference than they have now.
     """
 
     quantum: float
@@ -49,7 +49,8 @@ class Rounded(NamedTuple):
 def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> tuple[float, float]:
     """Return bounds of the error of the optimum and of the relative error of the standard deviation there.
 
-    Of the Gauss rules, and of rounding within bins; of lambda also of rounding of logs, and of sums.
+    Both include the errors of the Gauss rules and rounding within bins. The bound for lambda also includes rounding of
+    the logs and of the sums.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) 
 
 @kernel
 def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, nodes: Nodes) -> float:
-    """Return the mean of y, and y of the middle of each bin, both times e^-log_factor."""
+    """Write y at the middle of each bin and return the mean of y, both times e^-log_factor."""
     total = 0.0
     for b in range(sample.n_bins):
         below = b < sample.n_bins_below
@@ -121,7 +122,7 @@ def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, node
 
 @kernel
 def _noise(sample: Sample, moved: bool) -> float:
-    """Return the effect of rounding of the logs, and of references, on lambda, whose unit is one over their spread."""
+    """Return the error of lambda due to rounding of logs and of the reference, in units of 1/(spread of the logs)."""
     logs = sample.centered.logs
     rounding = sample.rounding
     if moved:

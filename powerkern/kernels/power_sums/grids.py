@@ -42,8 +42,8 @@ _REFERENCE_ROUNDING = 2.0**-50
 def reference_excess(base: float, ref: float) -> float:
     """Return ln(ref) minus the logarithm that `ref` is rounded from, if it is the reference of a Box-Cox stream.
 
-    Bins of a stream lie relative to the exact power of e: the rounding of `ref` may be many bins of narrow data. Of
-    other references the result is 0.
+    Bins of a stream are relative to the exact power of e: in narrow data the rounding of `ref` may exceed many bins.
+    Returns 0 for other references.
     """
     if base != 0.0 or not 0.0 < ref < math.inf:
         return 0.0
@@ -69,7 +69,7 @@ def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
 def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
     """Write bins over the range of the data: of width 2**exponent, or the next power that needs at most `max_bins`.
 
-    Ends that have no logs are given no bins: they come from a caller's table, not from data.
+    A range without logs gets no bins; it comes from a caller's table, not from data.
     """
     low, high = _log_range(base, grid)
     grid[G_FIRST] = grid[G_BINS] = grid[G_EXPONENT] = 0.0

@@ -25,7 +25,7 @@ from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
 #: A column's range: values (a negative number: outside the domain), their weight, the extremes; the size of a sample,
 #: the sum of its logs in whole units of LOG_UNIT, and the sum of their squares in units of LIMB and of 1.
-#: Of several ranges the weight is a sum in digits of LIMB: WEIGHT those of LIMB**LEVEL, WEIGHT_1 and WEIGHT_2 the next.
+#: The weight of several ranges is a sum in digits of base LIMB: WEIGHT for LIMB**LEVEL, WEIGHT_1 and WEIGHT_2 below it.
 #: All that is added up are whole numbers below 2**53, so that no order of merging makes a difference.
 R_COUNT, R_WEIGHT, R_MIN, R_MAX, R_SAMPLE, R_LOGS, R_SQUARES, R_SQUARES_LOW, R_WEIGHT_1, R_WEIGHT_2, R_LEVEL = range(11)
 #: The length of a range.
@@ -34,9 +34,9 @@ N_RANGE = 11
 _LOW, _HIGH, _N = range(3)
 #: Logs are below 2**10, so that a sum of 2**26 of them is below 2**52 units; a square of one fits two limbs.
 LOG_UNIT, LIMB = 2.0**-16, 2.0**26
-#: The spread of logs of which only the ends are known, or which are this close, is taken for this fraction of their
-#: distance. 10,000 normal values span 8 standard deviations: bins are rather too narrow, which costs memory, than too
-#: wide, which costs another pass.
+#: If only the extremes of the logs are known, or they are closer than _CLOSE, the spread is estimated as their distance
+#: over _EXPECTED_RANGE. 10,000 normal values span 8 standard deviations. Bins that are too narrow cost memory, bins
+#: that are too wide cost another pass, which is worse.
 _EXPECTED_RANGE, _CLOSE = 16.0, 2.0**-8
 #: A spread is at least its range over this: a grid of the expected width then has 5,000 bins, about `grids.MAX_BINS`.
 _LARGEST_RANGE = 400.0
@@ -89,8 +89,8 @@ def _range_of_lines(
 ) -> None:
     """Add rows to the ranges of columns; in memory they form lines of one or several rows that begin `length` apart.
 
-    The extremes are looked for in `line`, which may be several rows, and then in its places of each column. The logs of
-    values `step` apart in memory, from `first` on, go to the sample.
+    Extremes are first found for each position in `line`, which may span several rows, and then merged by column. The
+    logs of values `step` apart in memory, starting at `first`, enter the sample.
     """
     _look_along(x, length, line)
     p = out.shape[0]
@@ -108,7 +108,7 @@ def _range_of_lines(
 
 @inlined
 def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
-    """Write the extremes of each place of a line, and how many are not missing; the last line may be shorter."""
+    """Write the extremes at each position within a line, over all lines, and the number of values present there."""
     low, high, n = line[_LOW], line[_HIGH], line[_N]
     low[:], high[:], n[:] = math.inf, -math.inf, 0.0
     for start in range(0, x.size, max(length, 1)):
@@ -173,7 +173,7 @@ def range_columns(
 def range_lines(
     x: FloatArray, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Do what `range_columns` does for a row-major matrix without weights; see `_range_of_lines`.
+    """Add the rows of a row-major matrix without weights to the ranges of its columns; see `_range_of_lines`.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def range_lines(
 def range_lines32(
     x: Float32Array, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Do what `range_lines` does, for float32.
+    """Add the rows of a float32 matrix to the ranges of its columns, as `range_lines` does for float64.
 
     Parameters
     ----------

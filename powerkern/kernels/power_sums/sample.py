@@ -37,7 +37,7 @@ _SPARE_BITS = 20.0
 
 
 class Nodes(NamedTuple):
-    """Room for the sample of a column and, one row per bin, for the figures of `bound_errors`; and small scratch."""
+    """Scratch for the sample of a column, for the figures of each bin that `bound_errors` needs, and small arrays."""
 
     position: FloatArray
     weight: FloatArray
@@ -52,8 +52,8 @@ class Nodes(NamedTuple):
 class Sample(NamedTuple):
     """A column's bins as weighted logs; `sign` is 1, -1, or 0 for both.
 
-    In units of the logs, `half` is half a bin, `rounding` the rounding error of a log that is 0, and `origin` where on
-    the grid the logs of one sign are relative to. `whole`: no sum of weights can have been rounded.
+    In units of the logs, `half` is half a bin, `rounding` the rounding error of a log that is 0, and `origin` the
+    position on the grid that logs of one sign are relative to. `whole`: no sum of weights can have been rounded.
     """
 
     centered: Centered
@@ -122,9 +122,9 @@ def _magnitude(log_of_it: float, base: float, smallest: float, largest: float) -
 
 @kernel
 def _moved(extreme: float, distance: float, log_of_it: float, base: float, smallest: float, largest: float) -> float:
-    """Return the magnitude whose log is a `distance` from an extreme's.
+    """Return the magnitude whose log is `distance` from the log of `extreme`.
 
-    Where they are close not by its log: of values close together the rounding of exp would be more than their distance.
+    Close to the extreme it is computed from the difference: rounding of exp could exceed the distance between values.
     """
     if abs(distance) < 1.0:
         return min(max(extreme + (base + extreme) * expm1(distance), smallest), largest)
@@ -197,7 +197,7 @@ def _is_one_value(sums: FloatArray) -> bool:
 
 @kernel
 def _add_end(at: int, layout: _Layout, n_bins: int, sigma_bins: float, nodes: Nodes) -> int:
-    """Note an end of the grid as a bin without weight."""
+    """Append an end of the grid as a bin without weight; return the new number of bins."""
     distance = (-at if layout.turned else at) - layout.origin
     nodes.bin_position[n_bins] = (abs(distance) if layout.sign == 0.0 else distance) / sigma_bins
     nodes.bin_weight[n_bins] = nodes.bin_remainder[n_bins] = 0.0
@@ -214,7 +214,7 @@ def _bounded(
     width: float,
     jacobian: float,
 ) -> Centered:
-    """Return logs bounded by the occupied bins: powers of extremes far beyond them would leave no digits."""
+    """Return the logs of the column, bounded by the occupied bins: with wider bounds the sums would lose all digits."""
     pos, pos_weight, neg, neg_weight = values
     log_ref, origin = offset_log(base, grid[G_REF]), layout.origin * width
     low, high = log_ref + origin + layout.low * width, log_ref + origin + layout.high * width

@@ -67,7 +67,7 @@ def _write(
 
 @kernel
 def _is_moderate(column: ResponseColumn, mu: float) -> bool:
-    """Return whether every power is less than e^300 times the reference's, and that one is not tiny."""
+    """Return whether every power is less than e^300 times the reference's, and the reference's is not tiny."""
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)
     t = mu / rows.sigma * offset_log(column.offset, column.reference)
@@ -84,7 +84,7 @@ def _exponent(column: ResponseColumn, lmbda: float) -> float:
 def _regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
-    """Fit one column into `row`; into `extra` the ends of the scan and the coefficients on the basis."""
+    """Fit one column into `row`; write the ends of the scan and the coefficients on the basis to `extra`."""
     found = scan(x, None)
     status = refusal(found, family)
     if status == OK and found.n <= design.basis.shape[0]:

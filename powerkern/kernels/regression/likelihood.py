@@ -58,7 +58,7 @@ _LEAST_PIVOT = 1e-3
 #: powers of them. With 1e-4 and 1e-6 lambda changes by 1e-13 and 1e-14 at most (report_constants regression).
 _REACH, _FLOOR = 300.0, 1e-5
 
-#: Points of a scan: so many steps to either side, and so many more beyond, which grow: 40 reach 1e7 steps. With 4 and
+#: Points of a scan: equal steps to either side, and growing steps beyond them: 40 cover 1e7 steps. With 4 and
 #: 16 steps 60 simulated columns take 12 and 36 evaluations in place of 20 and have the same minima (report_constants
 #: regression); 8 reach 4/sd of the logs, within which nearly all optima lie.
 STEPS, MORE = 8, 40
@@ -266,7 +266,7 @@ def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) 
 
 @kernel
 def _residual_products(rows: Rows, mu: float, log_factor: float, work: RegressionWork) -> float:
-    """Write products of the residuals and coefficients on the basis to `work`; return psi'psi."""
+    """Write the inner products of the residuals, and the coefficients on the basis, to `work`; return psi'psi."""
     products, dots, coef = work.products, work.dots, work.coef
     q = rows.basis.shape[0]
     products[:] = 0.0

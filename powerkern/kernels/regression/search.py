@@ -95,7 +95,7 @@ def _encloses(grid: FloatArray, i: int, last: int) -> bool:
 
 
 class LambdaOptimum(NamedTuple):
-    """A minimum: its place, the values there, and whether it is certified; coefficients are in the scratch space."""
+    """A minimum of g: the exponent, the evaluation there, whether it is certified; coefficients are in the scratch."""
 
     mu: float
     at: Evaluation
@@ -137,7 +137,7 @@ class ResponseOptimum(NamedTuple):
 
 @kernel
 def search_minimum(column: ResponseColumn, work: RegressionWork) -> ResponseOptimum:
-    """Scan a sample of the rows, and search the minimum of all rows from its minimum; if in doubt, scan all rows."""
+    """Scan a sample of the rows, then search all rows from its minimum; if the result is in doubt, scan all rows."""
     rows, center = column.rows, column.rows.sigma if column.rows.both_signs else 0.0
     n_eval, max_step = 0, _STEP / column.spread
     sampled = column.sample.logs.size < rows.logs.size

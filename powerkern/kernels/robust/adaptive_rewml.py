@@ -46,9 +46,9 @@ from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, transform_sorted
 
 _OK = int(Status.OK)
-#: By how much the fraction of values at their quantiles must be larger for the start that rectifies both sides, and
-#: what a value left out counts. With them the rival start is hardly ever taken where no value is small, and errors on
-#: clean data and with large outliers stay within the noise of the simulation (report_sides).
+#: Margin in the fraction of values at their quantiles by which the start that rectifies both sides must be better, and
+#: the contribution of an excluded value to that fraction. With them the rival start is hardly ever taken if no value
+#: is small, and errors on clean data and with large outliers stay within the noise of the simulation (report_sides).
 _BETTER, _LEFT_OUT = 0.02, 0.5
 #: Step by which the cut-off is widened, N_WIDER times: 2.576, 3.076, 3.576, 4.076, or else 4.576.
 WIDER, N_WIDER = 0.5, 4
@@ -87,7 +87,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork) -> tuple[SearchResult, Options]:
-    """Return the initial lambda and the options of its start: BOTH only if that start is lower and better.
+    """Return the initial lambda and the options it was found with: rule BOTH only if it gives a lower and better start.
 
     If a trial fit was deferred, the status in ``work.trial`` is DEFERRED.
 
@@ -120,9 +120,9 @@ def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork)
 def _is_better(
     fit: Fit, full_column: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
 ) -> tuple[bool, float]:
-    """Return whether the start by BOTH, if below `lmbda0`, brings more values to their quantiles; and evaluations.
+    """Return whether BOTH gives a start below `lmbda0` that brings more values to their quantiles; and evaluations.
 
-    Both are followed without adaptive cut-offs. Of long columns a few order statistics are looked at.
+    Fits from both starts use no adaptive cut-offs. Long columns are represented by a few order statistics.
     """
     plain, rival = with_rule(options, QUARTILES, False), with_rule(options, BOTH, False)
     standardized = sampled(QQ_SEARCH, full_column, options, work) if full_column.column.n > SAMPLE else full_column
@@ -223,7 +223,7 @@ def excess_beyond(cutoff: float, outside: float, n: float) -> float:
 def _keeps_far_tail(standardized: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
     """Return whether all values on one side were kept and many of them are far out.
 
-    They are measured on the transform that is rectified on that side, too.
+    Distances are measured on the transform rectified on both sides.
     """
     n = standardized.column.n
     if kept.stop <= kept.start or (kept.start > 0 and kept.stop < n):

@@ -71,7 +71,7 @@ def _huber(standardized: Prestandardized, lmbda: float, rule: int) -> LocScale:
 
 @kernel
 def _value(standardized: Prestandardized, lmbda: float, scale: float) -> float:
-    """Return the objective for a scale; NaN if that is 0."""
+    """Return the objective at lambda, given the scale there; NaN if the scale is 0."""
     return log(scale) - (lmbda - 1.0) * standardized.target if scale > 0.0 else math.nan
 
 
@@ -166,7 +166,7 @@ def _may_be_lower(
 def _pull_of_nearest(
     y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
 ) -> float:
-    """Return the sum of u psi(u), where u is the smaller of a value's distances at the two ends of a cell."""
+    """Return the sum of u psi(u) over values, with u the smaller standardised distance at the two ends of a cell."""
     total = 0.0
     for i in range(y.size):
         u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z

@@ -88,7 +88,7 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 
 @kernel
 def is_finished(x: FloatArray, counts: FrequencyWeights | None, kept: KeptRange, row: FloatArray) -> bool:
-    """Return whether the row needs no completion: the fit is deferred, or has overflowed, whose status is then written.
+    """Return whether the row needs no completion: the fit is deferred or has overflowed (the status is then written).
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def write_kept(
 ) -> None:
     """Write the fields of a fit that leaves values out: the range of values kept, and a consistent scale.
 
-    The interval ends where a cut-off on the plain transform does, or else at the first and the last value kept.
+    The range extends to the cut-off if that was applied to the plain transform, else to the outermost values kept.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Criterion(NamedTuple):
 
 @kernel
 def no_tail(at: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
-    """Return False: without this check no tail counts as kept wrongly."""
+    """Return False: the estimator does not check whether a tail was kept wrongly."""
     return False
 
 
@@ -61,7 +61,7 @@ CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_OFF, CUT_CENTE
 class EstimatorEntries(NamedTuple):
     """The entries of an estimator. `columns` are rows: sorted columns of the user's matrix, NaN last.
 
-    Weights have the shape of the values, and are not read where these are NaN. The first of each pair takes no weights.
+    Weights have the shape of the values, and are ignored for NaN. The first of each pair takes no weights.
     """
 
     #: fit the columns whose status is DEFERRED: (columns, weights, family, options, work, out); return how many remain

@@ -10,10 +10,12 @@ With weights (`powerkern.kernels.location.weights`) a row stands for as many cop
 
     z = Phi^-1((r + 1/6)/(n + 1/3)),    r = W + 1/2, W + 3/2, ..., W + w - 1/2
 
-n being the sum of all weights and W the sum over smaller values. Of a row whose weight is not whole, but between k and
-k + 1, r are the centers of k equal parts of the ranks from W to W + w, and with a share of w - k those of k + 1: whole
-weights are repetition, and nothing jumps between them. rho is a polynomial where it is not 1, so the mean over copies
-whose scores are close is that at their mean and a term in their variance; `normal_nodes` divides rows into such groups.
+n being the sum of all weights and W the sum over smaller values. For a weight w between k and k + 1, the objective is a
+mixture: with the fraction w - k, r are the centers of k + 1 equal parts of the ranks from W to W + w, and otherwise the
+centers of k parts. Whole weights are repetition, and the objective is continuous between them.
+
+rho is a polynomial where it is not 1, so the mean over copies with close scores is rho at their mean score plus a term
+in the variance of the scores. `normal_nodes` divides rows into such groups.
 
 References
 ----------
@@ -151,7 +153,7 @@ def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreN
 
 @kernel
 def _round_to_whole(weight: float) -> float:
-    """Return a weight, rounded to a whole number if only rounding separates it from one."""
+    """Return the weight, rounded to a whole number if they differ by rounding errors only."""
     whole = float(np.floor(weight + 0.5))
     return whole if abs(weight - whole) <= SLACK * whole else weight
 
@@ -180,7 +182,7 @@ def _parts_variance(parts: float) -> float:
 
 @kernel
 def first_score(counts: FrequencyWeights) -> float:
-    """Return the normal score of the first copy, at a rank shifted as in Filliben's formula."""
+    """Return the normal score of the lowest copy of the smallest value, at a rank shifted as in Filliben's formula."""
     return _score_at(min(0.5 * counts.unit, 0.5 * counts.total), FILLIBEN, counts)[0]
 
 
@@ -235,7 +237,7 @@ def _add_run(
     close: float,
     counts: FrequencyWeights,
 ) -> int:
-    """Write the nodes of equal parts of a range of ranks, counted from one end of the column."""
+    """Write nodes for a range of ranks, counted from one end of the column and divided into equal parts."""
     done = 0.0
     while done < parts:  # a node each; where these run out (`_is_full`) the group is the rest
         score, slope = _score_at(start + (done + 0.5) * size, shift, counts)

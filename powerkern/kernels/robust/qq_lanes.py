@@ -3,7 +3,7 @@
 The objective of RewML's search, for the plain transform and the one rectified at the quartiles: transform, one step of
 Huber's estimators from median and MAD (`powerkern.kernels.location.huber.nonempty_one_step`), bisquare distance
 (`kernels.robust.qq`). Each of `Lanes` is one lambda, each step of a loop one value of the column: the sums stay in
-registers, and nothing depends on the length. The results are those of one lambda at a time, but for rounding.
+registers, and nothing depends on the length. One lambda at a time gives the same results, up to rounding.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
 
 @inlined
 def bounded_away_from_zero(m: Lanes) -> Lanes:
-    """Return an exponent that can be divided by."""
+    """Return the exponents, with tiny ones replaced by the smallest that can be divided by."""
     return select(abs(m) < _FLAT, _FLAT, m)
 
 
@@ -312,7 +312,7 @@ def _nearness(
 def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> Lanes:
     """Return the median distance from a point.
 
-    The values nearest to it are consecutive: the distance to the farthest of as many is least for them.
+    The nearest half of the values is consecutive: of all windows of that size, it has the smallest radius.
     """
     if counts is None:
         return plain_mad(y, n, point)
@@ -321,7 +321,7 @@ def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> La
 
 @kernel
 def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
-    """Return, in every lane, the smallest radius about the point that encloses some value and its partner."""
+    """Return, in every lane, the smallest radius about `point` that encloses a value i and the value ``partner[i]``."""
     nearest, low = broadcast_like(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:
         nearest = minimum(maximum(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)

@@ -54,16 +54,15 @@ _FIRST = (0.0, 0.15, 0.24, 0.3, 0.34, 0.37, 0.4, 0.425, 0.45, 0.475, 0.505, 0.54
 #: 0.26 in place of 0.13 takes 60 evaluations, 0.085 63; 0.04 in place of 0.02 takes 64, 0 takes 59 and sees 39
 #: multimodal columns in place of 42.
 _RESOLVED, _CLOSE = 0.13, 0.02
-#: Cells that are divided at once: the most of which each has two parts, (LANES32 - 5)//5, though none is beside
-#: another.
+#: Cells divided at once: the largest number whose halves fit LANES32 lanes even if no two cells are adjacent.
 _AT_ONCE = 5
-#: A guard: points at most, of 24 turns.
+#: A guard: largest number of points, 24 batches of lanes.
 MOST_POINTS = 384
-#: Where the parts of a cell begin that is not divided: nowhere.
+#: Sentinel in `CellWork.begin`: the cell has not been divided.
 _WHOLE = -1
-#: Larger values count as this, which float32 holds; logs of values beyond a change point, in the unit that they get:
-#: not above the first if the unit need not be larger by more than the second, lest values close to the change point
-#: lose digits.
+#: Larger values are replaced by _LARGEST, which float32 can hold. Values beyond a change point get a unit that keeps
+#: their logs below _LOG_RANGE, but that is enlarged by at most e**_LOG_NEAR: otherwise values close to the change point
+#: would lose digits.
 _LARGEST, _LOG_RANGE, _LOG_NEAR = 1e38, 80.0, 60.0
 #: The log of the largest float64, less 0.08.
 _LOG_LARGEST = 709.7
@@ -77,13 +76,13 @@ _X, _LOGS, _SCORES = range(3)
 class CellWork(NamedTuple):
     """Scratch of a search.
 
-    Each turn fills LANES32 lanes: the first ones with lambdas of the whole range, those after them with the parts of
-    cells that are divided. A cell, from one lambda to the next, goes by the lane that it begins in.
+    Objectives are evaluated in batches of LANES32 lanes: first at lambdas over the whole range, then at the points that
+    divide cells. A cell extends from one lambda to the next, and is identified by the lane of its lower end.
     """
 
-    lanes: Float32Array  #: rows as of points; room for one turn more
-    begin: npt.NDArray[np.int64]  #: (MOST_POINTS,): where the parts of a cell begin that was divided
-    end: npt.NDArray[np.int64]  #: and end
+    lanes: Float32Array  #: rows as of points; room for one more batch
+    begin: npt.NDArray[np.int64]  #: (MOST_POINTS,): first lane of the parts of a divided cell
+    end: npt.NDArray[np.int64]  #: (MOST_POINTS,): last lane of the parts
     queue: npt.NDArray[np.int64]  #: (MOST_POINTS,): cells that may be divided
     column: Float32Array  #: (3, n): the column and its scores in float32
     y: Float32Array  #: LANES32 (n + 1): transforms, then residuals in units of the constant of the bisquare
@@ -196,7 +195,7 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
         lowest = min(lowest, _evaluate(qq, n_lanes, work))
         for i in range(n_open):
             if i == n_open - 1 or queue[i + 1] != queue[i] + 1:
-                work.lanes[FLOOR, work.end[queue[i]]] = math.inf  # the following lane is elsewhere
+                work.lanes[FLOOR, work.end[queue[i]]] = math.inf  # the next lane belongs to another cell
         last = _add_open(n_lanes, n_lanes + LANES32, lowest, last, work)
         n_lanes += LANES32
     return _write_points(low, high, n_first, points, work)
@@ -204,7 +203,7 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
 
 @kernel
 def _first_turns(qq: _QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
-    """Evaluate lanes that cover the whole range; return their number and the lowest value."""
+    """Evaluate the objective in lanes that cover the whole range; return the number of lanes and the lowest value."""
     cells, lowest = LANES32 - 1, math.inf
     n_wide = int(min((high - low) / _WIDEST, float(MOST_POINTS)))  # more may be beyond integers
     n_blocks = min(n_wide // cells + 1, MOST_POINTS // (2 * LANES32))
@@ -264,7 +263,7 @@ def _write_points(low: float, high: float, n_first: int, points: FloatArray, wor
     """Write all lanes in ascending order, the parts of a divided cell in its place; return their number.
 
     The lanes are a forest: a divided cell is a node whose children are its parts. This is an in-order traversal, with
-    `pending` as the stack. Each turn writes another lane, and there are at most MOST_POINTS.
+    `pending` as the stack. Each iteration writes another lane, and there are at most MOST_POINTS.
     """
     lanes, begin, pending = work.lanes, work.begin, work.queue
     n_points, n_pending, lane, stop = 0, 0, 0, LANES32 - 1
@@ -290,10 +289,7 @@ def _write_points(low: float, high: float, n_first: int, points: FloatArray, wor
 
 @kernel
 def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
-    """Evaluate the objective, infinite if undefined, and lower bounds at all lanes of a turn; return the lowest.
-
-    Returns the lowest.
-    """
+    """Evaluate the objective (infinite if undefined) and lower bounds in a batch of lanes; return the lowest value."""
     lanes, y, stop = work.lanes, work.y, start + LANES32
     lmbdas, values = lanes[LMBDA, start:stop], lanes[VALUE, start:stop]
     qq_objectives(qq.column, qq.rises, None, qq.scores, qq.rule, qq.huber_k, qq.c, lmbdas, y, values)

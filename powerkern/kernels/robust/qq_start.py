@@ -40,7 +40,7 @@ QQ_SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
 def at_its_start(
     standardized: Prestandardized, start: SearchResult, options: Options, work: RobustWork
 ) -> SearchResult:
-    """Return a search result with the objective at its lambda, which for short columns is a parabola's.
+    """Return the search result with the objective evaluated at its lambda; in short columns it was interpolated.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Reweighted maximum likelihood ([1]_): fits to the values within the cut-off, as often as asked.
+"""Reweighted maximum likelihood ([1]_): repeated fits to the values within the cut-off.
 
-In the paper lambda maximises the likelihood weighted by [1]_, eq. (16), twice. Not in the paper are `cut_in`, by which
-`adaptive_rewml` cuts off otherwise, the end of the steps once the values kept do not change, and the way of fitting.
+In the paper lambda maximises the likelihood weighted by [1]_, eq. (16), twice. Three things are not in the paper: the
+cut-off rules of `adaptive_rewml` (`cut_in`), stopping once the values kept do not change, and the way of fitting.
 
 The logs of the values kept are known, and the sums of one pass over them nearly always suffice (`fit_by_logs`). Values
 whose sums lose digits are fitted in two passes (`fit_in_two_passes`), by an entry of its own: most data do not need it.
@@ -62,7 +62,7 @@ class KeptRange(NamedTuple):
 #: The values kept at a lambda: (column, lambda, rule, adaptive, options, work). The transform stays in `column.y`.
 Keep = Callable[[Prestandardized, float, int, bool, Options, RobustWork], KeptRange]
 #: Fits the values kept into a row, from a lambda of the prestandardised column, or at one given of the data (else NaN);
-#: or leaves them, by the row's status: (column, values kept, start, given, work, row).
+#: or defers them (status DEFERRED): (column, values kept, start, given, work, row).
 Fit = Callable[[Column, KeptRange, float, float, RobustWork, FloatArray], None]
 
 
@@ -241,9 +241,9 @@ def max_fits(options: Options) -> int:
 
 @kernel
 def cut_in(turn: int, options: Options) -> tuple[int, bool]:
-    """Return the rule of the transform on which a step cuts values off, and whether its cut-off is adaptive.
+    """Return the rectification rule of the transform that a step cuts off, and whether the cut-off is adaptive.
 
-    The first cut is made by `options.first_rule`: on the rectified transform outliers stand out.
+    The first step uses `options.first_rule`: outliers stand out on the rectified transform.
     """
     rule = options.first_rule if turn == 0 and options.n_reweight != 0 else NOT_RECTIFIED
     return rule, options.adaptive and turn > 0
@@ -262,8 +262,8 @@ def reweighted(
 ) -> KeptRange:
     """Alternate between choosing the values kept and fitting them; end with their moments.
 
-    Returns the values to which the last fit was made; if `n_turns` exceeds the number of fits asked for by one, those
-    within the cut-off at the last lambda. Columns that `fit` leaves are left.
+    Returns the range of values of the last fit. If `n_turns` is one more than the number of fits requested, returns the
+    range within the cut-off at the last lambda instead. Stops at once if `fit` defers the column.
 
     Parameters
     ----------

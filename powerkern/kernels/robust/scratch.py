@@ -15,7 +15,7 @@ from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.robust.qq_search import CELL_WORK, MOST_POINTS, CellWork, new_cell_work
 from powerkern.kernels.transforms.rectified import ROOM
 
-#: Order statistics used by the scan; longer columns than ALL are searched on them, too, before all values are.
+#: Order statistics used by the scan; columns longer than ALL are first searched on them.
 SAMPLE, ALL = 256, 512
 #: Columns of at most this many values are evaluated at LANES lambdas at once around each minimum of their sample.
 _MOST_IN_LANES = 2048

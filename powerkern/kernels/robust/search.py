@@ -54,7 +54,7 @@ LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, _MINIMISER, _FLOOR = range(8)
 
 
 class GridScan(NamedTuple):
-    """Number of cells, evaluations, whether the lowest value is not at an end, and the first cell to be searched."""
+    """Result of a scan: numbers of cells and evaluations, whether the lowest point is inside, first cell to search."""
 
     n_cells: int
     n_eval: int
@@ -89,7 +89,7 @@ Evaluate = Callable[[Prestandardized, int, Options, RobustWork], int]
 
 
 class Search(NamedTuple):
-    """The functions by which the start of an estimator is searched for."""
+    """The functions that define the search for an estimator's initial lambda."""
 
     objective: Objective
     #: the target of a sample: (column, its sample, counts of this, work)
@@ -412,7 +412,7 @@ def minima_and_beyond(
 ) -> GridScan:
     """Write cells, after the first, of the local minima of points that have been evaluated.
 
-    Where the lowest point is an end of the interval, points go on outwards from there in doubling steps.
+    If the lowest point is an end of the interval, the scan continues outwards in doubling steps.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ from powerkern.kernels.robust.search import (
 )
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
-#: Sums, of squares and of logs, too, over the values from each one to the middle.
+#: Sums of values, of squares and of logs, each over the values from one position to the middle.
 _Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -173,7 +173,7 @@ def _best_window(
 def _cumulate_outwards(
     standardized: Prestandardized, counts: FrequencyWeights, middle: int, unit: float, outward: _Sums
 ) -> None:
-    """Write sums from each value up to the one in the middle to `outward`."""
+    """Write the sums over the values from each value to the middle one to `outward`."""
     left, left_squares, left_jacobian = outward
     left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
     for i in range(middle - 1, -1, -1):

@@ -164,8 +164,8 @@ def boxcox_standardized(x: float, fit: Fit) -> float:
 def boxcox_unstandardized(z: float, fit: Fit) -> float:
     """Return the x with a b_lambda(ln(x/ref)) + b = z: ref*(1 + lambda y)**(1/lambda), y = (z - b)/a.
 
-    NaN outside the range, lambda y < -1. Many x share the last value inside it, lambda y = -1 to the rounding of z: the
-    one nearest to ref is returned, for a better round trip than 0 (lambda > 0) or inf (lambda < 0).
+    NaN outside the range, lambda y < -1. At its end, where lambda y rounds to -1, many x have the same z: the one
+    nearest to ref is returned, for a better round trip than 0 (lambda > 0) or inf (lambda < 0).
     """
     lmbda, b = fit.lmbda, fit.intercept
     e = exponent(lmbda)

@@ -59,15 +59,15 @@ N_SPARE = 3
 #: |x| up to this are ordinary: no later operation overflows.
 LARGE = 1e300
 
-#: The first two rows of all arrays of constants: the bounds between which values are ordinary; none is: low > high.
+#: The first two rows of all arrays of constants: the bounds between which values are ordinary. If low > high, none is.
 LOW, HIGH = range(2)
 
-#: The rows of an array of fields, from which constants are computed: a fit's numbers.
+#: Rows of an array of fields: the parameters of a fit, from which constants are computed.
 F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, N_FIELDS = range(6)
 
 
 class Fit(NamedTuple):
-    """The numbers of a fit by which a column is standardised."""
+    """The parameters of a fit by which a column is transformed and standardised."""
 
     lmbda: float
     ref: float
@@ -83,7 +83,7 @@ PrepareAll = Callable[[FloatArray, FloatArray, int], None]
 
 
 class Transform(NamedTuple):
-    """A transform of a family in one direction, of any value and of blocks of ordinary ones."""
+    """A transform of one family in one direction: a function of any value, and one for blocks of ordinary values."""
 
     name: str
     #: The image of any value, by a fit.
@@ -95,7 +95,7 @@ class Transform(NamedTuple):
 
 
 def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fit], float]:
-    """Return a raw transform, by the lambda of a fit."""
+    """Return a function that applies `transform` with the lambda of a fit, without standardising."""
 
     def image(x: float, fit: Fit) -> float:
         return transform(x, fit.lmbda)
@@ -105,14 +105,14 @@ def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fi
 
 @inlined
 def fit_in(fields: FloatArray, j: int) -> Fit:
-    """Return the fit in a column of an array of fields."""
+    """Return column j of an array of fields as a `Fit`."""
     return Fit(
         fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j], fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j]
     )
 
 
 def in_turn(prepare: Prepare) -> PrepareAll:
-    """Return the constants of columns, one after the other."""
+    """Return a function that calls `prepare` for n columns, one after the other."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         for j in range(n):
@@ -189,7 +189,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 def reach(e: Exponent, steepest: float) -> float:
     """Return e**d for the largest |d| for which `scaled_expm1` takes m d, |m| <= `steepest`, without checks.
 
-    A little less, because where m is large it matters that e**d and products with it are rounded.
+    The result is reduced by a few roundings, which matter for large m.
     """
     t = -1.0 - e.t_min
     d = (_LARGEST_EXPONENT if t > _LARGEST_EXPONENT else t) / (steepest if steepest > 1.0 else 1.0)
@@ -415,5 +415,5 @@ def _divided(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
 
 @inlined
 def _is_linear(product: float, m: float) -> bool:
-    """Return whether b_m(a) = a where m a is `product`."""
+    """Return whether b_m(a) rounds to a, given ``product = m a``."""
     return abs(product) < LINEAR or abs(m) < _FLAT

@@ -78,7 +78,7 @@ def count_outside(x: FloatArray, end: float) -> int:
 
 @kernel
 def count_infinite(x: FloatArray) -> int:
-    """Return the number of infinite values; NaN is none."""
+    """Return the number of infinite values; NaN does not count."""
     n = 0
     for i in range(x.size):
         n += abs(x[i]) == math.inf
@@ -117,9 +117,9 @@ def _count_not_finite(x: FloatArray) -> int:
 
 @inlined
 def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
-    """Write the constants of n values, from number `first` on, of columns of equal height one after the other.
+    """Repeat the constants of columns for n values, counted from `first` through columns of equal height.
 
-    Whole vectors are stored, so up to seven more are written, of the next columns.
+    Whole vectors are stored, so constants of up to seven further values are written.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def _count_extreme(x: FloatArray, low: float, high: float) -> int:
 
 @kernel
 def _take_extreme(x: FloatArray, low: float, high: float, extreme: FloatArray, place: FloatArray) -> int:
-    """Write values that are not ordinary, and their places; returns their number, filled up to whole vectors."""
+    """Write values that are not ordinary, padded to whole vectors, and their positions; return the padded number."""
     n = 0
     for i in range(x.size):
         extreme[n], place[n] = x[i], float(i)

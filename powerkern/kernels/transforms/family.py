@@ -22,12 +22,12 @@ INVERSES = INVERSE, INVERSE_STANDARDIZED
 
 
 def forward_direction(standardized: bool) -> int:
-    """Return the direction of a transform."""
+    """Return the code of the forward direction, raw or standardised."""
     return FORWARD_STANDARDIZED if standardized else FORWARD
 
 
 def inverse_direction(standardized: bool) -> int:
-    """Return the direction of an inverse transform."""
+    """Return the code of the inverse direction, raw or standardised."""
     return INVERSE_STANDARDIZED if standardized else INVERSE
 
 
@@ -49,5 +49,5 @@ def is_mirrored(family: int) -> bool:
 
 @kernel
 def domain_lower_bound(family: int) -> float:
-    """Return the end of the domain, which does not belong to it."""
+    """Return the lower end of the domain, itself excluded."""
     return -math.inf if is_mirrored(family) else 0.0

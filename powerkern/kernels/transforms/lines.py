@@ -21,7 +21,7 @@ _LINE_BYTES = 64
 
 
 class Placement(NamedTuple):
-    """Places in memory of the values of a part of a matrix, and of their images; lengths are in values.
+    """Memory layout of a part of a matrix and of its images; positions and strides are counted in values.
 
     Entries take it as an array of integers.
     """
@@ -38,7 +38,7 @@ class Placement(NamedTuple):
 
 @inlined
 def read_placement(where: IntArray) -> Placement:
-    """Return the placement in an array."""
+    """Return an array of integers as a `Placement`."""
     return Placement(where[0], where[1], where[2], where[3], where[4], where[5], where[6], where[7])
 
 
@@ -73,8 +73,8 @@ class Lines(NamedTuple):
 def rows_joined(p: int) -> int:
     """Return the number of rows of p >= 1 values that are joined: 0 for long ones, else as many as fill whole vectors.
 
-    Never more than a band: values beyond would be computed one by one. About two blocks of values where possible:
-    constants of more would leave the first-level cache.
+    They are never more than a band: values beyond it would be computed one by one. If possible they are about two
+    blocks: the constants of more would not fit the first-level cache.
     """
     if p >= SHORTEST_ROW:
         return 0
@@ -84,7 +84,7 @@ def rows_joined(p: int) -> int:
 
 @inlined
 def column_lines(x: FloatArray, placement: Placement, out: FloatArray, column_major: bool, left: int, p: int) -> Lines:
-    """Return the lines of `p` columns from number `left` on.
+    """Return the lines of `p` columns, starting at column `left`.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def column_lines(x: FloatArray, placement: Placement, out: FloatArray, column_ma
 
 @inlined
 def fetch_ahead(lines: Lines, first: int, n: int) -> None:
-    """Prefetch the values that come after n of them, which begin at x[first]."""
+    """Prefetch the values that follow the n values starting at x[first]."""
     j = 0
     while j < n:  # a range would divide, for the number of steps
         prefetch(lines.x, (first + lines.ahead + j * lines.within,))

@@ -17,7 +17,7 @@ The entries of `APPLY` take (x, where, fields, found, out, column_major, packed)
 * found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
   none is; found[EXTREME, j] > 0 where a value is not. Where no column of a band has ordinary values, nothing is
   written to out;
-* found may have the rows from BEYOND on, for inverse transforms that restore the ends of the fitted data exactly:
+* found may have BEYOND and the rows after it, for inverse transforms that restore the ends of the fitted data exactly:
   values outside INNER_LOW and INNER_HIGH are looked at one by one. Those equal to Z_MIN or Z_MAX become X_MIN or X_MAX,
   and found[BEYOND, j] > 0 where one is outside SAFE_LOW and SAFE_HIGH. Other values cost nothing: the inner bounds
   are checked together with ordinary values.
@@ -91,10 +91,10 @@ _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
 
 
 def select_fields(results: FloatArray) -> FloatArray:
-    """Fit parameters from which column constants are derived, in rows from `F_LMBDA` on, a column for each fit.
+    """Select the parameters that column constants are computed from: rows as from `F_LMBDA`, one column for each fit.
 
-    Columns that pass unchanged, or are rescaled first, get NaN: none of their values is ordinary. Less than a
-    third of the results: reading all of them would dominate transforms of short columns.
+    Columns that pass unchanged, or are rescaled first, get NaN, so that none of their values is ordinary. The selection
+    is less than a third of the results: reading all of them would dominate transforms of short columns.
     """
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
     for status in UNFITTED:
@@ -206,7 +206,7 @@ def _any_extreme(x: FloatArray, c: FloatArray) -> bool:
 
 @inlined
 def _count_outside(x: FloatArray, low: FloatArray, high: FloatArray) -> int:
-    """Return the number of values outside their bounds; NaN is not."""
+    """Return the number of values outside their bounds; NaN does not count."""
     n = 0
     for j in range(x.size):
         n += (x[j] < low[j]) | (x[j] > high[j])
@@ -215,9 +215,10 @@ def _count_outside(x: FloatArray, low: FloatArray, high: FloatArray) -> int:
 
 @kernel
 def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme: FloatArray) -> None:
-    """Mark the columns of values of a block that are not ordinary; columns are numbered from `first` on, by `height`.
+    """Mark the columns that have values in the block that are not ordinary.
 
-    The last line of joined rows has columns more than once.
+    Value i belongs to column ``(first + i)//height``: `first` is the position of the first value in the line, `height`
+    the number of consecutive values of one column. A line of joined rows has every column more than once.
     """
     for j in range(x.size):
         if x[j] < c[LOW, j] or x[j] > c[HIGH, j]:

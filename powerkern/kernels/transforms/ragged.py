@@ -10,9 +10,9 @@ from powerkern._typing import FloatArray, IntArray
 
 @entry((COUNTS, COUNTS, COUNTS, COUNTS, COUNTS))
 def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntArray, order: IntArray) -> None:
-    """Write the numbers of the rows of each group, in order, from ``free[group]`` on, which moves behind them.
+    """Append the row numbers of each group to its part of `order`, at ``free[group]``, and advance ``free[group]``.
 
-    Rows come in runs of one group each, by their code (negative: of none), from `starts` on, of these `lengths`.
+    The rows come in runs that belong to one group each, or to none (negative code).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntAr
 
 @entry((READ_MATRIX, COUNTS, COUNTS, COUNTS, ROWS))
 def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, block: FloatArray) -> None:
-    """Copy column j of the rows of group k to row k p + j of the block, and NaN behind.
+    """Copy column j of group k to row k p + j of the block, padded with NaN.
 
     The rows of a group are ``order[start:start + length]``; where `order` is empty, ``start:start + length``.
 
@@ -68,7 +68,7 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
 
 @entry((ROWS, COUNTS, COUNTS, COUNTS, WRITE_MATRIX))
 def unpad(block: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, out: FloatArray) -> None:
-    """Copy the values that `pad` copied back to their rows.
+    """Copy a block that `pad` filled back to the rows of a matrix.
 
     Parameters
     ----------

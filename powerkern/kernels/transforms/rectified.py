@@ -61,7 +61,7 @@ class _Tangent(NamedTuple):
 
 @inlined
 def _tangent(psi: _Scalar, slope_of: _Scalar, lmbda: float, lower: float, upper: float) -> _Tangent:
-    """Return the change point; LLVM hoists the call out of loops over values."""
+    """Return the tangent at the change point: `upper` if lambda < 1, else `lower`; LLVM hoists the call from loops."""
     c = upper if lmbda < 1.0 else lower
     return _Tangent(c, psi(c, lmbda), slope_of(c, lmbda))
 
@@ -426,7 +426,7 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
 
 @kernel
 def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, side: float) -> float:
-    """Return the signed log of the value with transform y, linear above (side 1) or below (-1) the change point."""
+    """Invert y if the transform is linear above (side 1) or below (-1) the change point; return a signed log."""
     change = change_point(column, lmbda, rule)
     if not (y - change.psi) * side > 0.0:
         return log_at(y, lmbda, column.negative_shift)
@@ -438,7 +438,7 @@ def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, sid
 
 @kernel
 def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
-    """Return whether small values go on in ln x beyond their change point where lambda > 0."""
+    """Return whether the transform is linear in ln x below the lower change point for lambda > 0."""
     return rule == BOTH and column.negative_shift == 0.0
 
 

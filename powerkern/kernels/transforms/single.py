@@ -7,8 +7,8 @@ from where the result is zero: with psi(lambda, x0) = mean, the standardised val
 
 (Yeo-Johnson: 1 + |x| for x) in which nothing cancels. Raw values are those with x0 = 1 (Yeo-Johnson: 0) and sd = 1.
 The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), to which rounding to float32 adds 2**-24 at most:
-since t <= 128, the result is within 0.52 units in the last place of float32, and so are the inverses, of which
-|ln(x/x0)| < 200, within 0.53; but for the rounding of the fit's constants, as in float64 itself.
+since t <= 128, the result is within 0.52 units in the last place of float32. Inverses, where |ln(x/x0)| < 200, are
+within 0.53. Rounding of the fit's constants is not included, as in float64 itself.
 
 As in `kernels.transforms.boxcox`, a row is transformed where it lies, with the constants of its columns in arrays;
 values are ordinary between two bounds, and others are left to the loops over columns, in float64.
@@ -61,7 +61,7 @@ _SLOPE_MAX = 1e290
 #: Up to _DEEP, products with e^t stay within float64. Up to _STEEP, errors of t do not show: the logarithm is good to
 #: 2**-37.4, times 2**7 that is 2**-30, and float32 rounds to 2**-24.
 _STEEP, _DEEP = 128.0, 600.0
-#: Up to here e^t is an ordinary number of float64.
+#: For |t| up to this, e^t is an ordinary number of float64.
 _UNCHECKED = 690.0
 #: Rounding of the exact value 1 + m y = e^t does not show above e^-_NEAR_END = 2**-18.
 _NEAR_END = 12.5
@@ -113,7 +113,7 @@ def exp_short(t: float) -> float:
 
 @inlined
 def _exp_within(t: float) -> float:
-    """Return e**t, for a bound: between e**-690 and e**690."""
+    """Return e**t with t clipped to +-690, accurate enough for a bound."""
     return exp_short(_smaller(_larger(t, -690.0), 690.0))
 
 
@@ -128,19 +128,19 @@ _SCALE, _M_INVERSE, _CENTER = range(2, 5)
 
 @inlined
 def _divisor(m: float) -> float:
-    """Return the exponent; in place of 0, one that gives the same results and by which one can divide."""
+    """Return the exponent, or if it is nearly 0 a tiny one that gives the same results and can be divided by."""
     return 2.0**-100 if abs(m) <= 2.0**-100 else m
 
 
 @inlined
 def _exp(t: float) -> float:
-    """Return e**t in all digits of float64 but one; for |t| < _UNCHECKED."""
+    """Return e**t to nearly full float64 precision, for |t| < _UNCHECKED."""
     return scaled_expm1(t, make_rounder(0.0), 0.0)
 
 
 @inlined
 def _expm1(t: float) -> float:
-    """Return e**t - 1 in all digits of float64 but one; for |t| < _UNCHECKED."""
+    """Return e**t - 1 to nearly full float64 precision, for |t| < _UNCHECKED."""
     return scaled_expm1(t, make_rounder(0.0), 1.0)
 
 
@@ -240,7 +240,7 @@ _LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
 def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
     """Write ln(1 + |ref|), the logarithm of the divisor of slopes, the slope beyond 0, and m y for the y of x0.
 
-    In a loop of its own: one long chain of dependent operations takes longer than two short ones.
+    This has a loop of its own: one long chain of dependent operations takes longer than two short ones.
     """
     for j in range(n):
         fit = fit_in(fields, j)
@@ -262,7 +262,7 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 @inlined
 def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _InverseOrigin:
-    """Write x0 from the numbers of `yeojohnson_standardized`, after `_begin_yeojohnson`."""
+    """Return the zero x0 of the standardised transform, and slopes, from what `_begin_yeojohnson` wrote."""
     lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
     negative, size = _is_negative(ref, fit.intercept), abs(ref)
@@ -284,7 +284,7 @@ def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _InverseOrigin:
 
 @inlined
 def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, j: int) -> None:
-    """Write the constants of the side of x0 and of the other."""
+    """Write a pair of constants: `near` for the sign of x0, `far` for the other sign."""
     c[k, j], c[k + 1, j] = far if negative else near, near if negative else far
 
 
@@ -292,7 +292,7 @@ def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, 
 def _write_interval(
     nearest: float, end: float, beyond: float, negative: bool, sound: bool, c: FloatArray, j: int
 ) -> None:
-    """Write the interval from `beyond`, on the other side of 0, or from `nearest` if that is 0, to `end`."""
+    """Write bounds of ordinary values: from `beyond` if it is < 0, else `nearest`, to `end`; mirrored if `negative`."""
     start = beyond if beyond < 0.0 else nearest
     write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
 

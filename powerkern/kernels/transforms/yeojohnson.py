@@ -59,7 +59,7 @@ def _extended_log1p(x: float) -> tuple[float, float]:
 
 @inlined
 def selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
-    """Return the exponent for the sign of x; the scales are common to both."""
+    """Return `lower` if x is negative, else `upper`; their scales are equal."""
     return Exponent(
         m=lower.m if negative else upper.m,
         m_lo=lower.m_lo if negative else upper.m_lo,
@@ -163,7 +163,7 @@ def _write_exponents(lmbda: float, upper: Exponent, lower: Exponent, c: FloatArr
 
 @inlined
 def _block_exponent(c: FloatArray, j: int, negative: bool) -> Exponent:
-    """Return the exponent for the sign of x."""
+    """Return the exponent for negative or for non-negative x from the constants of column j."""
     m, m_lo = select_by_sign(c, _M, j, negative), c[_LOWER_M_LO, j] if negative else 0.0
     inverse, inverse_lo = select_by_sign(c, _INVERSE, j, negative), select_by_sign(c, _INVERSE_LO, j, negative)
     return Exponent(m, m_lo, inverse, inverse_lo, 1.0, make_rounder(0.0), -math.inf, math.inf)

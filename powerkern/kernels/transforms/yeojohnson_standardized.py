@@ -71,8 +71,8 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
 
     With ref = 0, S is its log factor: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, and
     no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), the log factor is not used, and for the x of the sign of
-    ref Psi(x) = +-b_m(ln((1 + |x|)/(1 + |ref|))), whose logarithm is log1p((|x| - |ref|)/(1 + |ref|)) where that is
-    small: nothing cancels in a tight cluster. ref is the largest |x| for m > 0 and the smallest for m < 0.
+    ref Psi(x) = +-b_m(ln((1 + |x|)/(1 + |ref|))), whose logarithm is log1p((|x| - |ref|)/(1 + |ref|)) near ref, so
+    that nothing cancels in a tight cluster. ref is the largest |x| for m > 0 and the smallest for m < 0.
 
     Error: eps (2 + |m| + |m d|) of max(|z|, |b|, a |Psi|), d the logarithm; with ref = 0, eps*|S| of it. An S below
     -700 counts as -700: for x of the other sign than ref, Psi then stays within the range of float64, at the
@@ -120,8 +120,8 @@ def _size_at(d: float, center: float, log_base: float) -> float:
 def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
     """Return the x with a Psi(x) + b = z, Psi as in `yeojohnson_standardized`.
 
-    NaN where z is outside the range of Psi. Many x share the last value inside it, to the rounding of z: the one
-    nearest to ref is returned, for a better round trip than inf or -inf.
+    NaN if z is outside the range of Psi. At its end many x have the same z, up to rounding: the one nearest to ref is
+    returned, for a better round trip than inf or -inf.
     """
     total, a_inverse = _log_scale(fit), 1.0 / fit.slope
     zero = _at_zero(fit, total)
@@ -178,7 +178,7 @@ def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 def _ordinary_range(fit: Fit, shift: float, e: Exponent) -> tuple[float, float]:
     """Return bounds between which x is on the side of ref (if that is not 0) and so near to it that nothing overflows.
 
-    None where 1/(1 + |ref|) might be subnormal.
+    The bounds exclude all x if 1/(1 + |ref|) might be subnormal.
     """
     lmbda, ref = fit.lmbda, fit.ref
     size = ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
