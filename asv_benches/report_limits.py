@@ -1,6 +1,6 @@
 """Report on fits with detection limits: bias beside what people do instead, coverage, and maxima of the likelihood.
 
-Run ``python asv_benches/report_limits.py [table | coverage | maxima]`` (default: all). It takes some minutes.
+Run ``python -m asv_benches.report_limits [table | coverage | maxima]`` (default: all). It takes some minutes.
 
 With 300 replications, bias and mean squared error of lambda for lambda = 0, 200 values and 30 % below the limit are
 0.004, 0.0032 of complete data, 0.024, 0.014 by the censored likelihood, -0.157, 0.029 with half the limit put in, and

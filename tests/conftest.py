@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import hypothesis
 import numba  # noqa: F401  (before powerkern, so that it knows kernels in a checkout that is not installed)
 import pytest
 from reference_files import SHARED
 
+from powerkern._jit import JIT_DISABLED
+
 hypothesis.settings.register_profile("powerkern", deadline=None, max_examples=60)
 hypothesis.settings.load_profile("powerkern")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile all kernels before several processes collect tests: each would wait for what another compiles."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput") and not JIT_DISABLED:
+        subprocess.run([sys.executable, "-m", "powerkern", "compile", "--all"], check=True, stdout=subprocess.DEVNULL)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

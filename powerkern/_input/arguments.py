@@ -318,7 +318,6 @@ _DOMAIN_REMEDIES = {
     "a larger shift, drop the row, or fit with family='yeo-johnson'",
     "without inverse": ", beyond the range of the transform, and has no inverse; use out_of_range='clip' or "
     "out_of_range='nan', or keep values inside the range",
-    "too large": ", and its transform overflows; drop the row",
     "infinite": "; replace infinite values, or mark them missing with NaN",
     "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
     "column, or fit with family='yeo-johnson'",

@@ -80,7 +80,7 @@ def transform_by_group(
     plain = forward and out_of_range == infinite == "raise"
     if plain and lies_in_runs(values, runs) and (families == families[0]).all():
         counts = transform_runs(values, runs, int(families[0]), direction, table.kernel_rows, out, n_threads)
-        _raise_first_error(matrix, runs, table, np.flatnonzero(counts), standardize, infinite, names)
+        _raise_first_error(matrix, runs, table, np.flatnonzero(counts), infinite, names)
         return out
     groups, scratch, images = Groups(runs, len(table) // p, LOCKSTEP_MAX), BlockScratch(), BlockScratch()
     failed: list[IntArray] = []
@@ -108,7 +108,7 @@ def transform_by_group(
         columns = np.sort(np.concatenate(failed))
         first = int(columns[0])
         if forward:
-            _raise_first_error(matrix, runs, table, columns, standardize, infinite, names)
+            _raise_first_error(matrix, runs, table, columns, infinite, names)
         elif out_of_range == "raise":
             raise _error_without_inverse(matrix, runs, table, first, standardize, names, out.dtype)
         else:
@@ -126,7 +126,6 @@ def _raise_first_error(
     runs: Runs,
     table: ColumnTable,
     columns: IntArray,
-    standardize: bool,
     infinite: Infinite,
     names: list[Any] | None,
 ) -> None:
@@ -138,16 +137,14 @@ def _raise_first_error(
         As in `transform_by_group`.
     columns : ndarray of int
         Positions in the table of columns of groups that have such values.
-    standardize, infinite
+    infinite
         As in `error_without_image`.
     """
     for k in columns.tolist():
         g, j = divmod(k, matrix.values.shape[1])
         in_group = np.zeros(len(matrix.values))
         in_group[runs.rows(runs.codes == g)] = 1.0
-        error = error_without_image(
-            matrix, j, table, k, standardize=standardize, infinite=infinite, names=names, weight=in_group
-        )
+        error = error_without_image(matrix, j, table, k, infinite=infinite, names=names, weight=in_group)
         if error is not None:
             raise error
 

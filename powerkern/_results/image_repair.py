@@ -17,7 +17,6 @@ from powerkern._input.messages import counted, warn
 from powerkern._results.column_table import ColumnTable
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray, IntArray, Weights
-from powerkern.kernels.transforms.family import forward_direction
 
 OutOfRange = Literal["nan", "raise", "clip"]
 
@@ -89,7 +88,8 @@ class ImageRepair:
         elif self._out_of_range == "nan":
             images[is_lost] = np.nan
         self._found.append((j, n_infinite, n_lost))
-        return (n_infinite if self._infinite == "raise" else 0) + (n_lost if self._out_of_range == "raise" else 0)
+        n_outside = int(np.count_nonzero(is_outside))
+        return (n_infinite if self._infinite == "raise" else 0) + (n_outside if self._out_of_range == "raise" else 0)
 
     def repair_rounded(self, x: FloatArray, images: FloatArray) -> IntArray:
         """Repair float64 images, a row for each column, that overflow once rounded to the type of the images.
@@ -189,12 +189,11 @@ def error_without_image(
     table: ColumnTable,
     number: int,
     *,
-    standardize: bool,
     infinite: Infinite,
     names: list[Any] | None,
     weight: Weights = None,
 ) -> ValueError | None:
-    """Return the error for the first value of a column that has no image; None if only raw output overflows.
+    """Return the error for the first value of a column that has no image; None if images only overflow.
 
     Parameters
     ----------
@@ -206,8 +205,6 @@ def error_without_image(
         The results of the fit.
     number : int
         The position of the column in the table.
-    standardize : bool
-        Whether images are standardised.
     infinite : {"raise", "missing", "keep"}
         Treatment of infinite values; those that need no error are passed over.
     names : list or None
@@ -221,15 +218,11 @@ def error_without_image(
             x[weight == 0.0] = np.nan
         if infinite != "raise":
             x[np.isinf(x)] = np.nan
-        shift = float(table.shift[number])
-        images = x[:, np.newaxis].copy()
-        table.take(slice(number, number + 1)).transform(images, images, forward_direction(standardize), 1)
-        largest = np.finfo(output_type(matrix.values.dtype)).max
-        kinds = {
-            "infinite": np.isinf(x),
-            "not above" if shift else "not positive": x <= domain_end(table, number),
-            "too large": (abs(images[:, 0]) > largest) & standardize,
-        }
+    shift = float(table.shift[number])
+    kinds = {
+        "infinite": np.isinf(x),
+        "not above" if shift else "not positive": x <= domain_end(table, number),
+    }
     kind = next((name for name, offends in kinds.items() if offends.any()), None)
     if kind is None:
         return None

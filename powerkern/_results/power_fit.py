@@ -151,10 +151,10 @@ class PowerFit(FitOfCensored):
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
         out_of_range : {"raise", "nan", "clip"}, default "raise"
-            Values without a transform, which are not above -shift under Box-Cox or whose transform overflows: an error
-            (raw output, ``standardize=False``, becomes infinite where it overflows); or NaN; or "clip" first moves all
-            values beyond the range of the fitted data (`x_min`, `x_max`) to its nearest end. "nan" and "clip" warn
-            once, with the number of such values of each column.
+            Values without a transform. "raise": those not above -shift under Box-Cox are an error, and transforms that
+            overflow are infinite. "nan": both become NaN. "clip": all values beyond the range of the fitted data
+            (`x_min`, `x_max`) first move to its nearest end. "nan" and "clip" warn once, with the number of such
+            values of each column.
         infinite : {"raise", "missing", "keep"}, optional
             Infinite values: an error; or NaN, with a warning that counts them; or passed on. Default: as in the fit.
 
@@ -222,7 +222,6 @@ class PowerFit(FitOfCensored):
                     j,
                     self._table,
                     j,
-                    standardize=self.standardize,
                     infinite=treatment,
                     names=self.column_names,
                 )

@@ -87,10 +87,10 @@ class PowerTransformer(PartTransformer):
         Estimator of lambda, as in `powerkern.fit`, such as "robust" or ``powerkern.AdaptiveRewML(n_reweight=3)``.
     out_of_range : {"raise", "nan", "clip"}, optional
         Treatment of values without a transform (not above -shift under Box-Cox, or so large that it overflows), and of
-        transformed values without an inverse: an error, or NaN, or the nearest end of the fitted data. "clip" moves all
-        new values beyond the range of the fitted data to its nearest end. `transform` warns once, with the number of
-        such values of each feature. By default, as in scikit-learn: `transform` raises, and `inverse_transform` returns
-        NaN, with a warning under Yeo-Johnson.
+        transformed values without an inverse: an error (for those that overflow: infinity), or NaN, or the nearest end
+        of the fitted data. "clip" moves all new values beyond the range of the fitted data to its nearest end.
+        `transform` warns once, with the number of such values of each feature. By default, as in scikit-learn:
+        `transform` raises, and `inverse_transform` returns NaN, with a warning under Yeo-Johnson.
     infinite : {"raise", "missing", "keep"}, default "raise"
         Infinite values: an error, as in scikit-learn; or NaN, with a warning that counts them; or left out of the fit
         and passed on by `transform` and `inverse_transform`.
@@ -281,8 +281,8 @@ class PowerTransformer(PartTransformer):
     def transform(self, X: object) -> Any:
         """Transform every feature of `X`, (n_samples, n_features), to float32 for float32, else to float64.
 
-        NaN stays NaN. By default, raises a ValueError for infinite values, under Box-Cox for values not above -shift,
-        and for values whose transform overflows; see `out_of_range` and `infinite`.
+        NaN stays NaN. By default, raises a ValueError for infinite values, and under Box-Cox for values not above
+        -shift; see `out_of_range` and `infinite`.
         """
         check_is_fitted(self)
         table, matrix = self._read(X, reset=False, force_writeable=not self.copy)

@@ -156,7 +156,11 @@ def test_limits_of_groups_name_the_column(limit: str, chunked: bool) -> None:
     frame = named(X).assign(site=np.where(GROUPS, "x", "y"))
     fit_groups = functools.partial(pk.sketch.fit_groups, [frame], "site")
     fit = fit_groups if chunked else functools.partial(pk.fit, frame, groups="site")
-    text = r"column 0 \('price'\), group '[xy]': no lambda" if limit == "ymax" else r"that of column 2 \('rate'\) is"
+    text = (
+        r"column 0 \('price'\), group '[xy]': no lambda"
+        if limit == "ymax"
+        else r"for column 2 \('rate'\), low is 2 and high 1"
+    )
     with pytest.raises(ValueError, match=text):
         fit(**_limits()[limit])
 
