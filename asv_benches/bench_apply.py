@@ -90,7 +90,7 @@ class OneThread(_Apply):
 
 
 class Memory(_Apply):
-    """Memory that a job takes, arrays and other objects of Python, as a share of the matrix's."""
+    """Memory for arrays and other Python objects during a job, as a fraction of the matrix's memory."""
 
     params = (JOBS, ["yeo-johnson"], TARGETS, [10_000], [100])
     param_names = ("job", "family", "target", "n", "p")
@@ -108,7 +108,7 @@ class Memory(_Apply):
 
 
 class Peers(_Apply):
-    """How many times faster than scikit-learn on a row-major matrix, all threads against the peer as it is."""
+    """Speed relative to scikit-learn on a row-major matrix: ours with all threads, the peer with its defaults."""
 
     params = (JOBS, FAMILIES, OUTPUTS, ["scikit-learn"], [10_000], [100])
     param_names = ("job", "family", "output", "library", "n", "p")
@@ -191,7 +191,7 @@ class _Regime(InTurns):
 
 
 class Shape(_Regime):
-    """Cost a value on one thread, in CPU time, over that of 10,000 x 100 values of the same type."""
+    """CPU time per value on one thread, relative to a matrix of 10,000 x 100 values of the same type."""
 
     params = (JOBS, ["yeo-johnson"], ["standardized"], ["20 x 50000", "200 x 5000", "vector"], DTYPES)
     param_names = ("job", "family", "output", "shape", "dtype")
@@ -217,7 +217,7 @@ class OwnExp(_Regime):
 
 
 class Float32(_Regime):
-    """Cost of float32 on one thread, in CPU time, over that of float64."""
+    """CPU time of float32 on one thread, relative to float64."""
 
     params = (JOBS, ["yeo-johnson"], ["standardized"], ["10000 x 100", "200 x 5000"])
     param_names = ("job", "family", "output", "shape")
@@ -243,7 +243,7 @@ class Threads(_Regime):
 
 
 class Fit32(InTurns):
-    """Cost of a fit of float32 on one thread, in CPU time, over that of a fit of float64."""
+    """CPU time of a fit of float32 on one thread, relative to a fit of float64."""
 
     params = (FAMILIES, ["C"], [(10_000, 100), (200, 5_000)])
     param_names = ("family", "order", "shape")

@@ -54,7 +54,7 @@ def write(path: Path, megabytes: float, rows: int) -> None:
 
 
 class Memory:
-    """A file that need not fit into memory: by how many MB the peak of a process grows while it fits it."""
+    """Growth in MB of a process's peak memory while it fits a file, which may be larger than memory."""
 
     params = (list(KINDS), [70], [100_000])
     param_names = ("kind", "megabytes", "rows")
@@ -68,7 +68,7 @@ class Memory:
 
 
 class BesideMemory(InTurns):
-    """Arrow batches of rows against all rows in one array."""
+    """Cost of Arrow batches of rows, relative to all rows in one array."""
 
     params = (FAMILIES, [100_000], [20])
     param_names = ("family", "n", "p")
@@ -83,13 +83,13 @@ class BesideMemory(InTurns):
         return self.laps["batches"].cpu / self.laps["memory"].cpu
 
     def track_fit_over_memory(self, family: str, n: int, p: int) -> float:
-        """CPU time over that of powerkern.fit."""
+        """CPU time relative to powerkern.fit."""
         return self._compare(
             batches=lambda: fit_chunks(self.table, family), memory=lambda: pk.fit(self.x, family, n_threads=2)
         )
 
     def track_transform_over_memory(self, family: str, n: int, p: int) -> float:
-        """CPU time over that of an array in memory."""
+        """CPU time relative to an array in memory."""
         fit, data = pk.fit(self.x, family), pa.dataset.dataset(self.table)
         return self._compare(
             batches=lambda: [len(batch) for batch in fit.transform(data)],

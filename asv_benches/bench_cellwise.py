@@ -18,7 +18,7 @@ def contaminated(n: int, p: int) -> np.ndarray:
 
 
 class Correlation(InTurns):
-    """The correlation of wrapped columns, location and scale included, in the time of np.corrcoef."""
+    """Time of the correlation of wrapped columns, location and scale included, relative to np.corrcoef."""
 
     params = ([(1000, 200), (2000, 500)],)
     param_names = ("shape",)
@@ -43,7 +43,7 @@ class Correlation(InTurns):
 
 
 class Wrapping(InTurns):
-    """Wrapping in the time of np.median of the columns."""
+    """Time of wrapping, relative to np.median of the columns."""
 
     params = ([(2000, 200)],)
     param_names = ("shape",)
@@ -58,7 +58,7 @@ class Wrapping(InTurns):
 
 
 class DeviatingCells:
-    """Seconds that deviating cells take, and how many of the planted ones are found."""
+    """Seconds to detect deviating cells, and how many of the planted cells are detected."""
 
     params = (["pairs", "wrapped"], [(1000, 200), (200, 1000)])
     param_names = ("search", "shape")
@@ -80,7 +80,7 @@ class DeviatingCells:
 
 
 class Components(InTurns):
-    """Robust principal components in the time of a singular value decomposition of the data."""
+    """Time of robust principal components, relative to a singular value decomposition of the data."""
 
     params = ([(1000, 200)],)
     param_names = ("shape",)

@@ -268,7 +268,7 @@ class Impute(InTurns):
 
 @functools.cache
 def peers(table: str) -> dict[str, tuple[float, float]]:
-    """Return the error of each peer and the seconds of one call; it is called once, because some are slow."""
+    """Return each peer's error and the seconds of a single call, because some peers are slow."""
     bench, found = Impute(), {}
     bench.setup(table)
     for name, call in bench.calls.items():
@@ -304,7 +304,7 @@ class Trajectory:
         self.reference = json.loads(_REFERENCE.read_text())
 
     def track_error(self) -> float:
-        """Largest error after 1, 10 and 5,000 epochs, and of the errors of the first 20."""
+        """Largest deviation from the reference after 1, 10 and 5,000 epochs, and in the errors of the first 20."""
         ones = np.ones((5, 2)), np.ones((2, 5))
         runs = {epochs: uv_decompose(Lecture.M, 2, init=ones, max_epochs=epochs, tol=0) for epochs in (1, 10, 5000)}
         first, tenth = self.reference["epoch1_order_U_rowmajor_then_V_rowmajor"], self.reference["epoch10"]
@@ -320,7 +320,7 @@ class Trajectory:
 
 
 class Threads(_Holes):
-    """Identity of results."""
+    """Number of results that change by any bit with the number of threads."""
 
     params = ([2000], [500], [5], METHODS)
     param_names = ("m", "n", "rank", "method")
@@ -335,7 +335,7 @@ class Threads(_Holes):
 
 
 class Ratings(InTurns):
-    """Ratings of which a tenth is known."""
+    """Fits to a table in which a tenth of the ratings is known."""
 
     def setup(self) -> None:
         from powerkern.completion import fit_ratings
@@ -362,7 +362,7 @@ class Ratings(InTurns):
 
 
 class RatingsBesideCmfrec(Ratings):
-    """Error on the other ratings, and time, beside cmfrec's best of five ridges, its rank given."""
+    """Held-out error and time, relative to cmfrec with the true rank and the best of five ridges."""
 
     def setup(self) -> None:
         if not find_spec("cmfrec"):

@@ -66,7 +66,7 @@ def target(case: Case, estimator: str) -> float:
 
 
 class Coverage:
-    """Share of columns whose interval of level 0.95 has the lambda of a very long clean column in it."""
+    """Fraction of columns whose 95 % interval contains the lambda of a very long clean column."""
 
     params = ([("yeo-johnson", 1.0)], [50], ["robust"], [(0.0, 0.0)], [100])
     param_names = ("case", "n", "estimator", "contamination", "columns")
@@ -82,7 +82,7 @@ class Coverage:
 
 
 class Flagged:
-    """Share of clean values that are outliers by the default cut-off, over the nominal one per cent."""
+    """Fraction of clean values flagged by the default cut-off, relative to the nominal 1 %."""
 
     params = ([("yeo-johnson", 1.0)], [20], ["robust"], [10_000])
     param_names = ("case", "n", "estimator", "values")
@@ -93,7 +93,7 @@ class Flagged:
 
 
 class Cost(InTurns):
-    """CPU time of an interval over that of the fit."""
+    """CPU time of an interval, relative to the fit."""
 
     params = (["robust"], [(100, 50)])
     param_names = ("estimator", "shape")

@@ -46,7 +46,7 @@ class BesideNumpy(InTurns):
 
 
 class BesideSum(BesideNumpy):
-    """A fit of all columns against Dask's own sum of one, both from chunks in memory."""
+    """Time of a fit of all columns, relative to Dask's own sum of one column; chunks in memory."""
 
     def _compare(self, family: str) -> None:
         def total() -> Any:
@@ -60,7 +60,7 @@ class BesideSum(BesideNumpy):
         return n / self.laps["fit"].wall
 
     def track_time_over_sum_of_a_column(self, family: str, n: int, p: int) -> float:
-        """Per value: a fit reads p columns."""
+        """Time of the fit per column, relative to the sum of one column."""
         self._compare(family)
         return self.ratio("fit", "sum") / p
 

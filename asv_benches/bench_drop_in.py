@@ -23,7 +23,7 @@ _XTOL = 1e-6
 
 
 class Pair(NamedTuple):
-    """Our function and the plain one, both called in jitted code, and the data of both."""
+    """Our function, the plain peer (both are called in jitted code), and the data for both."""
 
     ours: Callable[..., Any]
     plain: Callable[..., Any]

@@ -22,7 +22,7 @@ class Cores(InTurns):
 
 
 class Gather(InTurns):
-    """Cost of making the columns of a row-major matrix contiguous, beside NumPy's transposed copy."""
+    """Cost of making the columns of a row-major matrix contiguous, compared with NumPy's transposed copy."""
 
     params = (["powerkern", "numpy"], [10_000], [96])
     param_names = ("library", "n", "p")
@@ -47,7 +47,7 @@ class Gather(InTurns):
 
 
 class Driver(InTurns):
-    """Overhead of a group of columns in microseconds, without its job."""
+    """Overhead of scheduling a group of columns, in microseconds, without the group's work."""
 
     params = ([1, 2], [10_000], [8_000])
     param_names = ("n_threads", "n", "p")

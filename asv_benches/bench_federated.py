@@ -30,7 +30,7 @@ _SHARED = Path(__file__).resolve().parents[2] / "shared" / "refs"
 
 
 def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
-    """Site 0 has no rows, 1 positive values only, 2 negative ones only, 3 a constant; the rest has what is left."""
+    """Site 0 has no rows, 1 positive values only, 2 negative ones only, 3 a constant; other sites get the rest."""
     rng = np.random.default_rng(1)
     site = rng.integers(4, n_sites, x.size)
     some = rng.random(x.size) < 0.2

@@ -62,7 +62,7 @@ class Time:
 
 
 class OneThread(InTurns):
-    """Nearness to the limit: the cost of a fit on one thread in passes of np.exp over the same matrix."""
+    """Cost of a fit on one thread, in passes of np.exp over the same matrix."""
 
     params = (FAMILIES, ORDERS, [10_000], [100])
     param_names = ("family", "order", "n", "p")
@@ -119,7 +119,7 @@ class Regimes(InTurns):
         return pk.fit(x, family, standardize=False, n_threads=n_threads, **options)
 
     def track_cost(self, family: str, n: int, regime: str, n_threads: int) -> float:
-        """CPU time over that of the plain fit, without weights."""
+        """CPU time relative to the plain fit without weights."""
         calls = {
             regime: lambda: self.fit(self.x, family, n_threads, self.options),
             "plain": lambda: self.fit(self.plain, family, n_threads, {}),
@@ -131,7 +131,7 @@ class Regimes(InTurns):
 
 
 class Shift(InTurns):
-    """Cost of a shift on one thread: a shifted Box-Cox over Box-Cox of sums that were made beforehand."""
+    """Cost of a shift on one thread: time of a shifted Box-Cox fit, relative to a fit of values shifted beforehand."""
 
     params = (["fit", "transform", "inverse_transform"], ORDERS, [10_000], [100])
     param_names = ("job", "order", "n", "p")
@@ -158,7 +158,7 @@ class Shift(InTurns):
 
 
 class Peers(InTurns):
-    """How many times faster than a peer on a row-major matrix, all threads against the peer as it is."""
+    """Speed relative to a peer on a row-major matrix: ours with all threads, the peer with its defaults."""
 
     params = (FAMILIES, list(SCALED_PEERS), [10_000], [100])
     param_names = ("family", "library", "n", "p")
@@ -304,14 +304,14 @@ class Memory:
     param_names = ("family", "order", "n", "p")
 
     def track_resident(self, family: str, order: str, n: int, p: int) -> float:
-        """Growth of the process, a new one."""
+        """Growth of the memory of a new process."""
         module = f"{__package__}.bench_fit"
         return float(in_new_process(f"from {module} import growth; print(growth({family!r}, {order!r}, {n}, {p}))"))
 
     track_resident.unit = "MB"  # type: ignore[attr-defined]
 
     def track_traced(self, family: str, order: str, n: int, p: int) -> float:
-        """Arrays and other objects of Python."""
+        """Peak of the memory that Python allocates for arrays and other objects."""
         x = matrix(family, n, p, order)
         fit(x[:, :8], family)
         tracemalloc.start()
@@ -417,7 +417,7 @@ class Accuracy:
         return max(case.error(_fit_one(library, case.x, case.family)) for case in self.well)
 
     def track_share_to_1e_10(self, cases: str, library: str) -> float:
-        """Share of the well-conditioned columns that are right to 1e-10."""
+        """Fraction of the well-conditioned columns that are right to 1e-10."""
         return float(np.mean([case.error(_fit_one(library, case.x, case.family)) <= 1e-10 for case in self.well]))
 
     def track_worst_ill(self, cases: str, library: str) -> float:
@@ -427,7 +427,7 @@ class Accuracy:
 
 
 class Identity:
-    """Lambdas that differ, in any bit, by what they should not depend on."""
+    """Number of lambdas that change by any bit with something they should not depend on."""
 
     params = (FAMILIES, [10_000], [40])
     param_names = ("family", "n", "p")
@@ -447,7 +447,7 @@ class Identity:
         return self.differences(others)
 
     def track_differences_at_once(self, family: str, n: int, p: int) -> float:
-        """Eight Python threads that fit at once, a forked child, a fit that was pickled."""
+        """Differences in eight Python threads that fit at once, in a forked child, and after pickling."""
         with ThreadPoolExecutor(8) as pool:
             fits = list(pool.map(lambda _: fit(self.x, family), range(8)))
         fits.append(pickle.loads(pickle.dumps(fits[0])))

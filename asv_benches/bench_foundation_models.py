@@ -58,7 +58,7 @@ def powerkern(train: np.ndarray, new: np.ndarray, n_threads: int = 1) -> np.ndar
 
 
 class FoundationModels:
-    """Time of a published sequence over ours, on one thread."""
+    """Time of a published sequence of steps, relative to ours, on one thread."""
 
     params = (["tabicl", "tabpfn"],)
     param_names = ("sequence",)

@@ -65,17 +65,17 @@ class Groups:
         self.fit.transform(self.x, groups=self.labels, n_threads=threads)
 
     def track_fit_over_lockstep(self, shape: tuple[int, int, int], order: str, threads: int) -> float:
-        """Time of a value over that in a matrix of 200 rows."""
+        """Time per value, relative to a matrix of 200 rows."""
         own = best_of(lambda: pk.fit(self.x, groups=self.labels, n_threads=threads))
         return own / best_of(lambda: pk.fit(self.matrix, n_threads=threads)) * self.matrix.size / self.x.size
 
     def track_transform_over_vector(self, shape: tuple[int, int, int], order: str, threads: int) -> float:
-        """Time over that of the transform of all rows by one lambda."""
+        """Time relative to a transform of all rows by one lambda."""
         own = best_of(lambda: self.fit.transform(self.x, groups=self.labels, n_threads=threads))
         return own / best_of(lambda: self.vector.transform(self.x, n_threads=threads))
 
     def track_groupby_apply_over_fit(self, shape: tuple[int, int, int], order: str, threads: int) -> float:
-        """Time of groupby.apply(scipy.stats.yeojohnson), from some of the groups, over that of the fit."""
+        """Time of groupby.apply(scipy.stats.yeojohnson), scaled from some of the groups, relative to the fit."""
         frame = pd.DataFrame({"id": self.labels, "x": self.x})
         some = frame[frame["id"] < _APPLIED]
         with warnings.catch_warnings():
@@ -86,7 +86,7 @@ class Groups:
 
 
 class Memory:
-    """Groups of five rows: bytes a group by which the peak of a process grows, beside the results."""
+    """Growth of a process's peak memory in bytes per group of five rows, the results not included."""
 
     params = ([1_000_000],)
     param_names = ("groups",)
@@ -119,14 +119,14 @@ class Peers:
         self.apply()
 
     def track_fit_over_powerkern(self, library: str, shape: tuple[int, int, int]) -> float:
-        """Time of a group over ours."""
+        """Peer's time per group, relative to ours."""
         own = best_of(lambda: _fit_lambdas("powerkern", self.x, self.labels, self.ends))
         some = slice(len(self.lambdas) + 1)
         peer = best_of(lambda: _fit_lambdas(library, self.x, self.labels, self.ends[some]), at_least=1)
         return peer / own * (self.ends.size - 1) / len(self.lambdas)
 
     def track_transform_over_powerkern(self, library: str, shape: tuple[int, int, int]) -> float:
-        """Time of a value over ours."""
+        """Peer's time per value, relative to ours."""
         own = best_of(_transform_of("powerkern", self.x, self.labels, self.ends))
         n = self.x.size if library != "openturns" else self.ends[_SEPARATE]
         return best_of(self.apply) / own * self.x.size / n

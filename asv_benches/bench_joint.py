@@ -69,7 +69,7 @@ class Peer(InTurns):
 
 
 class Wide:
-    """Seconds of a hundred columns and more, once."""
+    """Seconds of one fit of a hundred or more columns."""
 
     params = ([100],)
     param_names = ("p",)
@@ -85,7 +85,7 @@ class Wide:
 
 
 class Identity:
-    """Results that differ in any bit by the number of threads, memory order, or order of columns."""
+    """Number of results that change by any bit with the number of threads, memory order, or order of columns."""
 
     def track_differences(self) -> int:
         x = correlated(3_000, 20)

@@ -68,7 +68,7 @@ PEERS: dict[str, tuple[str, bool, Callable[[np.ndarray], Any]]] = {
 
 
 class OneThread(InTurns):
-    """The cost of a matrix on one thread, the sort included, in passes of np.exp; and what a second adds."""
+    """Cost of a matrix on one thread, the sort included, in passes of np.exp; and the speedup by a second thread."""
 
     params = (["median-mad", "huber-proposal2", "biweight"], ["C"], [10_000], [100])
     param_names = ("method", "order", "n", "p")
@@ -211,7 +211,7 @@ def _read(file: str) -> Any:
 
 
 class Accuracy:
-    """Largest relative error over the vectors of refs/mestimator_reference.json that have a spread."""
+    """Largest relative error over the vectors of refs/mestimator_reference.json whose scale is positive."""
 
     params = (list(REFERENCES),)
     param_names = ("value",)
@@ -247,7 +247,7 @@ class OneStep:
 
 
 class Identity:
-    """Results that differ in any bit by the number of threads, memory order, or order of columns."""
+    """Number of results that change by any bit with the number of threads, memory order, or order of columns."""
 
     params = (["median-mad", "huber-proposal2"],)
     param_names = ("method",)

@@ -90,7 +90,7 @@ class Call:
 
 
 class Ratio:
-    """Time of scipy's call divided by ours."""
+    """Time of SciPy's call divided by ours."""
 
     params = (list(METHODS),)
     param_names = ("method",)
@@ -136,7 +136,7 @@ def _newton_each(centers: np.ndarray, out: np.ndarray) -> None:
 
 
 class Many:
-    """A jitted loop over independent problems: what stepping costs beside the function itself."""
+    """A jitted loop over independent problems: cost of the search steps, apart from the function itself."""
 
     params = (["Brent", "Halley"], [10_000])
     param_names = ("method", "problems")

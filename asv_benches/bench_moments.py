@@ -109,7 +109,7 @@ class Error(_Vector):
 
 
 class Ratio(_Vector):
-    """powerkern against its peer, and against one pass of np.exp over the same vector."""
+    """Time of the peer relative to powerkern, and of powerkern relative to one pass of np.exp over the vector."""
 
     params = (list(JOBS), SIZES)
     param_names = ("job", "n")

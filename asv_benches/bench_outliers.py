@@ -59,7 +59,7 @@ def skewed(n: int, p: int, order: str = "C") -> np.ndarray:
 
 
 class Probabilities(InTurns):
-    """A matrix of scores to probabilities, in medians along the columns by numpy."""
+    """Time to convert a matrix of scores to probabilities, relative to NumPy's medians of the columns."""
 
     params = (["mean+nmad", "mean+sd", "huberT", "linear"], ["C", "F"], [10_000], [200])
     param_names = ("rule", "order", "n", "p")
@@ -102,7 +102,7 @@ class Proposal2(InTurns):
 
 
 class OverPyOD(InTurns):
-    """How many times faster than PyOD's predict_proba, which has two of the rules, a detector at a time, one thread."""
+    """Speed relative to PyOD's predict_proba, which has two of the rules; one detector at a time, one thread."""
 
     params = (["unify", "linear"], [10_000], [50])
     param_names = ("rule", "n", "p")
@@ -227,7 +227,7 @@ class Distances(InTurns):
 
 
 class Measures:
-    """Seconds of a calibration error, by 16 numbers of bins."""
+    """Seconds to compute a calibration error, averaged over 16 numbers of bins."""
 
     params = ([1_000, 100_000],)
     param_names = ("n",)

@@ -43,7 +43,7 @@ def scipy_loop(Y: np.ndarray, X: np.ndarray) -> list[float]:
 
 
 class _BesideFit(InTurns):
-    """Box-Cox of responses given covariates, beside the fit of the columns alone."""
+    """Box-Cox of responses given covariates, compared with fits of the columns alone."""
 
     param_names = ["n", "p", "k"]
     params = [[2000], [100], [5]]
@@ -63,13 +63,13 @@ class _BesideFit(InTurns):
         fit_regression(self.Y, self.X)
 
     def track_over_fit(self, n: int, p: int, k: int) -> float:
-        """Time of a regression over that of the fit of the columns alone, on two threads."""
+        """Time of a regression relative to a fit of the columns alone, on two threads."""
         self.compare(self._calls(2))
         return self.ratio("regression", "fit")
 
 
 class Regression(_BesideFit):
-    """Complete responses, beside SciPy too."""
+    """Complete responses; also compared with SciPy."""
 
     def track_over_scipy(self, n: int, p: int, k: int) -> float:
         """Time of SciPy's loop over ours, scaled from a few columns."""

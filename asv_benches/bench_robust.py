@@ -69,7 +69,7 @@ def fit(
 
 
 class OneThread(InTurns):
-    """The cost of a matrix on one thread, sort and gather included, in passes of np.exp; and what a second adds."""
+    """Cost of a matrix on one thread, sort and gather included, in passes of np.exp; speedup by a second thread."""
 
     params = (RESISTANT, ["yeo-johnson"], [2_000], [40])
     param_names = ("estimator", "family", "n", "p")
@@ -97,7 +97,7 @@ class OneThread(InTurns):
 
 
 class Weighted(InTurns):
-    """CPU time of a matrix with real weights over that without, on one thread, sort and gather included."""
+    """CPU time of a fit with real weights relative to one without, on one thread, sort and gather included."""
 
     params = ([*RESISTANT, "ppcc"], [100, 2_000])
     param_names = ("estimator", "n")
@@ -122,7 +122,7 @@ class Weighted(InTurns):
 
 
 class ShortColumns(InTurns):
-    """CPU time a value of short columns over that of columns of 10,000, on one thread, sort and gather included."""
+    """CPU time per value of short columns, relative to columns of 10,000, on one thread, sort and gather included."""
 
     params = ([*RESISTANT, "ppcc"], [20, 50, 300])
     param_names = ("estimator", "n")
@@ -320,7 +320,7 @@ class Cellwise:
             yield record, x, fit(x, _FAMILIES[record["type"]], "rewml", convention="cellwise", **options)
 
     def track_other_cells(self, file: str) -> int:
-        """Count records with other cells left out; records with missing values are compared by the number of cells."""
+        """Count records in which other cells are left out (with missing values: another number of cells)."""
         differ = 0
         for record, x, fitted in self.fits(file):
             left_out = np.flatnonzero(fitted.weights(x) == 0.0).tolist()
@@ -332,11 +332,11 @@ class Cellwise:
         return max(abs(fitted.lmbda[0] - record["lambda"]) for record, _, fitted in self.fits(file))
 
     def track_from_polished(self, file: str) -> float:
-        """Distance from R's lambda polished with tolerance 1e-12, which reaches about 1e-8 over the curvature."""
+        """Distance from R's lambda after polishing with tolerance 1e-12, which is accurate to about 1e-8/curvature."""
         return max(abs(fitted.lmbda[0] - record["lambda_polished"]) for record, _, fitted in self.fits(file))
 
     def track_from_optimum(self, file: str) -> float:
-        """Distance from maximum likelihood on the cells of R's last fit."""
+        """Distance from the maximum likelihood estimate on the cells of R's last fit."""
         worst = 0.0
         for record, x, fitted in self.fits(file):
             if x.size == record["n"]:
@@ -346,7 +346,7 @@ class Cellwise:
         return worst
 
     def track_objective_over_rs(self, file: str) -> float:
-        """Largest excess of the objective where the global search ends over that where R's path ends."""
+        """Largest excess of our minimum of the objective over its value where R's search ends."""
         worst = -math.inf
         for record, x, fitted in self.fits(file, search="global"):
             column = _Column((x - record["locx"]) / record["scalex"], _FAMILIES[record["type"]])
@@ -414,7 +414,7 @@ class Sensitivity:
         return float(np.abs(robust - likelihood)[np.abs(z) <= 2.0].max())
 
     def track_last_that_counts(self, family: str) -> float:
-        """Largest abs(z) at which lambda is not that of the sample without z; maximum likelihood has no such z."""
+        """Largest abs(z) that still changes lambda; under maximum likelihood every z does."""
         z, robust, _ = self.curves(family)
         return float(np.abs(z)[np.abs(robust) > 1e-9].max())
 
@@ -499,7 +499,7 @@ class Simulation:
 
 
 class BesideR:
-    """RewML's bias and mean squared error less those that R's gets, in standard errors of a mean of 100 replicates."""
+    """Bias and mean squared error of RewML minus R's, in standard errors of a mean of 100 replicates."""
 
     params = ([("yeo-johnson", 0.5)], [(0.1, 10.0)], [200])
     param_names = ("case", "contamination", "replicates")
@@ -540,7 +540,7 @@ def nasty(n: int) -> dict[str, np.ndarray]:
 
 
 class Nasty:
-    """Time of the slowest nasty column over that of a lognormal one."""
+    """Time of the slowest nasty column, relative to a lognormal column."""
 
     params = (["robust"], FAMILIES)
     param_names = ("estimator", "family")
@@ -557,7 +557,7 @@ class Nasty:
 
 
 class Identity:
-    """Results that differ in any bit by the number of threads, memory order, order of rows, or of columns."""
+    """Count of results that change by any bit with threads, memory order, or order of rows or columns."""
 
     params = (["robust"],)
     param_names = ("estimator",)

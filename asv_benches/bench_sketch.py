@@ -49,7 +49,7 @@ class Fit(InTurns):
         return self.ratio("sketch", "np.exp")
 
     def track_time_over_direct(self, family: str, order: str, n: int, p: int) -> float:
-        """Time of powerkern.fit, which sketches columns of a million values, over passes of the likelihood."""
+        """Time of powerkern.fit, which sketches columns of a million values, relative to passes over the values."""
         unknown, code, unweighted = np.full(p, np.nan), FAMILY_CODES[family], None
         self.compare(
             {
@@ -139,7 +139,7 @@ class Tall(InTurns):
         return self.ratio("powerkern", "np.exp")
 
     def track_differences(self, family: str, n: int) -> float:
-        """Results that differ, in any bit, by the number of threads."""
+        """Number of results that change by any bit with the number of threads."""
         one, *others = (pk.fit(self.x, family, n_threads=k)._table.kernel_rows for k in (1, 2, 5))
         return float(sum(np.count_nonzero(other != one) for other in others))
 
@@ -184,11 +184,11 @@ class Equality:
         return max(self._difference(family, x) for family, x in self.columns)
 
     def track_refined(self, name: str) -> float:
-        """Columns that were read again, on a finer grid."""
+        """Number of columns that were read again, on a finer grid."""
         return float(sum(self._is_coarse(family, x) for family, x in self.columns))
 
     def track_unresolved(self, name: str) -> float:
-        """Columns that the finest grid does not resolve."""
+        """Number of columns that the finest grid does not resolve."""
         return float(sum(self._fit(family, x).status[0] == pk.Status.UNRESOLVED for family, x in self.columns))
 
     @staticmethod

@@ -39,7 +39,7 @@ class Time:
 
 
 class Speedup(InTurns):
-    """How many times faster than scikit-learn, all threads against the peer as it is."""
+    """Speed relative to scikit-learn: ours with all threads, the peer with its defaults."""
 
     params = (JOBS, FAMILIES, [10_000], [PEER_COLUMNS])
     param_names = ("job", "method", "n", "p")
@@ -104,12 +104,12 @@ class GridSearch(InTurns):
         return GridSearchCV(pipeline, grid, cv=2, n_jobs=2).fit(self.x, self.y)
 
     def track_ratio(self, n: int, p: int) -> float:
-        """Time of n_threads=None over n_threads=1; above 1: the workers get into each other's way."""
+        """Time of n_threads=None over n_threads=1; above 1, the workers compete for the CPUs."""
         self.compare({"None": lambda: self.search(None), "1": lambda: self.search(1)})
         return self.ratio("None", "1")
 
     def track_threads(self, n: int, p: int) -> float:
-        """Threads of all workers together, over the CPUs."""
+        """Number of threads of all workers, relative to the number of CPUs."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             each = joblib.Parallel(n_jobs=2)(joblib.delayed(_threads)() for _ in range(2))

@@ -30,7 +30,7 @@ class Import:
 
 
 class ImportBesideNumba:
-    """The import of powerkern beside that of numba, which it needs."""
+    """Time to import powerkern, compared with numba, which it imports."""
 
     laps: dict[str, Lap]
 
@@ -47,7 +47,7 @@ class ImportBesideNumba:
 
 
 class FirstOfEach:
-    """A new process that fits, transforms, inverts and fits robustly, with its import of powerkern; beyond numba's."""
+    """Time to import powerkern, fit, transform, invert and fit robustly in a new process, beyond numba's import."""
 
     laps: dict[str, Lap]
 
@@ -81,7 +81,7 @@ class FirstCall:
 
 
 class Compile:
-    """The first fit when nothing is on disk."""
+    """Time of the first fit when no compiled code is on disk."""
 
     timeout = 120
     laps: dict[str, Lap]

@@ -89,7 +89,7 @@ def _diagonal_as_published(history: SearchHistory, p: int) -> np.ndarray:
 
 
 def _accuracies(search: str, estimator: Any, n_repeats: int) -> np.ndarray:
-    """Accuracies in all folds: of the estimator on transformed columns, and on columns that are only standardised."""
+    """Return the accuracies in all folds, on transformed columns and on columns that are only standardised."""
     X, y = _cancer()
     rows = []
     for train, test in RepeatedStratifiedKFold(n_splits=10, n_repeats=n_repeats, random_state=42).split(X, y):
@@ -199,7 +199,7 @@ class CrossValidated:
 
 @functools.cache
 def many_columns(n: int, p: int = 50) -> tuple[np.ndarray, np.ndarray]:
-    """Three classes and skewed columns, two fifths of which say something about them."""
+    """Return three classes, and skewed columns of which two fifths are informative."""
     X, y = make_classification(n, p, n_informative=p // 4, n_redundant=p // 6, n_classes=3, flip_y=0.05, random_state=0)
     return np.exp(np.random.default_rng(0).uniform(0.2, 1.2, p) * X / X.std(axis=0)), y
 
@@ -224,14 +224,14 @@ def searched(search: str, n: int, p: int, seed: int = 0) -> tuple[float, int, fl
 
 
 class Blocks:
-    """A search by blocks beside the iterative one, over a grid."""
+    """The search by blocks, compared with the iterative search over a grid."""
 
     params = ([100], [12])
     param_names = ("rows", "columns")
     timeout = 300
 
     def track_gain(self, n: int, p: int) -> float:
-        """Mean of three searches."""
+        """Gain in accuracy, as the mean of three searches."""
         scores = [searched("blocks", n, p, seed)[0] for seed in range(3)]
         return 100.0 * float(np.mean(scores) - searched("iterative", n, p)[0])
 
@@ -251,7 +251,7 @@ class Blocks:
 
 
 class Unseen:
-    """Cross-validated accuracy of whole pipelines with and without transforms, and the share of columns left alone."""
+    """Cross-validated accuracy of pipelines with and without transforms, and the fraction of columns left unchanged."""
 
     params = (["iris"], ["naive Bayes"], ["none", "mle", "iterative"])
     param_names = ("data", "classifier", "transform")
@@ -266,7 +266,7 @@ class Unseen:
 
 @functools.cache
 def unseen(data: str, classifier: str, transform: str) -> tuple[float, float]:
-    """Accuracy in percent, and the share of columns whose lambda is 1."""
+    """Return the accuracy in percent, and the fraction of columns whose lambda is 1."""
     X, y = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}[data](return_X_y=True)
     fixed = {"none": {"starts": "ones", "max_epochs": 0}, "mle": {"starts": "mle", "max_epochs": 0}}
     options = fixed.get(transform, {"search": transform, "random_state": 0})

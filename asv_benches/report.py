@@ -35,7 +35,7 @@ class Figure(NamedTuple):
     parameters: tuple[Any, ...] = ()
 
     def reached(self, value: float) -> bool:
-        """Whether the value meets the target, such as "<= 0.5 s"."""
+        """Return whether the value meets the target, such as "<= 0.5 s"."""
         relation, limit = self.target.split()[:2]
         return value <= float(limit) if relation == "<=" else value >= float(limit)
 
@@ -80,7 +80,7 @@ FAMILIES = ("box-cox", "yeo-johnson")
 
 
 def figures() -> Iterator[Figure]:
-    """All figures to reach, in their full sizes."""
+    """Yield all figures that have a target, in their full sizes."""
     yield from accuracy()
     yield from fitting()
     yield from applying()
@@ -91,7 +91,7 @@ def figures() -> Iterator[Figure]:
 
 
 def accuracy() -> Iterator[Figure]:
-    """Lambda against optima known to many digits."""
+    """Yield figures for lambda, compared with optima known to many digits."""
     errors, library = bench_fit.Accuracy, "powerkern"
     for cases, where in (("shared", "of the reference values beside the repository"), ("tests", "of tests/data")):
         name = f"error of lambda, worst well-conditioned column {where}"
@@ -101,7 +101,7 @@ def accuracy() -> Iterator[Figure]:
 
 
 def fitting() -> Iterator[Figure]:
-    """Raw lambdas of the matrix."""
+    """Yield figures for fits of the matrix."""
     peer = f"scikit-learn, {PEER_COLUMNS} columns scaled"
     for family, target in (("yeo-johnson", ">= 300 x"), ("box-cox", ">= 800 x")):
         name = f"fit {family}, row-major, over {peer}"
@@ -135,7 +135,7 @@ def one_column() -> Iterator[Figure]:
 
 
 def memory() -> Iterator[Figure]:
-    """Growth of a process that fits a large matrix."""
+    """Yield figures for the memory of a process that fits a large matrix."""
     for family, order in itertools.product(FAMILIES, ("C", "F")):
         name = f"fit {family}, 100000 x 200, order {order}: memory beyond the input"
         yield Figure(name, "<= 64 MB", bench_fit.Memory, "track_resident", (family, order, 100_000, 200))

@@ -197,7 +197,7 @@ def locations() -> str:
 
 
 def medians() -> str:
-    """Values that passes look at, or that a sort moves, by median and value."""
+    """Return the number of values that passes read, or a sort moves, per median and value."""
     looked, parts = [0.0], []
     originals = {name: getattr(cells, name) for name in ("_counts", "_keep_between", "_least_above", "_insertion_sort")}
 
@@ -265,7 +265,7 @@ def regressions() -> str:
 
 @cache
 def nasty_columns() -> list[tuple[str, np.ndarray, float]]:
-    """Return columns, each with its least QQ objective by brute force."""
+    """Return columns, each with the global minimum of the QQ objective, found by brute force."""
     columns = []
     for family, x in starts.columns(160, 21, (12, 20, 30, 40)):
         u, _ = starts.prestandardized(family, x)
@@ -287,7 +287,7 @@ def robust_starts() -> str:
 
 @cache
 def lowest_values(estimator: str) -> list[tuple[str, np.ndarray, float]]:
-    """Return columns, each with its least objective of an estimator by brute force."""
+    """Return columns, each with the global minimum of the estimator's objective, found by brute force."""
     columns = []
     for family, x in starts.columns(60, 31, (12, 20, 30)):
         if estimator == "ppcc":

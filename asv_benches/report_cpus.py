@@ -43,7 +43,7 @@ def targets() -> list[Cpu]:
 
 
 def measured(cpu: Cpu) -> dict[str, float]:
-    """Return ns per value: of the units, by their names, and of each job."""
+    """Return the cost in ns per value of each unit and of each job, by name."""
     passes, figures = json.loads(in_new_process_for(cpu, _JOBS % FAMILIES))
     return Units(*passes)._asdict() | figures
 
@@ -61,7 +61,7 @@ def _least(runs: Iterable[dict[str, float]]) -> dict[str, float]:
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """Instruction set, the units, and job by job the cost in ns and in passes."""
+    """Yield a row per instruction set: the units, and for each job its cost in ns and in passes."""
     for name, figures in least().items():
         numpys, ours = figures.pop("numpys"), figures.pop("ours")
         costs = (f"{figure:.2f} ({figure / ours:.1f})" for figure in figures.values())

@@ -33,7 +33,7 @@ _GROUP = 100_000
 
 
 class Jobs(NamedTuple):
-    """The jobs of an engine on the file, each from disk."""
+    """The jobs of an engine; each reads the file from disk."""
 
     fit: Callable[[], pk.PowerFit]
     one_sum: Callable[[], Any]
@@ -145,7 +145,7 @@ ENGINES: dict[str, tuple[str, Callable[[Path], AbstractContextManager[Jobs]]]] =
 
 
 def written(folder: str, rows: int) -> Path:
-    """Write the file: skewed columns of numbers, in groups of rows."""
+    """Write the data file: skewed numeric columns, in row groups."""
     import pyarrow
     import pyarrow.parquet
 
@@ -165,7 +165,7 @@ HEADINGS = (
 
 
 def row(name: str, jobs: Jobs, rows: int) -> tuple[str, ...]:
-    """Millions of rows a second by each job, and how many sums of all columns a fit takes."""
+    """Return millions of rows per second for each job, and the time of a fit in sums of all columns."""
     turns = InTurns()
     turns.seconds = 5.0
     for job in jobs:

@@ -33,7 +33,7 @@ Dataset = tuple[np.ndarray, np.ndarray]
 
 
 def searches() -> Iterator[Row]:
-    """Errors and rounds on the reference columns, where these are."""
+    """Yield errors and rounds of each search on the reference columns; skip columns that this machine lacks."""
     for kind in REFERENCES:
         try:
             columns = [x for family, x in cases(kind) if family == "yeo-johnson"]
@@ -71,7 +71,7 @@ def _ours(method: str) -> Callable[[list[np.ndarray]], tuple[float, int, float]]
 
 
 def variances() -> Iterator[Row]:
-    """Relative errors of the variance of 100 sites' values, by both ways of adding up."""
+    """Relative errors of the variance of 100 sites' values, by both ways of merging them."""
     rng = np.random.default_rng(0)
     columns = {
         "normal, mean 0, sd 1": rng.normal(size=100_000),
@@ -166,7 +166,7 @@ def _plain(X: np.ndarray, site: np.ndarray, train: np.ndarray) -> np.ndarray:
 
 
 def _own(X: np.ndarray, site: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """Each site transforms by a fit of its own."""
+    """Transform the rows of each site by the site's own fit."""
     out = np.empty_like(X)
     for k in range(N_SITES):
         out[site == k] = pk.fit(X[(site == k) & train]).transform(X[site == k])

@@ -33,7 +33,7 @@ def simulated(n: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def errors(n: int, spread: float, replicates: int) -> np.ndarray:
-    """Root mean square errors of lambda: own, shrunk, pooled."""
+    """Return the root mean square errors of lambda: of each group's own, shrunk, and pooled estimate."""
     found = []
     for seed in range(replicates):
         x, codes, truth = simulated(n, spread, seed)

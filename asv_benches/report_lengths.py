@@ -42,7 +42,7 @@ class Cost(NamedTuple):
 
 
 def calls(library: str, x: np.ndarray, family: str) -> dict[str, Callable[[], Any]]:
-    """Return the jobs as a library does them with these columns."""
+    """Return functions that fit and transform these columns with a library."""
     found = fit(x, family, 1)
     if library == "powerkern":
         jobs = lambda: fit(x, family, 1), lambda: found.transform(x, n_threads=1)
@@ -61,7 +61,7 @@ def calls(library: str, x: np.ndarray, family: str) -> dict[str, Callable[[], An
 
 
 def costs(library: str, values: int, most_columns: int = VALUES) -> Iterator[Cost]:
-    """Every point of a library."""
+    """Measure the cost of each job of a library, for each family and number of rows."""
     turns = InTurns()
     turns.seconds = 0.3
     for family in FAMILIES:
@@ -73,12 +73,12 @@ def costs(library: str, values: int, most_columns: int = VALUES) -> Iterator[Cos
 
 
 def own_costs() -> str:
-    """Return the points of powerkern in this process, and the instruction set, as JSON."""
+    """Return the instruction set, and the costs of powerkern measured in this process, as JSON."""
     return json.dumps([instruction_set(), list(costs("powerkern", VALUES))])
 
 
 def restricted(cpu: Cpu) -> Iterator[Cost]:
-    """Yield the points of powerkern with code for one CPU, from a separate process."""
+    """Yield the costs of powerkern with code for one CPU, measured in a separate process."""
     printed = in_new_process_for(cpu, f"from {__package__}.report_lengths import own_costs; print(own_costs())")
     name, points = json.loads(printed)
     for point in points:

@@ -26,7 +26,7 @@ SETTINGS = ((0.0, 200, 0.3), (0.5, 200, 0.3), (0.0, 100, 0.5), (0.0, 1000, 0.2),
 
 
 def simulate(lmbda: float, n: int, share: float, replications: int, seed: int) -> tuple[FloatArray, float]:
-    """Return columns whose Box-Cox transform is normal, and the limit that a share of them lies below."""
+    """Return columns whose Box-Cox transform is normal, and the limit below which a fraction of the values lies."""
     z = np.random.default_rng(seed).standard_normal((n, replications))
     at = np.quantile(np.random.default_rng(0).standard_normal(10**6), share)
     if lmbda == 0.0:
@@ -90,7 +90,7 @@ def random_columns(number: int) -> Iterator[tuple[str, FloatArray, FloatArray, F
 
 
 def maxima(number: int = 2000) -> None:
-    """Scan the profile likelihood of random columns for maxima that the fit has not found."""
+    """Scan the profile likelihood of random columns for maxima that the fit missed."""
     grid, counts = np.linspace(-12.0, 12.0, 481), dict.fromkeys(("one", "several", "end", "missed"), 0)
     by_status: dict[str, int] = {}
     for family, x, low, high in random_columns(number):

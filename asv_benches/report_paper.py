@@ -106,7 +106,7 @@ def sensitivity(replicates: int) -> None:
 
 
 def simulation(replicates: int) -> None:
-    """Figs. 6 to 8: bias and mean squared error over the distance of 10 % outliers, and over their share at k = 10."""
+    """Print Figs. 6 to 8: bias and mean squared error by distance of 10 % outliers, and by their fraction at k = 10."""
 
     @functools.cache
     def errors(case: tuple[str, float], at: tuple[float, float], name: str) -> np.ndarray:
@@ -203,7 +203,7 @@ def topgear(replicates: int) -> None:
 
 
 def glass(replicates: int) -> None:
-    """Fig. 11: outlying cells of the spectra, without a transform, by ML and by adaptive RewML."""
+    """Print Fig. 11: outlying cells of the spectra, without a transform, by ML and by adaptive RewML."""
     X = data("data_glass.csv.gz")[1]
     X = X[:, [np.median(abs(x - np.median(x))) > 0.0 for x in X.T]]
     print(f"\nGlass: {X.shape[0]} spectra, {X.shape[1]} wavelengths with a positive MAD")
@@ -219,7 +219,7 @@ def glass(replicates: int) -> None:
         for name, flagged in flags.items():
             yield name, [100.0 * float(flagged[block].mean()) for block in blocks]
 
-    table("Fig. 11: outlying cells, %, of rows", [f"{b[0] + 1}-{b[-1] + 1}" for b in blocks], rows(), 1)
+    table("Print Fig. 11: outlying cells, %, of rows", [f"{b[0] + 1}-{b[-1] + 1}" for b in blocks], rows(), 1)
 
 
 def dposs(replicates: int) -> None:

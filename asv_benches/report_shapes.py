@@ -22,14 +22,14 @@ OVER_LONG = {20: 4, 50: 2, 100: 2, 200: 2, 255: 2, 512: 2, 1_000: 2}
 
 
 def figures() -> Iterator[Figure]:
-    """All figures; `n` is the number of rows, and the CPU the one that code is made for."""
+    """All figures; `n` is the number of rows, and the CPU is the target of the compiled code."""
     cpu = f"on {cpu_target.target_context.codegen().magic_tuple()[1]}"
     yield from fitting(cpu)
     yield from on_two_threads(cpu)
 
 
 def fitting(cpu: str) -> Iterator[Figure]:
-    """Maximum likelihood, one thread; scikit-learn against two."""
+    """Yield figures for maximum likelihood on one thread; scikit-learn is compared with two threads."""
     for family, (n, limit), order in itertools.product(FAMILIES, OVER_LONG.items(), ("C", "F")):
         name = f"fit {family}, n = {n}, order {order}, {cpu}: cost a value over that at n = 10000, order C"
         parameters = (family, order, n, "unweighted", VALUES)
@@ -46,7 +46,7 @@ def fitting(cpu: str) -> Iterator[Figure]:
 
 
 def on_two_threads(cpu: str) -> Iterator[Figure]:
-    """Vectors, few columns and many short ones, with two threads of np.exp over one among the laps."""
+    """Yield speedups by two threads for vectors, few columns and many short ones, next to np.exp's speedup."""
     vectors = [f"{n} x 1" for n in (40_000, 100_000, 300_000, 1_000_000, 3_000_000)]
     matrices = ["20 x 50000", "50 x 20000", "300 x 3400", "1000 x 1000", "10000 x 10", "10000 x 100", "10000 x 1000"]
     few = ["20000 x 3", "100000 x 2", "100000 x 3", "300000 x 3"]

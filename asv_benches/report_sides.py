@@ -101,7 +101,7 @@ def simulation(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
 
 
 def breakdown(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
-    """Return the fraction of outliers from which half of the columns keep most of them, and the statuses there."""
+    """Yield rows: the fraction of outliers at which half of the columns keep most of them, and the statuses there."""
     for case in CASES:
         for side in SIDES:
             yield (f"{case[0]} {case[1]:g}", str(n), side, *(_breaks_at(case, n, side, m, replicates) for m in METHODS))
@@ -141,7 +141,7 @@ def _broken(x: np.ndarray, found: pk.PowerFit, n_out: int) -> np.ndarray:
 
 
 def alarms(replicates: int) -> Iterator[tuple[str, ...]]:
-    """Return how often TAIL_KEPT is set: in clean columns, in columns that broke down, and in the others."""
+    """Return how often TAIL_KEPT is set: in clean columns, in columns that broke down, and in columns that did not."""
     for case in CASES:
         clean = [_alarm(fitted(simulated(case, n, 0.0, 0.0, "high", replicates), case[0], "both")).mean()
                  for n in (20, 50, 100, 400)]  # fmt: skip
@@ -164,7 +164,7 @@ def _alarm(found: pk.PowerFit) -> np.ndarray:
 
 
 def tables(replicates: int) -> Iterator[tuple[str, tuple[str, ...], Iterable[tuple[str, ...]]]]:
-    """Title, headings and rows of each table."""
+    """Yield the title, headings and rows of each table."""
     names = tuple(METHODS)
     figures = (*(f"bias, {m}" for m in names), *(f"MSE, {m}" for m in names), "MSE of both less that of one")
     headings = ("data", "n", "outliers", "share", "k", *figures)

@@ -152,7 +152,7 @@ class Mutator(ast.NodeVisitor):
         return self.source[self._start(node) : self._stop(node)].decode()
 
     def _add(self, kind: str, start: int, stop: int, replacement: str) -> None:
-        """Add a mutant, which `changes_code` may refuse."""
+        """Add a candidate; `changes_code` is checked later."""
         first = self.source.rfind(b"\n", 0, start) + 1
         last = self.source.find(b"\n", stop)
         last = len(self.source) if last < 0 else last
@@ -284,14 +284,14 @@ def _one_line(text: str) -> str:
 
 
 def find_candidates(path: str, source: bytes) -> list[Mutant]:
-    """Return every mutant of a module, with some that are no Python or change nothing."""
+    """Return every candidate of a module, including some that are not valid Python or change nothing."""
     mutator = Mutator(path, source)
     mutator.visit(ast.parse(source))
     return sorted(mutator.mutants, key=lambda mutant: (mutant.start, mutant.replacement))
 
 
 def changes_code(mutant: Mutant, source: bytes) -> bool:
-    """Return whether a mutant is Python, and other code than the source."""
+    """Return whether a mutant is valid Python and compiles to other code than the source."""
     try:
         changed = ast.parse(mutant.apply(source))
     except SyntaxError:

@@ -375,7 +375,7 @@ def test_a_cluster_of_threads(distributed):
 
 
 def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()) -> np.ndarray:
-    """The block; a process that makes the sixth one for the second time, in the pass that sums, dies of it."""
+    """Return the block; kill the process that computes block 5 for the second time, in the summing pass."""
     if block_id == (5, 0):
         before = len(list(mark.iterdir()))
         (mark / str(before)).touch()

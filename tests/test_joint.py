@@ -50,7 +50,7 @@ def likelihood_of(
 
 
 def evaluation(likelihood: JointLikelihood, lmbda: Any) -> JointEvaluation:
-    """f and its derivatives in the order in which the columns came."""
+    """Return f and its derivatives in the original order of the columns."""
     f, gradient, hessian = likelihood.evaluate(np.asarray(lmbda)[likelihood.order])
     return JointEvaluation(f, likelihood.restore_order(gradient), likelihood.restore_order(hessian))
 
@@ -627,7 +627,7 @@ def test_formulas() -> None:
 
 
 class Plain:
-    """A stand-in for the likelihood: a given function of lambda, or singular."""
+    """A stand-in for the likelihood: any function of lambda that returns f, gradient and Hessian."""
 
     def __init__(self, f: Any) -> None:
         self._f = f

@@ -26,7 +26,7 @@ FITTED = pk.fit(FRAME[["a", "b"]]).transform(FRAME[["a", "b"]])
 
 
 def walk(n: int, freq: str = "D") -> pd.Series:
-    """A random walk on the scale of logarithms."""
+    """Return the exponential of a random walk."""
     index = pd.date_range("2020-01-01", periods=n, freq=freq)
     return pd.Series(np.exp(3.0 + np.cumsum(RNG.normal(0.0, 0.1, n))), index=index, name="y")
 

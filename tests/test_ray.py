@@ -98,7 +98,7 @@ def assert_same(found: pk.PowerFit, expected: pk.PowerFit) -> None:
 
 
 class Counted:
-    """A function that records its calls in a folder and returns its argument, or some rows."""
+    """A function that records its calls in a folder and returns `rows`, or else its argument."""
 
     def __init__(self, folder: Path, rows=None) -> None:
         self.folder, self.rows = folder, rows
@@ -141,7 +141,7 @@ def test_columns_and_options(dataset, frame):
 
 
 def in_order(dataset, frame):
-    """The columns of numbers, rows in the order of the frame."""
+    """Return the numeric columns, with the rows in the order of the frame."""
     found = dataset.to_pandas().set_index("id").loc[frame["id"]]
     return found[[*NAMES, "weight"]].to_numpy(dtype=float, na_value=np.nan)
 
@@ -236,7 +236,7 @@ def test_workers_that_die_change_nothing(frame, tmp_path):
 
 
 class Made:
-    """Random rows, and the largest memory of the process that made them."""
+    """Generates random rows, and records the peak memory of the process."""
 
     rows, columns = 100_000, 20
 

@@ -96,6 +96,8 @@ def bounded_lambdas(
 ) -> tuple[NDArray[np.intp], FloatArray]:
     """Return the positions of columns whose lambda must move to satisfy the limits, and their new lambdas.
 
+    The limits are the bounds on lambda, and ``|psi| <= ymax`` on the data.
+
     Parameters
     ----------
     family, results, names, limit, given

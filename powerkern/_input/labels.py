@@ -162,7 +162,7 @@ class Keys:
             raise ValueError("they have several keys")
         are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
         if names is not None and not (are_names and len(names) == len(sizes)):
-            raise ValueError("their names do not match them")
+            raise ValueError("their names do not match the keys")
         return cls(names, categories, codes, several)
 
 

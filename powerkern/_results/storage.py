@@ -67,7 +67,7 @@ class Format(NamedTuple):
             raise TypeError(f"{self.noun} is read from bytes, got {type(data).__name__}")
         data = bytes(data)
         if len(data) < _START or not data.startswith(_MAGIC):
-            raise ValueError(f"not {self.noun}: {len(data)} bytes that powerkern did not write, or not completely")
+            raise ValueError(f"not {self.noun}: {len(data)} bytes that powerkern did not write, or a truncated copy")
         _, layout, n_text, n_payload = _HEAD.unpack_from(data)
         if layout != _LAYOUT:
             raise ValueError(f"{self.noun} in layout {layout}; this powerkern reads layout {_LAYOUT}")

@@ -356,7 +356,7 @@ def _select_stratum(cases: _Cases, table: FloatArray, stratum: str) -> float | F
     """Return the column of one stratum, as a number if the probabilities were a vector; raise if it has no members."""
     at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
     if np.isnan(table[0, at]):
-        raise ValueError(f"y_true has no {stratum}: their errors are not defined")
+        raise ValueError(f"y_true has no {stratum}, so their errors are undefined")
     return float(table[0, at]) if cases.was_vector else table[:, at]
 
 

@@ -271,7 +271,7 @@ class Range(_GridColumns, ChunkSummary):
         found = cls(head["family"], table, head["column_names"], head["vector"], shift_of(head), head["labels"])
         if (wrong := ~found._possible()).any():
             label = column_label(int(np.argmax(wrong)), found.column_names)
-            raise ValueError(f"not a range: {label} has a range that is not finite or cannot be")
+            raise ValueError(f"not a range: {label} has a range that is not finite or that no data can have")
         return found
 
     def _possible(self) -> NDArray[np.bool_]:

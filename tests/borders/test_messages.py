@@ -70,7 +70,7 @@ def _check_texts(texts: list[str]) -> None:
 def _calls(
     function: Callable[..., Any], make_arguments: Callable[[Inputs], dict[str, Any]], frames: Any, every_option: bool
 ) -> Iterator[Callable[[], Any]]:
-    """Yield calls with each frame, and calls with the options for some of the frames, or for all."""
+    """Yield calls with each frame, and with each set of options for the usual frames or (`every_option`) for all."""
     for frame in frames:
         given = make_arguments(_make_inputs(frame))
         for k, options in enumerate(option_sets(function)):

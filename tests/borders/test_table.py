@@ -53,7 +53,7 @@ def _backwards(x: Any) -> Any:
 
 
 def _interleaved(x: Any) -> Any:
-    """Return an equal array whose elements do not touch."""
+    """Return an equal array whose elements are not adjacent in memory."""
     wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
     wide[..., ::2] = x
     return wide[..., ::2]

@@ -29,7 +29,7 @@ needs_jit = pytest.mark.skipif(compilation.JIT_DISABLED, reason="nothing is comp
 
 @pytest.fixture
 def small(monkeypatch):
-    """One small entry stands for the usual ones."""
+    """Replace the entries compiled by default by a single small one."""
     monkeypatch.setattr(compilation, "USUAL", ("transforms.lambda_bounds",))
 
 
@@ -147,7 +147,7 @@ def test_numba_switched_off_is_an_error(capsys, monkeypatch):
 
 @pytest.fixture
 def built(tmp_path, monkeypatch):
-    """Build a wheel by the hook, with a stand-in for compiling that takes minutes."""
+    """Build a wheel by the hook, with a stand-in for the compilation, which would take minutes."""
     builders = pytest.importorskip("hatchling.builders.wheel")
     specification = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     hook = importlib.util.module_from_spec(specification)

@@ -17,7 +17,7 @@ from powerkern._estimators.estimators import ESTIMATORS
 
 @pytest.fixture
 def table(tmp_path):
-    """A table with three outliers, by line and column, the farthest first."""
+    """A table with one outlier each in rows 10, 20 and 30, alternating between columns a and b, the largest first."""
     rng = np.random.default_rng(0)
     numbers = rng.lognormal(size=(80, 2))
     numbers[[10, 20, 30], [0, 1, 0]] = [1e9, 1e6, 1e4]

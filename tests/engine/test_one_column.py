@@ -31,7 +31,7 @@ def watch(frame, event, argument):
 
 
 def traced() -> dict[str, tuple[float, set[str]]]:
-    """Return lambda by each route on the page, and the Python functions that were called."""
+    """Run the page's code; return, for each route, lambda and the Python functions that were called."""
     text = PAGE.read_text(encoding="utf-8")
     section = text[text.index("How to trace one column") :]
     code = textwrap.dedent(re.search(r"code-block:: python\n\n((?:   .*\n|\n)+)", section)[1])

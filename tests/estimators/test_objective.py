@@ -38,7 +38,7 @@ def data(n: int = 60, p: int = 3, seed: int = 1) -> np.ndarray:
 
 
 def slowly(x: np.ndarray, family: str, lmbda: float, estimator: str, options: dict[str, object]) -> float:
-    """Evaluate the objective of a column at a lambda in the units of the data."""
+    """Evaluate an estimator's objective by the plain oracles, at a lambda in the units of the data."""
     x = np.sort(x[~np.isnan(x)])
     cellwise = options.get("convention") == "cellwise"
     how = options.get("prestandardize", "median" if cellwise and family == "box-cox" else "mad")

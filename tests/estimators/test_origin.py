@@ -28,7 +28,7 @@ def own(fit: pk.PowerFit, family: str, x: np.ndarray) -> float:
 
 
 def beaten_by_published(case: origin_oracle.Case) -> float:
-    """Return by how much the likelihood of the published optimiser is higher, per observation."""
+    """Return the excess of the published optimiser's log-likelihood over ours, per observation."""
     fit = pk.fit(case.x, case.family, origin="fit")
     return case.published - own(fit, case.family, case.x)
 

@@ -20,7 +20,7 @@ FAMILIES = ("yeo-johnson", "box-cox")
 
 @pytest.fixture
 def tall(monkeypatch):
-    """Treat columns of a thousand values as long, and guess their ranges from few values."""
+    """Treat columns of 1,000 values as long, and guess their ranges from 100 values."""
     monkeypatch.setattr(routes, "SKETCHED_FROM", 1000)
     monkeypatch.setattr(routes, "_LONG", 1000)
     for module in (power_sums, ranges):
@@ -30,7 +30,7 @@ def tall(monkeypatch):
 
 @pytest.fixture
 def direct(monkeypatch):
-    """Make a function run without power sums."""
+    """Return a helper that runs a function with power sums switched off."""
 
     def run(function):
         with monkeypatch.context() as patch:

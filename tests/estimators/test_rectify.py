@@ -38,7 +38,7 @@ def test_small_outliers_are_left_out():
 
 
 def few_of(u):
-    """Return up to 256 values, or as many order statistics, with their scores, on which two starts are compared."""
+    """Return at most 256 values (or order statistics) with their normal scores, to compare two starts on."""
     n = u.size
     chosen = np.arange(n) if n <= 256 else ((2 * np.arange(256) + 1) * n) // 512
     return u[chosen], oracles.normal_scores(n)[chosen]

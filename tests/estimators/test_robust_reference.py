@@ -60,7 +60,7 @@ def records(file: str) -> list[dict[str, Any]]:
 
 @cache
 def fit_recorded_columns(file: str, family: str, **options: str) -> dict[str, PowerFit]:
-    """The fit of every column that has a record, one column a fit."""
+    """Fit every column that has a record, each on its own."""
     columns = {r["column"]: data(file)[r["column"]] for r in records(file) if FAMILIES[r["type"]] == family}
     by_size: dict[int, list[str]] = {}
     for name, x in columns.items():

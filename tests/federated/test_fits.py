@@ -28,7 +28,7 @@ def cases() -> list[tuple[str, str, np.ndarray]]:
 
 
 def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
-    """Site 0 has no rows, 1 positive values only, 2 negative ones only, 3 a constant; the others the rest."""
+    """Site 0 has no rows, 1 positive values only, 2 negative ones only, 3 a constant; other sites get the rest."""
     rng = np.random.default_rng(1)
     site = rng.integers(4, n_sites, x.size)
     some = rng.random(x.size) < 0.2

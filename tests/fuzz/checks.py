@@ -237,7 +237,7 @@ def _beyond_rounding(one: Fitted, x: np.ndarray, z: np.ndarray, back: np.ndarray
 
 
 def _logs(x: np.ndarray) -> np.ndarray:
-    """Return the magnitude of the logs, at least 1: half an ulp of a log is as many half ulps of x."""
+    """Return max(1, |ln |x||), by which an error of half an ulp in ln x is amplified in x."""
     return np.maximum(1.0, np.abs(np.log(np.maximum(np.abs(x), 5e-324))))
 
 

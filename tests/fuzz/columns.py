@@ -36,7 +36,7 @@ def batch(seed: int, index: int, kinds: dict[str, KindOfColumn] | None = None) -
 
 
 def _length(rng: Generator) -> int:
-    """2 to 5,000, short ones more often."""
+    """Draw a length from 2 to 5,000; short ones are more frequent."""
     if rng.random() < 0.3:
         return int(rng.integers(2, 12))
     return min(5000, int(2.0 * 10.0 ** rng.uniform(0.0, 3.4)))
@@ -125,7 +125,7 @@ def _mixture(rng: Generator, n: int) -> np.ndarray:
 
 
 def _outliers(rng: Generator, n: int) -> np.ndarray:
-    """Ordinary values, and a few beyond all bounds."""
+    """Draw normal values, a few of them multiplied by 1e2 to 1e200."""
     x = rng.normal(0.0, 1.0, n)
     x[rng.integers(0, n, 1 + n // 50)] *= 10.0 ** rng.uniform(2.0, 200.0)
     return x
@@ -173,7 +173,7 @@ def _neighbors(rng: Generator, n: int) -> np.ndarray:
 
 
 def _tiny(rng: Generator, n: int) -> np.ndarray:
-    """Near 0, where Yeo-Johnson is all but linear."""
+    """Draw values near 0, where Yeo-Johnson is almost linear."""
     return rng.normal(0.0, 10.0 ** rng.uniform(-30.0, -3.0), n)
 
 

@@ -42,7 +42,7 @@ class NotResolved(Exception):
 
 
 def precisely(compute: Callable[[], arb], narrow: Callable[[arb], bool]) -> arb:
-    """The ball of the lowest precision at which it is narrow enough."""
+    """Return the ball computed at the lowest precision that makes it narrow enough."""
     before = flint.ctx.prec
     try:
         for bits in PRECISIONS:
@@ -120,7 +120,7 @@ class Likelihood:
         return Logs(logs, negative, shares, jacobian)
 
     def _logs_of(self, values: np.ndarray) -> tuple[list[arb], list[bool]]:
-        """``ln x`` or ``ln(1 + |x|)``, and whether the value is on the negative branch; 0 goes with the others."""
+        """``ln x`` or ``ln(1 + |x|)``, and whether the value is on the negative branch; 0 counts as positive."""
         if self.family == BOX_COX:
             return [arb(v).log() for v in values.tolist()], [False] * values.size
         bound = 0.0 if self._one_signed and self.values[0] < 0.0 else -5e-324
@@ -289,7 +289,7 @@ class Likelihood:
         return float(precisely(compute, is_absolute))
 
     def steepness(self, lmbda: float, point: float) -> float:
-        """dz/dx."""
+        """Return dz/dx, the derivative of `standardized` at a point."""
 
         def compute() -> arb:
             (a,), (s,) = self._logs_of(np.array([point]))

@@ -169,7 +169,7 @@ def check_texts(batch: Batch) -> Iterator[Finding]:
 
 
 def mutated(rng: np.random.Generator, text: str) -> str:
-    """One to three numbers replaced, or characters lost or changed."""
+    """Return the text after one to three changes: a number replaced, or a character deleted or changed."""
     for _ in range(int(rng.integers(1, 4))):
         if rng.random() < 0.8:
             numbers = [match.span() for match in re.finditer(r"-?\d[\d.e+-]*", text)]
@@ -203,7 +203,7 @@ def _fault_of_text(text: str, values: np.ndarray) -> str | None:
 
 
 def check_stats(batch: Batch) -> Iterator[Finding]:
-    """Transforms and likelihoods like SciPy's, on columns and at lambdas where SciPy's do not overflow or cancel."""
+    """Compare transforms and likelihoods with SciPy's, where SciPy's neither overflow nor cancel."""
     rng = _rng(batch)
     for j, x in enumerate(batch.values.T):
         x = x[~np.isnan(x)]
@@ -227,7 +227,7 @@ def _is_tame(x: np.ndarray) -> bool:
 
 
 def _beside_scipy(x: np.ndarray, family: str, lmbda: float) -> Iterator[tuple[str, Any, Any]]:
-    """Return a result of ours, and SciPy's."""
+    """Yield the name of a function, our result and SciPy's."""
     ours, theirs = powerkern.stats, scipy.stats
     if family == "box-cox":
         yield "boxcox", ours.boxcox(x, lmbda), theirs.boxcox(x, lmbda)

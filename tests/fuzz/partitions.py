@@ -78,7 +78,7 @@ def _weights(rng: np.random.Generator, weight: np.ndarray | None, n: int) -> np.
 
 
 def chunks_of(made: columns.Batch, seed: int) -> list[tuple[np.ndarray, ...]]:
-    """The rows, cut anywhere, with their weights."""
+    """Split the rows at random places; return the chunks with their weights."""
     rng, n = np.random.default_rng(seed), len(made.values)
     n_cuts = int(rng.choice([0, 1, 3, 12, n if n <= _SINGLE else 30]))
     cuts = np.arange(1, n) if n_cuts == n else np.sort(rng.integers(0, n + 1, n_cuts))

@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
 
 def shapes(rng: np.random.Generator, n: int) -> dict[str, Callable[[], np.ndarray]]:
-    """Columns about 0 by kind."""
+    """Return functions that draw columns centered near 0, by kind."""
     z = rng.normal(size=n)
     far = rng.random(n) < rng.uniform(0.01, 0.25)
     side = rng.choice([-1.0, 1.0])
@@ -97,7 +97,7 @@ def shapes(rng: np.random.Generator, n: int) -> dict[str, Callable[[], np.ndarra
 
 
 def weights(rng: np.random.Generator, n: int) -> np.ndarray | None:
-    """Mostly none; whole numbers, relative ones, or of many sizes."""
+    """Draw weights: mostly None, else whole numbers, fractions, or weights of many magnitudes."""
     kind = rng.random()
     if kind < 0.75:
         return None
@@ -107,7 +107,7 @@ def weights(rng: np.random.Generator, n: int) -> np.ndarray | None:
 
 
 def case_of(seed: int, index: int, shortest: int, longest: int) -> Case:
-    """The column of this number."""
+    """Draw the case with this seed and index."""
     rng = np.random.default_rng([seed, index])
     n = int(np.exp(rng.uniform(np.log(shortest), np.log(longest))))
     made = shapes(rng, n)
@@ -122,7 +122,7 @@ def case_of(seed: int, index: int, shortest: int, longest: int) -> Case:
 
 
 def chunks_of(case: Case, rng: np.random.Generator) -> list[tuple[np.ndarray, ...]]:
-    """The rows, cut anywhere, with their weights."""
+    """Split the rows at random places; return the chunks with their weights."""
     n = case.x.size
     cuts = np.arange(1, n) if n <= _SINGLE else np.sort(rng.integers(0, n + 1, rng.choice([0, 1, 3, 12])))
     parts = np.split(case.x, cuts)

@@ -37,7 +37,7 @@ class Totals:
 
 @contextmanager
 def limited(batch: columns.Batch) -> Iterator[None]:
-    """End the process, naming the batch, if it takes for ever: compiled code cannot be interrupted."""
+    """Name the batch and end the process if it hangs, because compiled code cannot be interrupted."""
 
     def give_up() -> None:
         print(f"hang            {batch.name}:*  no end within {HANGS:g} s", flush=True)

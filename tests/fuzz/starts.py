@@ -89,7 +89,7 @@ def columns(n_columns: int, seed: int, lengths: tuple[int, ...] = LENGTHS) -> It
 
 
 def prestandardized(family: str, x: np.ndarray) -> tuple[np.ndarray, float]:
-    """The sorted column on a common scale, and the power of its lambda."""
+    """Return the sorted, prestandardised column, and the power that was taken out of its values."""
     x = np.sort(x)
     if family == "yeo-johnson":
         center = np.median(x)
@@ -105,7 +105,7 @@ def signed_logs(family: str, u: np.ndarray) -> np.ndarray:
 
 
 def transforms(family: str, u: np.ndarray, lmbdas: np.ndarray, rectify: bool) -> np.ndarray:
-    """The transform of a sorted column, (rectified beyond the quartiles,) at each lambda: a row each."""
+    """Return the transform of a sorted column, one row per lambda; with `rectify`, linear beyond a quartile."""
     logs, lmbda = signed_logs(family, u), lmbdas[:, None]
     m = np.where((logs < 0.0) & (family == "yeo-johnson"), lmbda - 2.0, lmbda)
     m = np.where(abs(m) < 1e-200, 1e-200, m)
@@ -163,7 +163,7 @@ def carroll(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
 
 
 def mtl(family: str, u: np.ndarray, lmbdas: np.ndarray, h: float = 0.95) -> np.ndarray:
-    """The least 1/2 ln Var - (lambda - 1) mean(J) of consecutive values."""
+    """Return the minimum of 1/2 ln Var - (lambda - 1) mean(J) over all runs of consecutive values."""
     n = u.size
     size = min(max(math.ceil(h * n), n // 2 + 1), n)
     y, logs = transforms(family, u, lmbdas, False), signed_logs(family, u)

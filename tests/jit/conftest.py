@@ -45,7 +45,7 @@ def compiled():
 
 @pytest.fixture
 def told(monkeypatch):
-    """Reset the warning about code that cannot be kept."""
+    """Reset the warning about code that cannot be cached."""
     monkeypatch.setattr(code_cache, "_said", [])
     monkeypatch.setattr(code_cache, "_not_kept", [])
 
@@ -65,7 +65,7 @@ def filled():
 
 @pytest.fixture
 def place(filled, told, monkeypatch):
-    """A copy of the filled folder, which is where the cache is; others may look into it."""
+    """A copy of `filled` that serves as the cache folder; other users may read it."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     shutil.copytree(filled, folder, dirs_exist_ok=True)
@@ -77,7 +77,7 @@ def place(filled, told, monkeypatch):
 
 @pytest.fixture
 def empty(told, monkeypatch):
-    """An empty folder, which is where the cache is."""
+    """An empty folder that serves as the cache folder."""
     if JIT_DISABLED:
         pytest.skip("nothing is compiled")
     folder = Path(tempfile.mkdtemp())
@@ -88,7 +88,7 @@ def empty(told, monkeypatch):
 
 @pytest.fixture
 def unprivileged():
-    """Run the test as a user who is not root, whom no mode of a file would stop."""
+    """Run the test as an ordinary user, because root may open a file whatever its mode."""
     if not hasattr(os, "geteuid"):
         pytest.skip("modes of files are POSIX's")
     was_root = os.geteuid() == 0

@@ -44,7 +44,7 @@ def compile_for(level, folder):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A folder with code for the two levels that wheels contain."""
+    """A folder with code for x86-64-v3 and x86-64-v4, the levels in a wheel."""
     folder = tmp_path_factory.mktemp("shared")
     for level in ("x86-64-v3", "x86-64-v4"):
         compile_for(level, folder)
@@ -52,7 +52,7 @@ def shared(tmp_path_factory):
 
 
 def copy_of(shared, tmp_path, *levels):
-    """A cache with the code for some of the levels only."""
+    """Copy the code for these levels to a cache folder; return the environment that selects it."""
     for level in levels:
         (folder,) = shared.glob(f"powerkern-{level}-*")
         shutil.copytree(folder, tmp_path / "cache" / folder.name)
@@ -141,7 +141,7 @@ def test_code_without_fused_multiply_add_differs_in_the_last_bits_only(tmp_path)
 
 @pytest.fixture
 def installed(shared, tmp_path):
-    """A copy of the package with code in it, as a wheel installs it."""
+    """A copy of the package that contains compiled code, like an installed wheel."""
     sources = tmp_path / "site"
     package = Path(pk.__file__).parent
     shutil.copytree(package, sources / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))

@@ -26,7 +26,7 @@ IMPORTED = {"number_type", "find_lowering"}
 
 
 def breakable():
-    """Every function of these parts, by part and name; two of three are slow tests."""
+    """Yield every function of these parts as (part, name); two of three are marked as slow tests."""
     number = itertools.count()
     for part in PARTS:
         for name, value in vars(part).items():
@@ -47,7 +47,7 @@ def _largest(x, start, stop):
 
 @pytest.fixture
 def anew(monkeypatch):
-    """Compile as a process that has compiled nothing yet."""
+    """Forget all compiled code and caches, as in a new process."""
 
     def forget():
         numba_extension._jitted.cache_clear()
@@ -61,7 +61,7 @@ def anew(monkeypatch):
 
 
 def result(n=3):
-    """Return the result of the entry, compiled now."""
+    """Compile the entry and return its result."""
     return Entry(_job, (COLUMN, INTEGER))(np.array([1.0, 4.0, 2.0]), n)
 
 

@@ -65,7 +65,7 @@ def bits(x, y, out):
 
 
 def alike(x, y, out):
-    """Run a check for vectors of both widths."""
+    """Apply every operation to the lanes x and y, written for either vector width."""
     total = broadcast_like(x, 1.5)
     total += y
     store(out, (0, 0), total - x * 3)

@@ -32,7 +32,7 @@ def package_copy(tmp_path):
 
 
 def keys(sources, *modules):
-    """The keys of modules, and whether each is from sources, in a process that imports them from elsewhere."""
+    """Return each module's cache key, and whether it comes from sources, in a process that imports from `sources`."""
     code = (
         f"import importlib; from powerkern._jit import source_keys\nfor name in {modules}:\n"
         "    importlib.import_module(name); print(*source_keys.cache_key(name))"
@@ -68,7 +68,7 @@ def test_all_that_is_imported_is_in_the_key(module):
 
 
 def functions_of(value, seen):
-    """The functions that a value holds, in closures and tuples, and those that they name."""
+    """Yield the functions in a value (also in tuples and closures), and those that their code refers to by name."""
     if isinstance(value, Entry):
         value = value.__wrapped__
     if id(value) in seen:
@@ -137,7 +137,7 @@ def test_text_that_moves_from_one_file_to_the_next_changes_the_key(package_copy)
 
 
 def strip_sources(sources):
-    """Leave bytecode alone, as installers of applications do."""
+    """Compile all sources to bytecode and delete the sources, as application bundlers do."""
     compileall.compile_dir(sources, quiet=1, legacy=True)
     for path in sources.rglob("*.py"):
         path.unlink()

@@ -42,7 +42,7 @@ print(open("out.csv").read())
 
 @pytest.fixture
 def zipped(tmp_path):
-    """Return a zip file with the package, and with the code that is given to it, as a wheel has it."""
+    """Return a zip file with the package and the given machine code, as in a wheel."""
 
     def write(sources, code=None):
         with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
@@ -58,7 +58,7 @@ def zipped(tmp_path):
 
 @pytest.fixture
 def stripped(tmp_path):
-    """A copy of the package that has bytecode alone."""
+    """A copy of the package without sources, as bytecode only."""
     copy = tmp_path / "stripped"
     shutil.copytree(PACKAGE, copy / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(copy, quiet=1, legacy=True)

@@ -35,7 +35,7 @@ def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf
 
 
 def tail(lmbda: mpmath.mpf, sd: mpmath.mpf, end: mpmath.mpf, near: mpmath.mpf) -> mpmath.mpf:
-    """The integral of ``(1 + lambda y)**(1/lambda)`` from `near` to an end where it is infinite, lambda < -1."""
+    """Integrate ``(1 + lambda y)**(1/lambda)`` from `near` to `end`, where it is infinite; lambda < -1."""
     k = -1 / lmbda
     longest = (end - near) ** (1 - k)
     inner = mpmath.quad(lambda w: mpmath.npdf(end - w ** (1 / (1 - k))), mpmath.linspace(0, longest, 5))
@@ -45,7 +45,7 @@ def tail(lmbda: mpmath.mpf, sd: mpmath.mpf, end: mpmath.mpf, near: mpmath.mpf) -
 def side(
     lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, start: mpmath.mpf, end: mpmath.mpf, offset: int
 ) -> mpmath.mpf:
-    """The integral of a branch less its offset, outwards."""
+    """Return the integral of a branch minus its offset, from `start` outwards to `end`."""
     stop = min(end, mpmath.mpf(30))
     if start >= stop:
         return mpmath.mpf(0)

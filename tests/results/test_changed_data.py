@@ -32,7 +32,7 @@ def values_of(n, p=3):
 
 
 def figures(result):
-    """The numbers and texts of a result."""
+    """Flatten a result to the numbers and texts in it."""
     if isinstance(result, Summary):
         return [np.asarray(entry) for entry in result.to_dict().values()]
     if isinstance(result, pk.PowerFit):
@@ -53,7 +53,7 @@ def attributes_of(fit):
 
 
 def methods_of(fit):
-    """Calls of all methods of a fit that can do without its data being passed again, by name."""
+    """Return, by name, calls of all methods that a fit can answer from remembered data."""
     calls = {}
     for name, method in attributes_of(fit).items():
         if not inspect.ismethod(method):
@@ -78,7 +78,7 @@ def answers(fit):
 
 
 def assert_same_or_refused(before, after, may_refuse):
-    """Each answer is the one from before the change, or the one error; returns the methods that refuse."""
+    """Check that each answer is unchanged or the documented error; return the methods that raise it."""
     refused = []
     for name, was in before.items():
         now = after[name]

@@ -25,7 +25,7 @@ def sample(lmbda: float) -> np.ndarray:
 
 
 def far_and_near(lmbda: float, n: int = 4001) -> np.ndarray:
-    """Values on both sides of 1, so far out that digits are lost, if that can be."""
+    """Values on both sides of 1, far enough out to lose digits if the transform can lose any."""
     reach = min(60.0, 50.0 / max(abs(lmbda), 0.1))
     return np.exp(np.linspace(-reach, reach, n))
 

@@ -52,7 +52,7 @@ def test_missing_values_are_left_out():
 
 
 def exact(x: np.ndarray) -> list[float]:
-    """Skewness, kurtosis and correlation in 80 digits."""
+    """Return skewness, kurtosis and correlation, computed with 80 digits."""
     with mpmath.workdps(80):
         values = [mpmath.mpf(v) for v in np.sort(x).tolist()]
         n, mean = len(values), mpmath.fsum(values) / len(values)

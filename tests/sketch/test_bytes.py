@@ -40,7 +40,9 @@ def test_ranges_that_no_rows_have(family: str, entry: int, value: float) -> None
     if fits:
         assert Range.from_bytes(data).grid().n_bins.min() > 0
     else:
-        with pytest.raises(ValueError, match="not a range: column 1 has a range that is not finite or cannot be"):
+        with pytest.raises(
+            ValueError, match="not a range: column 1 has a range that is not finite or that no data can have"
+        ):
             Range.from_bytes(data)
 
 

@@ -54,7 +54,7 @@ def fit_of_chunks(chunks: list[np.ndarray], family: str, **options: object) -> P
 
 
 def resolved(X: np.ndarray, family: str) -> tuple[PowerFit, int]:
-    """The fit on the first grid that resolves all columns, and how often it was refined."""
+    """Refine the grid until it resolves all columns; return the fit and the number of refinements."""
     grid = range_of(X, family).grid()
     refinements = 0
     while True:
@@ -229,7 +229,7 @@ def test_streams_merge():
 
 
 def streams(*chunks: np.ndarray) -> list[Sketch]:
-    """Each chunk as a stream of its own."""
+    """Return one stream per chunk."""
     return [extend(None, chunk) for chunk in chunks]
 
 
@@ -301,7 +301,7 @@ STEPS = np.array([0, 1, 1, 2, 3, 5, 9, 16])
 
 
 def slope_of_steps() -> float:
-    """The m at which exp(m STEPS) is likeliest to be normal: lambda of Box-Cox per step of the logs."""
+    """Return the maximum likelihood estimate of m for which exp(m STEPS) is normal: lambda per step of the logs."""
 
     def score(m: float) -> float:
         y = np.exp(m * STEPS)

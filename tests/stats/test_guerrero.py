@@ -16,7 +16,7 @@ REFERENCE = SHARED / "refs" / "regression_reference.json"
 
 
 def variation(lmbda: float, x: np.ndarray, length: int) -> float:
-    """The coefficient of variation as Guerrero writes it."""
+    """Return the coefficient of variation by Guerrero's formula."""
     seasons = x[x.size % length :].reshape(-1, length)
     ratios = [np.nanstd(one, ddof=1) / np.nanmean(one) ** (1.0 - lmbda) for one in seasons]
     return float(np.std(ratios, ddof=1) / np.mean(ratios))

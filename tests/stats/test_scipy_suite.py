@@ -58,7 +58,7 @@ class _Replace(peer_suite.Recorder):
 
 
 def _extended(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """SciPy's formula for the likelihood in extended precision, for the tests that hold us to 4e-15 of it.
+    """SciPy's formula for the likelihood in extended precision; the tests ask for agreement to 4e-15.
 
     In float64 it is itself 4.7e-15 off for [0.42853961, 0.42373744] on CPUs without AVX-512; ours is right to 1e-16.
     """

@@ -42,7 +42,7 @@ def family_codes(fit):
 
 
 def quietly(function, *args, **options):
-    """Return what a call returns, and ignore what it warns about data."""
+    """Call a function and ignore its warnings about data; return its result."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return function(*args, **options)

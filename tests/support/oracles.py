@@ -432,7 +432,8 @@ def regression_lambda(
 def longdouble_score(family: str, lmbda: np.longdouble, x: np.ndarray) -> np.longdouble:
     """Return g'(lambda) = Cov(psi, dpsi/dlambda)/Var(psi) - mean(J) in long double, for columns of moderate range.
 
-    Columns of one sign are centered at their median r, psi = psi(r) + base^m b_m(d); Cov/Var makes that an added c.
+    Columns of one sign are centered at their median r: psi = psi(r) + (base + r)^m b_m(d), where base is 0 for Box-Cox
+    and 1 for Yeo-Johnson. The factor adds ln(base + r) to Cov/Var and to mean(J), so both are taken without it.
     """
     x, m = x.astype(np.longdouble), np.longdouble(lmbda)
     base = np.longdouble(family == "yeo-johnson")

@@ -116,7 +116,7 @@ def generate_columns() -> Iterator[np.ndarray]:
 
 
 def read_cases() -> Iterator[Case]:
-    """Yield the cases of the reference; raise if the columns are no longer those that it was made from."""
+    """Yield the cases of the reference; raise if the generated columns are no longer the same as when it was made."""
     for x, record in zip(generate_columns(), json.loads(REFERENCE.read_text(encoding="utf-8")), strict=True):
         if not np.isclose(x.sum(), record["sum"], rtol=1e-9, atol=1e-9):
             raise ValueError(f"NumPy now draws other columns: run {Path(__file__).name} again")

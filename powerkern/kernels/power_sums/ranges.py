@@ -54,7 +54,10 @@ def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, st
 
 @kernel
 def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) -> None:
-    """Add the extremes of n values to a range. A range with values outside the domain keeps that mark."""
+    """Add the extremes of n values to a range.
+
+    A range with values outside the domain stays marked; the mark for infinite values takes precedence.
+    """
     if n == 0.0:
         return
     if max(-x_min, x_max) == math.inf or out[R_COUNT] == BAD_INFINITE:

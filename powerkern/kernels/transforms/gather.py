@@ -175,7 +175,10 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
 
 @kernel
 def end_of_domain(fit: FloatArray, family: int) -> float:
-    """Return the end of the domain in the units of the data."""
+    """Return the end of the domain in the units of the data.
+
+    Comparing x with it is exact for Box-Cox: x - center rounds to 0 or less only where x <= center.
+    """
     return float(fit[CENTER] + domain_lower_bound(family))
 
 

@@ -77,7 +77,7 @@ def one_column_of_each_kind(n, seed=0, ordinary=ORDINARY, positive=False):
 
 
 def rows_in_lockstep(x, family, weight=None, lmbda=NAN):
-    """The rows of results of a matrix, where a column is DEFERRED nothing else."""
+    """Fit a matrix in lockstep; return the rows of results, which hold only the status for a DEFERRED column."""
     n, p = x.shape
     out = np.full((p, N_RESULTS), NAN)
     given = np.full(p, float(lmbda))
@@ -87,7 +87,7 @@ def rows_in_lockstep(x, family, weight=None, lmbda=NAN):
 
 
 def in_two_passes(x, family, weight=NOTHING, lmbda=NAN):
-    """Return the rows of results of a matrix by two passes."""
+    """Fit every column of a matrix in two passes; return the rows of results."""
     n, p = x.shape
     out = np.full((p, N_RESULTS), NAN)
     out[:, STATUS], out[:, N_EVAL] = DEFERRED, 0.0

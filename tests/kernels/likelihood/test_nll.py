@@ -16,7 +16,7 @@ LMBDAS = (-2.0, -0.5, 0.0, 1e-9, 0.3, 1.0, 2.0, 2.5)
 
 
 def exact(family, x, lmbda):
-    """The likelihood in 60 digits, as the papers have it."""
+    """Return the likelihood by the papers' formula, computed with 60 digits."""
     with mpmath.workdps(60):
         lmbda = mpmath.mpf(lmbda)
         one = 0 if family == "box-cox" else 1

@@ -67,14 +67,14 @@ DISTRIBUTIONS = {
 
 
 def row_in_one_pass(x, family, weight=(), lmbda=np.nan):
-    """The row of results of one column, by sums of one pass where these will do."""
+    """Fit a column in one pass if its sums are accurate enough, else in two; return its row of results."""
     out = np.empty((1, N_RESULTS))
     mle.fit_columns(x[None], np.array(weight, dtype=float), family, np.array([lmbda]), new_work(x.size), out)
     return out[0]
 
 
 def row_in_two_passes(x, family, weight=(), lmbda=np.nan):
-    """Return the row of results of any column by two passes."""
+    """Fit a column in two passes; return its row of results."""
     out = np.full((1, N_RESULTS), float(DEFERRED))
     out[:, N_EVAL] = 0.0
     mle.two_pass_columns(x[None], np.array(weight, dtype=float), family, np.array([lmbda]), new_work(x.size), out)

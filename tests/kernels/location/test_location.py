@@ -23,7 +23,7 @@ BLOCK = 128
 
 @jitted
 def order_figures(y, w, point, weight, probability):
-    """Median, MAD, distance from a point, quantile, quartile distance."""
+    """Return the median, MAD, distance from `point` that covers `weight`, quantile, and interquartile range."""
     col = order_statistics.sorted_column(y, w)
     return (
         col.center + col.median,
@@ -36,7 +36,7 @@ def order_figures(y, w, point, weight, probability):
 
 @jitted
 def sums_over_ranges(y, w, bounds, out):
-    """Sums of y - center over ranges, and the weight before each."""
+    """Write, for each range, its weight, the sums of y - center and of its square, and the weight before it."""
     col = order_statistics.sorted_column(y, w)
     for i in range(bounds.size // 2):
         sums = order_statistics.inside(col, bounds[2 * i], bounds[2 * i + 1])

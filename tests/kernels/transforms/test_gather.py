@@ -82,7 +82,7 @@ def test_bits_are_kept():
 
 
 def fits(columns, family, lmbda=np.nan):
-    """Result rows of columns given as the rows of a block."""
+    """Fit columns, given as the rows of a block; return the rows of results."""
     out = np.empty((columns.shape[0], N_RESULTS))
     lmbdas = np.full(columns.shape[0], lmbda)
     mle.fit_columns(columns.copy(), np.empty(0), family, lmbdas, new_work(columns.shape[1]), out)

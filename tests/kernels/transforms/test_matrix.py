@@ -54,7 +54,7 @@ def by_column(family, direction, block, results):
 
 
 def cases(family, direction, values):
-    """Fits, and what a column of `values` and its image are turned into by the loops of `rowwise`."""
+    """Return fits, the input for this direction, and the results of `by_column` for it."""
     results = fits(columns(family), family)
     if direction in (INVERSE, INVERSE_STANDARDIZED):
         values = by_column(family, direction - 1, values, results)[0]
@@ -62,7 +62,7 @@ def cases(family, direction, values):
 
 
 def along(family, direction, x, results, out, upright=False):
-    """Transform a matrix whose rows are lines; returns bounds, and which columns have ordinary values only."""
+    """Transform a matrix by the row kernels; return bounds, and which columns have ordinary values only."""
     found = np.zeros((rowwise.N_FOUND, len(results)))
     stride, height = x.shape[1], x.shape[1 if upright else 0]
     where = lines_from(0, stride, 1, height, stride)
@@ -73,7 +73,7 @@ def along(family, direction, x, results, out, upright=False):
 
 
 def lines_from(begin, stride, within, height, out_stride):
-    """The lines of a matrix, whose images begin with the memory of another."""
+    """Return the placement of a matrix's lines; their images start at offset 0 of the output."""
     return np.array([begin, stride, within, height, 0, out_stride, 0, rows_joined(out_stride)])
 
 

@@ -44,7 +44,7 @@ def transformed(x, logs, n, n_negative, below, lmbda, rule, y):
 
 
 def by_kernel(family, x, lmbda, rule):
-    """The transformed column, and the change point."""
+    """Return the column as transformed by the kernel, and the change point."""
     x = np.asarray(x, dtype=float)
     if family == "box-cox":
         logs, n_negative, below = np.log(x), 0, 0.0
@@ -58,7 +58,7 @@ def by_kernel(family, x, lmbda, rule):
 
 
 def exactly(family, x, lmbda):
-    """The transform of one value, and the size of what it is a sum of."""
+    """Return the exact transform of one value, and the magnitude of its terms."""
     lower, upper = POINTS[family]
     beyond = x > upper if lmbda < 1 else lmbda > 1 and x < lower
     if not beyond:
@@ -215,7 +215,7 @@ def test_columns_are_as_their_values(family, rule, name):
 
 
 def smallest_of(values, lmbda):
-    """The image of the smallest value, from the values' quartile on in logs."""
+    """Return the transform of the smallest value, and the lower quartile, where the linear part begins."""
     x = np.sort(np.asarray(values, dtype=float))
     return by_kernel("box-cox", x, lmbda, "both")[0][0], x[(x.size + 3) // 4 - 1]
 

@@ -29,7 +29,7 @@ def optimised(entry):
 
 
 def straight_loops(ir):
-    """The blocks that end with a jump to themselves, as vectorised loops do."""
+    """Return the basic blocks that end with a jump to themselves, as vectorised loops do."""
     for block in re.split(r'\n(?=[\w.$"-]+:)', ir):
         name = re.match(r'"?([\w.$-]+)"?:', block)
         if name and re.search(rf'^ +br .*label %"?{re.escape(name[1])}"?[,\s]', block + "\n", re.M):
@@ -37,7 +37,7 @@ def straight_loops(ir):
 
 
 def operations(block, width):
-    """Return the number of operations on vectors of this many float64 in a block."""
+    """Return how many operations of a block work on vectors of `width` float64."""
     return len(re.findall(rf"(?:= f(?:add|sub|mul|div)\b|= .*call\b)[^<@\n]*<{width} x double>", block))
 
 

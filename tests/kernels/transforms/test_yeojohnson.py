@@ -48,7 +48,7 @@ def applied(loop, x, *parameters):
 
 
 def by_column(direction):
-    """The loop of a standardised direction, through the entry that transforms columns."""
+    """Run one direction of the standardised transform through the entry that transforms columns."""
 
     def loop(x, lmbda, ref, a, b, log_factor, out):
         fit = np.zeros((1, N_RESULTS))
@@ -297,14 +297,14 @@ def scaled_differences(x, lmbda, ref, log_factor):
 
 
 def slope_and_intercept(values):
-    """a and b of z = a value + b with mean 0 and variance 1, as float64."""
+    """Return a and b, as float64, such that the values a v + b have mean 0 and variance 1."""
     mean = mpmath.fsum(values) / len(values)
     sd = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in values) / len(values))
     return float(1 / sd), float(-mean / sd)
 
 
 def distances(z, a, b, values):
-    """|z - (a value + b)| for the exact values."""
+    """Return |z - (a v + b)| for each z and its exact transformed value v."""
     return np.array([float(abs(mpmath.mpf(float(v)) - (a * y + b))) for v, y in zip(z, values, strict=True)])
 
 
