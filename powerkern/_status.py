@@ -74,7 +74,7 @@ class Status(_Outcome):
     #: A fit from summaries of the rows (bins, rounded sums): ``lmbda_error``, which bounds the difference from a fit of
     #: the rows themselves, exceeds 0.01 standard errors.
     BRACKETED = 18, "optimum found from summaries of the rows; lambda is within lmbda_error of the exact optimum"
-    #: A robust fit of at most three values, among which none can be told to be an outlier.
+    #: A robust fit of at most three values, which are too few to identify an outlier.
     FEW_VALUES = 19, "at most three values, too few to tell which one is an outlier; do not rely on lambda"
     #: lambda of a group, drawn towards the lambda of all rows (``shrink=True``).
     SHRUNK = 20, "lambda shrunk from the optimum of the group towards the optimum of all rows"
@@ -88,14 +88,14 @@ class Status(_Outcome):
     #: No maximum: apart from censored cells, there are fewer than two distinct values, and fewer than three distinct
     #: ends of intervals and values. The transform is the identity.
     FEW_OBSERVED = 24, "not fitted: fewer than two distinct values besides censored cells (identity transform)"
-    #: Left as it is (``on_failure="passthrough"``): some values are outside the domain of Box-Cox.
+    #: Not transformed (``on_failure="passthrough"``): some values are outside the domain of Box-Cox.
     OUTSIDE_DOMAIN = 25, "left as it is: values outside the domain of the transform (identity transform)"
-    #: Left as it is (``on_failure="passthrough"``): with one or two distinct values, every lambda gives the same shape.
+    #: Not transformed (``on_failure="passthrough"``): with one or two distinct values, all lambdas give one shape.
     FEW_DISTINCT = 26, "left as it is: fewer than three distinct values (identity transform)"
 
     @property
     def failed(self) -> bool:
-        """Whether the column has no fit and its transform is the identity."""
+        """True if the column has no fit and its transform is the identity."""
         return self in (
             Status.CONSTANT,
             Status.EMPTY,
@@ -109,12 +109,12 @@ class Status(_Outcome):
 
     @property
     def is_estimate(self) -> bool:
-        """Whether lambda was estimated from the data, reliably or not: not given, not moved, not missing."""
+        """True if lambda was estimated from the data, reliably or not; not if given, clipped, rounded or missing."""
         return not (self.failed or self in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED))
 
 
 class Route(IntEnum):
-    """How the optimum of one column was found."""
+    """The route by which the optimum of one column was found."""
 
     #: No optimum was found: the transform is the identity.
     NONE = 0

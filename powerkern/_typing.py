@@ -15,5 +15,5 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 Weights: TypeAlias = FloatArray | None
 #: Smallest and largest lambda, of all columns or of each; None for no bound.
 Bounds: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]
-#: Lower and upper limit beyond which values are not known, of all columns or of each; None where there is no limit.
+#: Lower and upper detection limit, for all columns or for each; None for no limit.
 Limits: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]

@@ -337,7 +337,7 @@ def _result_type(given: Any) -> Any:
 
 
 def _table(X: Any) -> list[TableColumn]:
-    """Return the columns of a data frame."""
+    """Return the name and the type of each column of a Spark data frame, and whether it is numeric."""
     if not isinstance(X, DataFrame):
         raise TypeError(f"X is a {type(X).__name__}, not a Spark data frame; use powerkern.fit for data in memory")
     return [

@@ -232,7 +232,7 @@ class XarrayFit:
         return xr.Dataset(figures) if self._of_dataset else next(iter(figures.values()))
 
     def _applied(self, X: Any, method: str, options: dict[str, Any]) -> Any:
-        """Apply a method of the fit of each variable, with these options."""
+        """Call a method of the fit on `X`: variable by variable for a Dataset, once for a DataArray."""
         variables = _variables(X)
         if isinstance(X, xr.Dataset) != self._of_dataset:
             kinds = ("a Dataset", "a DataArray") if self._of_dataset else ("a DataArray", "a Dataset")

@@ -71,7 +71,7 @@ def _check_cpu(name: str) -> None:
 
 
 def _with_progress(compiled: Iterator[CompiledEntry], n: int) -> Iterator[CompiledEntry]:
-    """Yield each entry when it is done; show a progress bar if tqdm is installed, otherwise lines on stderr."""
+    """Yield each entry once it is compiled; show a progress bar if tqdm is installed, otherwise lines on stderr."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -105,7 +105,7 @@ def _start_workers(to: Path | None, cpu: str | None, n: int) -> Iterator[list[Pr
 
 
 def _compile_each(names: list[str], folder: Path, workers: list[ProcessPoolExecutor]) -> Iterator[CompiledEntry]:
-    """Yield each entry when it is done.
+    """Compile the entries in worker processes; yield each one once it is compiled.
 
     Entries of a module share kernels, so each worker compiles neighboring entries. A worker without work takes entries
     from the longest queue.

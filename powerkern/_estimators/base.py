@@ -77,7 +77,7 @@ class Estimator(ABC):
     needs_order: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Replace every field by its checked value in plain types of Python."""
+        """Validate every field, and convert its value to a plain Python type."""
         for name, default in self._defaults().items():
             value = getattr(self, name)
             if not (value is None and default is None):  # by the convention
@@ -99,17 +99,17 @@ class Estimator(ABC):
 
     @property
     def sets_unit(self) -> bool:
-        """Whether `prestandardize` was given, which has no effect if origin and unit are fitted."""
+        """True if `prestandardize` was given, which has no effect if origin and unit are fitted."""
         return False
 
     @property
     def fits_chunks(self) -> bool:
-        """Whether summaries of chunks of rows are enough."""
+        """True if summaries of chunks of rows are enough."""
         return not (self.needs_order or self.needs_origin)
 
     @property
     def widens_small_samples(self) -> bool:
-        """Whether the cut-off for outliers is a quantile of Student's t in short columns, see `PowerFit.outliers`."""
+        """True if the cut-off for outliers is a quantile of Student's t in short columns, see `PowerFit.outliers`."""
         return False
 
     def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
@@ -122,7 +122,7 @@ class Estimator(ABC):
         family : int
             A code of `kernels.transforms.family`.
         asked : ColumnSpec
-            What is asked of each column.
+            The requests for each column.
         run : Run
             Threads and progress.
         """
@@ -135,9 +135,9 @@ class Estimator(ABC):
     def fit_censored_columns(
         self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run
     ) -> tuple[FloatArray, FloatArray]:
-        """Fit every column of a matrix with censored cells; return the results, and those on these cells.
+        """Fit every column of a matrix with censored cells; return the results, and further results on these cells.
 
-        The arguments are those of `fit_columns`; `powerkern._estimators.censored` describes the results.
+        The arguments are as for `fit_columns`; `powerkern._estimators.censored` describes the results.
         """
         raise NotImplementedError(f"{type(self).__name__} has no likelihood of censored cells")
 
@@ -182,7 +182,7 @@ class Estimator(ABC):
     def keep_within(
         self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> None:
-        """Clip lambdas to their bounds and recompute the results of these columns, in place.
+        """Clip lambdas to their bounds, and recompute the results of the clipped columns in place.
 
         Parameters
         ----------

@@ -19,8 +19,9 @@ from powerkern.kernels.robust.options import CARROLL, Options
 class Carroll(RobustEstimator):
     r"""Maximum likelihood with Huber's scale in place of the standard deviation [1]_, ``estimator="carroll"``.
 
-    lambda minimises ``ln scale - (lambda - 1) mean(J)``. Location and scale are those of Huber's least favourable
-    density, normal in the center with exponential tails: with :math:`v = (\psi(u) - \mu)/\sigma` and k = 1.5,
+    lambda minimises ``ln scale - (lambda - 1) mean(J)``. Location and scale are the estimates for Huber's least
+    favourable density, which is normal in the center with exponential tails. With
+    :math:`v = (\psi(u) - \mu)/\sigma` and k = 1.5,
 
     .. math:: \sum_i \psi_k(v_i) = 0, \qquad \sum_i \psi_k(v_i) v_i = n\,(2 \Phi(k) - 1).
 
@@ -57,7 +58,7 @@ class Carroll(RobustEstimator):
 
     @property
     def kernel_options(self) -> Options:
-        """The options as kernels take them."""
+        """The options in the form that kernels take."""
         return kernel_options(self.cutoff, self.prestandardize, self.search_range)
 
     def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:

@@ -1,6 +1,6 @@
-"""The likelihood of matrices in which of some cells only an interval is known.
+"""Maximum likelihood for matrices with censored cells.
 
-Columns without such cells take the routes of `powerkern._estimators.routes`, to the same bits.
+Columns without censored cells take the routes of `powerkern._estimators.routes`, with bit-identical results.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from powerkern.kernels.results import N_RESULTS
 
 
 def has_censored(ends: FloatArray) -> BoolArray:
-    """Return a mask of the columns with a cell of which only an interval is known."""
+    """Return a mask of the columns that have a censored cell."""
     return np.asarray(~np.isnan(np.fmax.reduce(ends, axis=0)))
 
 
 def _split(is_censored: BoolArray) -> tuple[slice | NDArray[np.intp] | None, slice | NDArray[np.intp] | None]:
-    """Return the columns with and without censored cells: None if there are none, a slice, not to copy, for all."""
+    """Return indices of the columns with and without censored cells: None for no column, a slice for all (no copy)."""
     at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
     everything = slice(None)
     return (
@@ -46,16 +46,16 @@ def maximize_censored_likelihood(
     Parameters
     ----------
     values, ends : (n, p) ndarray or AffineView
-        The matrix, and the other ends of intervals, see `Matrix.ends`.
+        The matrix, and the second ends of intervals, see `Matrix.ends`.
     is_censored : (p,) ndarray of bool
-        Columns with censored cells. The others get what `maximize_likelihood` finds.
+        Columns with censored cells. All other columns are fitted by `maximize_likelihood`.
     family, lmbda, weight, n_threads, progress
         As for `maximize_likelihood`.
 
     Returns
     -------
     (p, N_RESULTS) ndarray, (p, N_CENSORED_FIELDS) ndarray
-        The fields of `kernels.results`, and those of `kernels.censored.fit`.
+        The fields of `kernels.results`, and the fields of `kernels.censored.fit`.
     """
     p = values.shape[1]
     results, censored = np.empty((p, N_RESULTS)), np.zeros((p, N_CENSORED_FIELDS))
@@ -79,7 +79,7 @@ def profile_censored_likelihood(
     weight: Weights,
     n_threads: int,
 ) -> FloatArray:
-    """Return minus the likelihood per unit of weight of every column at every lambda, (p, len(lmbdas)).
+    """Return the negative profile log-likelihood per unit of weight, by column and lambda, (p, len(lmbdas)).
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class CentralML(Estimator):
     to q = 0.54 and :math:`\tfrac12 + \tfrac12 \cos(\pi (q - 0.54)/0.46)` beyond, Box-Cox's are 1 up to q = 0.8 and 0
     beyond. A value of rank i of n has the mean weight of :math:`p = (c + 1/6)/(n + 1/3)`, :math:`i - 1 \le c \le i`,
     so that a row of weight w counts as w rows. `loc` is the weighted mean; `scale` is the weighted standard
-    deviation over that of a normal distribution with the same weights.
+    deviation, divided by its value for a standard normal distribution with the same weights.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class CentralML(Estimator):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Raise: there is no objective curve, as the origin moves with lambda."""
+        """Raise an error, since there cannot be an objective curve when the origin moves with lambda."""
         raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:

@@ -48,7 +48,7 @@ class WithOrigin(Estimator):
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """See `Estimator`."""
-        assert isinstance(values, np.ndarray)  # a shift does not go with an origin
+        assert isinstance(values, np.ndarray)  # shift and origin exclude each other
         matrix = Matrix(values, None, False, weight)
         return self.fit_columns(matrix, family, ColumnSpec.free(values.shape[1]), run)
 

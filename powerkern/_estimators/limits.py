@@ -1,4 +1,4 @@
-"""Bounds on lambda: those given, and the one that keeps raw transformed values within ``ymax``."""
+"""Bounds on lambda: the user's, and the bound that keeps raw transformed values within ``ymax``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LambdaLimit(NamedTuple):
 
     @property
     def is_active(self) -> bool:
-        """Whether any lambda might have to move."""
+        """True if any lambda might have to move."""
         return self.ymax < np.inf or bool(np.isfinite(self.bounds).any())
 
 

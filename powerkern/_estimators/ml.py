@@ -38,8 +38,8 @@ class ML(Estimator):
     prestandardize : {"none", "mad", "std"}, default "none"
         Yeo-Johnson bends about zero: its lambda depends on the origin and the unit. "mad" transforms
         ``(x - median)/MAD`` (MAD with 1.4826; the standard deviation where it is 0), "std" ``(x - mean)/sd``, with
-        1/n: lambda is then the same for ``a + b x``, b > 0. Box-Cox, whose lambda does not depend on the unit, is not
-        standardised. See also ``powerkern.fit(X, origin="fit")``.
+        1/n. ``a + b x`` with b > 0 then does not change lambda. Box-Cox is not standardised, since its lambda does not
+        depend on the unit. See also ``powerkern.fit(X, origin="fit")``.
 
     References
     ----------
@@ -62,7 +62,7 @@ class ML(Estimator):
 
     @property
     def sets_unit(self) -> bool:
-        """Whether columns are standardised before they are fitted."""
+        """True if columns are standardised before they are fitted."""
         return self.prestandardize != "none"
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class ML(Estimator):
 
     @property
     def fits_chunks(self) -> bool:
-        """Whether summaries of chunks of rows are enough: they hold no medians."""
+        """True if summaries of chunks of rows suffice for the fit; they hold no medians."""
         return not self.sets_unit
 
     def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:

@@ -57,7 +57,7 @@ class MTL(RobustEstimator):
 
     @property
     def kernel_options(self) -> Options:
-        """The options as kernels take them."""
+        """The options in the form that kernels take."""
         return kernel_options(
             self.cutoff, self.prestandardize, self.search_range, fraction=self.h, n_reweight=UNTIL_SETTLED
         )

@@ -55,7 +55,7 @@ def fit_long_columns(
 ) -> FloatArray:
     """Fit columns of many rows from power sums, in one pass where a sample predicts their ranges.
 
-    Columns whose sums do not resolve lambda are fitted from their values. Arguments and result are those of
+    Columns whose sums do not resolve lambda are fitted from their values. Arguments and result are as for
     `fit_matrix` in `_engine.by_column`.
     """
     n = len(values)
@@ -96,7 +96,7 @@ def _redo(
     values: Columns,
     out: FloatArray,
 ) -> None:
-    """``out[at] = job(values[:, at], at)`` for the chosen columns, a few at a time, which may be copied."""
+    """Set ``out[at] = job(values[:, at], at)`` for the chosen columns, a few at a time, since they may be copied."""
     every = np.flatnonzero(chosen)
     for at in np.split(every, range(_COPIED, every.size, _COPIED)) if every.size else ():
         together = int(at[-1]) - int(at[0]) < at.size
@@ -104,7 +104,7 @@ def _redo(
 
 
 def widened(found: FloatArray, family: int) -> FloatArray:
-    """Return ranges widened on either side by half their width in logs; ranges of one sign keep it."""
+    """Widen ranges at either end by half their width in logs; a range of one sign stays of one sign."""
     ends = found[:, [range_kernels.R_MIN, range_kernels.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns without a value in the sample
@@ -142,7 +142,7 @@ def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
 def profile_long_columns(
     values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Evaluate g as `profile_matrix` does, from power sums or, where these are too coarse, from the values.
+    """Evaluate g as `profile_matrix` does, from power sums, or from the values if the sums are too coarse.
 
     Arguments and result are as for `profile_matrix` in `_engine.by_column`.
     """
@@ -348,7 +348,10 @@ class Sketches:
 
 
 def _roundings_of(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
-    """Return the increments of `Sketches.roundings` for a block of `rows` rows; `some` marks columns with weight."""
+    """Return the increments of `Sketches.roundings` for a block of `rows` rows.
+
+    `some` is a mask of the columns that have weight in the block; `lost` counts their bins whose weight rounds to 0.
+    """
     found = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
     found[:, 0], found[:, 1], found[:, 2] = some, rows * some, lost
     return found
@@ -459,7 +462,7 @@ class PowerSums:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """Shape of a matrix whose fit takes as much work."""
+        """Shape of a matrix whose fit takes as much work as a fit of these sums."""
         return max(1, gauss.N_NODES * int(self.cells[:, grids.G_BINS].max(initial=0.0))), len(self.cells)
 
     def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:

@@ -35,8 +35,8 @@ class PPCC(Estimator):
 
     Notes
     -----
-    The correlation can have several maxima. It is scanned on both sides of the most likely lambda, as far as
-    4/sd(logs) and on as long as it grows, to some 200/sd(logs); if it still grows there, the status is
+    The correlation can have several maxima. It is scanned on both sides of the most likely lambda, to a
+    distance of 4/sd(logs), and beyond while it grows, to about 200/sd(logs). If it still grows there, the status is
     `Status.NOT_CERTIFIED`. The maximum next to the best point is found by Brent's method to about 1e-8. The status says
     whether the scan saw another one with less than twice the distance from 1. Two distinct values look equally normal
     under any lambda; they get the most likely one. `nll` is the negative log-likelihood at the lambda found.
@@ -95,7 +95,7 @@ class PPCC(Estimator):
         n_threads: int,
         routes: FloatArray,
     ) -> FloatArray:
-        """Return 1 - r of every column at every lambda, (p, len(lmbdas)); routes do not matter here."""
+        """Return 1 - r of every column at every lambda, (p, len(lmbdas)); `routes` is ignored."""
         quantiles = kept_quantiles(values.shape[0])
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
@@ -109,5 +109,5 @@ class PPCC(Estimator):
     def results_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
-        """Return `results` at other lambdas."""
+        """Recompute the results of every column at the lambdas `lmbda`."""
         return move_lambda(lmbda, columns, family, results, weight, n_threads)

@@ -24,7 +24,7 @@ from powerkern.kernels.transforms.rectified import CELLWISE, NOT_RECTIFIED, QUAR
 
 
 def n_steps(n_reweight: int | str) -> int:
-    """Return the number of reweighting steps as kernels take it."""
+    """Return the number of reweighting steps in the form that kernels take."""
     return UNTIL_SETTLED if n_reweight == SETTLED else int(n_reweight)
 
 
@@ -45,7 +45,7 @@ class Reweighted(RobustEstimator):
 
     @property
     def sets_unit(self) -> bool:
-        """Whether the option `prestandardize` was given."""
+        """True if the option `prestandardize` was given."""
         return self.prestandardize is not None
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class Reweighted(RobustEstimator):
 
     @property
     def as_r(self) -> bool:
-        """Whether R's conventions hold."""
+        """True if the estimator follows the conventions of R's cellWise."""
         return self.convention == "cellwise"
 
     @property
@@ -76,7 +76,7 @@ class Reweighted(RobustEstimator):
 
     @property
     def kernel_options(self) -> Options:
-        """The options as kernels take them."""
+        """The options in the form that kernels take."""
         return kernel_options(
             self.cutoff,
             self.prestandardize or ("median" if self.as_r else "mad"),
@@ -103,8 +103,8 @@ class RewML(Reweighted):
     3. `n_reweight` times: lambda is the maximum likelihood estimate from the values with
        :math:`|\psi(u) - \mu| \le \Phi^{-1}(\mathrm{cutoff})\, \sigma` ([1]_, eq. (16)).
 
-    On clean lognormal columns the mean squared error of lambda is 1.8 to 1.9 times that of maximum likelihood at
-    n = 50, 100 and 400. See the guide on robust fits.
+    On clean lognormal columns the mean squared error of lambda exceeds the maximum likelihood error by a factor of 1.8
+    to 1.9 at n = 50, 100 and 400. See the guide on robust fits.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class RewML(Reweighted):
 
     @property
     def kernel_options(self) -> Options:
-        """The options as kernels take them."""
+        """The options in the form that kernels take."""
         rule = CELLWISE if self.as_r else QUARTILES
         first_weights = self.first_weights or CONVENTIONS[self.convention]
         lower, upper = self.change_points

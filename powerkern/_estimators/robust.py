@@ -55,11 +55,11 @@ class RobustEstimator(Estimator):
     @property
     @abstractmethod
     def kernel_options(self) -> Options:
-        """The options as kernels take them."""
+        """The options in the form that kernels take."""
 
     @property
     def fits_ties(self) -> bool:
-        """Whether columns in which most values are equal are fitted to the others: not by R's conventions."""
+        """True if a column in which most values are equal is fitted to the remaining values (R does not do so)."""
         return self.criterion != CELLWISE_QQ
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
@@ -105,7 +105,7 @@ class RobustEstimator(Estimator):
     def results_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
-        """Return `results` at other lambdas, of the values kept; the scale keeps its factor, or is Huber's."""
+        """Recompute the results at the lambdas `lmbda` from the kept values; see `rescale` for the scale."""
         return move_lambda(
             lmbda, columns, family, results, weight, n_threads, leaves_out_ties=True, rescale=self.rescale
         )
@@ -121,9 +121,9 @@ class RobustEstimator(Estimator):
         return replace(self, prestandardize="none") if is_mirrored(family) else self  # type: ignore[type-var]
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
-        """Find origins by ranks, then of the values that the estimator keeps, which are chosen anew `_ROUNDS` times."""
+        """Find origins by ranks, then refine them `_ROUNDS` times on the values that the estimator keeps."""
         threads, estimator = Run(run.n_threads), self.at_origin(family)
-        assert isinstance(values, np.ndarray)  # a shift does not go with an origin
+        assert isinstance(values, np.ndarray)  # shift and origin exclude each other
         origin = find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
         for _ in range(_ROUNDS):
             rescaled = shift_and_scale(values, 0.0 - origin.center, origin.divisor)
@@ -150,7 +150,7 @@ class _RobustScratch(threading.local):
 
 
 def kernel_options(cutoff: float, prestandardize: str, search_range: Sequence[float], **changes: Any) -> Options:
-    """Return options of the kernels that neither rectify nor reweight, with changes to them.
+    """Return kernel options without rectification and reweighting, updated by `changes`.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def move_lambda(
     leaves_out_ties: bool = False,
     rescale: Rescale | None = None,
 ) -> FloatArray:
-    """Return results at other lambdas, of the values that each column keeps.
+    """Recompute the results at given lambdas from the values that each column keeps.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _ratio_of_scales(results: FloatArray, others: FloatArray, family: int) -> Fl
 
 
 def _fit_rows(rows: FloatArray, family: int, lmbda: FloatArray, weight: Weights) -> FloatArray:
-    """Results of the rows at given lambdas."""
+    """Return the results of the rows at given lambdas."""
     return fit_in_memory(rows.T, family, np.ascontiguousarray(lmbda), weight, 1)
 
 

@@ -1,4 +1,4 @@
-"""Which algorithm finds the likelihood, its maximum and its intervals, for which length of columns.
+"""Choice of the algorithm for the likelihood, its maximum and its intervals, by the length of the columns.
 
 =====================  ===============================================================================================
 rows                   algorithm

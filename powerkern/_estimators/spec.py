@@ -145,7 +145,7 @@ class FitSpec:
 
     @property
     def may_overflow(self) -> bool:
-        """Whether nothing keeps raw transformed values from overflowing."""
+        """True if raw transformed values may overflow, as no bound prevents it."""
         return not self.standardize and (self.lmbda is not None or not self.estimator.has_likelihood)
 
     def per_column(self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64) -> ColumnSpec:
@@ -300,12 +300,12 @@ _ONLY_WITH_GROUPS = "dropna, unknown and shrink work only with groups=; leave th
 
 
 def _fits_limits(spec: FitSpec) -> bool:
-    """Whether the estimator has a likelihood of cells that are only known to lie beyond a limit."""
+    """Return whether the estimator has a likelihood for censored cells."""
     return spec.estimator.has_likelihood and not spec.estimator.sets_unit and not spec.estimator.needs_origin
 
 
 _WITH_LIMITS = "limits=, below=, above= and between= work only with"
-#: What does not go with cells of which only an interval is known: whether it holds, and the message.
+#: Options that exclude censored cells: a predicate of the specification, and the message.
 _NOT_CENSORED: tuple[tuple[Callable[[FitSpec], bool], Callable[[FitSpec], str]], ...] = (
     (
         lambda spec: not _fits_limits(spec),

@@ -70,7 +70,7 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
 
 
 def count_ties(found: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
-    """Add the tied values, with their weight, to the counts of fits of the other values; kept if within the cut-off."""
+    """Add the weight of the tied values to the counts of fits without them; count ties within the cut-off as kept."""
     inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
     n_fitted = found[:, N_KEPT].copy()
     all_kept = n_fitted + np.where(inside, tied, 0.0)

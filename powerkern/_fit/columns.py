@@ -28,9 +28,9 @@ def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> C
     matrix : Matrix
         The data, or several groups of rows side by side.
     spec : FitSpec
-        What is asked of the fit.
+        The options of the fit.
     asked : ColumnSpec
-        What is asked of each column of the matrix.
+        The requests for each column of the matrix.
     run : Run
         Threads and progress.
 

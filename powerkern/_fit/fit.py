@@ -101,7 +101,7 @@ def fit(
     shift : float or (p,) array-like, default 0
         Box-Cox transforms ``x + shift``, a sum in float64, for values above -shift. The shift is not fitted.
     origin : {"fit"}, optional
-        "fit": transform ``(x - center)/divisor``, both found with lambda, which is then the same for ``a + b x``. With
+        "fit": transform ``(x - center)/divisor``, both found with lambda, which ``a + b x`` then does not change. With
         "mle", "central-mle", "robust", "rewml" or "rewml-nr"; 10 to 50 times the work. See the guide on units and
         origin.
     ymax : float, optional
@@ -112,8 +112,8 @@ def fit(
         bound is clipped (status `Status.AT_BOUND`, unless a more severe one applies), and all other results are
         computed at the bound.
     below, above : (n, p) array-like of bool, optional
-        True for cells of which it is only known that they lie below (above) the number in the cell, their detection
-        limit. A marked cell of NaN has the limit of its column (see `limits`). Data frames are aligned by their
+        True for cells that are only known to lie below (above) the number in the cell, their detection limit. A marked
+        NaN is censored at the limit of its column (see `limits`). Data frames are aligned by their
         labels. Only with "mle".
     between : (lower, upper), optional
         Two arrays of the shape of `X`, for binned or rounded data: cells are only known to lie between these. If both
@@ -138,7 +138,7 @@ def fit(
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: the names in a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
-        What to do with columns of a data frame that hold no numbers: raise an error, or leave them out, with a
+        Treatment of columns of a data frame that hold no numbers: raise an error, or leave them out, with a
         warning or silently.
     groups : (n,) array-like, str or list of str, optional
         Fit each group of rows separately. Give the labels of the rows (numbers, text, dates, categories, in any

@@ -45,7 +45,7 @@ def fit_groups(
     labels_of_rows : (Keys, Runs)
         The groups, and the group of each row.
     spec, asked : FitSpec, ColumnSpec
-        What is asked of the fit, and of each column.
+        The options of the fit, and the requests for each column.
     labels : ColumnLabels
         The labels of the columns.
     data : FittedData

@@ -1,4 +1,4 @@
-"""Columns that are left as they are instead of an error, or of a lambda that the data do not determine."""
+"""The identity transform for columns outside the domain, or whose data do not determine lambda."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRST_ROWS = 50
 
 
 def pass_unfitted(results: FloatArray, values: NDArray[Any], weight: Weights) -> None:
-    """Write the identity transform of columns outside the domain, and of those with too few distinct values.
+    """Write the identity transform of columns outside the domain, or with too few distinct values.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def pass_unfitted(results: FloatArray, values: NDArray[Any], weight: Weights) ->
     values : (n, p) ndarray
         The data.
     weight : (n,) ndarray or None
-        Weights of the rows; those of weight 0 are absent.
+        Weights of the rows; a row of weight 0 counts as absent.
     """
     status = results[:, STATUS].copy()
     fitted = (status >= 0) & ~is_failed(status)

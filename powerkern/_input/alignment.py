@@ -131,7 +131,7 @@ def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any], *, one_may_
 
 
 class ColumnNames(NamedTuple):
-    """What the columns of some rows are called: in results, and in the data."""
+    """The names of the columns of some rows in results, and their labels in the data."""
 
     #: Names in results; None if there are none.
     names: list[Any] | None
@@ -140,12 +140,12 @@ class ColumnNames(NamedTuple):
 
     @property
     def are_new(self) -> bool:
-        """Whether the user renamed labelled columns."""
+        """True if the user renamed labelled columns."""
         return self.labels is not None and self.names != self.labels
 
 
 def merging_order(own: ColumnNames, other: ColumnNames) -> list[int] | None:
-    """Return the positions of the columns `own` among those of `other`, which are as many; None for the same order.
+    """Return the position in `other` of each column of `own`, or None if both have the same order.
 
     Labels of the data decide. Names decide where the data on either side have no labels.
 

@@ -92,7 +92,7 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
 
 
 def numbers(X: object, what: str = "X") -> NDArray[Any]:
-    """Return anything array-like as a real array of as many dimensions; masked and null entries become NaN.
+    """Convert anything array-like to a real array of the same dimensions; masked and null entries become NaN.
 
     Raises
     ------
@@ -166,7 +166,7 @@ _LARGEST_INTEGER = 2**53
 
 
 def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[str] | None, what: str) -> None:
-    """Warn of columns of integers too large for float64; `wide` has one entry per column, or one for all."""
+    """Warn about columns of integers too large for float64; `wide` has one entry per column, or one for all."""
     if not any(wide) or values.size == 0:
         return
     if values.ndim == 1:

@@ -1,7 +1,7 @@
-"""Cells of which only an interval is known: below or above a limit, or between two numbers.
+"""Censored cells, which are only known to lie below or above a limit, or between two numbers.
 
-They are marked by arrays of the shape of the data, or by limits for columns. A matrix then has a number for each cell
-and the other end of its interval, see `Matrix.ends`.
+The user marks them by arrays of the shape of the data, or by limits for columns. A matrix then stores one end of the
+interval of each censored cell as its value, and the second end in `Matrix.ends`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from powerkern._typing import BoolArray, FloatArray
 
 
 class Marks(NamedTuple):
-    """The arguments that say of which cells only an interval is known, as `powerkern.fit` describes them."""
+    """The arguments of `powerkern.fit` that mark censored cells."""
 
     below: Any = None
     above: Any = None
@@ -30,21 +30,21 @@ class Marks(NamedTuple):
 
     @property
     def are_given(self) -> bool:
-        """Whether there are any."""
+        """True if the user passed any of them."""
         return self.below is not None or self.above is not None or self.between is not None
 
 
 def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
-    """Return the lower and the upper limit of each column, as two rows; infinite where there is none.
+    """Return the lower and the upper limit of each column, (2, p); a missing limit is infinite.
 
     Series are aligned with the labels `names`.
 
     Raises
     ------
     TypeError
-        If they are not a pair of numbers, or of arrays of numbers.
+        If `limits` is not a pair of numbers, or of arrays of numbers.
     ValueError
-        If there are not `p` of them (or one), one is NaN, or the lower one is not below the upper one.
+        If the number of limits is neither 1 nor `p`, a limit is NaN, or a lower limit is not below the upper one.
     """
     low, high = _pair("limits", limits)
     lower = each_column("the lower end of limits", -math.inf if low is None else low, p, names)
@@ -60,7 +60,7 @@ def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> 
 
 
 def check_limits(name: str, value: Any) -> tuple[Any, Any]:
-    """Return limits as a pair, before the number of columns is known."""
+    """Return limits as a pair; raise for anything else. Called before the number of columns is known."""
     return _pair(name, value)
 
 
@@ -72,23 +72,23 @@ def _pair(name: str, value: Any) -> tuple[Any, Any]:
 
 
 def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None = None) -> Matrix:
-    """Return a matrix with the other ends of the cells of which only an interval is known.
+    """Return a copy of a matrix with the intervals of its censored cells.
 
     Parameters
     ----------
     matrix : Matrix
-        The data as they were read.
+        The data after reading.
     X : object
-        The data as they were given, with whose rows data frames are aligned.
+        The data that the user passed; marks in data frames are aligned with its rows.
     marks : Marks
-        Which cells are below or above the number in them, and which are between two other numbers.
+        Marks of cells that are below or above the number in them, and of cells between two other numbers.
     limits : (2, p) ndarray, optional
-        Limits of the columns: cells at or beyond them are censored there.
+        Limits of the columns; cells at or beyond a limit are censored at it.
 
     Raises
     ------
     TypeError, ValueError
-        Marks of another shape or with other labels, that are not True and False, or that contradict each other.
+        If marks have another shape or other labels, are not True and False, or contradict each other.
     """
     shape = matrix.values.shape
     ends = np.full(shape, math.nan, order="F" if matrix.values.flags.f_contiguous else "C")
@@ -109,7 +109,7 @@ def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None =
 
 
 def _flags(name: str, given: Any, matrix: Matrix, X: Any) -> BoolArray | None:
-    """Read an array of True and False of the shape of a matrix, aligned with it by label."""
+    """Read a mask of the shape of a matrix, aligned with it by label; raise for entries but True and False."""
     if given is None:
         return None
     read = _cells_like(name, given, matrix, X)
@@ -134,7 +134,10 @@ def _cells_like(name: str, given: Any, matrix: Matrix, X: Any) -> FloatArray:
 
 
 def _mark_between(between: Any, ends: FloatArray, matrix: Matrix, X: Any) -> FloatArray:
-    """Enter intervals; return the values, with one end in place of cells that have one."""
+    """Store the intervals of `between`: the upper ends in `ends`, the lower ends in the values, which are returned.
+
+    An interval that is open below has its upper end in the values, and -inf in `ends`.
+    """
     pair = _pair("between", between)
     lower, upper = (
         _cells_like(f"the {side} ends of between", each, matrix, X)
@@ -160,7 +163,7 @@ def _mark_between(between: Any, ends: FloatArray, matrix: Matrix, X: Any) -> Flo
 
 
 def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray, is_marked: bool) -> FloatArray:
-    """Enter cells at or beyond the limits of their columns, and marked cells without a number; return the values.
+    """Censor cells at or beyond the limits of their columns, and marked cells without a number; return the values.
 
     Parameters
     ----------
@@ -169,7 +172,7 @@ def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray, is
     limits : (2, p) ndarray
         The limits.
     is_marked : bool
-        Whether any cell has an end already.
+        True if the user marked cells, so that `ends` may have entries.
     """
     values = np.array(values, dtype=np.float64)
     for limit, beyond, end in ((limits[0], np.less_equal, -math.inf), (limits[1], np.greater_equal, math.inf)):
@@ -185,7 +188,7 @@ def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray, is
 
 
 def _refuse_cells(wrong: BoolArray, matrix: Matrix, reason: str) -> None:
-    """Raise for the first cell of a mask."""
+    """Raise for the first marked cell, with this reason; do nothing if there is none."""
     if wrong.any():
         j = int(np.argmax(wrong.any(axis=0)))
         i = int(np.argmax(wrong[:, j]))

@@ -101,7 +101,7 @@ def reject_cells(cells: Any, place: Callable[[int], str], what: str, dtype: obje
 
 
 def is_number(cell: object) -> bool:
-    """Return whether a cell of an object array is a number, or None, which `astype(float)` turns into NaN."""
+    """Return whether a cell of an object array is a number or None; `astype(float)` converts both."""
     return is_missing(cell) or isinstance(cell, Real | Decimal | np.bool_ | np.floating | np.integer)
 
 

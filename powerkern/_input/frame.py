@@ -55,7 +55,7 @@ class Frame(ABC):
 
     @abstractmethod
     def series(self, j: int) -> Any:
-        """Return column `j` as its library has columns."""
+        """Return column `j` as a series of its library."""
 
     @abstractmethod
     def select(self, columns: Sequence[int], rows: NDArray[np.intp] | None = None) -> Frame:

@@ -51,7 +51,7 @@ def chosen_positions(X: Any, non_numeric: NonNumeric, weights: str | None = None
 
 
 def numeric_positions(X: Any) -> tuple[list[int] | None, list[Any] | None]:
-    """Return the positions of the numeric columns of a data frame, and the names of all; None if X is not one."""
+    """Return the positions of the numeric columns of a data frame, and all column names; None for other types."""
     frame = _as_table(X)
     if frame is None:
         return None, None
@@ -97,7 +97,7 @@ def position_named(name: str, names: list[Any], argument: str) -> int:
 
 
 def select(X: Any, rows: NDArray[np.intp] | None, columns: Any) -> Any:
-    """Return the rows (None: all) and columns at these positions, of a data frame as one, else of an array."""
+    """Select rows (None: all) and columns by position; return a data frame for a data frame, else an array."""
     frame = _as_table(X)
     if frame is None:
         matrix = as_matrix(X)
@@ -108,7 +108,7 @@ def select(X: Any, rows: NDArray[np.intp] | None, columns: Any) -> Any:
 
 
 def columns_named(X: Any, names: list[Any] | None) -> Any:
-    """Return the columns of a data frame that are called `names`, in that order; X itself if they are not all there."""
+    """Return the columns `names` of a data frame, in that order; return X unchanged if one of them is missing."""
     frame = None if names is None else _as_table(X)
     if frame is None or names is None:
         return X
@@ -120,9 +120,10 @@ def columns_named(X: Any, names: list[Any] | None) -> Any:
 
 
 def order_chunk(chunk: Any, labels: Sequence[Any] | None) -> Any:
-    """Return labelled columns in the order of `labels`, those of the first chunk, if the chunk has just these.
+    """Put the labelled columns of a chunk in the order of `labels`, the labels of the first chunk.
 
-    Anything else is returned unchanged: the caller refuses other labels, and takes unnamed columns by position.
+    A chunk with other labels is returned unchanged, for the caller to refuse; so is one with unnamed columns, which the
+    caller takes by position.
     """
     if labels is None:
         return chunk
@@ -154,9 +155,9 @@ def column_at(X: Any, position: int) -> Any:
 
 
 def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = None) -> Any:
-    """Return `values`, a row for each row of `part`, as a frame or series, if `part` is one; else unchanged.
+    """Label `values`, one row per row of `part`, like `part` if that is a frame or series; else return them unchanged.
 
-    They keep their type, and get the index and the names of `part`; the columns may have other names.
+    Values keep their type, and get the index of `part` and its names, or the names `columns`.
     """
     frame = as_frame(part)
     return values if frame is None else frame.label(values, columns)
@@ -174,7 +175,7 @@ def order_frame(value: Any, names: list[Any] | None, what: str) -> Any:
 
 
 def label_like(values: FloatArray, *sources: Any) -> Any:
-    """Return values with the labels of the first of the sources that has their shape; an array if that has none."""
+    """Label values like the first source of the same shape; return an array if that source has no labels."""
     for source in sources:
         if getattr(source, "shape", None) == values.shape:
             return labelled(source, values)

@@ -1,4 +1,4 @@
-"""Late imports that delay forks: a child would inherit locks that are never released in it."""
+"""Late imports, during which forks wait: a child process would inherit locks that are never released."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_forks_wait() -> None:
 
 
 def _wait() -> None:
-    """Wait for imports and, if they loaded the compiler, for that too: its own hook came too late for this fork."""
+    """Wait for imports and, if they loaded the compiler, for its lock: its own hook was registered too late."""
     without_compiler = _COMPILER not in sys.modules
     _lock.acquire()
     if without_compiler and _COMPILER in sys.modules:

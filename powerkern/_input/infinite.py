@@ -1,4 +1,4 @@
-"""Infinite values in data: refuse them, treat them as missing, or leave them to the transform."""
+"""Treatments of infinite values: refuse them, treat them as missing, or keep them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Infinite = Literal["raise", "missing", "keep"]
 
 
 def as_infinite(value: object) -> Infinite:
-    """Return an argument that must be a treatment of infinite values."""
+    """Return a treatment of infinite values; raise for any other argument."""
     return as_choice("infinite", value, get_args(Infinite))  # type: ignore[return-value]
 
 
 def without_infinite(matrix: Matrix, infinite: Infinite, *, warns: bool = True) -> Matrix:
-    """Return the data to fit: unless ``infinite="raise"``, a copy in which infinite values are missing.
+    """Return the data to fit. Unless ``infinite="raise"``, infinite values are replaced by NaN in a copy.
 
     Parameters
     ----------
     matrix : Matrix
-        The data. Returned as they are if no value is infinite.
+        The data; returned unchanged if no value is infinite.
     infinite : {"raise", "missing", "keep"}
-        The treatment; "raise" leaves infinite values to the fit, which refuses them.
+        The treatment. "raise" returns infinite values; the fit then raises for them.
     warns : bool
-        With "missing", warn once with the number of infinite values of each column. Rows of weight 0 count, too.
+        With "missing", warn once, with the number of infinite values in each column, including rows of weight 0.
     """
     if infinite == "raise" or matrix.values.dtype.kind != "f":
         return matrix
@@ -52,5 +52,5 @@ def without_infinite(matrix: Matrix, infinite: Infinite, *, warns: bool = True) 
 
 
 def describe_missing(counts: IntArray, label: Callable[[int], str]) -> str:
-    """Return a sentence with the number of infinite values of each column that are treated as missing."""
+    """Return the warning that gives the number of infinite values treated as missing, by column."""
     return counted("infinite value", counts, "treated as missing", label)

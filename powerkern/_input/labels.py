@@ -126,7 +126,7 @@ class Keys:
         return runs._replace(codes=_places(runs.codes, self.codes)), _is_missing(runs.codes, sizes)
 
     def joined(self, other: Keys) -> Keys:
-        """Return the union of these groups and others, whose labels are of the same kinds."""
+        """Return the union of these groups and `other`; raise if their labels are of different kinds."""
         categories = []
         for own, theirs in zip(self.categories, other.categories, strict=True):
             if own.size and theirs.size and KINDS[own.dtype.kind] != KINDS[theirs.dtype.kind]:
@@ -148,7 +148,7 @@ class Keys:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Keys:
-        """Build groups from such entries; KeyError, TypeError or ValueError if no groups can have them."""
+        """Build the groups from entries of `to_record`; raise KeyError, TypeError or ValueError for other entries."""
         names, several = record["group_names"], record["several"]
         categories = [_labels(table["type"], table["labels"]) for table in record["keys"]]
         sizes = [each.size + 1 for each in categories]

@@ -98,7 +98,7 @@ def counted(noun: str, counts: Iterable[int], what: str, label: Callable[[int], 
     counts : iterable of int
         The number of values of each column.
     what : str
-        What is said of them, after "are".
+        The predicate of the sentence, after "are".
     label : function
         Returns the name of a column, given by position.
     most : int

@@ -36,7 +36,7 @@ def unwrap(X: Any) -> Any:
 
 
 def as_plain(X: Any) -> Any:
-    """Return a data frame or series as its own library has it, see `Frame.plain`; anything else unchanged."""
+    """Return a data frame or series as an object of its own library, see `Frame.plain`; anything else unchanged."""
     frame = as_frame(X)
     return X if frame is None else frame.plain
 

@@ -158,7 +158,7 @@ class JointLikelihood:
         return JointEvaluation(f, np.diag(a) - figures[:, JACOBIAN], hessian)
 
     def _take_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
-        """Replace psi, psi', psi'' by their residuals over the norms for psi; return the sum of the log norms."""
+        """Replace psi, psi', psi'' by residuals, divided by the norms for psi; return the sum of the log norms."""
         if not len(self._basis):
             return 0.0
         for part in out:

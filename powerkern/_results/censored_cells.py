@@ -1,4 +1,4 @@
-"""What a fit says of cells of which only an interval is known: conditional means, draws, fractions beyond a limit."""
+"""Conditional means and draws of censored cells, and fractions below a limit, from a fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def standardized_intervals(
     table : ColumnTable
         The results of the fit.
     matrix : Matrix
-        The data, with the other ends of intervals.
+        The data, with the second end of the interval of each censored cell.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
     """
@@ -58,7 +58,7 @@ def conditional_means(low: FloatArray, high: FloatArray) -> FloatArray:
 def conditional_draws(low: FloatArray, high: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Draw standard normal variables that are known to lie between two numbers.
 
-    The logarithm of a uniform probability between Phi(low) and Phi(high) is inverted, on the side where both are small.
+    Invert the log of a uniform probability between Phi(low) and Phi(high), in the tail where both are small.
     """
     upper = low + high > 0.0
     a, b = np.where(upper, -high, low), np.where(upper, -low, high)

@@ -28,7 +28,7 @@ CENTRAL, _QUANTILE = 0.8, 1.2815515655446004
 
 
 class CentralNormality(NamedTuple):
-    """How far the central part of transformed columns is from normal, one entry per column.
+    """Distance of the central part of transformed columns from a normal distribution, one entry per column.
 
     Attributes
     ----------

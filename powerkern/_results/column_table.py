@@ -47,7 +47,7 @@ class ColumnTable:
     unit_weights : (p,) ndarray or None
         The weight that counts as one value, where weights are relative.
     censored : (p, N_CENSORED_FIELDS) ndarray or None
-        What is known of censored cells, see `kernels.censored.fit`; None if every cell is a number.
+        Results on censored cells, see `kernels.censored.fit`; None if no cell is censored.
     kernel_rows : (p, N_RESULTS) ndarray
         The rows of `kernels.results.ColumnFit` that the arrays are views of; for calls of kernels only.
     """
@@ -167,7 +167,7 @@ class ColumnTable:
 
     @cached_property
     def n_censored(self) -> FloatArray:
-        """Cells of each column of which only an interval is known, or their weight."""
+        """Number of censored cells of each column, or their total weight."""
         n = np.zeros(len(self)) if self.censored is None else self.censored[:, :LOC_ERROR].sum(axis=1)
         return _read_only(n)
 

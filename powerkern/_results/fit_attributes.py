@@ -107,7 +107,7 @@ class FitAttributes(StoredFit):
 
     @property
     def n_censored(self) -> FloatArray:
-        """Cells of each column of which only an interval is known (with weights, the sum of theirs), see `fit`."""
+        """Number of censored cells of each column; with weights, their total weight. See `powerkern.fit`."""
         return self._table.n_censored
 
     @property
@@ -117,7 +117,7 @@ class FitAttributes(StoredFit):
 
     @property
     def shift(self) -> FloatArray:
-        """In shifted Box-Cox fits ``x + shift`` is transformed; else 0."""
+        """The number added to each column before Box-Cox; 0 in unshifted fits."""
         return self._table.shift
 
     @property
@@ -132,7 +132,7 @@ class FitAttributes(StoredFit):
 
     @property
     def route(self) -> list[str]:
-        """How the optimum of each column was found."""
+        """The route by which the optimum of each column was found."""
         return self._table.route_labels
 
     @property

@@ -1,4 +1,4 @@
-"""The methods of `PowerFit` for cells of which only an interval is known."""
+"""Methods of `PowerFit` for censored cells, which are only known to lie in an interval."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Scale = Literal["scores", "data"]
 
 @suggest_in_class
 class FitOfCensored(FitDescription):
-    """The part of `PowerFit` for cells that are only known to lie beyond a limit or between two numbers."""
+    """The methods of `PowerFit` for censored cells, known only to lie beyond a limit or between two numbers."""
 
     def expected(
         self,
@@ -43,27 +43,27 @@ class FitOfCensored(FitDescription):
         limits: Limits | None = None,
         n_threads: int | None = None,
     ) -> Any:
-        """Transform every column, with the conditional expectation in place of cells of which an interval is known.
+        """Transform every column; replace each censored cell by its conditional expectation.
 
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
             As for `transform`.
         below, above, between, limits
-            As in `powerkern.fit`. Default of `limits`: those of the fit.
+            As in `powerkern.fit`. `limits` defaults to the limits of the fit.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
         Returns
         -------
         ndarray, or the kind of `X`, as `transform`
-            Scores: standardised, or raw where ``standardize=False``. NaN for censored cells of columns that could not
-            be fitted.
+            Standardised scores, or raw ones with ``standardize=False``. Censored cells are NaN in columns that could
+            not be fitted.
 
         Notes
         -----
-        With the standardised limit t, a cell below it has the expectation ``-phi(t)/Phi(t)``, and one above it
-        ``phi(t)/Phi(-t)``. Their variance is smaller than that of values: for tests and regressions use `draw`.
+        For a standardised limit t, a cell below it has the expectation ``-phi(t)/Phi(t)``, and a cell above it
+        ``phi(t)/Phi(-t)``. Expectations vary less than the values they replace; for tests and regressions, use `draw`.
 
         Examples
         --------
@@ -91,17 +91,17 @@ class FitOfCensored(FitDescription):
         rng: Any = None,
         n_threads: int | None = None,
     ) -> Any:
-        """Draw cells of which only an interval is known from their conditional distribution, for multiple imputation.
+        """Draw each censored cell from its conditional distribution, for multiple imputation.
 
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
             As for `transform`.
         below, above, between, limits
-            As in `powerkern.fit`. Default of `limits`: those of the fit.
+            As in `powerkern.fit`. `limits` defaults to the limits of the fit.
         scale : {"scores", "data"}, default "scores"
-            "scores": all cells are transformed, as by `expected`. "data": values stay as they are, and draws are in
-            their units.
+            "scores": transform all cells, as `expected` does. "data": leave observed values unchanged, and return the
+            draws in their units.
         rng : int, numpy.random.Generator, or None
             Seed or generator of random numbers.
         n_threads : int, optional
@@ -110,12 +110,12 @@ class FitOfCensored(FitDescription):
         Returns
         -------
         ndarray, or the kind of `X`, as `transform`
-            NaN for censored cells of columns that could not be fitted.
+            Censored cells are NaN in columns that could not be fitted.
 
         Notes
         -----
-        Draws are from the normal distribution of the fit within the interval, and within the range of the transform.
-        They do not show that lambda, loc and scale are estimates: fit resampled rows if that matters.
+        Each draw is from the fitted normal distribution, truncated to the interval of the cell and to the range of the
+        transform. Draws ignore the uncertainty of lambda, loc and scale; if it matters, fit resampled rows.
 
         Examples
         --------
@@ -143,18 +143,18 @@ class FitOfCensored(FitDescription):
         return wrap_like_input(matrix, values)
 
     def fraction_below(self, limit: ArrayLike, *, n_threads: int | None = None) -> Any:
-        """Return the fraction of each column that lies below a limit, in the normal distribution of the fit.
+        """Return the fraction of each column that lies below a limit, under the fitted normal distribution.
 
         Parameters
         ----------
         limit : float or (n_features,) array-like
-            One for all columns, or one for each; a series is aligned by label.
+            One limit for all columns, or one per column; a series is aligned by label.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
         Returns
         -------
-        ndarray, or a series by the labels of the columns
+        ndarray, or a series indexed by the column labels
             NaN for columns that could not be fitted.
 
         Examples
@@ -168,7 +168,7 @@ class FitOfCensored(FitDescription):
         return by_name(fractions_below(self._table, limits, thread_count(n_threads)), self.column_names)
 
     def _read_marked(self, X: object, marks: Marks, limits: Limits | None) -> Matrix:
-        """Read the fitted columns of `X`, with the intervals of cells that are marked, or beyond limits."""
+        """Read the fitted columns of `X`, with the interval of every cell that is marked or beyond a limit."""
         matrix = read_fitted(X, self.column_names, self.n_features)
         given = self._spec.limits if limits is None else limits
         ends = None if given is None else given_limits(given, self.n_features, self.column_names)
@@ -178,7 +178,7 @@ class FitOfCensored(FitDescription):
         return found
 
     def _to_own_scores(self, z: FloatArray) -> FloatArray:
-        """Return standardised scores on the scale of the fit's transform."""
+        """Convert standardised scores to the scale that `transform` returns."""
         if self.standardize:
             return z
         return (self.loc + self.scale * z) * np.exp(self.log_factor)

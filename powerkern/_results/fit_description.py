@@ -277,7 +277,7 @@ class FitDescription(FitInference):
         return [entries], notes
 
     def weights(self, X: object) -> Any:
-        """Return weight 1 for the values that the fit would keep, and 0 for those that it would leave out.
+        """Return weight 1 for the values that the fit would keep, and 0 for all other values.
 
         The forms of RewML keep values within the cut-off of Huber's location and scale of the transformed data when
         they last fitted lambda (`outliers` are those beyond the cut-off at the final lambda). The trimmed likelihood
@@ -311,9 +311,9 @@ class FitDescription(FitInference):
     def outliers(self, X: object, *, cutoff: float | None = None) -> Any:
         """Flag values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > cutoff scale``.
 
-        The cut-off is ``Phi^-1(cutoff)``; of reweighted maximum likelihood by the paper's convention, the quantile of
-        Student's t with n_kept/4 degrees of freedom, nearly the same in long columns. About 1 % of clean values are
-        then beyond the default one in short columns, too.
+        The cut-off is ``Phi^-1(cutoff)``. For reweighted maximum likelihood it is, by the paper's convention, the
+        quantile of Student's t with n_kept/4 degrees of freedom, which is nearly the same in long columns. The default
+        then flags about 1 % of clean values in short columns, too.
 
         Parameters
         ----------

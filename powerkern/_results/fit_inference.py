@@ -64,7 +64,7 @@ class FitInference(FitAttributes, RoundedPowers):
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> FloatArray:
-        """Return the negative log-likelihood of every column at given lambdas; for robust fits, of the values kept.
+        """Return the negative log-likelihood of every column at given lambdas (for robust fits, of the kept values).
 
         Parameters
         ----------
@@ -338,7 +338,7 @@ class FitInference(FitAttributes, RoundedPowers):
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> Self:
-        """Return the fit with convenient powers: `rounded` in place of `lmbda`, with the means and scales at these.
+        """Return the fit with convenient powers: `rounded` replaces `lmbda`, and means and scales are recomputed.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class FitInference(FitAttributes, RoundedPowers):
         Returns
         -------
         PowerFit
-            Columns whose lambda has changed have the status `Status.ROUNDED`, the others keep theirs. `ymax` is not
+            Columns whose lambda has changed get the status `Status.ROUNDED`; no other status changes. `ymax` is not
             applied again. Rounding it once more changes nothing.
 
         Raises

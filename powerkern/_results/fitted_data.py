@@ -68,7 +68,7 @@ class FittedData:
 
     @property
     def is_copy(self) -> bool:
-        """Whether values and weights were copied."""
+        """True if values and weights were copied."""
         return not self._is_shared
 
     def without_values(self) -> FittedData:
@@ -127,7 +127,7 @@ class FittedData:
         return values, self.weight
 
     def checked_ends(self) -> FloatArray:
-        """Return the other ends of the intervals of the cells; `checked` has the values."""
+        """Return the second end of the interval of each cell; `checked` returns the first."""
         assert self.ends is not None
         return self.ends if self._columns is None else self.ends[:, self._columns]
 

@@ -44,7 +44,7 @@ class GroupedFit(GroupAttributes):
 
     Made by `fit` with ``groups=``. It is a mapping from the labels of the groups to fits, in ascending order:
     ``fit[label]`` is the `PowerFit` of one group, ``len(fit)`` the number of groups, and a loop runs over their labels,
-    as over those of a dictionary (`keys`, `values`, `items`, `get`). Figures of all groups are arrays of shape
+    as over the keys of a dictionary (`keys`, `values`, `items`, `get`). Figures of all groups are arrays of shape
     (groups, columns).
 
     Attributes
@@ -111,8 +111,8 @@ class GroupedFit(GroupAttributes):
         Raises
         ------
         TypeError, ValueError
-            As `PowerFit.transform`; labels that are missing, not as many as rows, or of another kind than those of the
-            fit; a group that the fit has not seen, unless ``unknown`` is "nan" or "pooled".
+            As `PowerFit.transform`; labels that are missing, not as many as rows, or of another kind than the fitted
+            labels; a group that the fit has not seen, unless ``unknown`` is "nan" or "pooled".
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
         treatment = self._spec.infinite if infinite is None else as_infinite(infinite)

@@ -38,7 +38,7 @@ class Interval(NamedTuple):
         return Interval(by_name(self.low, names), by_name(self.high, names))
 
     def __repr__(self) -> str:
-        """Return the first and last numbers of both arrays; of intervals with names, a table of the first ones."""
+        """Return the first and last numbers of both arrays or, for named columns, a table of the first intervals."""
         if not self._is_named:
             return short_repr(self)
         return "\n".join(["Interval", format_table(self._first()), *self._note_on_others()])

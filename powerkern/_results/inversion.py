@@ -47,7 +47,7 @@ class Inversion:
         *,
         keeps_infinite: bool = False,
     ) -> None:
-        """Prepare the inverse of a matrix that has the columns of the table, or those at the positions `numbers`.
+        """Prepare the inverse of a matrix with all columns of the table, or with the columns `numbers`.
 
         Parameters
         ----------

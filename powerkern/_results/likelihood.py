@@ -57,9 +57,9 @@ def read_data(
     names : list or None
         Labels of its columns.
     data : FittedData, PowerSums, MixedSums or None
-        What the fit remembers.
+        The data that the fit remembers.
     X, sample_weight : array-like or None
-        What the user passed.
+        The data that the user passed again.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
     infinite : {"raise", "missing", "keep"}

@@ -113,7 +113,7 @@ def _first_lossy(
 
 
 def _log_positions(table: ColumnTable, x: FloatArray) -> FloatArray:
-    """Return the signed logs of values, one of each column, as its transform takes them."""
+    """Return the signed logs of one value per column, on the scale that the column's transform takes."""
     u = (x - table.center) / table.divisor
     return np.where(table.mirrored, np.copysign(np.log1p(abs(u)), u), np.log(u))
 

@@ -1,4 +1,4 @@
-"""How close to normal columns are before and after their transform."""
+"""Measures of the normality of columns before and after their transform."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ESTIMATED = 3
 
 
 class NormalityFigures(NamedTuple):
-    """How close to normal columns are, one entry per column.
+    """Measures of the normality of columns, one entry per column.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class NormalityFigures(NamedTuple):
 
 
 class Normality(NamedTuple):
-    """How close to normal the columns are before and after the transforms of a fit.
+    """Measures of the normality of columns before and after the transforms of a fit.
 
     Attributes
     ----------

@@ -91,7 +91,7 @@ def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, 
 
 
 def _censored(record: dict[str, Any], n_features: int) -> FloatArray | None:
-    """Read what is known of censored cells."""
+    """Read the results on censored cells."""
     table = entry(record, "censored")
     if table is None:
         return None

@@ -24,7 +24,7 @@ from powerkern._status import is_failed
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import LMBDA, STATUS
 
-#: Replicates of each column, unless others are asked for.
+#: Default number of bootstrap replicates of each column.
 REPLICATES = 200
 
 #: Most rows of a replicate, and the values of all replicates that are in memory at once.
@@ -99,7 +99,7 @@ def _draw(x: FloatArray, weight: Weights, uniform: FloatArray, out: FloatArray) 
 
 
 def _spread(lmbda: FloatArray) -> FloatArray:
-    """Return the standard deviation of each row by two of its quantiles; NaN if more than half of it is missing."""
+    """Estimate the standard deviation of each row from two quantiles; NaN if more than half of the row is missing."""
     fitted = np.count_nonzero(~np.isnan(lmbda), axis=1)
     errors = np.full(len(lmbda), np.nan)
     for j in np.flatnonzero(2 * fitted >= lmbda.shape[1]):

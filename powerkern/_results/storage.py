@@ -90,7 +90,7 @@ class Format(NamedTuple):
         return description, payload
 
     def damaged(self) -> ValueError:
-        """Return the error for bytes that cannot have been written so."""
+        """Return the error for bytes that `pack` cannot have written."""
         return ValueError(f"not {self.noun}: the bytes are damaged; write or send them again")
 
     # --- text ---------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def _digest_of_entries(record: dict[str, Any]) -> str:
 
 
 def _to_plain(value: Any) -> Any:
-    """Return a value as JSON holds it."""
+    """Convert a value to a type that JSON holds."""
     if isinstance(value, dict):
         return {name: _to_plain(each) for name, each in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -52,7 +52,7 @@ class StoredFit(ABC):
     @classmethod
     @abstractmethod
     def _from_record(cls, record: Any) -> Self:
-        """Return the fit with these entries; raise ValueError if no fit can have them."""
+        """Return the fit with these entries; raise ValueError if they cannot come from a fit."""
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write the fit as JSON to a file that `powerkern.load` reads back bit for bit.

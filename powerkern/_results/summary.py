@@ -207,7 +207,7 @@ def normality_entries(
 
 
 def sampled_fraction(n_obs: FloatArray, values: NDArray[Any], weight: Weights) -> FloatArray:
-    """Return the fraction of the weight of each column, `n_obs`, that a sample of its rows has; 0 without values."""
+    """Return the sampled fraction of the weight `n_obs` of each column; 0 for a column without values."""
     present = ~np.isnan(values)
     drawn: FloatArray = np.count_nonzero(present, axis=0).astype(np.float64) if weight is None else weight @ present
     return np.divide(drawn, n_obs, out=np.zeros_like(drawn), where=n_obs > 0.0)

@@ -165,7 +165,7 @@ def find_labels(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp
 
 
 def _find_objects(labels: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """`find_labels` among Python objects, of which some may be missing: these are unknown."""
+    """Find labels that are Python objects, as `find_labels` does; a missing label is never in the list."""
     table = {label: k for k, label in enumerate(labels.tolist())}
     is_text = {isinstance(label, str) for label in table}
     found = np.full(wanted.shape, -1, dtype=np.intp)

@@ -140,7 +140,7 @@ class Client:
         return pack(Message(message.kind, message.session, message.round, self.name, {}, body))
 
     def summands(self, request: bytes) -> Integers:
-        """Return the sums of the site as integers, for a secure sum over all sites.
+        """Encode the sums of the site as integers, to be added to the sums of other sites by secure aggregation.
 
         Parameters
         ----------

@@ -210,7 +210,7 @@ def _make_message(text: bytes, **fields: Any) -> Message:
 
 
 def _read_bytes(message: Message) -> bytes:
-    """Return the bytes of a message of this module; b"" if it is not one."""
+    """Return the bytes that `_make_message` put into a message; b"" for any other message."""
     try:
         return bytes(message.content[_RECORD][_BYTES])
     except (KeyError, TypeError, ValueError):

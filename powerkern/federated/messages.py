@@ -99,7 +99,7 @@ def unpack(data: bytes, sender: str) -> Message:
 
 
 def _parse(description: dict[str, Any], body: bytes) -> Message:
-    """Return the message with these parts, whose digest is right; an error if they make no sense."""
+    """Build the message from parts with a valid digest; raise if they are inconsistent."""
     dtype, shape = _DTYPES[description["dtype"]], description["shape"]
     message = Message(
         Kind(description["kind"]),

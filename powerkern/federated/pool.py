@@ -42,7 +42,7 @@ _SAME_FRAME = 1e-9
 
 
 class PooledColumn(NamedTuple):
-    """One column of all sites: its range, and the frame of its logs."""
+    """One column over all sites: its range, and the frame, the scaling of its logs in requests for moments."""
 
     base: float
     sign: float
@@ -86,7 +86,7 @@ def make_column(found: FloatArray, family: int) -> PooledColumn:
 
 
 def make_frame(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Scaling:
-    """Make the frame for logs of values between two bounds.
+    """Make the frame, that is, the scaling for logs of values between two bounds.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class MomentsRequest(NamedTuple):
 
 
 def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Sequence[Sequence[float]]) -> FloatArray:
-    """Write the body of a request for moments of some columns, each at its own exponents."""
+    """Write the body of a request for moments of columns, with the list of exponents for each column."""
     rows = [
         [float(j), column.x_min, column.x_max, *map(float, column.frame), *points]
         for (j, column), points in zip(columns, at, strict=True)

@@ -122,7 +122,7 @@ class Server:
 
     @property
     def wants_total(self) -> bool:
-        """Whether the open round is for `Client.summands` and `receive_total`, not `Client.answer` and `receive`."""
+        """True if the open round is for `Client.summands` and `receive_total`, not `Client.answer` and `receive`."""
         return not self.done and self._asked.kind == Kind.SUMS
 
     @property
@@ -132,7 +132,7 @@ class Server:
 
     @property
     def done(self) -> bool:
-        """Whether the fit is complete."""
+        """True if the fit is complete."""
         return self._fit is not None
 
     @property

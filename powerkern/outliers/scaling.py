@@ -125,7 +125,7 @@ class ScoreScaling:
         return np.where(np.isnan(self.mu), np.nan, found)
 
     def _map_scores(self, scores: object, change: _Map, n_threads: int | None) -> Any:
-        """Transform the scores if the rule has a transform, and map them by `change`; -inf becomes 0, inf becomes 1."""
+        """Apply the power transform of the rule, if any, and then the map `change`; -inf becomes 0, inf becomes 1."""
         matrix = read_fitted(scores, self.column_names, self.mu.size, what="scores")
         threads = thread_count(n_threads)
         values, infinite = matrix.values, None
@@ -446,7 +446,7 @@ def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, 
 
 
 def _mask_infinite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
-    """Return the values with infinite ones replaced by NaN, and the mask of infinite ones; None if there are none."""
+    """Replace infinite values by NaN in a copy; also return their mask, or None if there are none."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(values, dtype=np.float64)):  # faster than testing each value
             return values, None

@@ -49,7 +49,7 @@ def ink(ax: Axes) -> Any:
 
 
 def faint(ax: Axes) -> tuple[float, ...]:
-    """Return a grey between the colors of text and background, for elements to compare with."""
+    """Return a grey between text color and background, for reference lines and the like."""
     return mix_colors(ink(ax), ax.get_facecolor(), 0.4)
 
 

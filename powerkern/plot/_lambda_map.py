@@ -39,8 +39,8 @@ def lambda_map(
         Scores; larger is better. Row i belongs to the i-th lambda of the first column. `grid_scores_` of a
         `powerkern.sklearn.SupervisedPowerTransformer` is such a table. NaN marks pairs without a score.
     lmbdas : pair of (m,) and (k,) array-like
-        Increasing lambdas of both columns, such as `grid_lambdas_`. Without a common lambda there is no spherical
-        optimum.
+        Increasing lambdas of both columns, such as `grid_lambdas_`. The spherical optimum needs a lambda that
+        both columns share.
     marks : dict of str to (2,) array-like, optional
         Further pairs to mark, by name.
     ax : matplotlib Axes, optional

@@ -34,9 +34,9 @@ _SEARCHED, _TIED = 2e-5, 2e-4
 
 
 def start_error(column: RobustChunkColumn, alternatives: list[Points], search_error: float) -> float:
-    """Return a bound on the error of the start, which is also the result where no reweighting follows.
+    """Return a bound on the error of the start, which is also the result if no reweighting follows.
 
-    Estimators without a cut-off keep values by their order, and each row moves the ends of what they keep: for these
+    Estimators without a cut-off keep values by their order, so each row moves the ends of the kept interval. For them
     the bound is on lambda itself.
     """
     which = LMBDA0 if column.has_cut_off else LMBDA
@@ -46,7 +46,7 @@ def start_error(column: RobustChunkColumn, alternatives: list[Points], search_er
 
 
 def search_error(column: RobustChunkColumn) -> float:
-    """Return how far from the minimum the search in memory may end.
+    """Return a bound on the distance of the result of the search in memory from the minimum.
 
     Near the minimum, the objective of order statistics is rough. The distance is measured by searches for the minimum
     of the points' objective that begin a little to the left or right. Without it, lambda was off by more than its bound
@@ -174,7 +174,7 @@ def _fit_lambda(
     shift: float = 0.0,
     factor: float = 1.0,
 ) -> float:
-    """Return lambda of weighted points after centering and scaling.
+    """Fit lambda to weighted points after centering and scaling.
 
     Parameters
     ----------

@@ -291,7 +291,7 @@ class _Order:
 
 
 def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any]:
-    """Return the chunks from the start, with all columns or with those at these positions of the first chunk."""
+    """Return the chunks from the start, with all columns or with the columns at these positions of the first chunk."""
     opened = chunks() if callable(chunks) else chunks
     source = batches_of(opened)
     if source is not None:

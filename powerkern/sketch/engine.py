@@ -95,7 +95,7 @@ class Pass(ABC, Generic[S]):
         return self.summary(matrix)
 
     def part(self, columns: ArrayLike) -> Self | None:
-        """Return the pass over chunks that have only these columns (indices), or None if it needs none of them."""
+        """Return this pass for chunks that hold only `columns` (indices), or None if it uses none of them."""
         at = np.asarray(columns)
         chosen, own = None, at
         if self.chosen is not None:
@@ -109,11 +109,11 @@ class Pass(ABC, Generic[S]):
 
     @abstractmethod
     def summary(self, matrix: Matrix) -> S:
-        """Return the summary of some rows, which have the chosen columns."""
+        """Return the summary of the rows of a matrix that holds only the chosen columns."""
 
     @abstractmethod
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the fields that have an entry for each chosen column, restricted to these columns."""
+        """Return the fields with one entry per chosen column, restricted to the columns `own`, as keyword arguments."""
 
 
 class MapReduce(Protocol):
@@ -159,11 +159,11 @@ class Passes:
     infinite: Infinite = "raise"
 
     def with_labels(self, labels: Sequence[Any] | None) -> Self:
-        """Return the passes that follow the first one, which saw columns with these labels."""
+        """Return the passes after the first one, for columns with the labels that it read."""
         return self if labels is None else dataclasses.replace(self, labels=tuple(labels))
 
     def __call__(self, kind: Callable[..., Pass[S]], *, chosen: BoolArray | None = None, **fields: Any) -> S:
-        """Return the summary of all chunks by a pass of this kind with these fields."""
+        """Make a pass of the class `kind` with these fields; return its summary of all chunks."""
         if self.columns is not None:
             among, chosen = chosen, self.columns.copy()
             chosen[self.columns] = True if among is None else among
@@ -201,7 +201,7 @@ class ChunkOutcome:
     position: int = 0
 
     def value(self) -> Any:
-        """Return the summary; raise the error if there is one, or an error if there were no rows."""
+        """Return the summary; raise the stored error, or an error if there were no rows."""
         if self.error is not None:
             raise self.error
         if self.summary is None:

@@ -108,7 +108,7 @@ class _GridColumns:
         return ColumnNames(self.column_names, self.labels)
 
     def order_of(self, other: _GridColumns) -> list[int] | None:
-        """Return the positions of these columns among those of `other`; None for the same order.
+        """Return the position in `other` of each of these columns, or None if both have the same order.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class Range(_GridColumns, ChunkSummary):
         return Grid(self.family, cells, self.column_names, self.was_vector, self.shift, self.labels)
 
     def merged(self, other: Range) -> Range:
-        """Return the range of the rows of both, in the order of these columns."""
+        """Return the range of the rows of both ranges, with the columns in the order of this one."""
         if (order := self.order_of(other)) is not None:
             other = other.part(order)
         table = merged_ranges(np.array([self.table, other.table]))
@@ -290,7 +290,7 @@ class Range(_GridColumns, ChunkSummary):
 
 
 def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
-    """Return bounds of the values of columns as two rows; raise unless they are finite, ordered and in the domain."""
+    """Return bounds on the values of each column, (2, p); raise unless they are finite, ordered and in the domain."""
     try:
         ends = np.array(np.broadcast_arrays(*(np.atleast_1d(as_reals("bounds", end)) for end in (low, high))))
     except (TypeError, ValueError):

@@ -37,7 +37,7 @@ class _Labels(ChunkSummary):
         self.keys, self.naming, self.p = keys, naming, p
 
     def merged(self, other: Self) -> Self:
-        """Return the groups of the rows of both, with the columns in the order of these."""
+        """Return the groups of the rows of both, with the columns in the order of this one."""
         if self.p != other.p:
             raise ValueError(f"one has {self.p} columns, the other {other.p}; chunks must have the same columns")
         merging_order(self.naming, other.naming)  # refuses other columns

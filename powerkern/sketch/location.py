@@ -116,7 +116,7 @@ class Located:
         return self.by(_Estimate.of(method, constants))
 
     def by(self, estimate: _Estimate) -> LocationScale:
-        """Return the estimates of every column."""
+        """Compute location and scale of every column, after dividing the cells that decide them."""
         for column in self._columns:
             column.estimate = estimate
         binned = [column for column in self._columns if column.is_binned]
@@ -209,13 +209,13 @@ class _LocationColumn(CountedColumn):
 
 
 def _at_rank(weight: FloatArray, rank: float) -> BoolArray:
-    """Return a mask of the ascending cells that may contain the value of a rank, or both values of a fraction."""
+    """Return a mask of the ascending cells that may hold the order statistics next to a fractional rank."""
     stop = np.cumsum(weight)
     return np.asarray((stop - weight <= np.ceil(rank)) & (stop > np.floor(rank)))
 
 
 def _values_at(values: FloatArray, weight: FloatArray, rank: float) -> tuple[float, float]:
-    """Return the values of a rank rounded down and rounded up."""
+    """Return the weighted order statistics at a rank rounded down and rounded up."""
     order = np.argsort(values, kind="stable")
     stop = np.cumsum(weight[order])
     at = np.searchsorted(stop, [np.floor(rank), np.ceil(rank)], side="right")

@@ -96,7 +96,7 @@ class ColumnSample(ChunkSummary):
         return np.asarray(exponents - _BITS, dtype=np.int64)
 
     def merged(self, other: Self) -> Self:
-        """Return the sample of the rows of both, in the order of these columns."""
+        """Return the sample of the rows of both samples, with the columns in the order of this one."""
         both = self.range.merged(other.range)
         if (order := self.range.order_of(other.range)) is not None:
             other = other.part(order)
@@ -231,7 +231,7 @@ class Bins(ChunkSummary):
         self.ends = ends  #: (2, bins of all columns): smallest and largest value
 
     def merged(self, other: Self) -> Self:
-        """Return the bins of the rows of both."""
+        """Return the bins of the rows of both, which were counted between the same edges."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
         return type(self)(self.edges, self.quantum, self.sums + other.sums, ends)
 
@@ -383,7 +383,7 @@ def check_unchanged(label: str, before: float, after: float, slack: float = 0.0)
 
 
 def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> CellMoments:
-    """Return the cells of a column from its sums.
+    """Compute the cells of a column, with their means and standard deviations, from the sums of its bins.
 
     Parameters
     ----------
@@ -495,7 +495,7 @@ class CountedColumn(ABC):
         """Return the number of parts into which to divide each cell."""
 
     def narrow(self) -> FloatArray:
-        """Return edges between which values are to be counted, or counted again."""
+        """Return the edges between which the next pass counts the values."""
         if not self._is_counted:
             return first_edges(self.first, self.j)
         parts = self.parts()

@@ -43,7 +43,7 @@ class FirstPass(Pass[S]):
         return range_of_matrix(matrix, self.family, self.shift, self.n_threads)
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the shift of these columns."""
+        """Return the shift, restricted to the columns `own`; see `Pass.fields_of`."""
         shift = np.asarray(self.shift)
         return {"shift": shift[own] if shift.ndim else shift}
 
@@ -80,11 +80,11 @@ class SketchPass(Pass[Sketch]):
     grid: Grid
 
     def summary(self, matrix: Matrix) -> Sketch:
-        """Return the sums of a chunk, whose names the first pass has checked or replaced."""
+        """Return the power sums of a chunk; the first pass has checked or replaced its column names."""
         return sketch_of_matrix(matrix, self.grid, self.n_threads)
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the grid of these columns."""
+        """Return the grid, restricted to the columns `own`; see `Pass.fields_of`."""
         return {"grid": self.grid.part(own)}
 
 
@@ -140,7 +140,7 @@ class BinsPass(Pass[Bins]):
         return bins_of(moved, matrix.weight, self.edges, self.quantum, thread_count(self.n_threads))
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the edges, quanta and shifts of these columns."""
+        """Return the edges, quanta and shifts, restricted to the columns `own`; see `Pass.fields_of`."""
         return {"edges": [self.edges[j] for j in own], "quantum": self.quantum[own], "shift": self.shift[own]}
 
 
@@ -167,7 +167,7 @@ class Kept(ChunkSummary):
         self.near = near
 
     def merged(self, other: Self) -> Self:
-        """Return the sums of the rows of both."""
+        """Return the sums over the rows of both summaries."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
         sketch, weight = self.sketch.merged(other.sketch), self.weight + other.weight
         return type(self)(sketch, ends, weight, self.near + other.near)
@@ -232,7 +232,7 @@ class KeptPass(Pass[Kept]):
         return Kept(own, ends, weight_of_all, near)
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the grid, intervals, zones, quanta and shifts of these columns."""
+        """Return the fields with one entry per column, restricted to the columns `own`; see `Pass.fields_of`."""
         each = {name: getattr(self, name)[own] for name in ("interval", "zones", "quantum", "shift")}
         return {"grid": self.grid.part(own), **each}
 

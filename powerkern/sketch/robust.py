@@ -118,7 +118,7 @@ def _each(job: Callable[[RobustChunkColumn], object], columns: Sequence[RobustCh
 
 
 def _reweight(reader: Reader, columns: list[RobustChunkColumn], n_threads: int) -> dict[int, Reweighting]:
-    """Fit the kept values as often as the estimator's options say, or until a column settles.
+    """Run the reweighting steps of the estimator; a column that has settled takes no further steps.
 
     Return the state of each column, by its position in the data.
     """

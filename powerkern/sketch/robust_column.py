@@ -50,7 +50,7 @@ class Points(NamedTuple):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the points have a fit: they vary, and it could be represented."""
+        """True if the points have a fit: they vary, and it could be represented."""
         return not is_identity(self.row)
 
 
@@ -108,14 +108,14 @@ class RobustChunkColumn(CountedColumn):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the rows are known: all were drawn, or their few values have been counted."""
+        """True if the rows are known: all were drawn, or their few values have been counted."""
         if not self.is_binned:
             return True
         return bool(self.cells.is_one_value.all()) and not self.weighted and self.n_rows <= _MOST_ROWS
 
     @property
     def is_started(self) -> bool:
-        """Whether a start was found."""
+        """True if a start was found."""
         return self.start is not None and self.start.points.is_fitted
 
     @property
@@ -126,7 +126,7 @@ class RobustChunkColumn(CountedColumn):
 
     @property
     def has_cut_off(self) -> bool:
-        """Whether rows are kept by their distance from the center."""
+        """True if rows are kept by their distance from the center."""
         return self.estimator.criterion in (QQ, ADAPTIVE_QQ, CELLWISE_QQ)
 
     @property
@@ -287,7 +287,7 @@ def _neighbors(y: FloatArray, values: FloatArray) -> IntArray:
 
 
 def _medians(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatArray:
-    """Return the median; it and `about`, each minus and plus the median distance from it."""
+    """Return the median, and for the median and `about` the ends of the interval of +- the median distance from it."""
     median = weighted_median(x, w)
     values = [median]
     for center in [median] if about is None else [median, about]:

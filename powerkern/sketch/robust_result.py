@@ -47,7 +47,7 @@ class ChunkFit(NamedTuple):
 
 
 def build_result(column: RobustChunkColumn, state: Reweighting | None) -> ChunkFit:
-    """Return the results of a column after its reweighting, which columns without a start do not have."""
+    """Return the results of a column: fitted in memory if its rows are known, else from its reweighting."""
     if column.is_whole:
         values, weight = _rows(column)
         result = ChunkFit(column.estimator.fit_values(values[:, None], column.family, weight, Run(1))[0], 0.0)

@@ -61,7 +61,7 @@ class Sketch(ChunkSummary):
         return PowerSums(self.sums, self.roundings, FAMILIES[self.grid.family], self.grid.table.copy())
 
     def merged(self, other: Sketch) -> Sketch:
-        """Return the sketch of the rows of both, on a grid that has room for it, in the order of these columns."""
+        """Return the sketch of the rows of both, on a grid with room for them, in the column order of this one."""
         if (order := self.grid.order_of(other.grid)) is not None:
             other = other.part(order)
         weight = self.n_obs + other.n_obs
@@ -81,7 +81,7 @@ class Sketch(ChunkSummary):
         return cls(Grid.side_by_side([part.grid for part in parts]), sums, roundings)
 
     def unresolved(self) -> BoolArray:
-        """Return a mask of the columns whose optimum the grid does not resolve, about which `finish` would warn."""
+        """Return a mask of the columns whose optimum the grid does not resolve; `finish` would warn about them."""
         nothing_given = np.full(self.grid.n_features, np.nan)
         mask: BoolArray = self.power_sums().fit(nothing_given, thread_count(None))[0][:, STATUS] == Status.UNRESOLVED
         return mask

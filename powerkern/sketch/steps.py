@@ -171,7 +171,7 @@ def _read_like(grid: Grid, chunk: object, sample_weight: Any, column_names: Sequ
 
 
 def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
-    """Do what `summarize_chunk` does, for rows that have been read and have the columns of the grid."""
+    """Compute the power sums of rows that have been read and have the columns of the grid; see `summarize_chunk`."""
     values, threads = shift_and_scale(matrix.values, grid.shift), thread_count(n_threads)
     names = grid.column_names or matrix.names  # of the grid: the columns of the matrix are in its order
     found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)
@@ -279,7 +279,7 @@ def finish(
     -------
     PowerFit
         `Status.UNRESOLVED` marks columns for which the bound of the error of lambda, from the rules and from rounding
-        in the bins, exceeds 1e-11 (times ``|lambda|`` where that is larger): sketch those on ``grid.refined(columns)``.
+        in the bins, exceeds ``1e-11 max(1, |lambda|)``: sketch these columns on ``grid.refined(columns)``.
 
     Warns
     -----

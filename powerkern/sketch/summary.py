@@ -12,7 +12,7 @@ class ChunkSummary(ABC):
 
     @abstractmethod
     def merged(self, other: Any) -> Self:
-        """Return the summary of the rows of both."""
+        """Return the summary of the rows of both summaries."""
 
     @classmethod
     @abstractmethod
@@ -24,7 +24,7 @@ S = TypeVar("S", bound=ChunkSummary)
 
 
 def merge(a: S, b: S) -> S:
-    """Return the range, or the sketch, of the rows of both.
+    """Merge two ranges, or two sketches, of different rows.
 
     Sketches on one grid are sums of whole numbers, and so are ranges: the same chunks give the same bits in whatever
     order and grouping they are merged. Rows divided into other chunks give another grid, and lambda to about 1e-14.

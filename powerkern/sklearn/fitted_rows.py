@@ -25,7 +25,7 @@ class FittedRows:
     Parameters
     ----------
     given : object
-        What the user passed to `fit`.
+        The data that the user passed to `fit`.
     data : FittedData or None
         The data that were fitted; None if nothing is known of them.
     """

@@ -44,7 +44,7 @@ class SelectedColumns(NamedTuple):
 
     @property
     def takes_all(self) -> bool:
-        """Whether all columns are chosen."""
+        """True if all columns are chosen."""
         return bool(self.chosen.size == self.whole.shape[1])
 
     def rows(self, at: NDArray[np.intp]) -> SelectedColumns:

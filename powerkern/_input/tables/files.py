@@ -55,7 +55,7 @@ _COMPRESSED: dict[str, Callable[[Any, Any], Any]] = {
 }
 #: Beginnings of compressed files, which are read by these, whatever their names are.
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
-#: Beginnings of other files than tables of text, and what they are.
+#: How files that are not text tables begin, with the kind of each for the message.
 _OTHERS = {
     b"PK\x03\x04": "a ZIP archive or a spreadsheet (.xlsx, .ods): unpack it, or save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "an old spreadsheet (.xls): save the sheet as CSV",
@@ -67,7 +67,7 @@ _OTHERS = {
 
 
 def _is_standard(path: Path | None) -> bool:
-    """Return whether a path stands for standard input or output."""
+    """Return whether a path denotes standard input or output."""
     return path is None or str(path) == "-"
 
 

@@ -44,7 +44,7 @@ class IdentifierEvidence:
 
     @property
     def is_open(self) -> bool:
-        """Whether all values so far are whole, so that the column may hold identifiers."""
+        """True if all values so far are whole, so that the column may hold identifiers."""
         return self._is_whole
 
     def close(self) -> None:
@@ -53,7 +53,7 @@ class IdentifierEvidence:
 
     @property
     def rounded(self) -> str | None:
-        """The first whole number that float64 rounds, and where it stands."""
+        """The first whole number that float64 rounds, and its position."""
         return self._rounded
 
     def add_cells(self, cells: Sequence[str], numbers: NDArray[np.float64], lines: Sequence[int]) -> None:

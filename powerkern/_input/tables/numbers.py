@@ -61,7 +61,7 @@ class CellParser:
         )
 
     def is_missing(self, cell: str) -> bool:
-        """Return whether a cell stands for a missing number."""
+        """Return whether a cell denotes a missing number."""
         return cell.strip().casefold() in self._missing
 
     def value(self, cell: str) -> tuple[float, str]:

@@ -47,7 +47,7 @@ NAMES_ROWS = "names the rows"
 
 
 class TextFormat(NamedTuple):
-    """The format of text tables, as far as the user states it."""
+    """The format of a text table; None where the user leaves it to be detected."""
 
     #: None: found in the first lines.
     delimiter: str | None = None
@@ -77,7 +77,7 @@ class Block(NamedTuple):
 
     #: (n, p) numbers, missing ones NaN.
     matrix: NDArray[Any]
-    #: The cells of the other columns by position, where they were asked for.
+    #: The cells of the other columns by position, if the caller requested them.
     rest: Mapping[int, Sequence[object]]
     #: The line of the file that each row of a text table ends on.
     lines: NDArray[np.int64] | None = None
@@ -138,7 +138,7 @@ class Table:
     #: Why columns that look like numbers are left out, by name: the line and the cell that is not one, or that they
     #: number the rows.
     odd: Mapping[str, str]
-    #: All rows, where they were asked for.
+    #: All rows, if the caller requested them.
     block: Block | None = None
     #: Why columns count as identifiers, by name.
     identifiers: Mapping[str, str] = field(default_factory=dict)
@@ -164,7 +164,7 @@ def check_distinct(names: Sequence[str], label: str) -> None:
 
 @contextmanager
 def sentences(verb: str, path: Path | str) -> Iterator[None]:
-    """Turn errors about damaged, missing or forbidden files into one sentence."""
+    """Turn errors about damaged, missing or unreadable files into one-sentence messages."""
     try:
         yield
     except UnicodeDecodeError as error:

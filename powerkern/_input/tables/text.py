@@ -37,7 +37,7 @@ _CELLS_AT_ONCE = 2**16
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
 #: The first line that states the delimiter, for Excel.
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
-#: Beginnings of texts that are no tables, and what they are.
+#: How text files that are not tables begin, with the kind of each for the message.
 _OTHER_TEXTS = {"<!doctype": "a web page", "<html": "a web page", "<?xml": "XML", "[{": "JSON", '{"': "JSON"}
 #: Names of a first column that names the rows: pandas and R write none, pandas reads none as the second; the others are
 #: believed if the column counts.
@@ -355,7 +355,7 @@ def _csv_problem(error: str, first: int, last: int) -> str:
 
 
 def stream_text(source: TextSource, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
-    """Return blocks of rows of the columns that are chosen, the others kept as they are."""
+    """Return blocks of rows of the chosen columns; all other columns are kept unchanged."""
     selection = choose(source.names, source.text.header)
     assert selection.positions is not None
     positions = tuple(selection.candidates(len(source.names)))

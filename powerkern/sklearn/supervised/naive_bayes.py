@@ -109,7 +109,7 @@ class _Part:
         return right, unsure
 
     def _sums(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """Return log-posteriors, summed over columns, (classes, test rows), and the magnitude of their constants."""
+        """Return log-posteriors, summed over columns, (classes, test rows), and each column's largest |constant|."""
         total = np.empty((self._log_priors.size, columns.shape[1]))
         sizes = np.zeros(len(columns))
         for c, log_prior in enumerate(self._log_priors):
@@ -119,7 +119,7 @@ class _Part:
         return total, sizes
 
     def _terms(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """Return the terms of each column, (columns, classes, test rows), and the sizes of their constants."""
+        """Return the log-densities, (columns, classes, test rows), and each column's largest |constant|."""
         each = [self._class_densities(c, columns, moments, epsilon) for c in range(self._log_priors.size)]
         sizes = np.max([abs(constant) for _, constant in each], axis=0)
         return np.stack([terms for terms, _ in each], axis=1), sizes
@@ -127,7 +127,7 @@ class _Part:
     def _class_densities(
         self, c: int, columns: FloatArray, moments: FloatArray, epsilon: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the log-densities of each column in a class, and their part that is constant over rows.
+        """Return the log-densities of each column in a class, and the term in them that is constant over rows.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ def _is_likeliest(
 
 
 def _mean(rows: FloatArray) -> FloatArray:
-    """Return the mean of each row, with the summation order of numpy over columns, for the same bits as GaussianNB."""
+    """Return the mean of each row, added in the order that GaussianNB uses, to be bit-identical."""
     return np.asarray(np.cumsum(rows, axis=1)[:, -1] / rows.shape[1])
 
 

@@ -88,7 +88,7 @@ class Refitted(Objective):
 def _scores_of_split(
     task: ScoringTask, Z: FloatArray, j: int, columns: FloatArray, split: Split, capped: bool
 ) -> list[float]:
-    """Return the scores of one split, with column j replaced in turn.
+    """Return the scores of one split, one for each replacement of column j.
 
     Parameters
     ----------
