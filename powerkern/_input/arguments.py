@@ -31,7 +31,7 @@ _SAFETY = 1e4
 
 
 def as_generator(rng: Any) -> np.random.Generator:
-    """Return the generator that the argument `rng` stands for, as SPEC 7 of Scientific Python describes it.
+    """Convert the argument `rng` to a generator, as SPEC 7 of Scientific Python describes.
 
     A generator is returned itself; None, a whole number of at least 0, a seed sequence or a bit generator seeds a new
     one, as by `numpy.random.default_rng`.

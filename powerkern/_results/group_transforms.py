@@ -129,7 +129,7 @@ def _raise_first_error(
     infinite: Infinite,
     names: list[Any] | None,
 ) -> None:
-    """Raise for the first value without an image by some rows of the table, if it is an error.
+    """Raise for the first value without an image under the rows `columns` of the table, if the options say so.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _error_without_inverse(
     names: list[Any] | None,
     dtype: np.dtype[Any],
 ) -> ValueError:
-    """Return the error for the first value without an inverse by row k of the table."""
+    """Return the error for the first value that row k of the table (a group and a column) cannot invert."""
     g, j = divmod(k, matrix.values.shape[1])
     rows = np.sort(np.arange(len(matrix.values))[runs.rows(runs.codes == g)])
     z = matrix.values[rows, j]

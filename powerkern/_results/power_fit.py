@@ -92,7 +92,7 @@ class PowerFit(FitOfCensored):
     n_obs : ndarray
         Values that are not missing; with weights, the sum of their weights.
     n_censored : ndarray
-        Cells of which only an interval is known, among `n_obs`; with weights, the sum of theirs.
+        Number of censored cells, included in `n_obs`; with weights, their total weight.
     n_iter : ndarray of int
         Evaluations of the likelihood or its derivatives, including those on a sample.
     status : ndarray of int
@@ -183,10 +183,11 @@ class PowerFit(FitOfCensored):
         Notes
         -----
         "clip" moves all values beyond the fitted range and not only those without a transform, so that order is kept:
-        in a Box-Cox column, 0 would else come out above smaller positive values than were fitted. The end of the domain
-        is no place to clip to, since transforms are infinite there where lambda <= 0. A column that had no values has
-        no range; what has no transform there becomes NaN. Raw output (``standardize=False``) that overflows even at the
-        ends of the fitted data becomes the largest number of its type.
+        in a Box-Cox column, 0 would else come out above smaller positive values than were fitted. Values are
+        not clipped to the end of the domain, because transforms are infinite there if lambda <= 0. A column without
+        fitted values has no range; its values become NaN if they have no transform. Raw output
+        (``standardize=False``) that overflows even at the ends of the fitted data becomes the largest number of its
+        type.
 
         Examples
         --------
@@ -363,8 +364,8 @@ class PowerFit(FitOfCensored):
         The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson). Probability beyond it
         has no inverse: means are conditional on values in the range. For -1 <= lambda < 0 (the lower
         branch of Yeo-Johnson: 2 < lambda <= 3) that integral diverges at the end, however little probability is near
-        it. It is then cut at the valley between the bulk and the end, where value times density is least; where there
-        is no valley (the end is closer than ``2/sqrt(-lambda)`` standard deviations), and the mean is infinite.
+        it. It is then cut at the valley between the bulk and the end, where value times density is least. Without a
+        valley (the end is closer than ``2/sqrt(-lambda)`` standard deviations), the mean is infinite.
 
         Accurate to about 1e-12 by double exponential quadrature between the points where the integrand is not
         analytic. R's ``forecast::InvBoxCox(biasadj=TRUE)`` has the first two terms of a series in `sd`.
@@ -475,7 +476,7 @@ def build_power_fit(spec: FitSpec, labels: ColumnLabels, table: ColumnTable, dat
     table : ColumnTable
         The results of the columns.
     data : FittedData or power sums, optional
-        What the fit keeps of its data.
+        The data, if the fit keeps them.
     """
     warn_about_columns(table, lambda positions: column_labels(positions, labels.names), spec.may_overflow)
     return PowerFit(spec, labels, table, data)

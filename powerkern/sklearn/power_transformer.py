@@ -71,7 +71,7 @@ class PowerTransformer(PartTransformer):
         Take these lambdas instead of fitting them; NaN entries are fitted. Only with ``estimator="mle"``.
     limits : (low, high), optional
         Detection limits, numbers or arrays with one number for each feature, None for no limit. `fit` takes training
-        values at or beyond a limit as censored there, see `powerkern.fit`; `transform` takes all values as they are.
+        values at or beyond a limit as censored there, see `powerkern.fit`; `transform` does not censor values.
         There is then no `partial_fit`.
     on_failure : {"raise", "passthrough"}, default "raise"
         With "passthrough", features with values outside the domain of Box-Cox, or with fewer than three distinct
@@ -424,11 +424,11 @@ class PowerTransformer(PartTransformer):
         return self._read_part(X, reset)
 
     def _without_infinite(self, values: NDArray[Any], warns: bool = True) -> NDArray[Any]:
-        """Return the values to fit, see `infinite`; warn outside the silence that `fit` keeps."""
+        """Return the values to fit, with infinite ones treated as `infinite` says; call it while warnings are on."""
         return without_infinite(Matrix(values, self._names(), False), self.infinite, warns=warns).values
 
     def _warn_where_sklearn_raises(self, fit: PowerFit) -> None:
-        """Warn about the features for which scikit-learn raises, or which were left; it is silent about all others."""
+        """Warn about features that were not transformed, or for which scikit-learn would raise; ignore all others."""
         refused = Status.CONSTANT if self.method == "box-cox" else Status.EMPTY
         left = (Status.EMPTY, Status.OUTSIDE_DOMAIN, Status.FEW_DISTINCT) if self.on_failure != "raise" else ()
         codes = dict.fromkeys((refused, *left))
