@@ -87,8 +87,9 @@ class ImageRepair:
             images[is_lost] = np.where(is_outside[is_lost], np.nan, np.clip(images[is_lost], -largest, largest))
         elif self._out_of_range == "nan":
             images[is_lost] = np.nan
-        self._found.append((j, n_infinite, n_lost))
         n_outside = int(np.count_nonzero(is_outside))
+        # `_clip` counts clipped values; images of others that overflow become the largest number
+        self._found.append((j, n_infinite, n_outside if self._out_of_range == "clip" else n_lost))
         return (n_infinite if self._infinite == "raise" else 0) + (n_outside if self._out_of_range == "raise" else 0)
 
     def repair_rounded(self, x: FloatArray, images: FloatArray) -> IntArray:
@@ -104,6 +105,17 @@ class ImageRepair:
             remaining[j] = self.repair(j, x[j, beyond[j]], part)
             images[j, beyond[j]] = part
         return remaining
+
+    def repair_float32(self, values: NDArray[Any], images: NDArray[np.float32]) -> None:
+        """Replace float32 images that overflowed when they were rounded; clipped values are not counted again."""
+        beyond = np.isinf(images)
+        if self._infinite == "keep":
+            beyond &= np.isfinite(values)
+        if self._out_of_range == "clip":
+            images[beyond] = np.copysign(np.finfo(np.float32).max, images[beyond])
+            return
+        images[beyond] = np.nan
+        self._found.extend((j, 0, n) for j, n in enumerate(np.count_nonzero(beyond, axis=0).tolist()) if n)
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
         """Do nothing: images that exist are final."""

@@ -209,7 +209,7 @@ def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
         "joint_derivatives.derivative_columns.compile()\n"
         "@numba.njit\n"
         "def slope(sides, spare, scratch):\n"
-        "    logs = logs_about(sides, 0.0, 1.0, spare)\n"
+        "    logs = logs_about(sides, False, 0.0, 1.0, spare)\n"
         "    return score.score(logs, 0.5 * logs.sigma, scratch).d1\n"
         "x, none = np.array([0.5, 1.0, 2.0, 4.0]), np.empty(0)\n"
         "scratch = score.Scratch(np.empty((4, score.BLOCK)), np.empty((3, score_formulas.N_MOMENTS)))\n"
