@@ -216,7 +216,8 @@ class _MatrixTransform:
                 part, images = source[rows, columns], target[rows, columns]
                 block = gather_columns(part, self._scratch)
                 low, high = found[: rowwise.EXTREME, columns, np.newaxis]
-                ordinary = (block >= low) & (block <= high) if self._single else None
+                # float32 images of ordinary values are kept, unless they overflowed
+                ordinary = (block >= low) & (block <= high) & np.isfinite(images.T) if self._single else None
                 self._replace_by_images(block, part, numbers[columns])
                 if ordinary is not None:
                     np.copyto(block, images.T, where=ordinary)

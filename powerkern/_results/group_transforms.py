@@ -96,7 +96,7 @@ def transform_by_group(
         image = images.block(*block.shape)
         n_lost = transform_matrix(block.T, image.T, codes, direction, rows, threads, part, fields)
         if isinstance(part, ImageRepair):
-            n_lost = n_lost + part.repair_rounded(block, image)
+            part.repair_rounded(block, image)
         groups.scatter_batch(image, batch, out)
         if n_lost.any():
             failed.append(columns[n_lost > 0])

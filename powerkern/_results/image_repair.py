@@ -92,30 +92,20 @@ class ImageRepair:
         self._found.append((j, n_infinite, n_outside if self._out_of_range == "clip" else n_lost))
         return (n_infinite if self._infinite == "raise" else 0) + (n_outside if self._out_of_range == "raise" else 0)
 
-    def repair_rounded(self, x: FloatArray, images: FloatArray) -> IntArray:
-        """Repair float64 images, a row for each column, that overflow once rounded to the type of the images.
-
-        Returns the number of values of each column for which an error is due.
-        """
-        remaining = np.zeros(len(images), dtype=np.int64)
-        beyond = (abs(images) > np.finfo(self._dtype).max) & np.isfinite(images)
-        for j in np.flatnonzero(beyond.any(axis=1)).tolist():
-            part = images[j, beyond[j]]
-            part[:] = np.copysign(np.inf, part)
-            remaining[j] = self.repair(j, x[j, beyond[j]], part)
-            images[j, beyond[j]] = part
-        return remaining
-
-    def repair_float32(self, values: NDArray[Any], images: NDArray[np.float32]) -> None:
-        """Replace float32 images that overflowed when they were rounded; clipped values are not counted again."""
-        beyond = np.isinf(images)
-        if self._infinite == "keep":
-            beyond &= np.isfinite(values)
-        if self._out_of_range == "clip":
-            images[beyond] = np.copysign(np.finfo(np.float32).max, images[beyond])
+    def repair_rounded(self, x: NDArray[Any], images: NDArray[np.floating]) -> None:
+        """Repair images, a row for each column, that overflow where they are rounded to float32, or have been."""
+        if self._dtype == np.float64:
             return
-        images[beyond] = np.nan
-        self._found.extend((j, 0, n) for j, n in enumerate(np.count_nonzero(beyond, axis=0).tolist()) if n)
+        largest = np.finfo(self._dtype).max
+        beyond = abs(images) > largest
+        if self._infinite == "keep":
+            beyond &= np.isfinite(x)
+        ends = {"raise": np.inf, "clip": largest, "nan": np.nan}
+        images[beyond] = np.copysign(ends[self._out_of_range], images[beyond])
+        if self._out_of_range == "nan":  # `_clip` has counted those that it moved
+            counts = np.count_nonzero(beyond, axis=1)
+            numbers = np.arange(counts.size) if self._numbers is None else self._numbers
+            self._found.extend((j, 0, n) for j, n in zip(numbers.tolist(), counts.tolist(), strict=True) if n)
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
         """Do nothing: images that exist are final."""

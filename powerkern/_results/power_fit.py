@@ -234,9 +234,8 @@ class PowerFit(FitOfCensored):
                 apply(None, repair and ImageRepair(self._table, out_of_range, treatment, target.dtype))
             self._forget_data(target)
         apply(target, repair)
-        if repair is not None and out_of_range != "raise" and target.dtype == np.float32:
-            repair.repair_float32(values, target)
         if repair is not None:
+            repair.repair_rounded(values.T, target.T)
             repair.warn(lambda j: column_label(j, self.column_names))
         return result if out is not None else wrap_like_input(matrix, result)
 

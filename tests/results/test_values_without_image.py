@@ -258,6 +258,19 @@ def test_transforms_that_overflow_are_infinite_or_replaced():
     assert np.isnan(_called(fit.transform, new, [0, 1], out_of_range="nan")[0]).all()
 
 
+def test_float32_images_that_overflow_are_counted_once():
+    """Images of a robust fit that float64 holds and float32 does not, among infinite values."""
+    _, _, train, new = _hostile_frames(210)
+    x = np.maximum(train.c1.to_numpy(), np.float32(1e-30))
+    fit = _fit(x, "box-cox", "robust", infinite="missing")
+    values = np.append(new.c1.to_numpy(), np.float32(1e-30))
+    assert np.isfinite(fit.transform(np.array([1e-30])))
+    z, message = _called(fit.transform, values, out_of_range="nan", infinite="missing")
+    assert np.isnan(z[-1])
+    assert not np.isinf(z).any()
+    assert _counts(message, "values?")[0] == (np.isnan(z) & np.isfinite(values)).sum()
+
+
 def test_chunks_leave_infinite_values_out():
     X = _train()
     X[3, 0] = np.inf
