@@ -21,7 +21,7 @@ from powerkern._estimators.ml import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._input.arguments import as_pair, given_bounds, given_lambdas, output_limit
 from powerkern._input.arrays import as_choice, as_flag, as_reals
-from powerkern._input.censoring import check_limits, given_limits
+from powerkern._input.censoring import as_ends, given_limits
 from powerkern._input.frames import NonNumeric
 from powerkern._input.infinite import Infinite
 from powerkern._input.messages import shown
@@ -265,7 +265,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "origin": _one_of(FITTED),
     "ymax": _limit,
     "bounds": as_pair,
-    "limits": check_limits,
+    "limits": as_ends,
     "censored": as_flag,
     "criterion": _one_of(*CRITERIA),
     "on_failure": _one_of(*get_args(OnFailure)),

@@ -160,6 +160,25 @@ def as_pair(what: str, value: object) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
+def column_ends(what: str, pair: tuple[Any, Any], p: int, names: Sequence[Any] | None) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and the upper ends that a pair gives for each column.
+
+    Parameters
+    ----------
+    what : str
+        The name of the argument.
+    pair : pair
+        The lower and the upper ends: numbers, or one per column; None means infinite.
+    p : int
+        The number of columns.
+    names : sequence or None
+        Labels of the columns, with which series are aligned.
+    """
+    low, high = pair
+    lower = each_column(f"the lower end of {what}", -math.inf if low is None else low, p, names)
+    return lower, each_column(f"the upper end of {what}", math.inf if high is None else high, p, names)
+
+
 def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
     """Return the smallest and the largest lambda of each column, as two rows; infinite for no bound.
 
@@ -174,9 +193,7 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
     """
     if bounds is None:
         return np.repeat([[-math.inf], [math.inf]], p, axis=1)
-    pair = as_pair("bounds", bounds)
-    low = each_column("the lower end of bounds", -math.inf if pair[0] is None else pair[0], p, names)
-    high = each_column("the upper end of bounds", math.inf if pair[1] is None else pair[1], p, names)
+    low, high = column_ends("bounds", as_pair("bounds", bounds), p, names)
     wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
     if wrong.any():
         j = int(np.argmax(wrong))
@@ -299,11 +316,15 @@ def domain_error(
     remedy : str
         A remedy that the caller offers beside the usual ones: the end of the message.
     """
-    place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
     reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind].format(shift=shift, end=-shift)}{remedy}"
-    error = ValueError(f"{place}: {reason}")
+    error = ValueError(f"{describe_cell(i, j, names)}: {reason}")
     vars(error)["place"] = Place(j, i, reason)
     return error
+
+
+def describe_cell(i: int, j: int | None, names: Sequence[Any] | None) -> str:
+    """Return the place of a cell for a message: its column, unless `j` is None (1-D input), and its row."""
+    return f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
 
 
 def place_of(error: Exception) -> Place | None:

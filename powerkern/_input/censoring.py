@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from powerkern._input import frames
 from powerkern._input.alignment import align_rows
-from powerkern._input.arguments import each_column
+from powerkern._input.arguments import column_ends, describe_cell
 from powerkern._input.arrays import Matrix, as_rows, column_label
 from powerkern._input.messages import shown
 from powerkern._typing import BoolArray, FloatArray
@@ -46,9 +46,7 @@ def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> 
     ValueError
         If the number of limits is neither 1 nor `p`, a limit is NaN, or a lower limit is not below the upper one.
     """
-    low, high = _pair("limits", limits)
-    lower = each_column("the lower end of limits", -math.inf if low is None else low, p, names)
-    upper = each_column("the upper end of limits", math.inf if high is None else high, p, names)
+    lower, upper = column_ends("limits", as_ends("limits", limits), p, names)
     wrong = ~(lower < upper)
     if wrong.any():
         j = int(np.argmax(wrong))
@@ -59,12 +57,8 @@ def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> 
     return np.stack([lower, upper])
 
 
-def check_limits(name: str, value: Any) -> tuple[Any, Any]:
-    """Return limits as a pair; raise for anything else. Called before the number of columns is known."""
-    return _pair(name, value)
-
-
-def _pair(name: str, value: Any) -> tuple[Any, Any]:
+def as_ends(name: str, value: Any) -> tuple[Any, Any]:
+    """Return a pair of limits, or of arrays of them; raise for anything else."""
     if isinstance(value, str | dict | set) or not hasattr(value, "__len__") or len(value) != 2:
         raise TypeError(f"{name} must be a pair (low, high), None where there is no limit, got {shown(value)}")
     low, high = value
@@ -117,7 +111,7 @@ def _flags(name: str, given: Any, matrix: Matrix, X: Any) -> BoolArray | None:
     wrong = ~flags & (read != 0.0)
     if wrong.any():
         i, j = np.argwhere(wrong)[0].tolist()
-        where = f"row {i}" if matrix.was_vector else f"{column_label(j, matrix.names)}, row {i}"
+        where = describe_cell(i, None if matrix.was_vector else j, matrix.names)
         raise ValueError(f"{name}, {where}: marks are True or False, got {read[i, j]:g}")
     return np.asarray(flags)
 
@@ -138,7 +132,7 @@ def _mark_between(between: Any, ends: FloatArray, matrix: Matrix, X: Any) -> Flo
 
     An interval that is open below has its upper end in the values, and -inf in `ends`.
     """
-    pair = _pair("between", between)
+    pair = as_ends("between", between)
     lower, upper = (
         _cells_like(f"the {side} ends of between", each, matrix, X)
         for side, each in zip(("lower", "upper"), pair, strict=True)
@@ -192,5 +186,4 @@ def _refuse_cells(wrong: BoolArray, matrix: Matrix, reason: str) -> None:
     if wrong.any():
         j = int(np.argmax(wrong.any(axis=0)))
         i = int(np.argmax(wrong[:, j]))
-        where = f"row {i}" if matrix.was_vector else f"{column_label(j, matrix.names)}, row {i}"
-        raise ValueError(f"{where} {reason}")
+        raise ValueError(f"{describe_cell(i, None if matrix.was_vector else j, matrix.names)} {reason}")

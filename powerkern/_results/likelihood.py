@@ -261,12 +261,15 @@ class CensoredLikelihood:
     weight: Weights
     n_threads: int
 
+    def _part(self, at: Any) -> tuple[Columns, Columns, BoolArray]:
+        """Return values, second ends and marks of some columns."""
+        return self.values[:, at], self.others[:, at], self.is_censored[at]
+
     def curve(self, lmbdas: FloatArray) -> FloatArray:
         """Return negative log-likelihoods at every lambda: (p, len(lmbdas))."""
 
         def curve(code: int, at: Any) -> FloatArray:
-            part = self.values[:, at], self.others[:, at], self.is_censored[at]
-            return profile_censored_likelihood(*part, code, lmbdas, self.weight, self.n_threads)
+            return profile_censored_likelihood(*self._part(at), code, lmbdas, self.weight, self.n_threads)
 
         return self.table.compute_by_family(curve) * self.table.n_kept[:, None]
 
@@ -280,8 +283,7 @@ class CensoredLikelihood:
         lmbda = self.table.lmbda
 
         def find(code: int, at: Any) -> FloatArray:
-            part = self.values[:, at], self.others[:, at], self.is_censored[at]
-            return find_censored_intervals(*part, code, lmbda[at], drop[at], self.weight, self.n_threads)
+            return find_censored_intervals(*self._part(at), code, lmbda[at], drop[at], self.weight, self.n_threads)
 
         return self.table.compute_by_family(find)
 
@@ -289,8 +291,7 @@ class CensoredLikelihood:
         """Return the results of every column at another lambda, (p, N_RESULTS)."""
 
         def fit(code: int, at: Any) -> FloatArray:
-            part = self.values[:, at], self.others[:, at], self.is_censored[at]
-            return maximize_censored_likelihood(*part, code, lmbda[at], self.weight, self.n_threads)[0]
+            return maximize_censored_likelihood(*self._part(at), code, lmbda[at], self.weight, self.n_threads)[0]
 
         rows = self.table.compute_by_family(fit)
         to_own_units(rows, self.table.shift)
