@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from powerkern._input.importing import import_late, make_forks_wait
+from powerkern._fork_lock import make_forks_wait
+from powerkern._input.importing import import_late
 
 _make_forks_wait = functools.cache(make_forks_wait)
 

@@ -8,7 +8,6 @@ import functools
 import gc
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from powerkern._fork_lock import LOCK
 from powerkern._jit import code_cache, compile_notice
 from powerkern._jit.interface import Interface, Kind
 from powerkern._jit.marks import F
@@ -26,8 +26,6 @@ __all__ = ["JIT_DISABLED", "Entry", "entry"]
 #: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
 JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
-#: One thread compiles or loads at a time, and forks wait for it (see also `powerkern._input.importing`).
-LOCK = threading.RLock()
 #: The switches of numba with which entries are functions of plain numba, and not kept: that check indices, or that
 #: debuggers can step through.
 _PLAIN = ("NUMBA_BOUNDSCHECK", "NUMBA_DEBUGINFO")
@@ -64,7 +62,7 @@ class Entry:
 
     def compile(self) -> Callable[..., Any]:
         """Load or compile the entry; return a function that calls its machine code."""
-        with LOCK:
+        with LOCK:  # one thread compiles or loads at a time
             if self._compiled is None:
                 self._compiled = self._plain() if _is_plain() else self._loaded()
         code_cache.warn_once_if_not_kept()
@@ -143,14 +141,3 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _release() -> None:
-    with contextlib.suppress(RuntimeError):  # Ctrl-C while the lock was waited for: there is nothing to release
-        LOCK.release()
-
-
-# A fork waits until no thread is compiling: its child would have a compiler in the midst of its work, and locks that
-# nobody in it could ever release.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=LOCK.acquire, after_in_parent=_release, after_in_child=_release)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._input import importing, lazy_scipy_special
+from powerkern import _fork_lock
+from powerkern._input import lazy_scipy_special
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -67,5 +68,5 @@ def test_a_fork_waits_for_the_import():
     assert lazy_scipy_special.ndtri(0.5) == 0.0
     child = os.fork()
     if child == 0:
-        os._exit(0 if importing._lock.acquire(timeout=1.0) else 1)
+        os._exit(0 if _fork_lock.LOCK.acquire(timeout=1.0) else 1)
     assert os.waitpid(child, 0)[1] == 0
