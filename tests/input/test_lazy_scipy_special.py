@@ -27,7 +27,7 @@ thread.start()
 time.sleep(float(sys.argv[1]))
 child = os.fork()
 if child == 0:
-    signal.alarm(280)  # ends it if it hangs
+    signal.alarm(60)  # ends it if it hangs
     fit()
     os._exit(0)
 thread.join()
