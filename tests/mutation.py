@@ -1,9 +1,16 @@
 """Mutation tests: change one expression of the package at a time, and see whether a fast test fails.
 
-``python tests/mutation.py --seed 1 --number 25`` draws mutants of the package without ``kernels``, ``_jit`` and
-``_engine``. Each is written into a temporary copy of the tree, and the tests that `TESTS` lists for its module run
-there. A mutant that no test notices survives: write a test that fails with it, or list it in
-``mutation_equivalent.txt`` if no test can.
+``python tests/mutation.py --seed 1 --number 25`` draws mutants of the package without ``_jit``. Each is written into a
+temporary copy of the tree, and the tests that `TESTS` lists for its module run there; kernels run as plain Python. A
+mutant that no test notices survives: write a test that fails with it, or list it in ``mutation_equivalent.txt`` if no
+test can.
+
+Two hundred mutants take hours so. It is faster to record once which test executes which line::
+
+    RECORD_LINES_IN=FOLDER pytest -n 2 -p lines_of_tests
+    python tests/mutation.py --lines FOLDER --number 200
+
+The shortest tests that execute a changed line then run first, and those of `TESTS` if none of them fails.
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ import argparse
 import ast
 import contextlib
 import importlib.util
+import json
 import os
 import random
 import re
@@ -29,11 +37,9 @@ from typing import Literal
 ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENT = Path(__file__).with_name("mutation_equivalent.txt")
 
-#: Compiled code, which recompiles after every change, and modules whose tests are skipped without large libraries.
+#: The compiler, and modules whose tests are skipped without large libraries.
 EXCLUDED = (
-    "powerkern/kernels/",
     "powerkern/_jit/",
-    "powerkern/_engine/",
     "powerkern/spark.py",
     "powerkern/ray.py",
     "powerkern/federated/flower.py",
@@ -45,6 +51,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "powerkern/": ("tests/fit", "tests/results"),
     "powerkern/__main__.py": ("tests/cli",),
     "powerkern/_cli/": ("tests/cli",),
+    "powerkern/_engine/": ("tests/engine", "tests/fit", "tests/results"),
     "powerkern/_estimators/": ("tests/estimators", "tests/fit"),
     "powerkern/_fit/": ("tests/fit", "tests/results"),
     "powerkern/_input/": ("tests/input", "tests/borders", "tests/results/test_names.py"),
@@ -57,6 +64,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "powerkern/dask.py": ("tests/test_dask.py",),
     "powerkern/federated/": ("tests/federated",),
     "powerkern/joint.py": ("tests/test_joint.py", "tests/results"),
+    "powerkern/kernels/": ("tests/kernels", "tests/fit/test_limits.py", "tests/test_location.py"),
     "powerkern/location.py": ("tests/test_location.py", "tests/outliers", "tests/sklearn"),
     "powerkern/onnx.py": ("tests/test_onnx.py",),
     "powerkern/outliers/": ("tests/outliers", "tests/sklearn/test_outliers.py"),
@@ -71,6 +79,12 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 #: Tests of every public name, which run after those of the module.
 PUBLIC = ("tests/input/test_keywords.py",)
+
+#: Compiled code, which runs as plain Python here: numba would compile it anew for each mutant.
+KERNELS = "powerkern/kernels/"
+
+#: How many tests that execute a line run before those of `TESTS`.
+N_FIRST = 120
 
 ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
     ast.Add: ("+", "-"),
@@ -388,10 +402,47 @@ def mutated(tree: Path, mutant: Mutant) -> Iterator[None]:
         byte_code.unlink(missing_ok=True)
 
 
-def run_tests(tree: Path, tests: Sequence[str], limit: float) -> tuple[int | None, str]:
+class TestedLines:
+    """Which tests execute which lines, as `tests/support/lines_of_tests.py` recorded them."""
+
+    def __init__(self, folder: Path) -> None:
+        import coverage
+
+        self._data = coverage.CoverageData(basename=str(folder / ".coverage"))
+        self._data.read()
+        self._files = {name[name.rindex("/powerkern/") + 1 :]: name for name in self._data.measured_files()}
+        self._seconds: dict[str, float] = {}
+        for path in folder.glob("seconds.*.json"):
+            self._seconds |= json.loads(path.read_text(encoding="utf-8"))
+
+    def find_tests(self, mutant: Mutant, source: bytes) -> list[str]:
+        """Return the tests that execute a mutant's statement, the shortest first; of a default, the function's."""
+        if mutant.path not in self._files:
+            return []
+        contexts = self._data.contexts_by_lineno(self._files[mutant.path])
+        found = {test for line in _lines_of_statement(mutant, source) for test in contexts.get(line, ())} - {""}
+        return sorted(found, key=lambda test: (self._seconds.get(test, 0.0), test))
+
+
+def _lines_of_statement(mutant: Mutant, source: bytes) -> range:
+    """Return the lines of the innermost statement that holds a mutant, to the mutant; of a default, the function's."""
+    around = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.stmt) and node.lineno <= mutant.line <= (node.end_lineno or node.lineno)
+    ]
+    innermost = max(around, key=lambda node: node.lineno)
+    if isinstance(innermost, ast.FunctionDef):
+        return range(innermost.body[0].lineno, (innermost.end_lineno or innermost.lineno) + 1)
+    return range(innermost.lineno, mutant.line + 1)
+
+
+def run_tests(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) -> tuple[int | None, str]:
     """Run tests in a copy of the tree; return pytest's exit code, None if the time is up, and the first failure."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "--tb=no", *tests]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
+    if mutant.path.startswith(KERNELS):
+        environment["NUMBA_DISABLE_JIT"] = "1"
     process = subprocess.Popen(
         command,
         cwd=tree,
@@ -411,32 +462,35 @@ def run_tests(tree: Path, tests: Sequence[str], limit: float) -> tuple[int | Non
     return process.returncode, failure[1] if failure else output.strip()[-200:]
 
 
-def judge(tree: Path, mutant: Mutant, limit: float) -> tuple[Verdict, str]:
+def judge(tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None) -> tuple[Verdict, str]:
     """Run the tests of a mutant; return the verdict, and the test that killed it or why there is no verdict."""
-    stages = [select_tests(mutant)]
-    if ">>> " in (tree / mutant.path).read_text(encoding="utf-8"):
+    source = (tree / mutant.path).read_bytes()
+    stages = [lines.find_tests(mutant, source)[:N_FIRST]] if lines else []
+    stages.append(select_tests(mutant))
+    if b">>> " in source:
         # In a process of their own: pytest imports the module anew, and then its classes are not those that tests see.
         stages.append([mutant.path])
-    for tests in stages:
+    for tests in filter(None, stages):
         with mutated(tree, mutant):
-            code, failure = run_tests(tree, tests, limit)
+            code, failure = run_tests(tree, mutant, tests, limit)
         if code is None:
             return "undecided", f"no end within {limit:g} s"
         if code not in (0, 1, 2):  # 1: a test failed; 2: a file of tests cannot be imported
             return "undecided", f"pytest ended with {code}: {failure}"
         if code != 0:
-            return confirm(tree, tests, failure, limit)
+            return confirm(tree, mutant, failure, limit)
     return "survived", ""
 
 
-def confirm(tree: Path, tests: Sequence[str], failure: str, limit: float) -> tuple[Verdict, str]:
-    """Run the tests without the mutant, up to the file of the failure: a failure that stays kills nothing."""
+def confirm(tree: Path, mutant: Mutant, failure: str, limit: float) -> tuple[Verdict, str]:
+    """Run the file of a failure without the mutant: a failure that stays kills nothing."""
     file = failure.split("::")[0]
-    if file not in tests:
+    if not (tree / file).is_file():
         return "undecided", f"no test is to blame: {failure}"
-    code, failure_without = run_tests(tree, tests[: tests.index(file) + 1], limit)
-    if code == 0:
-        return "killed", failure
+    for test in (failure, file):  # the name of a test with spaces may have been cut
+        code, failure_without = run_tests(tree, mutant, [test], limit)
+        if code == 0:
+            return "killed", failure
     return "undecided", f"{failure_without or file} fails without the mutant, too"
 
 
@@ -448,7 +502,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", metavar="PATH", action="append", default=[], help="mutate modules that start so")
     parser.add_argument("--list", action="store_true", help="show the mutants, and run nothing")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one mutant (default: %(default)s)")
+    parser.add_argument("--lines", metavar="FOLDER", type=Path, help="which test executes which line (see above)")
     options = parser.parse_args(arguments)
+    lines = TestedLines(options.lines) if options.lines else None
     mutants = draw(options.seed, options.number, find_modules(options.only))
     if options.list:
         print(*mutants, sep="\n")
@@ -458,7 +514,7 @@ def main(arguments: list[str] | None = None) -> int:
     with copied_tree() as tree:
         for mutant in mutants:
             begin = time.monotonic()
-            verdict, detail = judge_known(tree, mutant, options.limit, reasons)
+            verdict, detail = judge_known(tree, mutant, options.limit, lines, reasons)
             verdicts.append(verdict)
             print(f"{verdict:<11}{time.monotonic() - begin:4.0f} s  {mutant}\n  {detail}".rstrip(), flush=True)
     n_equivalent, n_undecided = verdicts.count("equivalent"), verdicts.count("undecided")
@@ -468,12 +524,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def judge_known(
-    tree: Path, mutant: Mutant, limit: float, reasons: dict[tuple[str, str, str], str]
+    tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None, reasons: dict[tuple[str, str, str], str]
 ) -> tuple[Verdict, str]:
     """Return the reason of a mutant that is listed as equivalent, and judge all others by their tests."""
     if mutant.key in reasons:
         return "equivalent", reasons[mutant.key]
-    return judge(tree, mutant, limit)
+    return judge(tree, mutant, limit, lines)
 
 
 if __name__ == "__main__":
