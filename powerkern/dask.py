@@ -20,11 +20,12 @@ from powerkern._estimators.shift import given_shift
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
 from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, chunk_errors, output_type
-from powerkern._input.infinite import Infinite, as_infinite
+from powerkern._input.choices import Infinite, OutOfRange
+from powerkern._input.infinite import as_infinite
 from powerkern._input.messages import muted, suggest_keywords
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.grouped_fit import GroupedFit
-from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
+from powerkern._results.power_fit import PowerFit, as_power_fit
 from powerkern.sketch import fit_groups_with, fit_with
 from powerkern.sketch.engine import MapReduce, Pass, S, beside
 

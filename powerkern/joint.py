@@ -18,12 +18,12 @@ from powerkern._fit.fit import fit
 from powerkern._input import frames
 from powerkern._input.arguments import MOST_STARTS, as_whole
 from powerkern._input.arrays import as_choice, column_labels
+from powerkern._input.choices import OutOfRange
 from powerkern._input.messages import suggest_keywords, warn
 from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import JointRows, joint_likelihood, make_design, read_joint_covariates, select_rows
 from powerkern._models.joint_search import FittedLikelihood, JointFitState, find_lowest_minimum, make_fit_state
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.image_repair import OutOfRange
 from powerkern._results.inference import (
     Interval,
     LikelihoodOptimum,

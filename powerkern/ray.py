@@ -16,10 +16,11 @@ from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input.arrays import as_choice, chunk_errors
 from powerkern._input.batches import CELLS
-from powerkern._input.infinite import Infinite, as_infinite
+from powerkern._input.choices import Infinite, OutOfRange
+from powerkern._input.infinite import as_infinite
 from powerkern._input.messages import suggest_keywords
 from powerkern._input.narwhals_frame import is_numeric_arrow_type
-from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
+from powerkern._results.power_fit import PowerFit, as_power_fit
 from powerkern.sketch import fit_with
 from powerkern.sketch.engine import (
     NO_ROWS,

@@ -18,10 +18,11 @@ import numpy as np
 from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input.arrays import as_choice, check_n_features, chunk_errors
-from powerkern._input.infinite import Infinite, as_infinite
+from powerkern._input.choices import Infinite, OutOfRange
+from powerkern._input.infinite import as_infinite
 from powerkern._input.messages import suggest_keywords
 from powerkern._results.grouped_fit import GroupedFit
-from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
+from powerkern._results.power_fit import PowerFit, as_power_fit
 from powerkern.sketch import fit_groups_with, fit_with
 from powerkern.sketch.engine import (
     ChunkOutcome,

@@ -18,7 +18,8 @@ from powerkern._estimators.base import Estimator
 from powerkern._fit.fit import fit as fit_in_memory
 from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import chunk_errors, to_list
-from powerkern._results.power_fit import OutOfRange, PowerFit
+from powerkern._input.choices import OutOfRange
+from powerkern._results.power_fit import PowerFit
 from powerkern._typing import IntArray
 
 try:

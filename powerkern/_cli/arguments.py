@@ -9,10 +9,11 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from powerkern._cli.output import complain
 from powerkern._estimators.names import class_names, estimators_by_option
+from powerkern._input.choices import CRITERIA, LIKELIHOOD, Infinite
 from powerkern._input.messages import did_you_mean
 
 #: Names of the estimators, and the estimators that have each option.
@@ -22,8 +23,6 @@ ESTIMATORS, OPTIONS = tuple(class_names()), estimators_by_option()
 PICTURES = ("before-after", "qq", "histogram", "forest", "cells")
 #: Smallest number of rows from which the peers in ``demo`` can estimate lambda.
 _FEWEST_ROWS = 10
-#: Treatments of infinite values.
-INFINITE = ("raise", "missing", "keep")
 FAMILIES = ("yeo-johnson", "box-cox")
 _KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for text from standard input"
 
@@ -93,8 +92,8 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
     parser.add_argument(
         "--criterion",
-        choices=("likelihood", "ppcc", "pearson", "central"),
-        default="likelihood",
+        choices=CRITERIA,
+        default=LIKELIHOOD,
         help="criterion by which --family best chooses (default: %(default)s)",
     )
     parser.add_argument(
@@ -109,7 +108,10 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     )
     parser.add_argument("--origin", choices=("fit",), help="fit: find the origin and the unit of each column, too")
     parser.add_argument(
-        "--infinite", choices=INFINITE, default="raise", help="treatment of infinite values (default: an error)"
+        "--infinite",
+        choices=get_args(Infinite),
+        default="raise",
+        help="treatment of infinite values (default: an error)",
     )
     parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
     parser.add_argument(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from powerkern._cli.arguments import (
-    INFINITE,
     PICTURES,
     Commands,
     Parser,
@@ -21,6 +20,7 @@ from powerkern._cli.arguments import (
     positive,
     rows,
 )
+from powerkern._input.choices import Infinite, OutOfRange
 
 
 def parser() -> argparse.ArgumentParser:
@@ -125,17 +125,19 @@ def _add_apply(commands: Commands) -> None:
     transform.set_defaults(run="apply:run")
     transform.add_argument(
         "--out-of-range",
-        choices=("raise", "nan", "clip"),
+        choices=get_args(OutOfRange),
         default="raise",
         help="treatment of values without a transform; clip: to the range of the fitted data (default: an error)",
     )
-    transform.add_argument("--infinite", choices=INFINITE, help="treatment of infinite values (default: as in the fit)")
+    transform.add_argument(
+        "--infinite", choices=get_args(Infinite), help="treatment of infinite values (default: as in the fit)"
+    )
     _add_applied(transform)
     inverse = commands.add_parser("inverse", _INVERSE_EXAMPLES, "take a transformed table back to the original values")
     inverse.set_defaults(run="apply:run")
     inverse.add_argument(
         "--out-of-range",
-        choices=("nan", "raise", "clip"),
+        choices=get_args(OutOfRange),
         default="nan",
         help="treatment of values outside the transform's range (default: missing, with a warning)",
     )

@@ -22,8 +22,8 @@ from powerkern._estimators.shift import given_shift
 from powerkern._input.arguments import as_pair, given_bounds, given_lambdas, output_limit
 from powerkern._input.arrays import as_choice, as_flag, as_reals
 from powerkern._input.censoring import as_ends, given_limits
+from powerkern._input.choices import CENTRAL, CRITERIA, LIKELIHOOD, Infinite
 from powerkern._input.frames import NonNumeric
-from powerkern._input.infinite import Infinite
 from powerkern._input.messages import shown
 from powerkern._typing import Bounds, FloatArray, Limits
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
@@ -32,9 +32,6 @@ from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 BEST = "best"
 #: Families that a fit may have.
 FIT_FAMILIES = (*FAMILIES, BEST)
-#: Criteria by which ``family="best"`` chooses.
-LIKELIHOOD, CENTRAL = "likelihood", "central"
-CRITERIA = (LIKELIHOOD, "ppcc", "pearson", CENTRAL)
 #: Treatments of rows whose group the fit has not seen.
 UnknownGroups = Literal["raise", "nan", "pooled"]
 #: Treatments of columns that have no fit.

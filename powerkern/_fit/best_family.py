@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from powerkern._engine.apply import transform_matrix
 from powerkern._estimators.base import ColumnSpec, Estimator, Run
 from powerkern._estimators.routes import fit_in_memory
-from powerkern._estimators.spec import CENTRAL, LIKELIHOOD
 from powerkern._input.arrays import Matrix
+from powerkern._input.choices import CENTRAL, LIKELIHOOD
 from powerkern._results.central_normality import central_matrix
 from powerkern._results.normality import moments_matrix, pearson_normality
 from powerkern._status import Status, is_failed

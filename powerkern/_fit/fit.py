@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.base import Estimator, Run
-from powerkern._estimators.spec import LIKELIHOOD, FitOptions, FitSpec, OnFailure, UnknownGroups
+from powerkern._estimators.spec import FitOptions, FitSpec, OnFailure, UnknownGroups
 from powerkern._fit.columns import fit_columns
 from powerkern._fit.groups import fit_groups
 from powerkern._input import frames as _frames
 from powerkern._input.censoring import Marks, with_marks
-from powerkern._input.infinite import Infinite, without_infinite
+from powerkern._input.choices import LIKELIHOOD, Infinite
+from powerkern._input.infinite import without_infinite
 from powerkern._input.labels import GroupsLike, without_groups
 from powerkern._input.reading import read
 from powerkern._results.column_labels import ColumnLabels

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.arrays import Matrix, as_choice, column_label, output_type
+from powerkern._input.choices import Infinite
 from powerkern._input.messages import counted, warn
 from powerkern._typing import IntArray
-
-#: Treatments of infinite values.
-Infinite = Literal["raise", "missing", "keep"]
 
 
 def as_infinite(value: object) -> Infinite:

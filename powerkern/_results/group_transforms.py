@@ -14,10 +14,10 @@ from powerkern._engine.ragged import Groups, lies_in_runs, transform_runs
 from powerkern._estimators.routes import LOCKSTEP_MAX
 from powerkern._input.arguments import domain_error
 from powerkern._input.arrays import Matrix, output_type
-from powerkern._input.infinite import Infinite
+from powerkern._input.choices import Infinite, OutOfRange
 from powerkern._input.labels import Runs
 from powerkern._results.column_table import ColumnTable
-from powerkern._results.image_repair import ImageRepair, OutOfRange, error_without_image
+from powerkern._results.image_repair import ImageRepair, error_without_image
 from powerkern._results.inversion import (
     Inversion,
     first_without_inverse,

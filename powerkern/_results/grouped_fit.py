@@ -15,8 +15,9 @@ from powerkern._estimators.spec import FitSpec, UnknownGroups
 from powerkern._input import batches
 from powerkern._input.alignment import align_rows, labels_to_record
 from powerkern._input.arrays import as_choice, as_reals, output_type
+from powerkern._input.choices import Infinite, OutOfRange
 from powerkern._input.frames import label_like, order_frame
-from powerkern._input.infinite import Infinite, as_infinite
+from powerkern._input.infinite import as_infinite
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.messages import suggest_in_class
@@ -28,7 +29,7 @@ from powerkern._results.column_warnings import warn_about_columns
 from powerkern._results.fitted_data import GroupedData
 from powerkern._results.group_attributes import GroupAttributes
 from powerkern._results.group_transforms import transform_by_group
-from powerkern._results.image_repair import ImageRepair, OutOfRange
+from powerkern._results.image_repair import ImageRepair
 from powerkern._results.inference import wald_interval
 from powerkern._results.inversion import Inversion
 from powerkern._results.json_entries import damaged, entry, read_choice, read_level_names, read_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from powerkern._engine.apply import map_blocks
 from powerkern._input.arguments import domain_error
 from powerkern._input.arrays import Matrix, output_type
-from powerkern._input.infinite import Infinite, describe_missing
+from powerkern._input.choices import Infinite, OutOfRange
+from powerkern._input.infinite import describe_missing
 from powerkern._input.messages import counted, warn
 from powerkern._results.column_table import ColumnTable
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray, IntArray, Weights
-
-OutOfRange = Literal["nan", "raise", "clip"]
 
 _NO_IMAGE = "outside the domain of the transform, or so large that it overflows, and became NaN"
 #: Ends of messages about values without an image.

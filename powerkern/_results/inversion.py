@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._input.choices import OutOfRange
 from powerkern._input.messages import warn
 from powerkern._results.column_table import ColumnTable
-from powerkern._results.image_repair import OutOfRange
 from powerkern._results.lost_digits import TOLERANCES, LostDigits, lost_digits, round_trip_errors
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray

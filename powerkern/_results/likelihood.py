@@ -22,7 +22,8 @@ from powerkern._estimators.routes import find_intervals, maximize_likelihood, pr
 from powerkern._estimators.shift import to_own_units
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.arguments import domain_error_in
-from powerkern._input.infinite import Infinite, without_infinite
+from powerkern._input.choices import Infinite
+from powerkern._input.infinite import without_infinite
 from powerkern._input.reading import read_fitted
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData

@@ -14,8 +14,9 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.spec import FitSpec
 from powerkern._input import batches
 from powerkern._input.arrays import as_choice, column_label, column_labels, position_of
+from powerkern._input.choices import Infinite, OutOfRange
 from powerkern._input.frames import label_like
-from powerkern._input.infinite import Infinite, as_infinite
+from powerkern._input.infinite import as_infinite
 from powerkern._input.messages import suggest_in_class
 from powerkern._input.reading import read_fitted, wrap_like_input
 from powerkern._results import records
@@ -31,7 +32,7 @@ from powerkern._results.column_table import ColumnTable
 from powerkern._results.column_warnings import warn_about_columns
 from powerkern._results.fit_censored import FitOfCensored
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.image_repair import ImageRepair, OutOfRange, error_without_image
+from powerkern._results.image_repair import ImageRepair, error_without_image
 from powerkern._results.inversion import (
     Inversion,
     warn_about_lost_digits,

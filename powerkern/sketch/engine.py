@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike
 
 from powerkern._input.alignment import are_default
 from powerkern._input.arrays import Matrix, check_n_features, chunk_errors
-from powerkern._input.infinite import Infinite, without_infinite
+from powerkern._input.choices import Infinite
+from powerkern._input.infinite import without_infinite
 from powerkern._input.reading import read_chunk
 from powerkern._typing import BoolArray, IntArray
 from powerkern.sketch.summary import S, beside, merge

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._estimators.spec import LIKELIHOOD
 from powerkern._fit.best_family import box_cox_is_better as better_of_two
 from powerkern._fit.best_family import kept_by_both
 from powerkern._input import lazy_scipy_special as special
+from powerkern._input.choices import LIKELIHOOD
 from powerkern._results.normality import ESTIMATED, moments_matrix
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.normality.moments import PPCC

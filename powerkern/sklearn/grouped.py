@@ -16,10 +16,9 @@ from powerkern._fit import fit as fitting
 from powerkern._input import frames
 from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import as_matrix, check_n_features
-from powerkern._input.infinite import Infinite
+from powerkern._input.choices import Infinite, OutOfRange
 from powerkern._input.labels import GroupsLike, without_names
 from powerkern._input.messages import suggest_in_constructor
-from powerkern._results.image_repair import OutOfRange
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn._compat import StrOptions, fit_context
 from powerkern.sklearn.reading import (

@@ -22,10 +22,10 @@ from powerkern._fit import fit as fitting
 from powerkern._input.arguments import each_column, given_bounds
 from powerkern._input.arrays import Matrix, as_reals, warn_of_columns
 from powerkern._input.censoring import given_limits
-from powerkern._input.infinite import Infinite, without_infinite
+from powerkern._input.choices import Infinite, OutOfRange
+from powerkern._input.infinite import without_infinite
 from powerkern._input.messages import muted, suggest_in_constructor
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.image_repair import OutOfRange
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status
 from powerkern._typing import Bounds, Limits
