@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MinMaxScaler, PowerTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from powerkern.sklearn import PowerTransformedClassifier, SearchHistory, SupervisedPowerTransformer
+from powerkern.sklearn import PowerTransformedClassifier, SupervisedPowerTransformer
 
 from ._measure import InTurns
 
@@ -72,7 +72,7 @@ def _tuned(search: str, estimator: Any, X: np.ndarray, y: np.ndarray) -> Supervi
     return fitted(starts=starts)
 
 
-def _diagonal_as_published(history: SearchHistory, p: int) -> np.ndarray:
+def _diagonal_as_published(history: Any, p: int) -> np.ndarray:
     """Reproduce the published fault: the best score is not reset between columns.
 
     Columns that do not beat all columns before them are left with lambda = 0.

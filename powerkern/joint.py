@@ -418,8 +418,8 @@ class JointFit(StoredFit, RoundedPowers):
         Returns
         -------
         LikelihoodRatio
-            Numbers `statistic`, `df` (p) and `pvalue`. The statistic is infinite if a transform with `lmbda0`
-            overflows.
+            A named tuple of numbers: ``statistic``, infinite if a transform with `lmbda0` overflows; ``df``, which is
+            p; and ``pvalue``, the probability that a chi-square variable exceeds the statistic.
 
         Raises
         ------

@@ -1,32 +1,13 @@
-"""Result types of methods and functions, for annotations and for the documentation.
+"""Classes of results that methods and functions return, for annotations and for the documentation.
 
-Nobody needs to make one: `PowerFit.confint` returns an `Interval`, `powerkern.cellwise.ddc` has `Cells`, and so on.
+Nobody needs to make one: `PowerFit.confint` returns an `Interval`, `PowerFit.summary` a `Summary`, and so on. Results
+that are plain named tuples have no name here: the functions that return them describe their fields.
 """
 
-from powerkern._results.central_normality import CentralNormality
-from powerkern._results.inference import Interval, LikelihoodRatio
-from powerkern._results.normality import Normality, NormalityFigures
+from powerkern._results.inference import Interval
 from powerkern._results.summary import Summary
-from powerkern.cellwise.cells import Cells
 from powerkern.cellwise.checking import DataCheck
-from powerkern.cellwise.constants import WrapConstants
-from powerkern.cellwise.neighbors import Neighbors
 from powerkern.cellwise.wrapping import Wrapped
 from powerkern.completion.ratings import FoldedRow
-from powerkern.outliers.measures import ReliabilityDiagram
 
-__all__ = [
-    "Cells",
-    "CentralNormality",
-    "DataCheck",
-    "FoldedRow",
-    "Interval",
-    "LikelihoodRatio",
-    "Neighbors",
-    "Normality",
-    "NormalityFigures",
-    "ReliabilityDiagram",
-    "Summary",
-    "WrapConstants",
-    "Wrapped",
-]
+__all__ = ["DataCheck", "FoldedRow", "Interval", "Summary", "Wrapped"]

@@ -187,7 +187,8 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         Returns
         -------
         LikelihoodRatio
-            ``2 (nll(lmbda0) - nll)``, chi-square with `df` = 1, and its p-value. NaN where lambda was not found.
+            A named tuple: the array ``statistic``, ``2 (nll(lmbda0) - nll)``; ``df``, the degrees of freedom of its
+            chi-square distribution, which is 1; and the array ``pvalue``. NaN where lambda was not found.
 
         Examples
         --------

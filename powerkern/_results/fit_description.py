@@ -79,9 +79,12 @@ class FitDescription(FitInference):
         Returns
         -------
         Normality
-            `before` and `after`, each with arrays `skewness`, `kurtosis`, `ppcc` and `pvalue`
-            (`scipy.stats.skew`, `kurtosis`, `probplot`, `normaltest`). NaN for columns without two distinct values;
-            p-values also for fewer than 8 values.
+            A named tuple of `before` and `after`. Each is a named tuple of arrays with one entry per column, NaN for
+            columns without two distinct values: ``skewness``, ``m3/m2**1.5`` with central moments ``m`` (1/n);
+            ``kurtosis``, ``m4/m2**2 - 3``; ``ppcc``, the correlation of the ascending values with normal quantiles at
+            Filliben's median ranks, 1 on a straight QQ plot; and ``pvalue`` of D'Agostino and Pearson's test, which
+            joins skewness and kurtosis, NaN for fewer than 8 values. `scipy.stats` calls them `skew`, `kurtosis`,
+            `probplot` and `normaltest`.
 
         Raises
         ------
@@ -117,7 +120,10 @@ class FitDescription(FitInference):
         Returns
         -------
         CentralNormality
-            Arrays `statistic` and `pvalue`; NaN for columns without spread, p-values also for fewer than 6 values.
+            A named tuple of arrays with one entry per column: ``statistic``, the mean distance of the central 80 % of
+            the standardised values from normal scores, and ``pvalue``, the probability of a statistic as large in a
+            normal sample of the same size, never less than 0.001. NaN for columns without spread; p-values also for
+            fewer than 6 values.
 
         Raises
         ------

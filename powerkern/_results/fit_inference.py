@@ -304,8 +304,9 @@ class FitInference(FitAttributes, RoundedPowers):
         Returns
         -------
         LikelihoodRatio
-            Arrays `statistic` and `pvalue`, and `df`, which is 1. NaN for columns whose lambda was not found by
-            maximum likelihood (given, at a bound, rounded, not fitted).
+            A named tuple: the array ``statistic``; ``df``, the degrees of freedom, which is 1; and the array
+            ``pvalue``, the probability that a chi-square variable exceeds the statistic. NaN for columns whose lambda
+            was not found by maximum likelihood (given, at a bound, rounded, not fitted).
 
         Raises
         ------

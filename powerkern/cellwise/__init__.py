@@ -6,7 +6,6 @@ from powerkern._input.messages import suggest_keywords
 from powerkern.cellwise.cells import DDCFit, ddc
 from powerkern.cellwise.checking import check_data
 from powerkern.cellwise.components import WrappedPCA, wrapped_pca
-from powerkern.cellwise.constants import wrap_constants
 from powerkern.cellwise.wrapping import wrap, wrapped_correlation, wrapped_covariance
 
 __all__ = [
@@ -15,7 +14,6 @@ __all__ = [
     "check_data",
     "ddc",
     "wrap",
-    "wrap_constants",
     "wrapped_correlation",
     "wrapped_covariance",
     "wrapped_pca",

@@ -32,23 +32,7 @@ _SEARCHES = ("auto", "pairs", "wrapped")
 class Cells:
     """Predictions, residuals and flags for all given rows and the columns that `check_data` keeps.
 
-    The attributes are arrays if the data are an array. If the data are a data frame, they are data frames and series
-    with its index and column names.
-
-    Attributes
-    ----------
-    predicted : (n, p) ndarray or data frame
-        Predictions from the other columns, in the units of the data.
-    residuals : (n, p) ndarray or data frame
-        Standardized residuals; NaN for missing cells.
-    flagged : (n, p) ndarray or data frame of bool
-        The deviating cells.
-    imputed : (n, p) ndarray or data frame
-        The data with flagged and missing cells replaced by their predictions.
-    row_outlyingness : (n,) ndarray or series
-        Standardized outlyingness of whole rows.
-    flagged_rows : (n,) ndarray or series of bool
-        The rows that deviate as a whole.
+    `DDCFit` describes the attributes.
     """
 
     predicted: Any
@@ -96,10 +80,23 @@ class _FlagRule(NamedTuple):
 class DDCFit(Cells):
     """Deviating cells of the fitted data, and the rule that judges new rows; returned by `ddc`.
 
+    The first six attributes are data frames and series, with the index and the column names of the data, if the data
+    are a data frame. They are for all rows of the data and the columns that `check_data` keeps.
+
     Attributes
     ----------
-    predicted, residuals, flagged, imputed, row_outlyingness, flagged_rows
-        As in `Cells`, for the fitted data.
+    predicted : (n, p) ndarray or data frame
+        Predictions from the other columns, in the units of the data.
+    residuals : (n, p) ndarray or data frame
+        Standardized residuals; NaN for missing cells.
+    flagged : (n, p) ndarray or data frame of bool
+        The deviating cells.
+    imputed : (n, p) ndarray or data frame
+        The data with flagged and missing cells replaced by their predictions.
+    row_outlyingness : (n,) ndarray or series
+        Standardized outlyingness of whole rows.
+    flagged_rows : (n,) ndarray or series of bool
+        The rows that deviate as a whole.
     check : DataCheck
         The columns and rows kept, and the reasons for dropping others.
     search : {"pairs", "wrapped"}
@@ -149,7 +146,9 @@ class DDCFit(Cells):
         Returns
         -------
         Neighbors
-            Their positions, correlations and slopes.
+            A named tuple of arrays, the most correlated column first: ``columns``, their positions among the columns
+            kept; ``correlations``, their robust correlations with the predicted column; and ``slopes``, the slopes of
+            the predicted column on them, all standardized.
         """
         j = position_of(column, self.column_names, self.loc.size)
         first, others, correlations, slopes = self._rule.relations
@@ -170,7 +169,8 @@ class DDCFit(Cells):
         Returns
         -------
         Cells
-            For all rows and the columns kept.
+            The attributes ``predicted``, ``residuals``, ``flagged``, ``imputed``, ``row_outlyingness`` and
+            ``flagged_rows`` of the new rows, as described above for the fitted data.
         """
         part, threads = self._select_columns(X), thread_count(n_threads)
         matrix = as_matrix(part)

@@ -65,7 +65,7 @@ def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
 
     Examples
     --------
-    >>> from powerkern.cellwise import wrap_constants
+    >>> from powerkern.cellwise.constants import wrap_constants
     >>> found = wrap_constants(1.5, 4.0)
     >>> print(f"{found.q1:.6f} {found.q2:.7f}")
     1.540793 0.8622731

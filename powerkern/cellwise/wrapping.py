@@ -44,7 +44,7 @@ class Wrapped:
     status : (p,) ndarray of int
         The `powerkern.location.LocationStatus` of each column.
     constants : WrapConstants
-        Constants of psi.
+        The numbers ``b``, ``c``, ``q1`` and ``q2`` that define psi; see `wrap`.
     missing : {"keep", "center"}
         Treatment of missing values.
     column_names : list of str or None
@@ -106,7 +106,8 @@ def wrap(
     X : (n, p) or (n,) array-like
         Array or data frame; NaN is missing.
     b, c : float, default 1.5 and 4
-        psi is the identity up to b and vanishes beyond c; see `wrap_constants`.
+        psi is the identity up to b and vanishes beyond c; ``0 < b < c < 40``. ``constants`` of the
+        result has q1 and q2.
     method : str, default "wrapping"
         Location and scale of the columns: "wrapping", a one-step M-estimate with psi, started at the "mcd"; "mcd", the
         reweighted univariate minimum covariance determinant (see Notes); or any method of
@@ -155,13 +156,18 @@ def wrap(
     and c). For normal data, ``n var(loc)`` is 1.18, 1.10 and 1.09 at n = 20, 50 and 200 (40,000 samples each); by "mcd"
     it is 1.63, 1.55 and 1.50.
 
-    psi is evaluated to a relative accuracy of about 1e-15.
+    q1 makes psi continuous at b: ``q1 tanh(q2 (c - b)) = b``. q2 makes it the most efficient function of this form at
+    the normal distribution, given its bound k on the change-of-variance curve [3]_: ``q1 = sqrt(A (k - 1))`` and
+    ``q2 = sqrt((k - 1) B**2/A)/2`` with ``A = E psi(Z)**2`` and ``B = E Z psi(Z)`` for standard normal Z. psi is
+    evaluated to a relative accuracy of about 1e-15.
 
     References
     ----------
     .. [1] J. Raymaekers, P. J. Rousseeuw, "Fast robust correlation for high-dimensional data", Technometrics 63, 2021,
        184-198.
     .. [2] P. J. Rousseeuw, A. M. Leroy, "Robust regression and outlier detection", Wiley, 1987, pp. 171-172.
+    .. [3] F. R. Hampel, P. J. Rousseeuw, E. Ronchetti, "The change-of-variance curve and optimal redescending
+       M-estimators", J. Amer. Statist. Assoc. 76, 1981, 643-648.
 
     Examples
     --------
@@ -171,6 +177,8 @@ def wrap(
     >>> wrapped = wrap(x)
     >>> wrapped.values.round(2)
     array([-2.1 , -1.3 , -0.6 , -0.1 ,  0.2 ,  0.5 ,  1.2 ,  1.9 , -0.04])
+    >>> print(f"{wrapped.constants.q1:.6f} {wrapped.constants.q2:.7f}")
+    1.540793 0.8622731
     >>> wrap(x, loc=0.0, scale=1.0).values.round(2)
     array([-1.43, -1.3 , -0.6 , -0.1 ,  0.2 ,  0.5 ,  1.2 ,  1.46,  0. ])
     """

@@ -200,7 +200,10 @@ def reliability_diagram(
     Returns
     -------
     ReliabilityDiagram
-        Bins are ``[edge, next edge)``; the last bin also holds 1, as in `numpy.histogram`.
+        A named tuple of arrays, from the left bin to the right: ``edges``, one more than there are bins; ``n_scores``,
+        the number of scores in each bin; ``mean_prob``, their mean probability; and ``frequency``, the fraction of
+        outliers among them. Both are NaN for an empty bin. Bins are ``[edge, next edge)``; the last bin also holds 1,
+        as in `numpy.histogram`.
 
     Examples
     --------

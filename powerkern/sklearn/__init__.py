@@ -16,7 +16,6 @@ from powerkern.sklearn.power_transformer import PowerTransformer
 from powerkern.sklearn.regressor import PowerTransformedRegressor
 from powerkern.sklearn.supervised.estimator import SupervisedPowerTransformer
 from powerkern.sklearn.supervised.predictors import PowerTransformedClassifier
-from powerkern.sklearn.supervised.searches import SearchHistory
 
 __all__ = [
     "DDC",
@@ -26,7 +25,6 @@ __all__ = [
     "PowerTransformedClassifier",
     "PowerTransformedRegressor",
     "PowerTransformer",
-    "SearchHistory",
     "SupervisedPowerTransformer",
     "UVImputer",
     "WrappingTransformer",

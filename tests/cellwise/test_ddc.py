@@ -13,7 +13,7 @@ from reference_files import SHARED
 from samples import factors_with_outlying_cells
 
 from powerkern.cellwise import ddc, wrapped_pca
-from powerkern.results import Cells
+from powerkern.cellwise.cells import Cells
 
 
 def parts(cells):

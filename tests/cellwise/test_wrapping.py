@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 from scipy import integrate, stats
 
-from powerkern.cellwise import wrap, wrap_constants, wrapped_correlation, wrapped_covariance
+from powerkern.cellwise import wrap, wrapped_correlation, wrapped_covariance
+from powerkern.cellwise.constants import wrap_constants
 from powerkern.location import location_scale
 
 

@@ -141,7 +141,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "wrap: X": cellwise.wrap,
     "wrap: b": lambda v: cellwise.wrap(X, v),
     "wrap: loc": lambda v: cellwise.wrap(X, loc=v, scale=1.0),
-    "wrap_constants: b": cellwise.wrap_constants,
     "wrapped_correlation: X": cellwise.wrapped_correlation,
     "wrapped_covariance: X": cellwise.wrapped_covariance,
     "wrapped_pca: X": cellwise.wrapped_pca,
@@ -236,9 +235,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 MODULES = "powerkern results stats sklearn regression joint location cellwise outliers completion sketch onnx"
 #: Made by functions that are called, types, or parts for those who write engines.
 OTHERS = """
-    ML Status Interval LikelihoodRatio Summary Normality CentralNormality NormalityFigures JointStatus
-    LocationScale LocationStatus Cells DDCFit DataCheck Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram
-    FoldedRow RankProfile MapReduce Pass Range SearchHistory Sketch beside fit_groups_with fit_with location_with
+    ML Status Interval Summary JointStatus LocationScale LocationStatus DDCFit DataCheck Wrapped WrappedPCA
+    FoldedRow RankProfile MapReduce Pass Range Sketch beside fit_groups_with fit_with location_with
 """
 
 

@@ -8,8 +8,11 @@ import pandas as pd
 import pytest
 
 import powerkern as pk
+from powerkern._results.inference import LikelihoodRatio
+from powerkern._results.normality import Normality, NormalityFigures
 from powerkern.cellwise import check_data, ddc, wrap
-from powerkern.results import Interval, LikelihoodRatio, Neighbors, Normality, NormalityFigures, Summary
+from powerkern.cellwise.neighbors import Neighbors
+from powerkern.results import Interval, Summary
 
 MANY = 10_000
 ODD = {

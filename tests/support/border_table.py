@@ -33,7 +33,6 @@ MODULES = (
 WITHOUT_DATA = {
     "load": "reads a file",
     "to_onnx": "takes a fit",
-    "wrap_constants": "takes two numbers",
     "merge": "takes two summaries",
     "finish": "takes a summary",
     "fit_with": "takes an engine: tests/sketch",

@@ -109,7 +109,9 @@ class SupervisedPowerTransformer(PartTransformer):
     start_scores_ : list of float
         Scores of `starts` (iterative search, or by blocks).
     history_ : SearchHistory
-        All trials.
+        A named tuple of arrays with one entry per trial, in order: ``epoch``, from 0, or -1 before the first;
+        ``column``, the column of X that was varied, or -1 if several were; ``lmbda`` of this column, or of all
+        columns, NaN if they had different ones; ``score``; and ``accepted``, whether the search continued from there.
     timed_out_ : bool
         Whether `max_time` ended the search.
     grid_scores_ : (len(lmbdas), ...) ndarray
