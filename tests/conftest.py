@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Hooks and fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ hypothesis.settings.load_profile("powerkern")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile all kernels before several processes collect tests: each would wait for what another compiles."""
+    """Compile all kernels before worker processes collect tests, so that none waits for another's compilation."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput") and not JIT_DISABLED:
         subprocess.run([sys.executable, "-m", "powerkern", "compile", "--all"], check=True, stdout=subprocess.DEVNULL)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests of data sets that are not part of the repository where they are missing."""
+    """Skip tests of data sets that are not in the repository if they are missing."""
     if item.get_closest_marker("needs_shared_data") and not (SHARED / "data").is_dir():
         pytest.skip(f"public data sets are not at {SHARED}")
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]):
-    """Run the command line in this process: (exit code, standard output, standard error)."""
+    """Return a function that runs the command line in this process.
+
+    Its result is (exit code, standard output, standard error).
+    """
 
     def call(*words: object) -> tuple[int, str, str]:
         from powerkern.__main__ import main

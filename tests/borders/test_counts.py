@@ -1,7 +1,7 @@
-"""Whole numbers of every kind, given to every argument that is a count, a position or a seed.
+"""Pass whole numbers of every kind to every argument that is a count, a position or a seed.
 
-Right is a result, or one short TypeError or ValueError: no endless loop, no allocation of the number's size. The
-arguments are those whose signature says ``int``; see `tests/support/border_table.py`.
+A call must return a result or raise one short TypeError or ValueError. It must not loop for ever or allocate memory in
+proportion to the number. The arguments are those annotated ``int`` in a signature; see `tests/support/border_table.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Numbers that float64 does not hold, given to every argument of every public function and plain kernel.
+"""Pass numbers beyond the range of float64 to every argument of every public function and plain kernel.
 
-Right is a result, or one short TypeError or ValueError, and no warning of NumPy's. The functions are those of
-`tests/support/border_table.py`.
+A call must return a result or raise one short TypeError or ValueError, and NumPy must not warn. The functions are
+listed by `tests/support/border_table.py`.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ def test_searches_take_or_refuse_values_of_any_size(name: str) -> None:
     _check(search, {}, "value")
 
 
-def test_large_numbers_have_their_limits() -> None:
-    """What is beyond float64 is refused, or infinite as a long double."""
+def test_numbers_beyond_float64_are_rejected_or_become_infinite() -> None:
+    """Python integers and arguments that must be finite raise; a long double is converted to infinity."""
     assert kernels.rho(10.0**300) == kernels.rho(np.longdouble("1e400")) == 1.0
     assert kernels.huber_psi(np.longdouble("-1e400")) == -1.5
     with pytest.raises(ValueError, match=r"t has integers beyond the range of float64"):

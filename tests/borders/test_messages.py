@@ -1,6 +1,6 @@
-"""Messages call a column by its name wherever it has one: every public function, method and estimator.
+"""Check that messages of every public function, method and estimator use the name of a column if it has one.
 
-The functions are those of `tests/support/border_table.py`, and the data those of `tests/support/degenerate.py`.
+The functions come from `tests/support/border_table.py`, the data from `tests/support/degenerate.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _make_inputs(frame: str) -> Inputs:
 
 @contextlib.contextmanager
 def _collected(texts: list[str], allowed: type[Warning] = UserWarning) -> Iterator[None]:
-    """Collect the messages of our warnings and of the error, if there is one; warnings not `allowed` are failures."""
+    """Collect the messages of the package's warnings and of its error; fail on warnings that are not `allowed`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -70,7 +70,7 @@ def _check_texts(texts: list[str]) -> None:
 def _calls(
     function: Callable[..., Any], make_arguments: Callable[[Inputs], dict[str, Any]], frames: Any, every_option: bool
 ) -> Iterator[Callable[[], Any]]:
-    """Yield calls with each frame, and with each set of options for the usual frames or (`every_option`) for all."""
+    """Yield calls with each frame. The usual frames get each set of options; with `every_option`, all frames do."""
     for frame in frames:
         given = make_arguments(_make_inputs(frame))
         for k, options in enumerate(option_sets(function)):

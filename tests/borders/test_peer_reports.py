@@ -1,7 +1,7 @@
-"""Public bug reports of other projects, rebuilt with inputs of our own.
+"""Reproduce public bug reports of other projects with inputs of our own.
 
-Each docstring names the report and says what went wrong there. The right values come from definitions, from NumPy, from
-SciPy or from the same data in another form. "Before" is the verdict of the first try with this package.
+Each docstring names the report and says what went wrong there. Expected values come from definitions, NumPy, SciPy or
+the same data in another form. "Before" says how this package behaved when the test was first run.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ X = RNG(11).lognormal(size=(40, 3))
 
 
 def test_negative_values_are_refused_and_not_transformed_to_nonsense() -> None:
-    """sktime 4769, 4770: Box-Cox of negative values gave numbers without a word.
+    """sktime 4769, 4770: Box-Cox silently returned numbers for negative values.
 
-    Before: right.
+    Before: correct.
     """
     x = X.copy()
     x[17, 1] = -0.5
@@ -47,7 +47,7 @@ def test_negative_values_are_refused_and_not_transformed_to_nonsense() -> None:
 def test_inverse_of_every_sign_of_lambda(lmbda: float) -> None:
     """Merlion 185: the inverse was exp for every lambda <= 0.
 
-    Before: right.
+    Before: correct.
     """
     x = np.array([0.25, 0.9, 1.0, 2.0, 7.5])
     fit = pk.fit(x, "box-cox", lmbda=lmbda)
@@ -55,8 +55,8 @@ def test_inverse_of_every_sign_of_lambda(lmbda: float) -> None:
     np.testing.assert_allclose(stats.inv_boxcox(stats.boxcox(x, lmbda), lmbda), x, rtol=1e-13)
 
 
-def test_an_inverse_beyond_the_range_is_no_infinity() -> None:
-    """tbats 22: the inverse of a large forecast was inf, which a later step choked on.
+def test_an_inverse_beyond_the_range_is_not_infinite() -> None:
+    """tbats 22: the inverse of a large forecast was inf, and a later step failed on it.
 
     Before: "raise" did not name the row.
     """
@@ -71,9 +71,9 @@ def test_an_inverse_beyond_the_range_is_no_infinity() -> None:
 
 
 def test_inverse_of_objects() -> None:
-    """scikit-hts 38: inv_boxcox of an object column was a TypeError about casting rules.
+    """scikit-hts 38: inv_boxcox of an object column raised a TypeError about casting rules.
 
-    Before: refused, with the remedy.
+    Before: rejected, with advice.
     """
     z = pd.Series([0.1, -0.2, 0.5], dtype=object)
     try:
@@ -88,9 +88,9 @@ def test_inverse_of_objects() -> None:
 
 @pytest.mark.parametrize("lmbda", [-3.0, -1.0, 0.5, 2.0])
 def test_values_between_zero_and_one(lmbda: float) -> None:
-    """scales (R) 103: inv(trans(x)) was not x for 0 < x < 1.
+    """scales (R) 103: inv(trans(x)) did not return x for 0 < x < 1.
 
-    Before: right.
+    Before: correct.
     """
     x = np.linspace(0.01, 0.99, 25)
     np.testing.assert_allclose(stats.inv_boxcox(stats.boxcox(x, lmbda), lmbda), x, rtol=1e-12)
@@ -100,9 +100,9 @@ def test_values_between_zero_and_one(lmbda: float) -> None:
 
 
 def test_the_inverse_at_the_end_of_its_domain() -> None:
-    """coreforecast 25: an inequality was the wrong way round where 1 + lambda y vanishes.
+    """coreforecast 25: an inequality was reversed where 1 + lambda y vanishes.
 
-    Before: right.
+    Before: correct.
     """
     with np.errstate(all="ignore"):
         expected = scipy.special.inv_boxcox(np.array([-2.0, -1.9, -2.1]), 0.5)
@@ -110,9 +110,9 @@ def test_the_inverse_at_the_end_of_its_domain() -> None:
 
 
 def test_guerrero_divides_standard_deviations() -> None:
-    """coreforecast 97: the coefficient of variation had variances for standard deviations.
+    """coreforecast 97: the coefficient of variation used variances instead of standard deviations.
 
-    Before: right.
+    Before: correct.
     """
     x = np.exp(RNG(3).normal(size=96) * 0.3 + np.repeat(np.arange(8), 12) * 0.4)
     found = stats.boxcox_guerrero(x, 12)
@@ -128,9 +128,9 @@ def test_guerrero_divides_standard_deviations() -> None:
 
 
 def test_guerrero_of_values_that_are_not_positive() -> None:
-    """forecast (R) 878: Guerrero's method took series with zeros.
+    """forecast (R) 878: Guerrero's method accepted series with zeros.
 
-    Before: right.
+    Before: correct.
     """
     x = X[:, 0].copy()
     x[5] = 0.0
@@ -139,9 +139,9 @@ def test_guerrero_of_values_that_are_not_positive() -> None:
 
 
 def test_a_target_outside_the_domain_is_named() -> None:
-    """pycaret 1417: a target with zeros failed in a pipeline without a word on which value.
+    """pycaret 1417: a target with zeros failed in a pipeline, and the message did not say which value was invalid.
 
-    Before: right.
+    Before: correct.
     """
     y = np.r_[X[:, 0], 0.0]
     model = PowerTransformedRegressor(family="box-cox")
@@ -149,10 +149,10 @@ def test_a_target_outside_the_domain_is_named() -> None:
         model.fit(RNG(1).normal(size=(41, 2)), y)
 
 
-def test_weights_with_an_index_beside_an_array() -> None:
-    """category_encoders 280, feature_engine 376: all was NaN for an array X beside a Series with labels.
+def test_a_series_of_weights_next_to_an_array() -> None:
+    """category_encoders 280, feature_engine 376: an array X with a labelled Series gave a result of NaN only.
 
-    Before: right.
+    Before: correct.
     """
     weight = pd.Series(np.arange(1.0, 41.0), index=RNG(2).permutation(1000)[:40])
     np.testing.assert_array_equal(
@@ -161,9 +161,9 @@ def test_weights_with_an_index_beside_an_array() -> None:
 
 
 def test_a_frame_with_gaps_in_its_index() -> None:
-    """category_encoders 134, 181: an index that does not count 0, 1, 2 was an IndexingError or NaN.
+    """category_encoders 134, 181: an index other than 0, 1, 2, ... caused an IndexingError or NaN.
 
-    Before: right.
+    Before: correct.
     """
     frame = pd.DataFrame(X, columns=list("abc"))
     frame = frame[frame["a"] > 0.8].sample(frac=1.0, random_state=0)
@@ -173,9 +173,9 @@ def test_a_frame_with_gaps_in_its_index() -> None:
 
 
 def test_a_permuted_target_keeps_its_permutation() -> None:
-    """category_encoders 387: permutation tests pass a shuffled y with its labels.
+    """category_encoders 387: permutation tests pass a shuffled y that keeps its labels.
 
-    Before: right (estimators go by position).
+    Before: correct (estimators match rows by position).
     """
     frame, y = pd.DataFrame(X, columns=list("abc")), pd.Series(X[:, 0] * 2 + 1)
     shuffled = y.sample(frac=1.0, random_state=1)
@@ -184,9 +184,9 @@ def test_a_permuted_target_keeps_its_permutation() -> None:
 
 
 def test_a_series_with_an_unsorted_index() -> None:
-    """cuML 4572: transform failed where fit_transform did not.
+    """cuML 4572: transform failed where fit_transform succeeded.
 
-    Before: right.
+    Before: correct.
     """
     x = pd.Series(X[:, 0], index=RNG(5).permutation(40), name="x")
     fit = pk.fit(x)
@@ -195,10 +195,10 @@ def test_a_series_with_an_unsorted_index() -> None:
     np.testing.assert_array_equal(z.to_numpy(), fit.transform(x.to_numpy()))
 
 
-def test_identifiers_of_another_type_are_unknown_aloud() -> None:
-    """Surprise 19, 259, 312: users 0 and "0" were mixed up, and every prediction was the mean.
+def test_identifiers_of_another_type_are_reported_as_unknown() -> None:
+    """Surprise 19, 259, 312: users 0 and "0" were confused, and every prediction was the mean.
 
-    Before: right.
+    Before: correct.
     """
     users, items = np.repeat(np.arange(10), 4), np.tile(np.arange(4), 10)
     ratings = 3.0 + users / 10 + items / 7
@@ -209,9 +209,9 @@ def test_identifiers_of_another_type_are_unknown_aloud() -> None:
 
 
 def test_dask_frames_with_integer_columns() -> None:
-    """dask-ml 157: scalers failed on data frames, or went by position.
+    """dask-ml 157: scalers failed on data frames, or matched columns by position.
 
-    Before: right.
+    Before: correct.
     """
     dd = pytest.importorskip("dask.dataframe")
     import powerkern.dask
@@ -225,9 +225,9 @@ def test_dask_frames_with_integer_columns() -> None:
 
 
 def test_partitions_with_columns_in_another_order() -> None:
-    """dask 6856: partitions with columns in another order failed at the end, or values changed columns.
+    """dask 6856: partitions with columns in another order failed in the last step, or values changed columns.
 
-    Before: right.
+    Before: correct.
     """
     frame = pd.DataFrame(X, columns=list("abc"))
     parts = [frame.iloc[:20], frame.iloc[20:, [2, 0, 1]]]
@@ -242,7 +242,7 @@ def test_partitions_with_columns_in_another_order() -> None:
 def test_groups_of_a_categorical() -> None:
     """featurewiz 100: category dtypes failed with "indexes don't match".
 
-    Before: right.
+    Before: correct.
     """
     labels = RNG(6).permutation(np.repeat(["low", "mid", "high", "low"], 10))
     frame = pd.DataFrame(X, columns=list("abc"))
@@ -256,9 +256,9 @@ def test_groups_of_a_categorical() -> None:
 
 
 def test_many_batches_and_one_are_one_fit() -> None:
-    """river 996: learn_many was far from a loop of learn_one.
+    """river 996: the result of learn_many was far from that of a loop of learn_one.
 
-    Before: right.
+    Before: correct.
     """
     fits = [pk.sketch.fit_chunks([X[i : i + size] for i in range(0, 40, size)]) for size in (1, 7, 40)]
     for one in fits[1:]:
@@ -267,7 +267,7 @@ def test_many_batches_and_one_are_one_fit() -> None:
 
 
 def test_distances_of_a_singular_covariance() -> None:
-    """mosegui/mahalanobis 1: multinomial counts sum to 10, and distances were NaN with a RuntimeWarning.
+    """mosegui/mahalanobis 1: multinomial counts sum to 10, so distances were NaN, with a RuntimeWarning.
 
     Before: a ValueError that names the columns.
     """
@@ -285,9 +285,9 @@ def test_distances_of_a_singular_covariance() -> None:
 
 
 def test_imputed_values_differ_by_row() -> None:
-    """fancyimpute 92: all missing values of a feature became one number although rows differed.
+    """fancyimpute 92: all missing values of a feature were replaced by one number although the rows differ.
 
-    Before: right.
+    Before: correct.
     """
     a, b = RNG(8).normal(size=30), RNG(9).normal(size=6)
     full = np.outer(a, b) + 5.0
@@ -302,9 +302,9 @@ def test_imputed_values_differ_by_row() -> None:
 
 
 def test_missing_labels_are_told_from_labels() -> None:
-    """skrub 905: pd.NA in a categorical column was a TypeError about mixed types.
+    """skrub 905: pd.NA in a categorical column raised a TypeError about mixed types.
 
-    Before: right.
+    Before: correct.
     """
     labels = pd.Series(["one", "two", None] * 13 + ["one"], dtype="string").astype("category")
     with pytest.raises(ValueError, match=r"row 2.*label|dropna"):
@@ -314,9 +314,9 @@ def test_missing_labels_are_told_from_labels() -> None:
 
 
 def test_null_and_nan_of_polars_are_both_missing() -> None:
-    """polars 16453: NaN and null were treated differently by the number of rows.
+    """polars 16453: whether NaN and null were treated alike depended on the number of rows.
 
-    Before: right, but see finding 18.
+    Before: correct, but see finding 18.
     """
     values: list[Any] = [1.0, float("nan"), 3.0, None, 2.0, 7.0] * 200
     frame = pl.DataFrame({"x": values})
@@ -330,9 +330,9 @@ def test_null_and_nan_of_polars_are_both_missing() -> None:
 
 @pytest.mark.parametrize("order", [("y", "x", "t"), ("t", "y", "x")])
 def test_dimensions_come_back_in_their_order(order: tuple[str, ...]) -> None:
-    """xgcm 533, xarray 1483, 1739: the dimension moved to the end, and stacked coordinates lost their names.
+    """xgcm 533, xarray 1483, 1739: the dimension was moved to the end, and stacked coordinates lost their names.
 
-    Before: right for plain dimensions; see finding 13 for stacked ones.
+    Before: correct for plain dimensions; see finding 13 for stacked ones.
     """
     xr = pytest.importorskip("xarray")
     import powerkern.xarray
@@ -350,9 +350,9 @@ def test_dimensions_come_back_in_their_order(order: tuple[str, ...]) -> None:
 
 
 def test_a_lambda_far_outside_the_usual_bracket() -> None:
-    """systemds 2499: the search started in [-2, 2] and had to widen it.
+    """systemds 2499: the search started in [-2, 2] and had to widen that interval.
 
-    Before: right.
+    Before: correct.
     """
     x = RNG(13).normal(100.0, 1.0, size=500) ** (1 / 30)
     fit = pk.fit(x, "box-cox")
@@ -361,9 +361,9 @@ def test_a_lambda_far_outside_the_usual_bracket() -> None:
 
 
 def test_a_constant_column_has_no_logarithm_of_zero() -> None:
-    """augurs 185: log(0) of a constant column's variance ruined the likelihood.
+    """augurs 185: log(0), from the variance of a constant column, ruined the likelihood.
 
-    Before: right.
+    Before: correct.
     """
     x = X.copy()
     x[:, 1] = 4.0

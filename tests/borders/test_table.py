@@ -1,7 +1,7 @@
-"""Every public function and method with every kind of container, order of labels, and data that change afterwards.
+"""Call every public function and method with every container and order of labels, and with data changed later.
 
-`tests/support/border_table.py` generates the table from signatures: a new function is tested as soon as it is public.
-The right value is always that of ordinary arrays in the same order.
+`tests/support/border_table.py` generates the table from signatures, so a new function is tested as soon as it is
+public. The expected value is always that of ordinary arrays in the same order.
 """
 
 from __future__ import annotations

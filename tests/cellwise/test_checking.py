@@ -1,4 +1,4 @@
-"""What check_data drops, and what it says."""
+"""Rows and columns that check_data drops, and the reasons it gives."""
 
 from __future__ import annotations
 

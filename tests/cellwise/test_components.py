@@ -1,4 +1,4 @@
-"""Robust principal components beside numpy's, and the distances and cut-offs of the outlier map."""
+"""Robust principal components compared with NumPy's, and the distances and cut-offs of the outlier map."""
 
 from __future__ import annotations
 

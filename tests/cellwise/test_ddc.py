@@ -1,4 +1,4 @@
-"""Deviating cells beside a plain implementation, and on cars that the paper names."""
+"""Detection of deviating cells compared with a plain implementation, and on the cars that the paper names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What results of cellwise methods print, and refusals and rows without values."""
+"""Printed results of cellwise methods, their error messages, and rows without values."""
 
 from __future__ import annotations
 

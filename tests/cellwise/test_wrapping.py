@@ -1,4 +1,4 @@
-"""Wrapping and the correlations of wrapped data, beside plain numpy and the constants of the paper."""
+"""Wrapping and correlations of wrapped data, compared with plain NumPy and the constants of the paper."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_constants_out_of_range(b, c):
 
 @pytest.mark.parametrize("c", [1e-2, 1e-5, 1e-9])
 def test_small_constants_are_those_of_a_flat_density(c):
-    """For c near 0, psi/c has a shape of its own, and q2 with it: q1 B = 2 q2 A where the density is constant."""
+    """As c tends to 0, psi/c approaches a fixed shape, which fixes q2: q1 B = 2 q2 A where the density is constant."""
     b = 0.3 * c
     k = wrap_constants(b, c)
     a = b**3 / 3.0 + integrate.quad(lambda t: psi(t * c, b, c) ** 2 * c, b / c, 1.0, epsabs=0.0)[0]
@@ -138,7 +138,7 @@ def test_the_m_step_is_a_weighted_mean_and_standard_deviation(b, c):
 
 
 def test_the_m_step_makes_locations_efficient():
-    """The asymptotic variance is 1.06 of the mean's, where the MCD's is 1.4 or more."""
+    """The asymptotic variance of the location is 1.06 times that of the mean; for the MCD it is at least 1.4 times."""
     x = np.random.default_rng(0).normal(size=(200, 10_000))
     variance = {method: 200.0 * wrap(x, method=method).loc.var() for method in ("mcd", "wrapping")}
     assert variance["mcd"] > 1.4

@@ -1,4 +1,4 @@
-"""The command line in an application: programs that bundle one look for modules by import statements alone."""
+"""The command line in bundled applications: bundlers find modules by import statements only."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def imported(code: CodeType) -> Iterator[str]:
 
 
 def reachable(start: str) -> set[str]:
-    """Return the modules of the package that import statements reach."""
+    """Return the modules of the package that can be reached through import statements."""
     found, todo = {"powerkern"}, [start]
     while todo:
         name = todo.pop()

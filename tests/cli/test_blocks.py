@@ -1,4 +1,4 @@
-"""Large files on the command line are fitted a block of rows at a time, to the same result."""
+"""On the command line, large files are fitted one block of rows at a time, with the same result."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_tables_of_many_columns_hold_all_rows(run, tmp_path, in_blocks, monkeypa
 
 @pytest.fixture
 def not_whole(in_blocks, monkeypatch):
-    """Fail if a table is read as a whole."""
+    """Fail if a whole table is read at once."""
 
     read = files.read
 
@@ -161,7 +161,7 @@ def test_a_summary_in_blocks_draws_rows(run, tmp_path, request, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_weights_are_a_column(run, tmp_path, request, kind):
-    """Also one that counts, and so looks like the names of the rows."""
+    """Any numeric column can hold the weights, even one that counts rows and would otherwise be taken for row names."""
     pandas = pytest.importorskip("pandas")
     rng, n = np.random.default_rng(4), 200
     x, y = rng.lognormal(size=(2, n))

@@ -1,4 +1,4 @@
-"""The command line, as a person meets it: real files, exit codes, one sentence on bad input."""
+"""The command line as a user sees it: real files, exit codes, and one sentence for invalid input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = 60
 
 @pytest.fixture
 def numbers() -> np.ndarray:
-    """Two positive columns and one of mixed sign, with missing cells."""
+    """Two positive columns and one of both signs, with missing cells."""
     rng = np.random.default_rng(7)
     x = np.column_stack([rng.lognormal(size=ROWS), rng.gamma(3, size=ROWS), rng.standard_normal(ROWS) ** 3])
     x[4, 0] = x[7, 2] = np.nan
@@ -34,7 +34,7 @@ def numbers() -> np.ndarray:
 
 @pytest.fixture
 def table(tmp_path: Path, numbers: np.ndarray) -> Path:
-    """A CSV table with text and number columns, awkward names and every spelling of a missing cell."""
+    """A CSV table with text and number columns, awkward names and every spelling of a missing value."""
     missing = {4: "NA", 7: " nan "}
     lines = ['id,income,"length, cm",note,z']
     for i, (a, b, c) in enumerate(numbers.tolist()):
@@ -46,7 +46,7 @@ def table(tmp_path: Path, numbers: np.ndarray) -> Path:
 
 
 def fit_to_file(run, data: Path, *options: object) -> Path:
-    """Fit `data` into fit.json beside it."""
+    """Fit `data`; write the fit to fit.json in the same folder."""
     path = data.parent / "fit.json"
     code, _, err = run("fit", data, "-o", path, *options)
     assert (code, err) == (0, "")
@@ -419,8 +419,8 @@ def test_box_cox_names_column_and_row(run, tmp_path):
     one_sentence(err, "x.csv, column 'age', line 3: the value is -4.0")
 
 
-def test_rows_of_text_go_by_the_line_of_the_file(run, tmp_path):
-    """A quoted cell may go over several lines, and blank lines are no rows."""
+def test_errors_give_line_numbers_of_the_text_file(run, tmp_path):
+    """Line numbers count the lines of quoted cells that span several lines, and blank lines."""
     (tmp_path / "x.csv").write_text('note,a\n"one\ntwo",1\n\nx,2\n\n\ny,inf\nz,4\n')
     code, out, err = run("fit", tmp_path / "x.csv")
     assert (code, out) == (2, "")
@@ -609,8 +609,8 @@ def test_names_take_work_linear_in_their_number(name):
     assert 0 < many <= 9 * few
 
 
-def test_untouched_columns_take_work_linear_in_their_number(monkeypatch):
-    """`other_names` makes one set of positions, not one per column."""
+def test_listing_untouched_columns_takes_linear_time(monkeypatch):
+    """`other_names` builds one set of positions, not one for each column."""
     sets = []
     monkeypatch.setattr(table_module, "set", lambda *of: sets.append(of) or set(*of), raising=False)
     layout = layout_of([f"column {j}" for j in range(50)])
@@ -618,8 +618,8 @@ def test_untouched_columns_take_work_linear_in_their_number(monkeypatch):
     assert len(sets) <= 1
 
 
-def test_every_attribute_of_a_fit_is_taken_once(run, tmp_path, monkeypatch):
-    """Each is computed for all columns: taken column by column, the command line is quadratic in their number."""
+def test_every_attribute_of_a_fit_is_read_once(run, tmp_path, monkeypatch):
+    """An attribute is computed for all columns at once, so reading it for each column would take quadratic time."""
     taken = {}
 
     def counted(name, attribute):
@@ -703,7 +703,7 @@ def test_standard_error_on_a_full_disk(tmp_path):
     "words", ["fit", *(pytest.param(each, marks=pytest.mark.slow) for each in ("transform", "--help"))]
 )
 def test_a_closed_pipe(run, table, words):
-    """Nobody reads from the first byte on."""
+    """The reader closes the pipe before the first byte: exit code 1 without a traceback."""
     options = ["--fit", fit_to_file(run, table)] if words == "transform" else []
     read_end, write_end = os.pipe()
     os.close(read_end)

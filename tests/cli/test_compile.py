@@ -1,4 +1,4 @@
-"""`powerkern compile` and the wheel with compiled code: small entries here, all of them by command."""
+"""`powerkern compile` and the wheel with compiled code. Tests here compile small entries; the command compiles all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ needs_jit = pytest.mark.skipif(compilation.JIT_DISABLED, reason="nothing is comp
 
 @pytest.fixture
 def small(monkeypatch):
-    """Replace the entries compiled by default by a single small one."""
+    """Replace the entries compiled by default by one small entry."""
     monkeypatch.setattr(compilation, "USUAL", ("transforms.lambda_bounds",))
 
 
@@ -66,8 +66,8 @@ def test_the_usual_entries_are_those_of_fit_transform_inverse_and_summary():
     assert set(processes.run(USED).split()) <= set(compilation.entries(everything=False))
 
 
-def test_every_entry_is_known():
-    """Those made by factories, too."""
+def test_registry_lists_every_live_entry():
+    """Entries that factories create are also registered."""
     known = compilation.entries()
     alive = [
         each for each in gc.get_objects() if type(each) is Entry and each.__module__.startswith("powerkern.kernels.")
@@ -147,7 +147,7 @@ def test_numba_switched_off_is_an_error(capsys, monkeypatch):
 
 @pytest.fixture
 def built(tmp_path, monkeypatch):
-    """Build a wheel by the hook, with a stand-in for the compilation, which would take minutes."""
+    """Build a wheel with the build hook; a stub replaces the compilation, which would take minutes."""
     builders = pytest.importorskip("hatchling.builders.wheel")
     specification = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     hook = importlib.util.module_from_spec(specification)

@@ -1,4 +1,4 @@
-"""Columns of identifiers are left out of fits, and pass through byte for byte."""
+"""Columns of identifiers are excluded from fits and copied byte for byte."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_numbers_named_as_identifiers_that_are_not_whole(run, tmp_path):
     assert len(json.loads(run("fit", path, "--json")[1])["columns"]) == 2
 
 
-def test_identifiers_that_are_asked_for_are_fitted_and_rounding_is_said(run, tmp_path):
-    """Forty numbers that float64 makes one: a fit would be of something else than the file says."""
+def test_selected_identifiers_are_fitted_with_a_warning_about_rounding(run, tmp_path):
+    """Integers beyond 2**53 are rounded, so the fit is of other numbers than those in the file."""
     path = write(tmp_path / "x.csv", IDENTIFIERS["beyond 2**53"][0])
     said = "column 'key' of x.csv: whole numbers beyond 2**53 are rounded to 16 digits (line 3: 1152921504606846977)"
     for words in (["--columns", "key,x"], ["--columns", "x", "--weights", "key"]):
@@ -146,7 +146,7 @@ def test_every_command_that_fits_says_what_it_leaves_out(run, tmp_path, command)
 
 
 def test_large_tables_leave_out_identifiers(run, tmp_path, monkeypatch):
-    """Also those that a later block shows to be identifiers, or to be none."""
+    """Only a later block may show that a column holds identifiers, or that it does not."""
     monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
     monkeypatch.setattr("powerkern._input.tables.text._CELLS_AT_ONCE", 20)
     for cells, is_left_out in (
@@ -185,7 +185,7 @@ def test_identifiers_in_parquet(run, tmp_path, type_, monkeypatch):
 
 
 def test_long_whole_floats_in_parquet(run, tmp_path):
-    """As pandas writes identifiers beside which some are missing."""
+    """pandas writes identifiers as floats if some are missing."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     key = [None, *(7_000_000.0 + 17 * i for i in range(N - 1))]
     parquet.write_table(pa.table({"key": key, "x": X}), tmp_path / "x.parquet")

@@ -1,4 +1,4 @@
-"""Thousands separators, units, and the advice for numbers in another format: never one that misreads them."""
+"""Thousands separators, units, and advice for numbers in another format, which must never misread them."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def test_numbers_are_read_and_written_plainly(run, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if "," not in name])
-def test_the_advice_reads_the_numbers_right(run, tmp_path, name):
-    """Whoever follows it gets the values that are meant."""
+def test_the_advice_reads_the_numbers_correctly(run, tmp_path, name):
+    """The options that the message suggests give the intended values."""
     cells, _ = FORMATS[name]
     path = tmp_path / "x.csv"
     path.write_text(table(cells))

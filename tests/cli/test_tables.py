@@ -1,4 +1,4 @@
-"""Tables as the world writes them: each is fitted right, or refused by line and cell."""
+"""Tables in the formats found in practice: each is fitted correctly, or rejected with its line and cell."""
 
 from __future__ import annotations
 
@@ -251,8 +251,8 @@ def test_compressed_tables(run, tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_tables_are_read_by_their_first_bytes(run, tmp_path, monkeypatch, suffix):
-    """Text named as if compressed, compressed text named otherwise, and from standard input."""
+def test_compression_is_detected_from_the_first_bytes(run, tmp_path, monkeypatch, suffix):
+    """Plain text with a compressed suffix, compressed text without one, and compressed standard input."""
     plain, packed = tmp_path / f"plain.csv{suffix}", tmp_path / "packed.txt"
     plain.write_bytes(rows().encode())
     packed.write_bytes(COMPRESS[suffix](rows().encode()))

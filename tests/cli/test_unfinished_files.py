@@ -1,4 +1,4 @@
-"""A command that fails or is interrupted while it writes leaves the old file, or none, and nothing else."""
+"""A command that fails or is interrupted while writing leaves the previous file (or none) and no temporary file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OLD = b"what was there before"
 
 @pytest.fixture
 def folder(run, tmp_path):
-    """A table, its fit, and a folder for output."""
+    """A folder with a table, its fit, and a subfolder for output."""
     x = np.random.default_rng(0).lognormal(size=(60, 2))
     x[5, 0] = 1e6
     np.savetxt(tmp_path / "x.csv", x, delimiter=",", header="a,b", comments="")
@@ -107,7 +107,7 @@ def test_signals(run, folder, monkeypatch, name, said):
 
 
 def test_commands_run_in_any_thread(folder):
-    """Only the main thread may handle signals."""
+    """Commands work outside the main thread, where signal handlers cannot be set."""
     from powerkern.__main__ import main
 
     codes = []
@@ -121,8 +121,8 @@ def test_commands_run_in_any_thread(folder):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_process_that_is_ended_while_it_writes(folder, name):
-    """Standard input holds the table open, so that the file cannot be complete."""
+def test_a_process_that_is_killed_while_it_writes(folder, name):
+    """The pipe to standard input stays open, so the output cannot be complete when the process is killed."""
     target = folder / "out" / "z.csv"
     target.write_bytes(OLD)
     process = subprocess.Popen(

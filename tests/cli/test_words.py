@@ -1,4 +1,4 @@
-"""Words of the command line: what they may be, what is said of wrong ones, and at what cost."""
+"""Options and messages of the command line: accepted values, errors for wrong ones, and their cost."""
 
 import csv
 import json
@@ -41,8 +41,8 @@ def test_help_names_every_estimator(run, command):
 
 
 @pytest.mark.parametrize("words", [["fit"], ["fit", "--groups", "word"], ["outliers"], ["transform"], ["inverse"]])
-def test_every_command_says_what_it_wrote_where(run, table, tmp_path, words):
-    """And counts the columns that are in the file."""
+def test_every_command_says_what_it_wrote_and_where(run, table, tmp_path, words):
+    """The last line counts the columns or rows in the file and names the file."""
     fit, out = tmp_path / "fit.json", tmp_path / "out.csv"
     run("fit", table, "-o", fit)
     given = ["--fit", fit] if words[0] in ("transform", "inverse") else []

@@ -1,4 +1,4 @@
-"""uv_decompose and rank_profile: the textbook's example, the oracle's epochs, and everything a user may pass."""
+"""uv_decompose and rank_profile: the textbook's example, epochs of the oracle, and every kind of argument."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NORMALIZATIONS = [None, "rows", "columns", "both", "zscores"]
 
 
 def low_rank(m=60, n=25, d=3, noise=0.1, missing=0.3, seed=0):
-    """A matrix with holes, and the same without."""
+    """Return a matrix with missing entries, and the complete matrix."""
     rng = np.random.default_rng(seed)
     full = rng.normal(size=(m, d)) @ rng.normal(size=(d, n)) + noise * rng.normal(size=(m, n))
     return np.where(rng.uniform(size=full.shape) < missing, nan, full), full
@@ -148,8 +148,8 @@ def test_stopping_by_the_largest_change(method):
 
 
 @pytest.mark.parametrize("method", ["cd", "als"])
-def test_an_optimum(method):
-    """The gradient is zero in both factors."""
+def test_the_gradient_is_zero_at_the_result(method):
+    """The gradient vanishes in both factors."""
     M, _ = low_rank()
     result = uv_decompose(M, 3, method, ridge=0.4, tol=1e-14, max_epochs=3000, rng=0)
     residual = np.nan_to_num(M - result.U @ result.V)
@@ -482,7 +482,7 @@ def test_functions_need_no_scikit_learn():
 
 @pytest.mark.parametrize("normalize", ["columns-first", "average"])
 def test_other_normalizations_of_the_lecture(normalize):
-    """Offsets from the definitions, by NumPy; estimates get them back, and so do new rows."""
+    """Offsets follow their definitions (by NumPy), and are added back to estimates and to new rows."""
     rng = np.random.default_rng(3)
     M = 5.0 + rng.normal(size=(12, 7)) + rng.normal(size=(12, 1)) + rng.normal(size=7)
     M[rng.uniform(size=M.shape) < 0.2] = np.nan
@@ -502,7 +502,7 @@ def test_other_normalizations_of_the_lecture(normalize):
 
 
 def test_caution_is_a_ratio_of_variances():
-    """Variance within rows over the variance of their means, by loops."""
+    """Variance within rows over the variance of the row means, computed by loops."""
     from powerkern.completion.low_rank import _caution
 
     rng = np.random.default_rng(5)

@@ -1,4 +1,4 @@
-"""Ratings: stationary points of the objective as written, dense solutions, forms of input, and what is refused."""
+"""Ratings: stationary points of the documented objective, dense solutions, input formats and errors."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_estimates_are_nearly_as_good_as_can_be(model):
 
 
 @pytest.mark.parametrize("fall", [0.7, 1.0])
-def test_ranks_that_gain_less_than_a_standard_error_are_not_worth_their_time(monkeypatch, fall):
-    """Many components, each weaker than the one before: most gain less than the validation error is sure of."""
+def test_ranks_that_gain_less_than_a_standard_error_are_not_tried(monkeypatch, fall):
+    """With many components of falling strength, most gain less than the standard error of the validation error."""
     rng = np.random.default_rng(16)
     strength = np.arange(1.0, 41.0) ** -fall
     i, j = rng.integers(0, 400, 20_000), rng.integers(0, 120, 20_000)
@@ -238,7 +238,7 @@ def test_what_cannot_be_asked(model):
 
 
 def test_weighted_rows_are_repeated_rows():
-    """The kernel: integer weights against repeated cells."""
+    """Integer weights in the kernel give the same result as repeated cells."""
     other, own = rng.normal(size=(7, 3)), rng.normal(size=(1, 3))
     index, value, times = np.array([0, 2, 3, 6], dtype=np.int32), rng.normal(size=4), np.array([2, 1, 3, 1])
     repeated = np.repeat(index, times), np.repeat(value, times)

@@ -1,4 +1,4 @@
-"""What rank="auto" is made of: the normal distribution, decompositions of low rank, neighbors, and their weights."""
+"""Building blocks of rank="auto": the normal distribution, low-rank decompositions, neighbors, and their weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms of whole matrices, however they lie in memory."""
+"""Transforms of whole matrices in every memory layout."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from powerkern.kernels.transforms.family import FAMILIES
 
 @pytest.mark.parametrize("n, p", [(1, 1), (3, 1000), (700, 500), (30_000, 3)])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_transforms_do_not_depend_on_how_the_matrix_lies(family, n, p):
-    """More blocks than one each way; the values of a column in its own vector, whatever stands beside it."""
+def test_transforms_do_not_depend_on_the_memory_layout(family, n, p):
+    """Matrices of several blocks in each direction; each column is also transformed as a separate vector."""
     x = np.exp(np.random.default_rng(n).normal(size=(n, p)))
     fit = pk.fit(x[:, :1] if n > 1 else np.array([[1.0], [2.0]]), family)
     fit = fit_from_rows(np.repeat(kernel_rows(fit), p, axis=0), family)
@@ -59,8 +59,8 @@ def layouts(x):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("family, extreme", [("box-cox", 1e-300), ("yeo-johnson", 1e250)])
 @pytest.mark.parametrize("n, p", [(1_200_000, 1), (8_000, 150), (400, 3_000), (7, 170_000)])
-def test_threads_share_a_large_matrix_to_the_same_bits(n, p, family, extreme, dtype, order):
-    """More parts than one for each thread, some with a value that is patched afterwards; nothing is left out."""
+def test_threads_transform_a_large_matrix_to_the_same_bits(n, p, family, extreme, dtype, order):
+    """More tasks than threads; some tasks hold a value that is repaired afterwards."""
     rng = np.random.default_rng(p)
     x = rng.standard_gamma(3.0, (n, p))
     fit = pk.fit(x[:200, :1] if n > 7 else x[:, :200].T[:, :1], family)
@@ -87,7 +87,10 @@ def test_fits_that_travelled_and_parts_transform_alike():
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("n, p", [(1, 2000), (20, 1100), (300, 7), (3000, 40), (70_000, 1), (2, 1), (1, 1)])
 def test_bits_do_not_depend_on_layout_threads_or_neighbors(family, n, p, standardize, dtype):
-    """Among nasty values and columns: far out, with no image, missing, constant; of either dtype, in place or not."""
+    """Some values are far out, missing or without an image, and some columns are constant.
+
+    Both dtypes are tested, in place and not.
+    """
     rng = np.random.default_rng(n + p)
     x = rng.standard_gamma(3.0, (max(n, 40), p)) - (0.0 if family == "box-cox" else 2.0)
     with warnings.catch_warnings():
@@ -123,7 +126,7 @@ def test_bits_do_not_depend_on_layout_threads_or_neighbors(family, n, p, standar
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_float32_is_what_float64_gives_rounded(family, standardize):
-    """To the neighboring float32 where that is about as near, whether values are ordinary or not."""
+    """Rounded to the nearest float32, or to its neighbor if both are about as near."""
     rng = np.random.default_rng(5)
     x = (np.exp(1.5 * rng.normal(size=(5000, 9))) - (0.0 if family == "box-cox" else 1.0)).astype(np.float32)
     fit = pk.fit(x, family, standardize=standardize, lmbda=np.linspace(-1.0, 3.0, 9))
@@ -142,7 +145,7 @@ def test_float32_is_what_float64_gives_rounded(family, standardize):
 
 
 def test_columns_of_two_families_and_rescaled_ones_in_float32():
-    """A column has the bits that it has alone."""
+    """Transforming a column alone gives the same bits."""
     rng = np.random.default_rng(6)
     x = np.exp(rng.normal(size=(400, 12))).astype(np.float32)
     fit = pk.fit(x, "best")
@@ -162,8 +165,8 @@ def test_columns_of_two_families_and_rescaled_ones_in_float32():
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_is_transformed_is_x_less_center_over_divisor(family, standardize, order):
-    """Along rows and by columns, rescaled columns beside others."""
+def test_rescaled_columns_transform_as_x_minus_center_over_divisor(family, standardize, order):
+    """Transforms along rows and by columns, with rescaled and other columns in one matrix."""
     x = np.exp(np.random.default_rng(1).normal(size=(40, 30)))
     plain = pk.fit(x, family, standardize=standardize)
     results = kernel_rows(plain).copy()
@@ -181,8 +184,8 @@ def test_what_is_transformed_is_x_less_center_over_divisor(family, standardize, 
 
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("family, n, p", [("box-cox", 60, 1100), ("yeo-johnson", 500, 30)])
-def test_values_that_do_not_go_along_rows(family, n, p, standardize):
-    """Among ordinary columns: constant, far outside the fitted range, without an inverse."""
+def test_columns_that_the_row_kernels_cannot_transform(family, n, p, standardize):
+    """Constant columns, and values far outside the fitted range or without an inverse, among ordinary columns."""
     rng = np.random.default_rng(p)
     x = rng.standard_gamma(rng.uniform(2.0, 9.0, p), (n, p)) - (0.0 if family == "box-cox" else 4.0)
     x[:, 7] = 3.0

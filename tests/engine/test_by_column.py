@@ -1,4 +1,4 @@
-"""Groups of columns: each column in one, of sizes that keep memory small and threads busy."""
+"""Groups of columns: each column is in exactly one group, and group sizes keep memory small and threads busy."""
 
 from __future__ import annotations
 

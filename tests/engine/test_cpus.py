@@ -1,4 +1,4 @@
-"""CPU quotas of containers, from files as Linux shows them."""
+"""CPU quotas of containers, read from files in the format of Linux."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from powerkern._engine.threads import default_threads
 
 @pytest.fixture
 def quota(tmp_path):
-    """Return the quota for a group membership and some files under the mount."""
+    """Return a function that returns the quota for a group membership and files under the mount."""
 
     def read(membership, **files):
         (tmp_path / "cgroup").write_text(membership)
@@ -44,7 +44,7 @@ def test_version_2(quota, content, cpus):
 @pytest.mark.parametrize("time, cpus", [("250000\n", 2.5), ("-1\n", math.inf), ("none", math.inf)])
 @pytest.mark.parametrize("controllers", ["cpu", "cpu,cpuacct", "cpuacct,cpu"])
 def test_version_1(quota, controllers, time, cpus):
-    """A container sees the host's path, and its own group in the mounted folder's place."""
+    """In version 1 of cgroups, a container sees the host's path, while the mounted folder shows its own group."""
     files = {"cpu/cpu.cfs_quota_us": time, "cpu/cpu.cfs_period_us": "100000\n"}
     assert quota(f"11:memory:/docker/1f\n4:{controllers}:/docker/1f\n0::/\n", **files) == cpus
 
@@ -61,8 +61,8 @@ def test_groups_of_others_do_not_count(quota):
 
 
 @pytest.mark.parametrize("controllers", ["cpuset", "cpuacct", "memory", "name=systemd", "cpuset,memory"])
-def test_the_place_under_other_controllers_does_not_count(quota, controllers):
-    """Version 1 has a tree for each controller: /busy of another one is not the /busy that limits the CPU."""
+def test_the_group_of_other_controllers_is_ignored(quota, controllers):
+    """Version 1 has a tree for each controller: the group /busy of another one does not limit the CPU."""
     files = {"cpu/busy/cpu.cfs_quota_us": "100000", "cpu/busy/cpu.cfs_period_us": "100000"}
     files |= {"cpu/mine/cpu.cfs_quota_us": "300000", "cpu/mine/cpu.cfs_period_us": "100000"}
     assert quota(f"4:{controllers}:/busy\n3:cpu,cpuacct:/mine\n", **files) == 3.0

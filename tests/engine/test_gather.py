@@ -1,4 +1,4 @@
-"""Columns gathered into scratch, and written back."""
+"""Copying columns to scratch arrays and back."""
 
 from __future__ import annotations
 

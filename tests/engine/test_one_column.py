@@ -1,4 +1,4 @@
-"""One column alone, by every route, as plain Python: what docs/contributing/layout tells people to do."""
+"""A single column by every route, as plain Python, as docs/contributing/layout recommends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def watch(frame, event, argument):
 
 
 def traced() -> dict[str, tuple[float, set[str]]]:
-    """Run the page's code; return, for each route, lambda and the Python functions that were called."""
+    """Run the code of the page; return, for each route, lambda and the Python functions that were called."""
     text = PAGE.read_text(encoding="utf-8")
     section = text[text.index("How to trace one column") :]
     code = textwrap.dedent(re.search(r"code-block:: python\n\n((?:   .*\n|\n)+)", section)[1])

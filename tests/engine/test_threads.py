@@ -1,4 +1,4 @@
-"""Threads, progress, interruption, errors."""
+"""Worker threads: progress, interrupts and errors."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def test_a_few_long_columns_have_the_same_bits_for_any_number_of_threads(family,
 
 
 @pytest.mark.parametrize("kind, maker", [("work", "new_work"), ("lockstep", "new_lockstep_work")])
-def test_no_thread_waits_for_another_that_makes_scratch_space(kind, maker, monkeypatch):
-    """A child, forked while one does, would wait for a thread that it does not have."""
+def test_threads_allocate_scratch_space_without_a_lock(kind, maker, monkeypatch):
+    """A child forked during the allocation would otherwise wait for a lock whose owner it does not have."""
     both, found = threading.Barrier(2, timeout=5), []
     monkeypatch.setattr(gather, maker, lambda *_: both.wait())
     makers = [threading.Thread(target=lambda: found.append(getattr(FitScratch(10), kind))) for _ in range(2)]
@@ -107,7 +107,7 @@ def test_eight_python_threads_fit_at_once():
 
 
 def test_eight_python_threads_make_the_first_fit_of_a_process():
-    """They race to compile, or to load, the same entries."""
+    """The threads race to compile, or to load, the same entries."""
     code = (
         "import numpy as np, powerkern as pk, threading\n"
         "x = np.random.default_rng(0).lognormal(size=(300, 40))\n"
@@ -124,7 +124,7 @@ def test_eight_python_threads_make_the_first_fit_of_a_process():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_fork_after_a_fit():
-    """The child fits with threads of its own: OpenMP would die here."""
+    """The child fits with threads of its own; OpenMP would crash here."""
     code = (
         "import os, sys, numpy as np, powerkern as pk\n"
         "x = np.random.default_rng(0).normal(size=(500, 100))\n"
@@ -183,7 +183,7 @@ def test_numpy_integers_are_numbers_of_threads():
 @pytest.mark.parametrize("progress", [False, True])
 @pytest.mark.parametrize("n_threads", N_THREADS)
 def test_an_exception_in_a_job_is_passed_on(n_threads, progress):
-    """It comes out as it is, jobs that wait are dropped, and no thread stays behind."""
+    """The exception is unchanged, waiting jobs are dropped, and no thread is left."""
     done = []
 
     def job(group):
@@ -238,8 +238,8 @@ def test_what_a_helper_raises_is_handed_back_and_it_helps_again():
     assert not driver_threads()
 
 
-def test_helpers_that_all_wait_do_not_keep_others_from_work():
-    """Help asked for by helpers, as by jobs within jobs, comes from further threads."""
+def test_waiting_helpers_do_not_block_nested_jobs():
+    """Jobs that submit jobs get additional threads."""
     completions = threads.Completions()
 
     def submit_on(depth):
@@ -252,8 +252,8 @@ def test_helpers_that_all_wait_do_not_keep_others_from_work():
     assert completions.get(timeout=60) is None
 
 
-def test_a_task_that_no_helper_has_begun_is_cancelled(monkeypatch):
-    """Nobody waits for a thread that the system has not woken yet; it may be asked again."""
+def test_a_task_that_no_helper_has_started_is_cancelled(monkeypatch):
+    """Nobody waits for a thread that the system has not woken yet, and that helper can be used again."""
     monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
     threads.shutdown()
     done = []
@@ -283,8 +283,8 @@ def test_idle_helpers_end_by_themselves(monkeypatch):
     assert threads._idle == []
 
 
-def test_helpers_that_end_lose_no_task(monkeypatch):
-    """They look for work all the time, find none, and are asked just then."""
+def test_helpers_that_exit_when_idle_lose_no_task(monkeypatch):
+    """Helpers time out all the time, often at the moment a task is submitted."""
     threads.shutdown()
     monkeypatch.setattr(threads, "_PATIENCE", 1e-5)
     completions = threads.Completions()
@@ -307,7 +307,7 @@ def test_helpers_keep_no_array_alive():
 
 @pytest.mark.parametrize("use_calling_thread", [False, True])
 def test_an_error_of_a_helper_keeps_no_array_alive(use_calling_thread):
-    """Nor does it wait for the garbage collector: its traceback refers to no frame that refers to it."""
+    """Its traceback does not refer to itself, so arrays are freed without the garbage collector."""
     helped = threading.Event()
 
     def fail(x, part):
@@ -334,8 +334,8 @@ def test_an_error_of_a_helper_keeps_no_array_alive(use_calling_thread):
         gc.enable()
 
 
-def test_what_queues_raise_is_passed_on_from_a_job():
-    """The calling thread waits for helpers with a queue, whose exception a job's own must not be taken for."""
+def test_queue_exceptions_of_a_job_are_passed_on():
+    """The calling thread waits on a queue; a job's queue.Empty must not be mistaken for that queue's."""
 
     def fail(part):
         raise queue.Empty
@@ -345,8 +345,8 @@ def test_what_queues_raise_is_passed_on_from_a_job():
 
 
 @pytest.mark.parametrize("use_calling_thread", [False, True])
-def test_nobody_is_asked_while_the_interpreter_ends(use_calling_thread):
-    """Idle helpers never wake again: whoever waited for one would wait for ever."""
+def test_no_task_is_submitted_during_interpreter_shutdown(use_calling_thread):
+    """Idle helpers never wake then, so a caller would wait for ever."""
     code = (
         "import functools, os, sys\n"
         "from powerkern._engine import threads\n"
@@ -365,8 +365,8 @@ def test_nobody_is_asked_while_the_interpreter_ends(use_calling_thread):
     assert processes.run(code) == "1 200"
 
 
-def test_signal_handlers_may_ask_for_help(monkeypatch):
-    """Also where they interrupt a thread that asks."""
+def test_signal_handlers_may_submit_tasks(monkeypatch):
+    """A handler may interrupt a thread that is submitting a task itself."""
     done, handled = [], []
 
     class Interrupted(list):
@@ -393,7 +393,7 @@ def test_signal_handlers_may_ask_for_help(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_has_helpers_of_its_own():
-    """Also where the parent's are at work when it forks, or idle: Python would warn of those."""
+    """Whether the parent's helpers are busy or idle during the fork; Python would warn about its threads."""
     code = (
         "import os, threading\n"
         "from powerkern._engine import threads\n"
@@ -490,8 +490,8 @@ def test_ctrl_c_while_threads_start_ends_what_is_shared(monkeypatch):
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("by_caller", [True, False])
 @pytest.mark.parametrize("n_threads", [1, 2, 8])
-def test_an_exception_ends_what_is_shared(error, by_caller, n_threads):
-    """Whichever thread it is raised in, the caller gets it as it is, and parts that wait are dropped."""
+def test_an_exception_ends_a_parallel_job(error, by_caller, n_threads):
+    """Whichever thread raises it, the caller gets the exception unchanged, and waiting parts are dropped."""
     caller, failing, done = threading.get_ident(), threading.Event(), []
 
     def job(part):
@@ -511,7 +511,7 @@ def test_an_exception_ends_what_is_shared(error, by_caller, n_threads):
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_ctrl_c_in_a_transform(n_threads):
-    """A transform of minutes, of one value repeated without memory, ends at once."""
+    """A transform that would take minutes (one value, repeated without memory) ends at once."""
     code = (
         "import numpy as np, powerkern as pk\n"
         "x = np.random.default_rng(0).normal(size=(100, 1))\n"
@@ -530,7 +530,7 @@ def test_ctrl_c_in_a_transform(n_threads):
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_ctrl_c(n_threads):
-    """A fit of hours, on a matrix that is one column repeated without memory, ends at once."""
+    """A fit that would take hours (one column, repeated without memory) ends at once."""
     code = (
         "import numpy as np, powerkern as pk\n"
         "x = np.random.default_rng(0).lognormal(size=100_000)\n"
@@ -542,7 +542,7 @@ def test_ctrl_c(n_threads):
 
 
 def _interrupt(code):
-    """Run code that prints "ready" and then never ends; Ctrl-C ends it."""
+    """Run code that prints "ready" and never ends; check that Ctrl-C ends it."""
     with processes.start(code) as process:
         try:
             assert process.stdout.readline() == "ready\n"
@@ -560,7 +560,7 @@ def _interrupt(code):
 
 
 class Bar:
-    """A stand-in for tqdm."""
+    """A stand-in for tqdm's progress bar."""
 
     made: ClassVar[list[Bar]] = []
 

@@ -1,4 +1,4 @@
-"""Bounds on lambda, in every interface: the free optimum clipped, and all else as in fits at given lambdas."""
+"""Bounds on lambda in every interface: lambda is the free optimum, clipped; all else equals a fit at given lambda."""
 
 from __future__ import annotations
 
@@ -307,8 +307,10 @@ def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_a
 @pytest.mark.parametrize("center", [300.0, 900.0, 1e4])
 @pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "mtl", "carroll", pk.MTL(prestandardize="none")], ids=str)
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_scales_beyond_float64_do_not_matter_at_a_bound(family: str, estimator: Any, center: float) -> None:
-    """Beside 60 digits: the values kept have the standard deviation that they have in the free fit, and its mean, 0."""
+def test_bounded_fits_whose_scale_overflows_float64_are_standardised(
+    family: str, estimator: Any, center: float
+) -> None:
+    """Kept values have mean 0 and the same standard deviation as in the free fit, compared with 60 digits."""
     x = center + 3.0 * np.random.default_rng(1).gamma(2.0, size=200)
     x = -x if family == "yeo-johnson" and center == 900.0 else x
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Robust fits of clean data, of data with outliers, and of data with one value that moves."""
+"""Robust fits of clean data, of data with outliers, and of data in which one value varies."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def sensitivity_curve(x, points, family, estimator):
 @pytest.mark.parametrize("first_weights", ["rectified", "plain"])
 @pytest.mark.parametrize("kind", [pk.AdaptiveRewML, pk.RewML])
 def test_the_sensitivity_curve_returns_to_0(kind, first_weights):
-    """Unless the first cut leaves out some of the sample, which a second one at the same cut-off does not take back."""
+    """The exception is the paper's rule from rectified weights: its first cut excludes some of the sample for good."""
     quantiles, far = ndtri(np.arange(1, 100) / 100), np.array([-10.0, -5.0, 4.0, 10.0])
     estimator = kind(first_weights=first_weights, prestandardize="none")
     curve = sensitivity_curve(np.exp(quantiles), np.exp(far), "box-cox", estimator)
@@ -71,7 +71,7 @@ def test_the_sensitivity_curve_returns_to_0(kind, first_weights):
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("prestandardize", ["none", "mad"])
 def test_far_values_change_nothing(family, prestandardize):
-    """The sensitivity curve returns to 0 on both sides (by the paper's rule, from rectified weights, to -3.5)."""
+    """The sensitivity curve returns to 0 on both sides (to -3.5 by the paper's rule from rectified weights)."""
     base, far = ndtri(np.arange(1, 100) / 100), np.array([-15.0, -10.0, -6.0, -5.0, 4.0, 5.0, 6.0, 10.0, 15.0])
     x, z = (np.exp(base), np.exp(far)) if family == "box-cox" else (base, far)
     curve = sensitivity_curve(x, z, family, pk.AdaptiveRewML(prestandardize=prestandardize))

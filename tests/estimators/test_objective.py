@@ -1,4 +1,4 @@
-"""What estimators minimise, over lambda: against slow definitions, at the lambda found, where it is not defined."""
+"""The objectives of the estimators against slow definitions: as curves, at the fitted lambda, and where undefined."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def data(n: int = 60, p: int = 3, seed: int = 1) -> np.ndarray:
 
 
 def slowly(x: np.ndarray, family: str, lmbda: float, estimator: str, options: dict[str, object]) -> float:
-    """Evaluate an estimator's objective by the plain oracles, at a lambda in the units of the data."""
+    """Evaluate an estimator's objective with the plain oracles, at a lambda in the units of the data."""
     x = np.sort(x[~np.isnan(x)])
     cellwise = options.get("convention") == "cellwise"
     how = options.get("prestandardize", "median" if cellwise and family == "box-cox" else "mad")
@@ -89,8 +89,8 @@ def test_objective_is_the_curve_at_the_start_and_none_is_lower(family, estimator
     assert (grid.min(axis=1) >= fit.objective - 1e-9).all()
 
 
-def test_start_is_not_above_what_the_search_saw():
-    """A narrow minimum beside a kink."""
+def test_search_result_is_no_higher_than_any_lambda_it_tried():
+    """A column whose objective has a narrow minimum next to a kink."""
     x = np.random.default_rng(0).random((50, 300))[:, 181] ** 4
     fit = fit_quietly(x[:, None], "yeo-johnson", "robust")
     assert fit.objective[0] <= fit.objective_curve(-0.24)[0]

@@ -1,4 +1,4 @@
-"""Fits of long columns, profiles and intervals of long ones: from power sums, with the results of the direct way."""
+"""Fits, profiles and intervals of long columns from power sums: the results equal those computed from the values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tall(monkeypatch):
 
 @pytest.fixture
 def direct(monkeypatch):
-    """Return a helper that runs a function with power sums switched off."""
+    """Return a function that calls another one with power sums switched off."""
 
     def run(function):
         with monkeypatch.context() as patch:
@@ -151,8 +151,8 @@ def test_columns_that_a_sample_misjudges(tall, direct, order):
     )
 
 
-def test_values_that_a_sample_does_not_need_to_see_are_within_the_guess():
-    """No column of an ordinary shape is read twice."""
+def test_ranges_guessed_from_a_sample_contain_ordinary_columns():
+    """Columns of ordinary shape therefore need not be read twice."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.lognormal(size=50_000), rng.gamma(2.0, size=50_000), rng.uniform(1900, 2000, 50_000)])
     for family in FAMILIES:
@@ -184,8 +184,8 @@ def test_ranges_do_not_depend_on_how_a_matrix_lies_in_memory(monkeypatch, p, dty
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n_threads", [1, 2, 7])
 @pytest.mark.parametrize(("infinite", "zero"), [(10, 4990), (4990, 10), (10, 11), (2000, 2500), (2500, 2000)])
-def test_of_several_reasons_to_refuse_a_column_infinity_is_named(tall, infinite, zero, n_threads, order):
-    """Whichever is met first, and whichever thread meets it."""
+def test_infinity_is_reported_first_if_a_column_is_invalid_in_several_ways(tall, infinite, zero, n_threads, order):
+    """The order of the invalid values and the thread that reads them do not matter."""
     X = np.asarray(np.random.default_rng(0).lognormal(size=(5000, 300)), order=order)
     X[infinite, :3], X[zero, 1:4] = np.inf, 0.0
     for values, weight in ((X, ()), (X.astype(np.float32, order="K"), ()), (X, np.ones(len(X)))):

@@ -1,4 +1,4 @@
-"""fit(estimator="ppcc"), the straightest QQ plot, against scipy."""
+"""fit(estimator="ppcc"), which maximises the correlation of the normal QQ plot, against SciPy."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def test_the_order_of_rows_does_not_matter(family, draw):
         np.testing.assert_allclose(other.normality().after.ppcc, normality.after.ppcc, rtol=1e-12)
 
 
-def test_the_weight_of_a_value_may_be_divided_among_rows():
-    """Where the effective weight of a row is one: then weights are counts, also with a fraction."""
+def test_splitting_the_weight_of_a_value_among_rows_changes_nothing():
+    """The weights here count as (fractional) frequencies."""
     x, r = rounded_columns("box-cox")
     weight = r.integers(4, 9, 80) + r.random(80)
     fit = pk.fit(x, "box-cox", "ppcc", sample_weight=weight)

@@ -1,4 +1,4 @@
-"""Outliers on either side: the better of two starts, and tails that were kept although they are far out."""
+"""Outliers on either side: the better of two starts is used, and far tails that are kept are reported."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ def issue(seed):
     return np.exp(z)
 
 
-def test_small_outliers_are_left_out():
-    """Of 20 columns with 60 of 400 values at exp(-12), rectified on one side, 13 keep all of these
-    with the same cut-off in every step."""
+def test_small_outliers_are_excluded():
+    """Of 20 columns with 60 of 400 values at exp(-12), a fit rectified on one side only keeps all 60 values in 13.
+
+    That is with the same cut-off in every step.
+    """
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
     fit = fit_quietly(X)
     assert not fit.weights(X)[:60].any()
@@ -71,8 +73,8 @@ def test_the_start_is_the_one_that_leaves_more_values_at_their_quantiles(n, shar
             assert at > 0.0
 
 
-def test_both_starts_were_taken():
-    """So that the test before this one has something to say about either."""
+def test_both_starts_are_used_by_these_columns():
+    """Otherwise the test above would not cover both starts."""
     routes = {r for share in (0.0, 0.15) for r in fit_quietly(low_outliers(60, share, 8, seed=60)).route}
     assert routes == {"refit", "refit both sides"}
 
@@ -112,7 +114,7 @@ def test_objective_is_that_of_the_start_taken():
 
 
 def test_status_says_that_a_far_tail_was_kept():
-    """Rectified on one side, columns of the issue keep 60 values of 400 at exp(-12)."""
+    """With rectification on one side, such columns keep 60 of 400 values at exp(-12)."""
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
     one = fit_quietly(X, rectify="one")
     kept_all = one.weights(X)[:60].all(axis=0)
@@ -124,8 +126,8 @@ def test_status_says_that_a_far_tail_was_kept():
 
 
 @pytest.mark.parametrize("family, at", [("box-cox", 10.0), ("yeo-johnson", 10.0), ("yeo-johnson", -10.0)])
-def test_far_tails_that_are_kept_without_rectification(family, at):
-    """Of either side that lambda flattens: nearly all columns of this kind keep theirs."""
+def test_far_tails_are_reported_without_rectification(family, at):
+    """On the side that lambda flattens, nearly all columns of this kind keep their tail."""
     rng = np.random.default_rng(8)
     z = rng.normal(size=(200, 12))
     z[:34] = at
@@ -148,8 +150,8 @@ def test_few_clean_columns_are_said_to_keep_a_far_tail(family, n):
     assert (fit.status == Status.TAIL_KEPT).mean() < 0.01
 
 
-def test_tails_kept_are_a_tenth_of_the_column_and_five_values():
-    """Counted as they are described, on the transform rectified on both sides."""
+def test_reported_tails_are_a_tenth_of_the_column_and_five_values():
+    """Tails are counted by their documented definition, on the transform rectified on both sides."""
     rng = np.random.default_rng(1)
     told = []
     for n, n_out in ((20, 3), (30, 4), (40, 5), (60, 9), (200, 18), (200, 30)):
@@ -171,7 +173,7 @@ def test_tails_kept_are_a_tenth_of_the_column_and_five_values():
     assert 5 < sum(told) < len(told) - 5
 
 
-def test_r_says_nothing_of_tails():
-    """Its conventions are as they were."""
+def test_cellwise_convention_does_not_report_tails():
+    """The convention reproduces R, which has no such status."""
     fit = fit_quietly(np.column_stack([issue(seed) for seed in range(3, 9)]), estimator="rewml", convention="cellwise")
     assert (fit.status != Status.TAIL_KEPT).all()

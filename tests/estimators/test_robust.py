@@ -1,4 +1,4 @@
-"""Robust fits: the whole procedure beside a slow one, outliers, round trips, invariances, refusals, nasty columns."""
+"""Robust fits: a slow version of the procedure, outliers, round trips, invariances, errors and nasty columns."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ FITTED = (Status.SCANNED, Status.MULTIMODAL, Status.TAIL_KEPT, Status.NOT_CERTIF
 
 @cache
 def columns(family: str) -> dict[str, np.ndarray]:
-    """Columns with few and many outliers, short and long, in no order."""
+    """Columns with few and many outliers, short and long, in no particular order."""
     rng = np.random.default_rng(11)
     y = {
         "clean": rng.normal(size=60),
@@ -95,7 +95,7 @@ def fit_by_name(x: np.ndarray, family: str, name: str = "robust", **options: obj
 
 
 def rectification(estimator: Estimator) -> str:
-    """The change points, as the oracles call them."""
+    """Return the rule for the change points, by its name in the oracles."""
     if isinstance(estimator, pk.RewMLNR) or getattr(estimator, "rectify", "") == "none":
         return "none"
     return "cellwise" if is_as_r(estimator) else "paper"
@@ -111,8 +111,8 @@ def is_as_r(estimator: Estimator) -> bool:
 @families
 @pytest.mark.parametrize("column", columns("yeo-johnson"))
 @pytest.mark.parametrize("name", [*REWEIGHTED, *(pytest.param(name, marks=pytest.mark.slow) for name in ALIKE)])
-def test_reweighting_is_as_defined(family, column, name):
-    """From the start that was found: the cells left out, lambda, location and scale."""
+def test_reweighting_matches_the_slow_version(family, column, name):
+    """From the fitted start: the excluded cells, lambda, location and scale."""
     x = columns(family)[column]
     estimator = ESTIMATORS[name]
     fit = fit_by_name(x, family, name)
@@ -146,8 +146,8 @@ def test_reweighting_is_as_defined(family, column, name):
 
 @families
 @pytest.mark.parametrize("name", ["robust", "robust, one step", "robust, settled", "rewml-nr", "mtl", "carroll"])
-def test_figures_belong_to_lambda_and_the_values_kept(family, name):
-    """lambda is the likeliest for the values of weight 1, and likelihood and information are theirs."""
+def test_results_belong_to_lambda_and_the_kept_values(family, name):
+    """lambda maximises the likelihood of the values of weight 1, which also gives likelihood and information."""
     for n, share in ((30, 0.1), (200, 0.05), (200, 0.15)):
         x = contaminated_lognormal(n, 12, seed=n)
         x[: round(share * n)] *= 50.0
@@ -169,8 +169,8 @@ def test_figures_belong_to_lambda_and_the_values_kept(family, name):
 
 
 @families
-def test_reweighting_settles_or_says_so(family):
-    """Chosen again at the lambda found, the values kept are the same, unless the status says otherwise."""
+def test_reweighting_settles_or_reports_that_it_did_not(family):
+    """A further step at the final lambda keeps the same values, unless the status is NOT_SETTLED."""
     x = contaminated_lognormal(60, 300, seed=8)
     # the default's cut-offs are chosen anew in every step, and settle less often than fixed ones
     for options, share in ((FIXED_CUTOFFS, 0.99), ({}, 0.98 if family == "yeo-johnson" else 0.95)):
@@ -184,7 +184,7 @@ def test_reweighting_settles_or_says_so(family):
 
 
 def test_carroll_finds_a_minimum_between_points_of_its_scan():
-    """lambda was -0.186, where the objective is higher by 1.5e-4; weights and repeated rows gave other answers."""
+    """Regression test: lambda was -0.186, where the objective is 1.5e-4 higher; weights and repeated rows disagreed."""
     x = np.array([0.875, 0.73, 0.43, 0.467, 0.564, 0.309, 0.386, 0.126, 4.258])
     x = np.append(x, [0.119, 2.948, 7.122, 5.116, 0.495, 15.601, 0.376, 4.214, 4.327])
     fit = pk.fit(x, "box-cox", "carroll")
@@ -196,8 +196,8 @@ def test_carroll_finds_a_minimum_between_points_of_its_scan():
     assert pk.fit(x, "box-cox", "carroll", sample_weight=weighted).lmbda[0] == pytest.approx(fit.lmbda[0], abs=1e-6)
 
 
-def test_reweighting_that_goes_to_and_fro():
-    """Two sets of values that each lead to the other: the status says so, and the warning."""
+def test_reweighting_that_alternates_between_two_sets_of_values():
+    """Each set leads to the other; status and warning report it."""
     with pytest.warns(UserWarning, match="reweighting did not settle"):
         fit = pk.fit(TO_AND_FRO, "box-cox", pk.AdaptiveRewML(n_reweight="settled", **FIXED_CUTOFFS))
     restless = np.flatnonzero(fit.status == Status.NOT_SETTLED)
@@ -235,7 +235,7 @@ def test_start_is_the_global_minimum(family, name):
 
 @families
 def test_carroll_misses_no_minimum(family):
-    """A grid of 2,001 lambdas sees nothing lower in any of 150 short columns, with or without weights."""
+    """A grid of 2,001 lambdas shows no lower value in any of 150 short columns, weighted or not."""
     rng = np.random.default_rng(2)
     for k in range(150):
         y = rng.normal(size=int(rng.integers(8, 40)))
@@ -282,8 +282,8 @@ def test_trimmed_likelihood_is_the_global_maximum(family, h):
 
 
 @pytest.mark.parametrize(("h", "expected"), [(0.95, 0.1491), (0.9, 0.2323)])
-def test_trimmed_likelihood_of_lognormal_data_is_that_of_the_lowest_values(h, expected):
-    """Their density is the highest in the units of the data, so that lambda is biased without an outlier."""
+def test_trimmed_likelihood_of_lognormal_data_keeps_the_lowest_values(h, expected):
+    """Their density is highest in the units of the data, so lambda is biased even without outliers."""
     x = np.exp(scipy.special.ndtri((np.arange(4_000) + 0.5) / 4_000))
     fit = pk.fit(x, "box-cox", pk.MTL(h=h))
     kept = int(np.ceil(h * x.size))
@@ -328,7 +328,10 @@ def test_cutoffs_are_where_standardised_values_reach_the_quantile(family):
     [("yeo-johnson", "rewml-nr"), ("box-cox", "robust"), ("yeo-johnson", "rewml-nr as printed"), ("box-cox", "fixed")],
 )
 def test_one_per_cent_of_clean_values_are_flagged(family, name, n):
-    """Normal before the transform: short columns, too; their scale is not that of their trimmed values."""
+    """The data are normal before the transform.
+
+    Short columns are included: their scale is not estimated from the trimmed values only.
+    """
     rng = np.random.default_rng(n)
     x = rng.normal(size=(n, 60_000 // n))
     x = x if family == "yeo-johnson" else np.exp(x)
@@ -342,7 +345,10 @@ def test_one_per_cent_of_clean_values_are_flagged(family, name, n):
 
 
 def test_cutoffs_of_short_columns_are_wider():
-    """Student's t with n_kept/4 degrees of freedom; R's convention, and what is not reweighted, as for long columns."""
+    """The cut-off is a quantile of Student's t with n_kept/4 degrees of freedom.
+
+    Under R's convention, and without reweighting, it is the normal quantile, as for long columns.
+    """
     x = contaminated_lognormal(30, 3)
     fit = fit_by_name(x, "box-cox")
     expected = [stdtrit(n / 4.0, 0.995) for n in fit.n_kept]
@@ -355,8 +361,11 @@ def test_cutoffs_of_short_columns_are_wider():
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0 / 60.0, 1e-200])
-def test_relative_weights_are_worth_as_many_values_whatever_they_sum_to(factor):
-    """Cut-offs, what they flag and standard errors, by what is there of each column; JSON and pickles keep them."""
+def test_the_sum_of_relative_weights_does_not_matter(factor):
+    """Cut-offs, flags and standard errors use the effective number of values of each column.
+
+    JSON and pickles preserve it.
+    """
     x = contaminated_lognormal(60, 2)
     x[:20, 1] = np.nan
     weight = np.random.default_rng(5).uniform(0.5, 1.5, 60)
@@ -409,8 +418,8 @@ def test_outliers_move_maximum_likelihood_only(family):
     assert fit_by_name(dirty, family).outliers(dirty)[:5].all()
 
 
-def test_sensitivity_ends_where_values_are_left_out():
-    """Curves of the paper's section 2.6: ML's near the center, 0 beyond the cut-off."""
+def test_sensitivity_is_zero_beyond_the_cutoff():
+    """Curves of section 2.6 of the paper: maximum likelihood's near the center, 0 beyond the cut-off."""
     x = np.array([oracles.normal_quantile(i / 100) for i in range(1, 100)])
     z = np.arange(-10.0, 10.25, 0.25)
     X = np.vstack([np.repeat(x[:, None], z.size, axis=1), z])
@@ -439,7 +448,7 @@ def test_sensitivity_ends_where_values_are_left_out():
 @families
 @estimators
 def test_inverse_returns_the_data(family, name):
-    """Good, dropped, constant, empty columns; outliers too."""
+    """Ordinary, constant, empty and tied columns, outliers included."""
     x = contaminated_lognormal(80, 5)
     x[3, 0] = np.nan
     x[:, 2] = 7.0
@@ -480,7 +489,7 @@ def test_kept_values_are_standardised(family, name):
 
 @families
 def test_carroll_standardises_by_huber(family):
-    """psi_1.5 sums to 0, and psi_1.5(z) z to what it is expected to of normal data."""
+    """psi_1.5(z) sums to 0, and the mean of psi_1.5(z) z equals its expectation for normal data."""
     x = contaminated_lognormal()
     fit = fit_by_name(x, family, "carroll")
     z = fit.transform(x)
@@ -593,7 +602,7 @@ def test_missing_values_are_as_not_there(name):
 @given(power=st.integers(-40, 40), shift=st.floats(-1e3, 1e3))
 @settings(max_examples=20)
 def test_yeo_johnson_does_not_depend_on_location_and_scale(power, shift):
-    """Of the column as it is: it is prestandardised."""
+    """The estimator prestandardises the column itself."""
     x = contaminated_lognormal(50, 1)[:, 0]
     a, b = fit_by_name(x, "yeo-johnson"), fit_by_name((x + round(shift)) * 2.0**power, "yeo-johnson")
     assert b.lmbda[0] == pytest.approx(a.lmbda[0], abs=1e-6)
@@ -649,8 +658,8 @@ def test_best_of_both_families(estimator):
     assert_same(best, PowerFit.from_json(best.to_json()))
 
 
-def test_best_compares_all_of_the_likelihood():
-    """Whatever the units, and however both are prestandardised: the likelihoods are those of the same values."""
+def test_best_compares_full_likelihoods():
+    """The choice does not depend on units, because both families are compared on the same unscaled values."""
     rng = np.random.default_rng(4)
     x = np.abs(np.column_stack([contaminated_lognormal(150, 20), rng.normal(20.0, 3.0, (150, 20))]))
     x[:, 20:] = 30.0 - rng.gamma(2.0, size=(150, 20))
@@ -679,7 +688,7 @@ def test_best_of_columns_that_are_not_positive():
 
 @pytest.mark.parametrize("estimator", ["mle", "robust", "ppcc"])
 def test_best_takes_the_family_that_can_be_fitted(estimator):
-    """Yeo-Johnson of tiny values would need a lambda beyond all numbers, Box-Cox does not depend on units."""
+    """For tiny values, Yeo-Johnson would need a lambda beyond float64; Box-Cox does not depend on the unit."""
     x = 1e-310 * contaminated_lognormal(60, 1)
     best = pk.fit(x, "best", estimator)
     assert best.families == ["box-cox"]
@@ -809,8 +818,8 @@ def test_names_stand_for_estimators_with_their_defaults():
         assert_array_equal(by_name.lmbda, by_object.lmbda)
 
 
-def test_estimators_are_values():
-    """Equal, hashable, of plain types, and shown as they are written."""
+def test_estimators_are_immutable_values():
+    """Equality and hash depend on the options, which have plain types; the repr is the code that makes the object."""
     one = pk.AdaptiveRewML(search_range=np.array([-3, 5.5]), n_reweight=np.int64(4), cutoff=np.float32(0.75))
     assert one == pk.AdaptiveRewML(search_range=(-3.0, 5.5), n_reweight=4, cutoff=0.75)
     assert len({one, pk.AdaptiveRewML(search_range=[-3, 5.5], n_reweight=4, cutoff=0.75)}) == 1
@@ -879,7 +888,7 @@ NASTY = _nasty()
 @estimators
 @families
 def test_nasty_columns_have_an_answer_or_a_status(family, name):
-    """In a capped number of evaluations; with finite lambda, and finite images of the values kept."""
+    """The number of evaluations is bounded; lambda and the images of the kept values are finite."""
     chosen = {key: x for key, x in NASTY.items() if family == "yeo-johnson" or not (x <= 0.0).any()}
     x = np.column_stack(list(chosen.values()))
     fit = fit_by_name(x, family, name)
@@ -925,7 +934,7 @@ def test_any_numbers(values, name):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_ties_among_missing_values(weighted):
-    """More than half of the values are equal; missing rows are dropped rows."""
+    """More than half of the values are equal; missing rows count as dropped rows."""
     rng = np.random.default_rng(4)
     x = np.append(np.full(60, 1.0), rng.lognormal(size=40))
     rows = rng.permutation(100)

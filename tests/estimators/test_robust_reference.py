@@ -1,4 +1,4 @@
-"""``convention="cellwise"`` beside R's cellWise 2.5.3, record by record; and values that the paper prints."""
+"""``convention="cellwise"`` against R's cellWise 2.5.3, record by record, and against values printed in the paper."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ every_file = pytest.mark.parametrize(
 
 @cache
 def data(file: str) -> dict[str, np.ndarray]:
-    """Columns by name; infinite values are missing, as in R."""
+    """Return the columns by name; infinite values are missing, as in R."""
     if FILES[file] is None:
         return cellwise_vectors()
     names = np.genfromtxt(SHARED / "data" / FILES[file], delimiter=",", names=True, deletechars="", replace_space=" ")
@@ -50,7 +50,7 @@ def data(file: str) -> dict[str, np.ndarray]:
 
 @cache
 def records(file: str) -> list[dict[str, Any]]:
-    """Robust fits of standardised columns, without those that R cannot fit."""
+    """Return the records of robust, standardised fits, without those that failed in R."""
     if FILES[file] is None:
         return [r for r in read_reference("cellwise_fits.json")["fits"] if "given_up" not in r]
     read = json.loads((SHARED / f"refs/cellwise/{file}.json").read_text())
@@ -60,7 +60,7 @@ def records(file: str) -> list[dict[str, Any]]:
 
 @cache
 def fit_recorded_columns(file: str, family: str, **options: str) -> dict[str, PowerFit]:
-    """Fit every column that has a record, each on its own."""
+    """Fit every column that has a record, one at a time."""
     columns = {r["column"]: data(file)[r["column"]] for r in records(file) if FAMILIES[r["type"]] == family}
     by_size: dict[int, list[str]] = {}
     for name, x in columns.items():
@@ -76,7 +76,7 @@ def fit_recorded_columns(file: str, family: str, **options: str) -> dict[str, Po
 
 
 def prestandardized(record: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    """Return the values that R transforms."""
+    """Return the prestandardised values, to which R applies the transform."""
     return (x.astype(np.longdouble) - record["locx"]) / record["scalex"]
 
 
@@ -85,8 +85,8 @@ def left_out(fit: PowerFit, x: np.ndarray) -> list[int]:
 
 
 @every_file
-def test_as_cellwise(file):
-    """The same cells are left out, and lambda is R's to R's tolerance."""
+def test_excluded_cells_and_lambda_are_those_of_cellwise(file):
+    """lambda agrees within the tolerance of R's search."""
     seen = 0
     for record in records(file):
         x, family = data(file)[record["column"]], FAMILIES[record["type"]]
@@ -104,7 +104,7 @@ def test_as_cellwise(file):
 
 @every_file
 def test_lambda_is_the_optimum_on_the_same_cells(file):
-    """The score changes its sign within 1e-9."""
+    """The score of the cells of R's last fit changes sign within 1e-9 of lambda."""
     for record in records(file):
         x, family = data(file)[record["column"]], FAMILIES[record["type"]]
         kept = ~np.isnan(x)
@@ -116,8 +116,8 @@ def test_lambda_is_the_optimum_on_the_same_cells(file):
 
 
 @every_file
-def test_standardised_as_cellwise(file):
-    """Location and scale of the prestandardised column, of the cells kept, with n - 1; at R's lambda."""
+def test_standardised_values_are_those_of_cellwise(file):
+    """Mean and standard deviation (divisor n - 1) are those of the kept cells, transformed by R's lambda."""
     for record in records(file):
         x, family = data(file)[record["column"]], FAMILIES[record["type"]]
         fit = fit_recorded_columns(file, family, convention="cellwise")[record["column"]]
@@ -149,7 +149,7 @@ def test_global_search_is_never_worse_than_the_path_of_r(file):
 
 @every_file
 def test_global_search_is_never_worse_than_one_run_of_brents_method(file):
-    """By the paper's rules, too."""
+    """This also holds for the search by the paper's rules."""
     for record in records(file):
         x, family = data(file)[record["column"]], FAMILIES[record["type"]]
         u, _, _, power = oracles.prestandardized(family, np.sort(x[~np.isnan(x)]), "mad")
@@ -185,7 +185,7 @@ def test_columns_that_r_gives_up_have_a_status():
 def test_thirty_thousand_values(family, lmbda, n_left_out):
     """exp(qnorm(ppoints(30000))) in R 4.2.2 with cellWise 2.5.3.
 
-    R estimates location and scale from a random 25,000 of them, so that only the size of things can agree.
+    R estimates location and scale from 25,000 random values, so only approximate agreement is possible.
     """
     x = np.exp(ndtri((np.arange(1, 30001) - 0.5) / 30000))
     fit = pk.fit(x, family, pk.RewML(convention="cellwise"))
@@ -199,7 +199,7 @@ FIXED = pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False, rectify="one")
 
 @needs_shared_data
 def test_top_gear_as_published():
-    """Box-Cox of MPG and Weight, by ML and robustly (the paper's section 4.2)."""
+    """Box-Cox of MPG and Weight by maximum likelihood and robustly (section 4.2 of the paper)."""
     columns = data("topgear_paper")
     X = np.column_stack([columns["MPG"], columns["Weight"]])
     assert pk.fit(X, "box-cox").lmbda.round(2).tolist() == [-0.11, 0.83]
@@ -216,7 +216,7 @@ def test_top_gear_as_published():
 
 
 def test_sensitivity_curves():
-    """Section 2.6 of the paper: 100 (lambda of 99 quantiles and z - lambda of the 99), to the noise of R's lambda."""
+    """Section 2.6 of the paper: 100 times the change of lambda by one value z, up to the error of R's lambda."""
     base = ndtri(np.arange(1, 100) / 100)
     seen = 0
     for curve in read_reference("cellwise_fits.json")["sensitivity"]:

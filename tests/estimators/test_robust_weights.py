@@ -1,4 +1,4 @@
-"""Weights of rows, and columns of which more than half is one value, in every estimator but maximum likelihood."""
+"""Weights of rows, and columns with more than half of the values equal, in all estimators but maximum likelihood."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_whole_weights_repeat_rows(family, estimator, n):
 @pytest.mark.filterwarnings("ignore:column 0")
 @families
 @pytest.mark.parametrize("seed", range(5))
-def test_trimmed_windows_among_weights_of_many_sizes(family, seed):
-    """The smallest are nothing beside the largest, and the search for the best window must pass over them."""
+def test_trimmed_likelihood_ignores_negligible_weights(family, seed):
+    """Weights span 80 powers of 2; the search for the best window must pass over the negligible ones."""
     rng = np.random.default_rng(seed)
     x, weight = np.exp(rng.normal(size=150)), 2.0 ** rng.integers(-40, 40, 150)
     fit = pk.fit(x, family, "mtl", sample_weight=weight)
@@ -228,8 +228,8 @@ def test_conventions_of_r_give_ties_up():
 
 
 @pytest.mark.parametrize("seed", [49, 77, 291])
-def test_weights_of_ties_and_of_others_are_at_most_all_weights(seed):
-    """Summed in two parts they had come to more, by rounding: JSON of such a fit was refused as damaged."""
+def test_sums_of_kept_weights_do_not_exceed_the_total(seed):
+    """Regression test: summed in two parts, they exceeded it by rounding, and the JSON of the fit was rejected."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(20, 500))
     weight = rng.uniform(0.5, 2.0, n)

@@ -1,4 +1,4 @@
-"""Shifted Box-Cox: every interface with a shift against mpmath, and against Box-Cox of the sums."""
+"""Shifted Box-Cox: every interface with a shift, against mpmath and against Box-Cox of the shifted values."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ESTIMATORS = ("mle", "robust", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def columns(n: int, seed: int = 0, shift: np.ndarray = SHIFT) -> np.ndarray:
-    """Columns whose sums with the shift are ordinary."""
+    """Return columns that are ordinary after the shift."""
     rng = np.random.default_rng(seed)
     return np.exp(rng.normal(size=(n, shift.size)) * 0.5 + 0.3) - shift
 
 
 def sums(X: np.ndarray) -> np.ndarray:
-    """Return X + shift as float64; a fit of it without a shift is the reference."""
+    """Return X + shift as float64, for reference fits without a shift."""
     return np.asarray(X, dtype=np.float64) + SHIFT
 
 

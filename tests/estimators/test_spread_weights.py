@@ -1,4 +1,4 @@
-"""Fits and likelihood intervals whose weights, or whose drop of the likelihood, span many decades."""
+"""Fits and likelihood intervals whose weights, or whose differences of the likelihood, span many decades."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def assert_optimum(family, x, weight, fit):
 
 
 def assert_interval(family, x, weight, fit, ends):
-    """Check the ends of an interval up to rounding: with huge weights, few floats lie between them."""
+    """Check the ends of an interval up to rounding; with huge weights, only few floats lie between them."""
     lmbda = float(fit.lmbda[0])
     low, high = float(ends.low[0]), float(ends.high[0])
     assert low <= lmbda <= high
@@ -83,15 +83,15 @@ def test_optimum_and_interval(name):
 
 
 def test_two_groups_of_which_one_is_at_zero():
-    """Whose fit was refused as unrepresentable."""
+    """Regression test: this fit was rejected as unrepresentable."""
     fit = pk.fit([-2.0] * 4 + [-0.0] * 3, sample_weight=[4, 9, 8, 7, 4, 5, 5])
     assert fit.status[0] == Status.OK
     assert fit.lmbda[0] == pytest.approx(0.043781393968813, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_output_of_all_values_in_standard_deviations(name):
-    """To 1e-13 of each where all have one sign: far ones are billions of standard deviations from the heavy ones."""
+def test_output_is_accurate_in_units_of_each_value(name):
+    """To a relative 1e-13 if all have one sign; far values are billions of standard deviations from the heavy ones."""
     family, x, weight = COLUMNS[name]
     fit = pk.fit(np.array(x), family, sample_weight=np.array(weight))
     exact = np.array(oracles.standardized(family, mpmath.mpf(float(fit.lmbda[0])), x, weight))
@@ -101,8 +101,8 @@ def test_output_of_all_values_in_standard_deviations(name):
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("seed", range(20))
-def test_output_far_from_the_heavy_values_at_any_lambda(family, seed):
-    """Powers overflow on one side of the heavy value only; lambda is large where values are tight."""
+def test_output_far_from_the_heavy_values(family, seed):
+    """Powers overflow only on one side of the heavy value, and lambda is large where values are tight."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 30))
     x = 1e6 + rng.normal(size=n) if seed % 2 else np.exp(rng.normal(size=n))
@@ -127,8 +127,8 @@ def test_weights_with_zeros_over_24_decades(family, seed):
     assert_interval(family, x[seen], weight[seen], fit, fit.confint())
 
 
-def test_weights_of_long_columns():
-    """Several blocks, of which one has the heavy value: their means are not compared to rounding of each."""
+def test_weights_of_long_columns_with_one_heavy_block():
+    """Only one block of values holds the heavy value; means of blocks are not compared up to their rounding."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=1500) + 3.0
     weight = np.full(1500, 1e-12)
@@ -143,7 +143,7 @@ def test_weights_of_long_columns():
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("decades", [3.0, 24.0])
 def test_long_columns_with_weights_over_decades(family, decades):
-    """In one pass where enough values carry the weight, in two where few do."""
+    """One pass if enough values carry the weight, two passes if few do."""
     rng = np.random.default_rng(int(decades))
     n = LOCKSTEP_MAX + 88
     x = rng.lognormal(size=n) - (family == "yeo-johnson")
@@ -155,8 +155,8 @@ def test_long_columns_with_weights_over_decades(family, decades):
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_weighted_fits_are_the_same_to_the_bit(family):
-    """By any number of threads, in either order of memory, with columns and missing values in any place."""
+def test_weighted_fits_are_bit_identical(family):
+    """They do not depend on the number of threads, memory order, or positions of columns and missing values."""
     rng = np.random.default_rng(11)
     x = rng.lognormal(size=(600, 40)) - 0.5 * (family == "yeo-johnson")
     x[rng.random(x.shape) < 0.02] = np.nan
@@ -171,8 +171,8 @@ def test_weighted_fits_are_the_same_to_the_bit(family):
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_sketched_weights_are_repetitions(family):
-    """Columns of a million values, with missing ones and rows without weight, whatever they hold."""
+def test_weights_of_long_columns_are_repetitions(family):
+    """Columns of a million values; missing values and rows of weight 0 may hold anything."""
     n = 1_000_000
     rng = np.random.default_rng(12)
     x = rng.lognormal(size=n // 100) - 0.5 * (family == "yeo-johnson")
@@ -188,7 +188,7 @@ def test_sketched_weights_are_repetitions(family):
 
 
 def test_two_tiny_values_have_lambda_0():
-    """Whose logs are symmetric whatever they are; lambda = 0.2 would be 1e-15 of its standard error off."""
+    """Their logs are symmetric whatever the values; lambda = 0.2 would be 1e-15 of its standard error off."""
     x = 10.0 ** np.random.default_rng(0).uniform(-30.0, -10.0, (2, 200))
     assert (abs(pk.fit(x, "yeo-johnson").lmbda) <= 1e-10).all()
     assert pk.fit([8.2e-22, 4.8e-15], "yeo-johnson").lmbda[0] == 0.0

@@ -1,4 +1,4 @@
-"""Sums over chunks where weights, missing values, bounds and orders are extreme: right, or said not to be."""
+"""Sums over chunks with extreme weights, missing values, bounds and orders: accurate, or reported as inaccurate."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ def test_streams_of_one_sort_of_rows_never_run_out_of_room():
     assert relative(finish(total).lmbda, pk.fit(x, "box-cox").lmbda)[0] < 1e-12
 
 
-def test_narrow_box_cox_streams():
-    """What references in common cannot tell apart is said; a single stream keeps one among its own values."""
+def test_narrow_box_cox_streams_report_lost_digits():
+    """Merged streams share a reference and may lose digits, which the status reports; a single stream does not."""
     rng = np.random.default_rng(8)
     x = 1e4 + rng.normal(size=1000)
     one = finish(extend(None, x, "box-cox"))

@@ -1,4 +1,4 @@
-"""Federated fits equal the fit of the pooled rows; where sums are rounded, lambda is within its bound."""
+"""Federated fits equal the fit of the pooled rows; if sums are rounded, the error of lambda is within its bound."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ SUMS = {"quantum": 2.0**-80}
 
 
 def cases() -> list[tuple[str, str, np.ndarray]]:
-    """Reference columns with at least as many rows as there are kinds of sites."""
+    """Return the reference columns with at least as many rows as there are kinds of sites."""
     records = json.loads((Path(__file__).parents[1] / "data" / "mle.json").read_text())["cases"]
     found = [(r["name"], r["family"], np.array(r["x"])) for r in records if "weight" not in r]
     return [case for case in found if case[2].size >= 20]
 
 
 def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
-    """Site 0 has no rows, 1 positive values only, 2 negative ones only, 3 a constant; other sites get the rest."""
+    """Split a column unevenly: no rows for site 0, positive values for 1, negative ones for 2, a constant for 3.
+
+    Other sites get the rest.
+    """
     rng = np.random.default_rng(1)
     site = rng.integers(4, n_sites, x.size)
     some = rng.random(x.size) < 0.2
@@ -75,8 +78,8 @@ def test_skewed_sites_equal_the_pooled_rows(name: str, family: str, x: np.ndarra
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 @pytest.mark.parametrize("n", [6, 40])
 @pytest.mark.parametrize("base", [1.0, 1e3, 2.0, 3e-5])
-def test_the_error_of_columns_of_a_few_ulps_is_within_its_bound(base: float, n: int, family: str) -> None:
-    """Lambda is about 1e15 there, and one rounding of it is about 1."""
+def test_error_bound_of_columns_that_span_a_few_ulps(base: float, n: int, family: str) -> None:
+    """lambda is about 1e15, and its rounding is about 1."""
     x = base + np.random.default_rng(0).integers(0, 6, n) * np.spacing(base)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # lambda is large
@@ -93,7 +96,7 @@ def test_the_smallest_numbers_are_left_as_they_are(x: list[float]) -> None:
 
 
 def columns_of_every_kind() -> np.ndarray:
-    """Columns of every kind: both signs, positive, negative, with NaN, constant, empty, tight."""
+    """Return columns of both signs, positive, negative, with NaN, constant, empty and tight."""
     X = RNG.normal(size=(600, 7))
     X[:, 1], X[:, 2] = np.exp(X[:, 1]), -np.exp(X[:, 2])
     X[::7, 3] = np.nan
@@ -239,7 +242,7 @@ def test_shifted_box_cox(sums: dict[str, Any], bounded: bool, ymax: float | None
 
 
 def hostile(n: int) -> dict[str, np.ndarray]:
-    """Columns that resist rounding: tight, binary, in tiny units, of huge range, with one far value."""
+    """Return columns that are sensitive to rounding: tight, binary, in tiny units, of huge range, with a far value."""
     rng = np.random.default_rng(n)
     return {
         "normal": rng.normal(size=n),
@@ -260,7 +263,7 @@ def hostile(n: int) -> dict[str, np.ndarray]:
 
 
 def bounds_of(x: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds of all columns, `room` times as wide as necessary."""
+    """Return bounds on all columns, `room` times as wide as necessary."""
     low, high = x.min(axis=0), x.max(axis=0)
     most = 1e307
     return (
@@ -299,8 +302,8 @@ def test_lambda_is_within_its_bound_and_ok_within_a_hundredth_of_its_standard_er
         assert (fit.status != Status.OK).sum() > 5
 
 
-def test_the_bound_is_not_far_above_the_error() -> None:
-    """Lognormal columns, in sums that are rounded to thousandths of a row, of 3 sites."""
+def test_the_bound_is_of_the_order_of_the_error() -> None:
+    """Lognormal columns of 3 sites, with sums rounded to thousandths of a row."""
     x = np.random.default_rng(3).lognormal(size=(300, 40))
     _, fit = federated(np.array_split(x, 3), quantum=2.0**-10)
     off = np.abs(fit.lmbda - pk.fit(x).lmbda)

@@ -1,4 +1,4 @@
-"""The adapter to Flower: with a stand-in for Flower, and with Flower itself where it is installed."""
+"""The adapter to Flower, tested with a stand-in and, where it is installed, with Flower itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def app(name: str, fail: Exception | None = None) -> Any:
 
 
 class Grid:
-    """Nodes 100, 101, ..., whose apps keep their state from message to message."""
+    """A grid of nodes 100, 101, ..., whose apps keep their state between messages."""
 
     def __init__(self, apps: list[Any]) -> None:
         from flwr.app import Context, RecordDict
@@ -105,7 +105,7 @@ def test_without_flower_the_error_says_what_to_install() -> None:
 
 
 class FakeMessage:
-    """The parts of flwr.app.Message that are used."""
+    """The part of flwr.app.Message that the adapter uses."""
 
     def __init__(self, content: Any, reply_to: Any = None, dst_node_id: int = 0, message_type: str = "") -> None:
         assert reply_to is not None or message_type == "query"
@@ -118,7 +118,7 @@ class FakeMessage:
 
 
 class FakeApp:
-    """The parts of flwr.clientapp.ClientApp that are used."""
+    """The part of flwr.clientapp.ClientApp that the adapter uses."""
 
     answer: Callable[[Any, Any], Any]
 
@@ -130,7 +130,7 @@ class FakeApp:
 
 
 class FakeGrid:
-    """Nodes 100, 101, ...; exceptions become Flower's errors, with their type and text."""
+    """A grid of nodes 100, 101, ...; exceptions become Flower's errors with their type and text."""
 
     def __init__(self, apps: list[Any]) -> None:
         self.apps = {100 + k: app for k, app in enumerate(apps)}
@@ -166,10 +166,10 @@ def test_clients_made_anew_for_every_message() -> None:
 
 
 @pytest.mark.usefixtures("no_flower")
-def test_errors_at_a_site_tell_the_server_no_value(
+def test_errors_at_a_site_send_no_values_to_the_server(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error in reading the rows; and one of the protocol, which has a detail for the site's log."""
+    """An error while reading the rows, and a protocol error whose details are logged at the site only."""
     apps = [app(name) for name in NAMES[:-1]]
     grid = FakeGrid([*apps, app("ulm", ValueError("row 1000: the value is -7.123456"))])
     with caplog.at_level(logging.WARNING), pytest.raises(ProtocolError, match="failed with ValueError") as raised:

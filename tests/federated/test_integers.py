@@ -1,4 +1,4 @@
-"""Sums as integers: exact in any order of addition, refused when anything is missing, with a bound of their error."""
+"""Sums as integers: exact in any order of addition, rejected if a site is missing, with a bound on their error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REQUEST = b"a request"
 
 
 def moments_of(y: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Moments of rows of y, y', y'', y''' and logs, each of weight 1: by rational arithmetic."""
+    """Return moments of rows y, y', y'', y''' and logs, each of weight 1, by rational arithmetic."""
     n = len(a)
     exact = [[Fraction(v) for v in row] for row in y]
     means = [sum(row) / n for row in exact]
@@ -94,8 +94,8 @@ def score_of(w: Fraction, y: Fraction, y1: Fraction, yy: Fraction, yy1: Fraction
 
 @pytest.mark.parametrize("spread", [1.0, 0.05, 0.003])
 @pytest.mark.parametrize("seed", range(4))
-def test_no_corner_of_the_roundings_exceeds_the_bound(spread: float, seed: int) -> None:
-    """Every sum is off by e, up or down: 64 corners, in rational arithmetic."""
+def test_no_combination_of_roundings_exceeds_the_bound(spread: float, seed: int) -> None:
+    """Every sum is changed by +e or -e: 64 combinations, in rational arithmetic."""
     y, a = rows(40, spread, seed)
     e = Fraction(1, 2**14)
     exact = [[Fraction(v) for v in row] for row in y]
@@ -121,7 +121,7 @@ def test_no_corner_of_the_roundings_exceeds_the_bound(spread: float, seed: int) 
 
 
 def test_the_bound_counts_the_rounding_of_the_values() -> None:
-    """Values that are off by half a unit in the last place, in sums without any error."""
+    """The values are off by half a unit in the last place, while the sums are exact."""
     y, a = rows(40, 1e-7)
     bound = score_error(moments_of(y, a), 0.0).item()
     off = y * (1.0 + 1e-16 * np.sign(np.random.default_rng(1).normal(size=y.shape)))

@@ -1,4 +1,4 @@
-"""Messages as bytes: whatever is packed is unpacked, and nothing else."""
+"""Messages as bytes: packed messages can be unpacked, and other bytes are rejected."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_sender_cannot_speak_for_another() -> None:
 
 
 def made(header: object, body: bytes = b"") -> bytes:
-    """Return a message with any header and the right digest."""
+    """Return a message with an arbitrary header and a correct digest."""
     return forge(header if isinstance(header, bytes) else json.dumps(header).encode(), body)
 
 

@@ -1,4 +1,4 @@
-"""Hostile, damaged, repeated and missing messages: refused by name, without having merged anything."""
+"""Hostile, damaged, repeated and missing messages are rejected by name before anything is merged."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ MODES: list[dict[str, Any]] = [
 
 
 def mutated(rng: np.random.Generator, data: bytes, sender: str) -> bytes:
-    """Return a message changed in one of many ways, mostly with a correct checksum."""
+    """Return a message changed in one of many ways, in most cases with a correct checksum."""
     way = rng.integers(6)
     if way == 0:
         at = rng.integers(len(data))

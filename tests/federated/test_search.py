@@ -1,4 +1,4 @@
-"""The search for one column's lambda, on functions whose minimum is known."""
+"""The search for the lambda of one column, on functions whose minimum is known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Function = Callable[[float], tuple[float, float, float, float]]
 
 
 def cosh(center: float, width: float) -> Function:
-    """ln cosh((x - center)/width) and three derivatives: strictly convex, linear far away."""
+    """Return ln cosh((x - center)/width) and three derivatives: strictly convex, linear far from the center."""
 
     def f(x: float) -> tuple[float, float, float, float]:
         t = (x - center) / width
@@ -29,7 +29,7 @@ def cosh(center: float, width: float) -> Function:
 def run(
     f: Function, start: float, method: str, max_rounds: int = 28, error: float = 0.0, off: float = 1.0
 ) -> tuple[ColumnOptimum, int, int]:
-    """Return the result, the rounds and the points of a search whose derivatives are off by +-`off` times `error`."""
+    """Run a search whose derivatives are wrong by +-`off` times `error`; return its result, rounds and points."""
     asking = search(start, method, max_rounds)
     points, rounds, asked = next(asking), 0, 0
     while True:

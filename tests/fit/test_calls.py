@@ -1,4 +1,4 @@
-"""How far it is from a public function to its kernels: counts of Python calls, which do not depend on the machine."""
+"""Number of Python calls between a public function and its kernels; unlike times, it does not depend on the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fit, transform, inverse_transform and PowerFit: the laws of the likelihood, and what a fit promises."""
+"""fit, transform, inverse_transform and PowerFit: properties of the likelihood, and the documented guarantees."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ spreads = st.floats(0.05, 3.0)
 
 
 def skewed_column(family, seed, n, spread):
-    """A skewed column: positive for Box-Cox, of both signs or of one for Yeo-Johnson."""
+    """Return a skewed column: positive for Box-Cox; of both signs or of one for Yeo-Johnson."""
     rng = np.random.default_rng(seed)
     x = np.exp(spread * rng.normal(size=n))
     return x if family == "box-cox" else x - rng.choice([0.0, 1.0, 0.3])
@@ -66,7 +66,7 @@ def test_box_cox_does_not_depend_on_the_unit(seed, n, spread, exponent, factor):
 
 @given(seeds, sizes, spreads)
 def test_box_cox_of_reciprocals(seed, n, spread):
-    """1/x has the optimum -lambda."""
+    """The optimum for 1/x is -lambda."""
     x = skewed_column("box-cox", seed, n, spread)
     assert lambdas_agree(pk.fit(1.0 / x, "box-cox").lmbda, -pk.fit(x, "box-cox").lmbda, 1e-12 + 10.0 * EPS / spread**2)
 
@@ -145,7 +145,7 @@ def test_transforms_increase(family, seed, n, spread, standardize):
 @both_families
 @given(seed=seeds, n=sizes, spread=spreads, standardize=st.booleans())
 def test_round_trip(family, seed, n, spread, standardize):
-    """Within a few rounding errors of x, and of z as far as x depends on it: dx/dz = scale/psi'(x)."""
+    """The error is a few rounding errors of x plus those of z, which count as dx/dz = scale/psi'(x)."""
     x = skewed_column(family, seed, n, spread)
     fit = pk.fit(x, family, standardize=standardize)
     z = fit.transform(x)
@@ -164,7 +164,7 @@ def test_round_trip(family, seed, n, spread, standardize):
 @both_families
 @given(seed=seeds, n=sizes)
 def test_float32_is_close_to_float64(family, seed, n):
-    """float32 data are fitted as the float64 numbers they are; only the output is rounded, to within 0.53 ulp."""
+    """float32 data are fitted as their float64 values; only the output is rounded, to within 0.53 ulp."""
     x = skewed_column(family, seed, n, 1.0).astype(np.float32)
     fit, exact = pk.fit(x, family), pk.fit(x.astype(np.float64), family)
     np.testing.assert_array_equal(kernel_rows(fit), kernel_rows(exact))
@@ -236,7 +236,7 @@ def test_order_of_columns_only_orders_the_results(family):
 
 
 def test_many_rows_are_transformed_in_blocks():
-    """Blocks of rows and groups of columns leave nothing out and mix nothing up."""
+    """Transforms of parts equal the parts of the transform for numbers of rows next to the block size."""
     for n in (8191, 8192, 8193, 20_000):
         x = np.random.default_rng(n).normal(size=(n, 3))
         fit = pk.fit(x)
@@ -568,8 +568,12 @@ def test_intervals_nest_and_shrink_to_the_estimate():
     assert ends[0]._fields == ("low", "high")
 
 
-def test_interval_of_two_values_of_which_one_hardly_counts():
-    """g rises by log(sinh(u)/u) - (2p - 1) u, u = lambda delta/2, of p: it is nearly flat on one side of the end."""
+def test_interval_of_two_values_of_very_different_weight():
+    """g is nearly flat next to one end of the interval.
+
+    It increases with log(sinh(u)/u) - (2p - 1) u, where u = lambda delta/2 and p is the fraction of the weight on a
+    value.
+    """
     x, weight = np.array([13.40905732, 11.74807425]), np.array([1.46905760e-11, 4.87692408e-03])
     half, share = np.log(x[0] / x[1]) / 2.0, weight[0] / weight.sum()
 
@@ -604,8 +608,8 @@ def assert_forgotten(fit):
 
 @pytest.mark.parametrize("ymax", [6.0, 50.0, 1e6, 1e150, None])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_columns_far_from_the_bound_need_no_look(monkeypatch, family, ymax):
-    """The bound of every column gives the same."""
+def test_skipping_bounds_of_columns_far_from_the_limit(monkeypatch, family, ymax):
+    """Computing the bound of every column gives the same fits."""
     rng = np.random.default_rng(9)
     power = rng.choice([0.5, -0.5, 0.2], 40)
     x = 10.0 ** rng.uniform(-2.0, 2.0, 40) * (1.0 + 0.1 * rng.normal(size=(60, 40))) ** power
@@ -697,8 +701,8 @@ def test_given_lambda(family, lmbda):
         assert fit.nll[j] == pytest.approx(longdouble_nll(family, lmbda, c), rel=1e-12)
 
 
-def test_lambda_one_by_one():
-    """NaN entries are fitted: bit for bit as without the others."""
+def test_lambda_given_for_some_columns():
+    """Columns whose lambda is NaN are fitted, with the same bits as if none were given."""
     x = columns_of_all_spreads(p=4)
     free = pk.fit(x)
     fit = pk.fit(x, lmbda=[np.nan, 0.5, np.nan, 2.0])
@@ -712,8 +716,8 @@ def test_lambda_one_by_one():
 
 @pytest.mark.parametrize("ymax", [1e3, 1e10, 1e300, np.finfo(np.float64).max])
 @both_families
-def test_bound(family, ymax):
-    """|psi| <= ymax on the data; where the bound is not active nothing changes."""
+def test_ymax(family, ymax):
+    """|psi| <= ymax holds on the data, and columns for which the limit is not active are unchanged."""
     x = np.column_stack([[10.0, 10.0, 10.0, 9.9], [1.0, 2.0, 3.0, 5.0], [0.1, 0.1, 0.1, 0.101]])
     free, fit = pk.fit(x, family), pk.fit(x, family, ymax=ymax)
     raw = pk.fit(x, family, standardize=False, lmbda=fit.lmbda).transform(x)
@@ -780,7 +784,7 @@ BEYOND = [
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("family, lmbda, z, end", BEYOND)
 def test_values_beyond_the_range(family, lmbda, z, end, standardize):
-    """NaN with one warning, an error, or the nearest end of the data; what has an inverse keeps it."""
+    """Such values become NaN with a warning, raise, or become the nearest end of the data; others are inverted."""
     x = columns_of_all_spreads(family, p=2)
     fit = pk.fit(x, family, lmbda=lmbda, standardize=standardize, column_names=["first", "second"])
     image = fit.transform(x)
@@ -874,8 +878,8 @@ def test_choices_are_named(options, message):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_standardized_values_fall_by_rounding_only(seed):
-    """As docs/accuracy.rst says: to 8 units of z, or of the largest by its exponent and logs."""
+def test_standardized_values_decrease_by_rounding_only(seed):
+    """By at most 8 units of z, or of the largest term of its exponent and logs, as docs/accuracy.rst says."""
     rng = np.random.default_rng(seed)
     values = rng.lognormal(-6.0, 1.0, 200) * rng.choice([-1.0, 1.0])
     x = np.sort(np.r_[np.linspace(0.5, 4.0, 800) * 2.0**-53 * np.sign(values[0]), values])
@@ -888,7 +892,7 @@ def test_standardized_values_fall_by_rounding_only(seed):
 
 
 def test_a_score_that_is_flat_on_both_sides_of_its_root_has_a_certified_optimum():
-    """Newton's steps went from side to side a hundred times: the status was NOT_CERTIFIED, lambda 1.948."""
+    """Regression test: Newton's steps alternated a hundred times; the result was NOT_CERTIFIED, with lambda 1.948."""
     x = [-0.62151526609708063, 0.95311696384284261, 710.37928112125348, -54.844240297785774, -28801752643.107159]
     x += [-255.47313115381823, 1.3611715572648129, 4.9309999848163955, 1.8423906507811740]
     w = [1.5537287763789054, 1.4852289293909653, 0.8668144607128967, 0.5953803934563935, 1.8460227283222457]

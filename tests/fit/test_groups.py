@@ -1,4 +1,4 @@
-"""Fits of groups: equal to fits of each group by itself, whatever labels and order of rows."""
+"""Fits of groups equal fits of each group by itself, for all labels and orders of rows."""
 
 from __future__ import annotations
 
@@ -571,7 +571,7 @@ def test_inverse_mean_row_by_row():
 
 
 def lambdas_of_groups(n, tau, seed=0, n_groups=200):
-    """Return groups of n rows, normal after Box-Cox; their lambdas are drawn from N(0.3, tau**2)."""
+    """Return groups of n rows that are normal after Box-Cox, with lambdas drawn from N(0.3, tau**2)."""
     rng = np.random.default_rng(seed)
     truth = 0.3 + tau * rng.normal(size=n_groups)
     y = 5.0 + 0.5 * rng.normal(size=(n_groups, n))
@@ -654,8 +654,8 @@ def test_columns_that_fail_are_named():
 @pytest.mark.parametrize("estimator", ["mle", "robust"])
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_runs_are_transformed_where_they_lie_to_the_same_bits(family, standardize, estimator):
-    """Columns of sorted groups are transformed run by run, rows in another order as padded blocks."""
+def test_sorted_and_unsorted_groups_are_transformed_to_the_same_bits(family, standardize, estimator):
+    """Columns of sorted groups are transformed in place, run by run; rows in another order as padded blocks."""
     X = np.asfortranarray(RNG.lognormal(size=(6000, 2)) - (family == "yeo-johnson"))
     X[RNG.random(X.shape) < 0.02] = np.nan
     X[200:300], X[7, 0] = 2.0, 1e250 if family == "box-cox" else -1e250

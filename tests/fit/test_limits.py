@@ -1,4 +1,4 @@
-"""Fits of columns in which of some cells only an interval is known, against likelihoods by SciPy."""
+"""Fits of columns in which some cells are only known to lie in an interval, against likelihoods by SciPy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOW = np.quantile(LOGNORMAL, 0.3, axis=0)
 
 
 def psi(lmbda: float, x: Any, family: str) -> FloatArray:
-    """Transform values."""
+    """Return the power transform of x."""
     x = np.asarray(x, dtype=float)
     if family == "box-cox":
         return np.asarray(stats.boxcox(x, lmbda))
@@ -30,7 +30,7 @@ def psi(lmbda: float, x: Any, family: str) -> FloatArray:
 def minus_log_likelihood(
     parameters: Any, x: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray, family: str
 ) -> float:
-    """Return minus the log-likelihood of values x, and of intervals where x is NaN; parameters lambda, mean, ln sd."""
+    """Return minus the log-likelihood of values x, or of intervals where x is NaN, at (lambda, mean, ln sd)."""
     lmbda, mean, log_sd = parameters
     sd, is_value = np.exp(log_sd), ~np.isnan(x)
     logs = np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(np.abs(x))
@@ -48,7 +48,7 @@ def minus_log_likelihood(
 def check_maximum(
     fit: pk.PowerFit, x: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray | None = None
 ) -> None:
-    """Check that no parameters near those of the fit are likelier, and its curvature by finite differences."""
+    """Check that no nearby parameters have a higher likelihood, and check the curvature by finite differences."""
     given = (x, low, high, np.ones(x.size) if weight is None else weight, fit.families[0])
     best = np.array([fit.lmbda[0], fit.loc[0], np.log(fit.scale[0])])
     found = optimize.minimize(minus_log_likelihood, best, given, method="Nelder-Mead", options={"xatol": 1e-7})

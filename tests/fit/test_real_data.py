@@ -65,7 +65,7 @@ def load(name: str) -> np.ndarray:
 
 @cache
 def load_and_fit(name: str, family: str) -> tuple[np.ndarray, PowerFit]:
-    """The columns that are in the family's domain, and their fit."""
+    """Return the columns inside the domain of the family, and their fit."""
     X = load(name)
     if family == "box-cox":
         with np.errstate(invalid="ignore"):
@@ -77,7 +77,7 @@ def load_and_fit(name: str, family: str) -> tuple[np.ndarray, PowerFit]:
 
 
 def columns(X: np.ndarray, fit: PowerFit) -> list[int]:
-    """The columns that were fitted."""
+    """Return the columns that were fitted."""
     return [j for j in range(X.shape[1]) if fit.status[j] == Status.OK]
 
 
@@ -97,7 +97,7 @@ def test_all_columns_are_fitted_but_constant_ones(name: str, family: str) -> Non
 @pytest.mark.slow
 @every_case
 def test_lambda_is_where_the_score_changes_sign(name: str, family: str) -> None:
-    """To 1e-12, or to ten times what half an ulp in the data does to lambda."""
+    """Within 1e-12 of lambda, or ten times the effect of half an ulp in the data on lambda."""
     X, fit = load_and_fit(name, family)
     rng = np.random.default_rng(0)
     for j in columns(X, fit):
@@ -158,7 +158,7 @@ def test_any_number_of_threads_and_any_order_give_the_same_bits(name: str, famil
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("shift", [0.0, 100.0, -3.0, -100.0])
 def test_the_oracle_itself(family: str, shift: float) -> None:
-    """The score in long double is the derivative of the likelihood in many digits."""
+    """The score in long double agrees with the many-digit derivative of the likelihood."""
     x = np.random.default_rng(0).normal(size=20) + shift
     if family == "box-cox":
         x = np.exp(x / 10)

@@ -1,4 +1,4 @@
-"""What is asked of a fit: refused before data are read, with one message each; kept with the fit."""
+"""Arguments of a fit: rejected before data are read, with one message each, and stored with the fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status codes: what fits store, kernels compare and people read."""
+"""Status codes: stored in fits, compared in kernels, and shown as text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import powerkern as pk
 from powerkern import Status
 
 
-def test_codes_are_those_of_stored_fits():
-    """JSON texts and arrays hold the numbers: they never change."""
+def test_codes_never_change():
+    """JSON files and arrays of earlier versions hold the numbers."""
     assert {s.name: s.value for s in Status} == {
         "OK": 0,
         "AT_BOUND": 1,
@@ -79,7 +79,7 @@ def test_robust_fits_of_three_values_warn(estimator):
 
 
 def test_a_bound_does_not_hide_that_a_tail_was_kept():
-    """The graver of two statuses is told: a bound was asked for, a doubt was not."""
+    """The more severe of two statuses is reported: the user asked for the bound, not for a doubtful fit."""
     z = np.random.default_rng(3).normal(size=400)
     z[:60] = -12.0
     asked = {"family": "box-cox", "estimator": pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False, rectify="one")}

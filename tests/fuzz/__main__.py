@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz``."""
+"""Entry point of ``python -m tests.fuzz``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What has to hold of a fit, and of what it computes."""
+"""Properties that must hold for a fit and for the functions that it computes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HALF_ULP = 2.0**-53
 
 
 class Finding(NamedTuple):
-    """A property that failed, of one column."""
+    """A property that failed, for one column."""
 
     kind: str
     column: str
@@ -78,7 +78,7 @@ Check = Iterator[tuple[str, str]]
 
 
 def _check_column(one: Fitted, x: np.ndarray, z: np.ndarray) -> Check:
-    """Yield the failures of all checks that apply to the column's status."""
+    """Yield the failures of the checks that apply to a column of this status."""
     try:
         yield from _check_status(one)
         if one.fit.status[0] == pk.Status.OK:
@@ -110,7 +110,7 @@ def _check_status(one: Fitted) -> Check:
 
 
 def _is_representable(likelihood: Likelihood) -> bool:
-    """Return whether float64 can represent the optimum and the slope of the standardised transform there."""
+    """Return whether the optimum, and the slope of the standardised transform there, can be represented in float64."""
     optimum = likelihood.optimum(1.0)
     if not np.isfinite(optimum):
         return False
@@ -211,7 +211,7 @@ def _check_monotone(one: Fitted, points: np.ndarray, z: np.ndarray) -> Check:
 
 
 def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarray) -> Check:
-    """Check images and their inverses at some points."""
+    """Check the images of some points, and the inverses of these images."""
     x = points[some]
     steep = np.array([one.likelihood.steepness(one.lmbda, p) for p in x.tolist()])
     true = np.array([one.likelihood.standardized(one.lmbda, p) for p in x.tolist()])

@@ -1,4 +1,4 @@
-"""Columns made to be difficult, each from a seed."""
+"""Difficult columns, each generated from a seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST = 1.7e308
 
 
 class Batch(NamedTuple):
-    """Columns of one length that are fitted together, with the same weights."""
+    """Columns of equal length that are fitted together, with the same weights."""
 
     name: str
     family: str
@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 
 
 def batch(seed: int, index: int, kinds: dict[str, KindOfColumn] | None = None) -> Batch:
-    """Return the batch with this number in the sequence of this seed."""
+    """Return batch number `index` of the sequence that belongs to this seed."""
     rng = np.random.default_rng([seed, index])
     family = str(rng.choice(["box-cox", "yeo-johnson"]))
     n = _length(rng)
@@ -36,14 +36,14 @@ def batch(seed: int, index: int, kinds: dict[str, KindOfColumn] | None = None) -
 
 
 def _length(rng: Generator) -> int:
-    """Draw a length from 2 to 5,000; short ones are more frequent."""
+    """Draw a length from 2 to 5,000, more often a short one."""
     if rng.random() < 0.3:
         return int(rng.integers(2, 12))
     return min(5000, int(2.0 * 10.0 ** rng.uniform(0.0, 3.4)))
 
 
 def _weights(rng: Generator, n: int) -> np.ndarray | None:
-    """None for half of the batches; else whole numbers, some of them 0, or spread over up to 24 decades."""
+    """Draw weights: None for half of the batches; else whole numbers, some 0, or numbers over up to 24 decades."""
     kind = rng.random()
     if kind < 0.5:
         return None
@@ -78,7 +78,7 @@ def _column(rng: Generator, n: int, family: str, kind: str) -> np.ndarray:
 
 
 def _tied(rng: Generator, x: np.ndarray) -> np.ndarray:
-    """Values rounded to one to three digits."""
+    """Round values to one to three digits."""
     digits = int(rng.integers(0, 3))
     return np.array([float(f"{v:.{digits}e}") for v in x.tolist()])
 
@@ -117,7 +117,7 @@ def _pareto(rng: Generator, n: int) -> np.ndarray:
 
 
 def _mixture(rng: Generator, n: int) -> np.ndarray:
-    """Two or three clusters, far apart against their widths."""
+    """Draw two or three clusters that are far apart relative to their widths."""
     centers = rng.normal(0.0, 10.0 ** rng.uniform(0.0, 6.0), 3)
     widths = 10.0 ** rng.uniform(-6.0, 2.0, 3)
     which = rng.choice(3, n, p=rng.choice([[0.5, 0.5, 0.0], [0.9, 0.05, 0.05], [0.34, 0.33, 0.33]]))
@@ -138,20 +138,20 @@ def _counts(rng: Generator, n: int) -> np.ndarray:
 
 
 def _binary(rng: Generator, n: int) -> np.ndarray:
-    """Two values, one of them rare."""
+    """Draw two values, one of them rare."""
     x = np.full(n, rng.choice([0.0, 1.0, 2.5, 1e-5]))
     x[rng.random(n) < rng.choice([1.0 / n, 0.01, 0.3])] += 10.0 ** rng.uniform(-8.0, 8.0)
     return x
 
 
 def _few(rng: Generator, n: int) -> np.ndarray:
-    """Up to five distinct values."""
+    """Draw up to five distinct values."""
     pool = KINDS[str(rng.choice(["normal", "lognormal", "decades", "offset", "counts"]))](rng, int(rng.integers(1, 6)))
     return rng.choice(pool, n)
 
 
 def _decades(rng: Generator, n: int) -> np.ndarray:
-    """Uniform in the logarithm, over up to 600 decades."""
+    """Draw values with uniform logarithms, over up to 600 decades."""
     decades = rng.choice([3.0, 30.0, 300.0])
     return 10.0 ** rng.uniform(-decades, decades, n)
 
@@ -161,13 +161,13 @@ def _subnormal(rng: Generator, n: int) -> np.ndarray:
 
 
 def _offset(rng: Generator, n: int) -> np.ndarray:
-    """Years, counters, time stamps: large values that differ little."""
+    """Draw years, counters or time stamps: large values that differ little."""
     offset = rng.choice([2000.0, 1e5, 1e8, 1e12, 1.7e18])
     return offset + np.round(rng.normal(0.0, 10.0 ** rng.uniform(-2.0, 3.0), n), int(rng.integers(0, 6)))
 
 
 def _neighbors(rng: Generator, n: int) -> np.ndarray:
-    """Values a few units in the last place apart."""
+    """Draw values a few units in the last place apart."""
     base = 10.0 ** rng.uniform(-20.0, 20.0)
     return base + rng.integers(0, 10 ** int(rng.integers(1, 6)), n) * np.spacing(base)
 

@@ -38,7 +38,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class NotResolved(Exception):
-    """Error if the highest precision is not enough for an answer."""
+    """Raised if the highest precision does not suffice for an answer."""
 
 
 def precisely(compute: Callable[[], arb], narrow: Callable[[arb], bool]) -> arb:
@@ -60,12 +60,12 @@ def has_sign(ball: arb) -> bool:
 
 
 def is_relative(ball: arb) -> bool:
-    """Return whether a number is known to more digits than a float has."""
+    """Return whether a number is known to more digits than float64 has, relative to its size."""
     return ball.is_zero() or ball.rel_accuracy_bits() > 60
 
 
 def is_absolute(ball: arb) -> bool:
-    """Return whether a number is known to more digits than a float has, absolutely near 0."""
+    """Return whether a number is known to more digits than float64 has, or near 0 with that absolute error."""
     return is_relative(ball) or bool(ball.rad() < 2.0**-60)
 
 
@@ -75,7 +75,7 @@ def is_rough(ball: arb) -> bool:
 
 
 class Logs(NamedTuple):
-    """Logs of the distinct values, the signs of their branches, weights over their sum, and mean(J)."""
+    """Logs of the distinct values, with the signs of their branches, normalised weights, and mean(J)."""
 
     logs: list[arb]
     negative: list[bool]
@@ -84,7 +84,7 @@ class Logs(NamedTuple):
 
 
 class Images(NamedTuple):
-    """Transformed values and their derivatives in lambda, both less their means, with the moments."""
+    """Centered transformed values, their centered derivatives in lambda, and the moments."""
 
     y: list[arb]
     dy: list[arb]
@@ -94,7 +94,7 @@ class Images(NamedTuple):
 
 
 class Likelihood:
-    """The likelihood of a column; missing values and those of weight 0 are left out."""
+    """The likelihood of a column without missing values and values of weight 0."""
 
     def __init__(self, x: np.ndarray, weight: np.ndarray | None, family: str) -> None:
         used = ~np.isnan(x) if weight is None else ~np.isnan(x) & (weight > 0.0)
@@ -109,7 +109,7 @@ class Likelihood:
 
     @property
     def at(self) -> Logs:
-        """Logs at the current precision."""
+        """Return the logs at the current precision."""
         return self._logs_at(flint.ctx.prec)
 
     def _compute_logs(self, bits: int) -> Logs:
@@ -120,7 +120,7 @@ class Likelihood:
         return Logs(logs, negative, shares, jacobian)
 
     def _logs_of(self, values: np.ndarray) -> tuple[list[arb], list[bool]]:
-        """``ln x`` or ``ln(1 + |x|)``, and whether the value is on the negative branch; 0 counts as positive."""
+        """Return ``ln x`` or ``ln(1 + |x|)``, and whether the value is on the negative branch (0 is not)."""
         if self.family == BOX_COX:
             return [arb(v).log() for v in values.tolist()], [False] * values.size
         bound = 0.0 if self._one_signed and self.values[0] < 0.0 else -5e-324
@@ -142,7 +142,7 @@ class Likelihood:
         return y, dy
 
     def images(self, lmbda: arb) -> Images:
-        """Images of all distinct values at the current precision."""
+        """Return the images of all distinct values at the current precision."""
         at = self.at
         y, dy = self._branches(at.logs, at.negative, lmbda)
         mean, mean_dy = _dot(at.shares, y), _dot(at.shares, dy)
@@ -153,32 +153,32 @@ class Likelihood:
     # --- value, score, optimum ----------------------------------------------------------------------------
 
     def value(self, lmbda: arb) -> arb:
-        """g at the current precision."""
+        """Return g at the current precision."""
         return self.images(lmbda).variance.log() / 2 - (lmbda - 1) * self.at.jacobian
 
     def score(self, lmbda: arb) -> arb:
-        """g' at the current precision."""
+        """Return g' at the current precision."""
         images = self.images(lmbda)
         return images.covariance / images.variance - self.at.jacobian
 
     def sign_of_score(self, lmbda: float, offset: float = 0.0) -> int:
-        """Certified sign of g' at ``lmbda + offset``, a sum that is not rounded; 0 where no precision decides."""
+        """Return the certified sign of g' at the exact sum ``lmbda + offset``; 0 if no precision decides."""
         try:
             return int(float(precisely(lambda: self.score(arb(lmbda) + offset), has_sign).sgn()))
         except NotResolved:
             return 0
 
     def nll(self, lmbda: float) -> float:
-        """g times the total weight."""
+        """Return g times the total weight."""
         return float(precisely(lambda: self.value(arb(lmbda)), is_absolute)) * self.total
 
     def rise(self, lmbda: float, end: float) -> float:
-        """``(g(end) - g(lmbda))`` times the total weight."""
+        """Return ``g(end) - g(lmbda)`` times the total weight."""
         difference = precisely(lambda: self.value(arb(end)) - self.value(arb(lmbda)), is_relative)
         return float(difference) * self.total
 
     def is_minimum(self, lmbda: float, tolerance: float) -> bool:
-        """Return whether the score changes its sign within the tolerance of lambda."""
+        """Return whether the score changes sign within the tolerance around lambda."""
         return self.sign_of_score(lmbda, -tolerance) < 0 < self.sign_of_score(lmbda, tolerance)
 
     def optimum(self, near: float) -> float:
@@ -218,7 +218,7 @@ class Likelihood:
         return float(precisely(lambda: self._total_change(self._changes_of_score(arb(lmbda))), is_rough) / curvature)
 
     def rounding_of_rise(self, lmbda: float, end: float) -> float:
-        """Return a bound on the change of `rise`, as `rounding_of_optimum` does."""
+        """Return a bound on the change of `rise` if every value and weight moves by half an ulp."""
 
         def change() -> arb:
             there, here = self._changes_of_value(arb(end)), self._changes_of_value(arb(lmbda))
@@ -228,7 +228,7 @@ class Likelihood:
         return float(precisely(change, is_rough)) * self.total
 
     def rounding_of_nll(self, lmbda: float) -> float:
-        """Return a bound on the change of `nll`, as `rounding_of_optimum` does."""
+        """Return a bound on the change of `nll` if every value and weight moves by half an ulp."""
         return float(precisely(lambda: self._total_change(self._changes_of_value(arb(lmbda))), is_rough)) * self.total
 
     def _total_change(self, changes: list[tuple[arb, ...]]) -> arb:
@@ -239,7 +239,7 @@ class Likelihood:
         return sum(terms, arb(0))
 
     def _changes_of_value(self, lmbda: arb) -> list[tuple[arb, ...]]:
-        """``x dg/dx`` and ``w dg/dw`` of every value and weight."""
+        """Return ``x dg/dx`` and ``w dg/dw`` for every value and weight."""
         images, at = self.images(lmbda), self.at
         steep, _, of_jacobian = self._slopes(lmbda)
         changes = []
@@ -250,7 +250,7 @@ class Likelihood:
         return changes
 
     def _changes_of_score(self, lmbda: arb) -> list[tuple[arb, ...]]:
-        """``x dg'/dx`` and ``w dg'/dw``."""
+        """Return ``x dg'/dx`` and ``w dg'/dw`` for every value and weight."""
         images, at = self.images(lmbda), self.at
         variance, slope = images.variance, images.covariance / images.variance
         steep, mixed, of_jacobian = self._slopes(lmbda)
@@ -266,7 +266,7 @@ class Likelihood:
         return (-at.logs[k] if at.negative[k] else at.logs[k]) - at.jacobian
 
     def _slopes(self, lmbda: arb) -> tuple[list[arb], list[arb], list[arb]]:
-        """``x dy/dx``, its derivative in lambda, and ``x dJ/dx``."""
+        """Return ``x dy/dx``, its derivative in lambda, and ``x dJ/dx`` for every value."""
         at = self.at
         of_jacobian = _relative_slopes(self.values, self.family)
         steep = [
@@ -279,7 +279,7 @@ class Likelihood:
     # --- standardised output ------------------------------------------------------------------------------
 
     def standardized(self, lmbda: float, point: float) -> float:
-        """``z = (y - mean)/sd`` of a value, which need not be one of the column's."""
+        """Return ``z = (y - mean)/sd`` of a value, which need not belong to the column."""
 
         def compute() -> arb:
             images = self._images_once(flint.ctx.prec, lmbda)
@@ -305,7 +305,7 @@ class Likelihood:
 
 
 def _exact_sums(weight: np.ndarray, position: np.ndarray, n: int) -> list[arb]:
-    """Weights of equal values added up."""
+    """Return the exact sum of the weights of equal values."""
     before, flint.ctx.prec = flint.ctx.prec, PRECISIONS[-1]
     sums = [arb(0)] * n
     for w, k in zip(weight.tolist(), position.tolist(), strict=True):
@@ -319,13 +319,13 @@ def _dot(a: list[arb], b: list[arb]) -> arb:
 
 
 def _power(m: arb, a: arb) -> tuple[arb, arb]:
-    """``exp(m a)/m`` and its derivative in m."""
+    """Return ``exp(m a)/m`` and its derivative in m."""
     power = (m * a).exp()
     return power / m, (a * power - power / m) / m
 
 
 def _branch(m: arb, a: arb) -> tuple[arb, arb]:
-    """``b_m(a)`` and its derivative in m."""
+    """Return ``b_m(a)`` and its derivative in m."""
     if m.is_zero():
         return a, a * a / 2
     if flint.ctx.prec <= _SERIES_TO and abs(m * a) < _SMALL:
@@ -347,7 +347,7 @@ def _near_linear(m: arb, a: arb) -> tuple[arb, arb]:
 
 
 def _relative_slopes(values: np.ndarray, family: str) -> list[arb]:
-    """``x dJ/dx``: 1 for Box-Cox, ``x/(1 + |x|)`` for Yeo-Johnson."""
+    """Return ``x dJ/dx``: 1 for Box-Cox, ``x/(1 + |x|)`` for Yeo-Johnson."""
     if family == BOX_COX:
         return [arb(1)] * values.size
     return [arb(v) / (1 + arb(abs(v))) for v in values.tolist()]

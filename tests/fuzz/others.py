@@ -1,4 +1,4 @@
-"""Checks of what is built on the fits: fits of chunks, robust fits, fits read from damaged text, `powerkern.stats`."""
+"""Checks of functions built on fits: chunks, robust fits, groups, origins, damaged text, and `powerkern.stats`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROBUST = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def _rng(batch: Batch) -> np.random.Generator:
-    """Return the generator for the changes to a batch."""
+    """Return the random generator for the changes to a batch."""
     return np.random.default_rng([int(part) for part in batch.name.split(":")])
 
 
@@ -54,7 +54,7 @@ def check_chunks(batch: Batch) -> Iterator[Finding]:
 
 
 def _ordinary(weight: np.ndarray | None) -> np.ndarray | None:
-    """Limit the decades that weights span; 0 stays 0."""
+    """Limit the number of decades that weights span; a weight of 0 stays 0."""
     if weight is None:
         return None
     return np.where(weight > 0.0, np.clip(weight, 10.0**-DECADES, 10.0**DECADES), 0.0)

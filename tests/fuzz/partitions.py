@@ -34,7 +34,7 @@ _NO_OPTIMUM = (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_
 
 
 class Engine:
-    """An engine over chunks of rows that merges their answers two at a time in its own order."""
+    """An engine over chunks of rows that merges two summaries at a time in its own order."""
 
     def __init__(self, chunks: list[tuple[np.ndarray, ...]], seed: int) -> None:
         self._chunks, self._rng = chunks, np.random.default_rng(seed)
@@ -51,7 +51,7 @@ class Engine:
 
 
 def batch(seed: int, index: int) -> columns.Batch:
-    """A batch of `columns`, with more values missing, and heavier weights."""
+    """Return a batch of `columns` with more missing values and larger weights."""
     made = columns.batch(seed, index)
     rng = np.random.default_rng([seed, index, 1])
     values = made.values.copy()
@@ -156,7 +156,7 @@ def fuzz(seed: int, n_columns: int, longest: int = 2000, show: bool = False) -> 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command: 0 if nothing was found, 1 if something was."""
+    """Run the command; return 0 if no check failed, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.partitions", description=__doc__)
     parser.add_argument("--columns", type=int, default=1000, help="how many columns to fit (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the sequence of columns (default: %(default)s)")

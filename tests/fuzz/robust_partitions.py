@@ -33,7 +33,7 @@ _SINGLE = 60
 
 
 class Case(NamedTuple):
-    """A column, and how it is fitted."""
+    """A column and the options of its fit."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The difference of lambda from chunks and in memory, and the bound on it."""
+    """The difference between lambda from chunks and in memory, and the stated bound on it."""
 
     case: Case
     status: Status
@@ -155,13 +155,13 @@ def outcome(case: Case, seed: int) -> Outcome:
 
 
 def fuzz(seed: int, n_columns: int, shortest: int, longest: int) -> Iterator[Outcome]:
-    """Check columns up to a number and a length."""
+    """Check this many columns with lengths in a range."""
     for index in range(n_columns):
         yield outcome(case_of(seed, index, shortest, longest), index)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command: 0 if all bounds hold, 1 if not."""
+    """Run the command; return 0 if all bounds hold, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.robust_partitions", description=__doc__)
     parser.add_argument("--columns", type=int, default=600, help="how many columns to fit (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the sequence of columns (default: %(default)s)")
@@ -184,7 +184,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _print_bounds(done: list[Outcome]) -> None:
-    """Quantiles of differences and bounds, in standard errors, by estimator."""
+    """Print quantiles of differences and bounds, in standard errors, by estimator."""
     print(f"{'':<10}{'columns':>8}{'no bound':>10}{'<= 0.01':>9}{'status':>8}   off, bound: 50 %, 75 %, 90 %, most")
     for estimator in dict.fromkeys(ESTIMATORS):
         some = [one for one in done if one.case.estimator == estimator]

@@ -1,4 +1,4 @@
-"""Runs of the fuzz: totals, and the replay of one column."""
+"""Fuzz runs: totals, and the replay of one column."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HANG_STATUS = 3
 
 @dataclass
 class Totals:
-    """Counts of what was checked, and the failures."""
+    """Counts of checks, and the failures."""
 
     n_columns: int = 0
     n_values: int = 0
@@ -37,7 +37,7 @@ class Totals:
 
 @contextmanager
 def limited(batch: columns.Batch) -> Iterator[None]:
-    """Name the batch and end the process if it hangs, because compiled code cannot be interrupted."""
+    """Print the name of the batch and end the process if it hangs; compiled code cannot be interrupted."""
 
     def give_up() -> None:
         print(f"hang            {batch.name}:*  no end within {HANGS:g} s", flush=True)
@@ -82,7 +82,7 @@ def fuzz(seed: int, n_columns: int, longest: int = 5000, what: str = "fits", sho
 
 @contextmanager
 def _progress(n_columns: int, show: bool) -> Iterator:
-    """A progress bar where tqdm is installed."""
+    """Return a progress bar if tqdm is installed."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -95,7 +95,7 @@ def _progress(n_columns: int, show: bool) -> Iterator:
 
 
 def line(finding: Finding, batch: columns.Batch) -> str:
-    """A finding on one line, with the name that replays it."""
+    """Format a finding on one line, with the name that replays it."""
     j = finding.column.rsplit(":", 1)[1]
     kind = "" if j == "*" else f" {batch.kinds[int(j)]}"
     weighted = "" if batch.weight is None else ", weighted"
@@ -118,7 +118,7 @@ def replay(name: str, what: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command: 0 if nothing was found, 1 if something was."""
+    """Run the command; return 0 if no check failed, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--columns", type=int, default=2000, help="how many columns to fit (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the sequence of columns (default: %(default)s)")

@@ -42,7 +42,7 @@ EXAMPLES = (
 
 
 def _shapes(rng: np.random.Generator, n: int) -> Iterator[np.ndarray]:
-    """Values about 0: clean, contaminated, skewed, heavy, tied, in groups."""
+    """Draw values about 0: clean, contaminated, skewed, heavy-tailed, tied, or clustered."""
     z = rng.normal(size=n)
     far = rng.random(n) < rng.uniform(0.02, 0.3)
     yield z
@@ -89,7 +89,7 @@ def columns(n_columns: int, seed: int, lengths: tuple[int, ...] = LENGTHS) -> It
 
 
 def prestandardized(family: str, x: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the sorted, prestandardised column, and the power that was taken out of its values."""
+    """Return the sorted, prestandardised column, and the power that prestandardising removed."""
     x = np.sort(x)
     if family == "yeo-johnson":
         center = np.median(x)
@@ -135,7 +135,7 @@ def _scores(n: int) -> np.ndarray:
 
 
 def qq(family: str, u: np.ndarray, lmbdas: np.ndarray, rectify: bool = True) -> np.ndarray:
-    """Bisquare distance from normal scores."""
+    """Return the mean bisquare distance of the transforms from normal scores, one value per lambda."""
     y = transforms(family, u, lmbdas, rectify)
     loc, scale = _huber_one_step(y)
     t = ((y - loc) / scale - _scores(u.size)) / _C
@@ -148,7 +148,7 @@ def qq_nr(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
 
 
 def carroll(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
-    """Likelihood under Huber's least favourable density, by reweighting."""
+    """Return the likelihood under Huber's least favourable density by reweighting, one value per lambda."""
     y = transforms(family, u, lmbdas, False)
     part = math.erf(_HUBER_K / math.sqrt(2.0))
     loc = np.median(y, axis=1, keepdims=True)
@@ -175,7 +175,7 @@ def mtl(family: str, u: np.ndarray, lmbdas: np.ndarray, h: float = 0.95) -> np.n
 
 
 def ppcc(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
-    """1 - correlation with normal quantiles at Filliben's medians."""
+    """Return 1 minus the correlation with normal quantiles at Filliben's medians, one value per lambda."""
     n = u.size
     medians = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
     medians[-1] = 0.5 ** (1.0 / n)
@@ -194,7 +194,7 @@ OBJECTIVES: dict[str, Objective] = {
 def brute_force(
     objective: Objective, family: str, u: np.ndarray, low: float = LOW, high: float = HIGH, step: float = 0.005
 ) -> tuple[float, float]:
-    """The lowest point of an objective and its value: a grid, and all of its good local minima on ever finer ones."""
+    """Return the lowest point of an objective and its value, by a grid that is refined about its good local minima."""
     grid = np.linspace(low, high, math.ceil((high - low) / step) + 1)
     with np.errstate(all="ignore"):
         values = np.nan_to_num(objective(family, u, grid), nan=math.inf, posinf=math.inf)
@@ -224,7 +224,7 @@ class Start(NamedTuple):
 
 
 def start_of(family: str, x: np.ndarray, estimator: str) -> Start:
-    """Compare the start of the package with the global minimum."""
+    """Compare the package's start with the global minimum."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         fit = pk.fit(x, family, ONE_SIDED.get(estimator, estimator), n_threads=1)

@@ -1,4 +1,4 @@
-"""A short run of the fuzz, and its oracle against closed forms and scipy."""
+"""A short fuzz run, and its oracle against closed forms and SciPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts of robust fits are the global minimum of their objective: a short run beside brute force."""
+"""The start of a robust fit is the global minimum of its objective: a short run against brute force."""
 
 from __future__ import annotations
 
@@ -31,14 +31,17 @@ def test_no_start_is_higher_than_brute_force(estimator):
 
 
 @pytest.mark.parametrize("k", [25, 61, 193, 221])
-def test_minima_that_a_sample_of_a_long_column_does_not_show_are_found(k):
-    """These columns of 600 to 1,000 values start within 1e-4 of the minimum; a scan of 128 values missed it by more."""
+def test_minima_missed_by_a_sample_of_a_long_column(k):
+    """The starts of these columns of 600 to 1,000 values are within 1e-4 of the minimum.
+
+    A scan of 128 values was farther off.
+    """
     family, x = list(starts.columns(k + 1, 1, starts.LONG))[-1]
     assert starts.start_of(family, x, "robust").excess <= 1e-4
 
 
 def test_trimmed_likelihood_has_narrow_minima():
-    """A second grid in steps of 1/8 missed the minimum of this column by 3e-4."""
+    """Regression test: a second grid in steps of 1/8 missed the minimum of this column by 3e-4."""
     family, x = list(starts.columns(114, 2, (100, 300, 600, 1000)))[-1]
     assert starts.start_of(family, x, "mtl").excess <= 1e-4
 

@@ -73,7 +73,7 @@ def message(call, X):
 
 
 def named_parameters(text):
-    """Return the parameters that a message names, those of quoted code and functions aside."""
+    """Return the parameters that a message names, without quoted code and functions."""
     return set(re.findall(r"(?<![\w.(])(\w+)=(?!=)", text))
 
 

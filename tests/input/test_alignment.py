@@ -1,4 +1,4 @@
-"""Arguments with one value per row or per column: aligned by label, refused by name, or taken by position."""
+"""Arguments with one value per row or per column: aligned by label, matched by position, or rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: PyTorch, JAX, and whatever follows the array API standard or exports DLPack."""
+"""Arrays of PyTorch, JAX, and libraries that follow the array API standard or export DLPack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXPECTED = pk.fit(X).transform(X)
 
 
 class Namespace:
-    """An array library of its own, which has no `__array__`."""
+    """A stand-in for an array library, without `__array__`."""
 
     @staticmethod
     def asarray(values, device=None):
@@ -23,7 +23,7 @@ class Namespace:
 
 
 class Array:
-    """Arrays of this library."""
+    """An array of the stand-in library."""
 
     device = "cpu"
 

@@ -1,4 +1,4 @@
-"""What comes in: everything that holds real numbers is read, everything else is refused in one useful sentence."""
+"""Everything that holds real numbers is read as an array; anything else is rejected in one useful sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REAL_DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4
 
 
 def lazily(module: str, build: Callable[[Any], Any]) -> Callable[[], Any]:
-    """A test case from a library that need not be installed."""
+    """Return a test case from a library that need not be installed."""
     return lambda: build(pytest.importorskip(module))
 
 
@@ -255,7 +255,7 @@ def test_no_data_frame_library_is_imported() -> None:
 
 
 class FromElsewhere:
-    """An object that pretends to come from a library, and must not be turned into an array."""
+    """An object that claims to belong to a library, and must not be converted to an array."""
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise AssertionError("materialised")
@@ -277,7 +277,7 @@ class FromXarray(FromElsewhere):
 
 
 class Frame(FromDask):
-    """A data frame class that a user derived from a library's."""
+    """A user's subclass of a library's data frame."""
 
     __module__ = "myproject"
 

@@ -1,6 +1,6 @@
-"""Bad and odd input through the public interface, as a new user would try it.
+"""Invalid and odd input through the public interface, as a new user might try it.
 
-Each gets an error that names column, row and remedy, or the right answer; nothing is fitted halfway, nothing hangs.
+Each gives the right answer, or an error that names column, row and remedy; nothing is partly fitted, and nothing hangs.
 """
 
 from __future__ import annotations
@@ -363,8 +363,8 @@ def test_missing_values_in_every_disguise() -> None:
 
 @pytest.mark.parametrize("n", [300, 5000])
 @pytest.mark.parametrize("family, sign", [("yeo-johnson", 1), ("yeo-johnson", -1), ("yeo-johnson", 0), ("box-cox", 1)])
-def test_missing_values_are_as_if_not_there(n: int, family: str, sign: int) -> None:
-    """In two passes bit for bit, in one to rounding, and whatever the columns before them left behind."""
+def test_missing_values_do_not_affect_the_fit(n: int, family: str, sign: int) -> None:
+    """Results equal those without the missing values: to the bit in two passes, up to rounding in one pass."""
     rng = np.random.default_rng(n)
     X = sign * rng.lognormal(size=(n, 9)) if sign else rng.standard_t(4, size=(n, 9))
     X[rng.random(X.shape) < np.linspace(0, 0.5, 9)] = NAN

@@ -34,7 +34,7 @@ NUMERIC = ["size", 'an "odd", name.', "count"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The table in three files, each of two groups of rows and of no rows at its end."""
+    """A folder with the table in three files, each of two row groups; one ends with an empty group."""
     path = tmp_path_factory.mktemp("tables")
     for i in range(3):
         part = TABLE.slice(i * 400, 400)

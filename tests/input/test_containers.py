@@ -1,4 +1,4 @@
-"""What comes in comes back, in every container; columns of Python numbers; objects that are refused in one sentence."""
+"""The result has the container of the input; columns of Python numbers; objects that are rejected in one sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Z = pk.fit(VALUES).transform(VALUES)
 
 
 class Ledger(pd.DataFrame):
-    """A subclass with metadata, as in pandas' documentation."""
+    """A subclass with metadata, as described in the documentation of pandas."""
 
     _metadata: ClassVar = ["owner"]
 
@@ -89,7 +89,7 @@ def test_other_columns_stay_beside_fitted_ones_of_every_label() -> None:
 
 
 def with_both(kind: str) -> Any:
-    """A column with NaN in row 2 and null in row 3."""
+    """Return a column with NaN in row 2 and null in row 3."""
     values, null = np.array([1.0, 2.0, np.nan, 0.0, 5.0, 7.0]), np.arange(6) == 3
     if kind == "polars":
         return pl.DataFrame({"a": [1.0, 2.0, float("nan"), None, 5.0, 7.0]})

@@ -1,4 +1,4 @@
-"""Objects of other libraries are recognised, and the message says what to call."""
+"""Objects of other libraries are recognised, and the message says which function to call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from powerkern._input.foreign import is_instance_by_name, library
 
 
 def fake(module: str, *names: str):
-    """An object of a class of this module and name, derived from others of that module."""
+    """Return an object whose class and base classes have these names and this module."""
     base: type = object
     for name in reversed(names):
         base = type(name, (base,), {"__module__": module})

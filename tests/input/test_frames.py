@@ -1,4 +1,4 @@
-"""Data frames in, data frames out."""
+"""Data frames as input and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile arguments where `test_hostile` has one or none: pictures, engines, sketches, federated parts, methods."""
+"""Hostile arguments that `test_hostile` does not cover: plots, engines, sketches, federated fits, methods."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ REQUEST = SERVER.request
 
 
 def in_one(function: Callable[..., Any], merge: Callable[..., Any]) -> Any:
-    """A map and reduce over one chunk."""
+    """Apply a function to one chunk, as map and reduce would."""
     return function(X)
 
 
@@ -332,7 +332,7 @@ def test_hostile_calls(call):
 
 
 def as_text(value: Any) -> str:
-    """Return a table with this value in its cells, written by csv."""
+    """Return a table with this value in its cells, as CSV text."""
     rows = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 2 else [[value, value]] * 3
     file = io.StringIO()
     csv.writer(file).writerows([["a", "b"], *rows])
@@ -382,7 +382,7 @@ COMMANDS: dict[str, Callable[[Path, Path, Path], list[Any]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_hostile_tables(run, tmp_path, command):
-    """Exit code 0, or 1 or 2 with a sentence; no traceback, and nothing in place of the output that was there."""
+    """The exit code is 0, or 1 or 2 with one sentence; there is no traceback, and earlier output is not damaged."""
     fit, out = tmp_path / "fit.json", tmp_path / "out"
     fit.write_text(FIT.to_json())
     texts = TEXTS | {name: as_text(new(name)) for name in VALUES}

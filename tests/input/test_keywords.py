@@ -1,4 +1,4 @@
-"""Unknown keywords and attributes are answered with the name that was probably meant."""
+"""Errors about unknown keywords and attributes suggest the intended name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child that is forked while another thread makes the first fit fits, too: nothing is first imported in a fit."""
+"""A child forked during another thread's first fit can fit: no module is imported for the first time during a fit."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def test_fork_while_another_thread_fits(delay, estimator):
 
 
 def test_reading_imports_nothing():
-    """`np.ma` is imported when it is first named."""
+    """`np.ma`, for one, is imported only when it is used."""
     command = [sys.executable, "-c", READING_ALONE]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert found.stdout.split() == []
 
 
 def test_a_fork_waits_for_the_import():
-    """The parent holds the lock for as long as it imports; the child can take it."""
+    """The parent holds the lock only during the import, so the child can acquire it."""
     assert lazy_scipy_special.ndtri(0.5) == 0.0
     child = os.fork()
     if child == 0:

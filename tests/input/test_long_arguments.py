@@ -1,4 +1,4 @@
-"""No message shows a long argument whole: every public function is called with wrong arguments of 1,000 values."""
+"""Error messages abbreviate long arguments: every public function gets wrong arguments of 1,000 values."""
 
 import enum
 import importlib
@@ -65,7 +65,7 @@ def functions():
 
 
 def refusals(function):
-    """Yield the parameter, the kind of argument, and the error, of each call that is refused."""
+    """Yield parameter, kind of argument and error of each call that is rejected."""
     parameters = inspect.signature(function).parameters.values()
     named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     valid = {each.name: VALID.get(each.name, X[:, 0]) for each in named if each.default is each.empty}

@@ -1,4 +1,4 @@
-"""Warnings name the line that called the package, through whatever layers of it."""
+"""Warnings name the user's line that called the package, however many internal calls lie between."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Data frames that narwhals reads, and objects that export Arrow data: in, and the same kind out."""
+"""Data frames that narwhals reads, and objects that export Arrow data: the output is of the same kind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ frames = pytest.mark.parametrize("kind", FRAMES)
 
 
 class Stream:
-    """An object that only exports Arrow data; with `once`, it can be read once."""
+    """An object that only exports Arrow data; with `once`, it can be read a single time."""
 
     def __init__(self, data, once=False):
         self._data, self._once = data, once
@@ -46,7 +46,7 @@ class Stream:
 
 
 class Batch:
-    """An object that is one batch of Arrow data."""
+    """An object that holds one batch of Arrow data."""
 
     def __init__(self, data):
         self._data = data

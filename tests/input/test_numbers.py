@@ -1,4 +1,4 @@
-"""What is a number is decided in one place: every interface refuses the same, and takes masked values for missing."""
+"""All interfaces agree on what is a number: they reject the same input, and masked values are missing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TRANSFORMER = estimators.PowerTransformer().fit(ROWS)
 
 
 def series(X):
-    """The single column as a series."""
+    """Return the single column as a series."""
     if hasattr(X, "columns"):
         return X["a"]
     return [row[0] for row in X] if isinstance(X, list) else X[:, 0]

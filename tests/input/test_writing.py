@@ -1,4 +1,4 @@
-"""Files that the command line writes: a failed write leaves what was there."""
+"""Files that the command line writes: after a failed write, the previous file is still there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ resource = pytest.importorskip("resource")
 
 @contextmanager
 def disk_of(size: int):
-    """Limit the size of files in bytes, as a full disk does."""
+    """Limit the size of files to this many bytes, as a full disk does."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

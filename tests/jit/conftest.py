@@ -1,4 +1,4 @@
-"""A small entry, compiled anew or loaded wherever a test wants it, and caches to spoil."""
+"""A small entry that tests compile or load as in a new process, and cache folders that tests may damage."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def told(monkeypatch):
 
 @pytest.fixture(scope="session")
 def filled():
-    """A cache folder with the compiled entry; to be copied, not changed."""
+    """A cache folder with the compiled entry; tests copy it and do not change it."""
     if JIT_DISABLED:
         pytest.skip("nothing is compiled")
     folder = Path(tempfile.mkdtemp())
@@ -88,7 +88,7 @@ def empty(told, monkeypatch):
 
 @pytest.fixture
 def unprivileged():
-    """Run the test as an ordinary user, because root may open a file whatever its mode."""
+    """Run the test as an ordinary user, because root can open any file."""
     if not hasattr(os, "geteuid"):
         pytest.skip("modes of files are POSIX's")
     was_root = os.geteuid() == 0

@@ -1,4 +1,4 @@
-"""What is kept on disk of compiled code: found again, never wrong, never in the way."""
+"""The cache of compiled code on disk: code is found again, is never stale, and failures to cache are harmless."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def run(code, sources=PACKAGE.parent, **environment):
 
 
 def name():
-    """The name of the file with the entry's code."""
+    """Return the name of the file with the entry's code."""
     return code_cache.file_name(FUNCTION)
 
 
 def file_in(place):
-    """The file with the entry's code."""
+    """Return the path of the file with the entry's code."""
     return place / code_cache.folder_name() / name()
 
 
@@ -73,8 +73,8 @@ def test_the_next_process_compiles_nothing(place):
 
 
 @pytest.mark.slow
-def test_default_cache_is_beside_the_package_and_outlives_it_harmlessly(package_copy, tmp_path):
-    """After an uninstallation, which removes the files it knows, nothing must be left that is imported as powerkern."""
+def test_default_cache_is_next_to_the_package_and_harmless_after_uninstalling(package_copy, tmp_path):
+    """Removing the files that an installer knows must leave nothing that can be imported as powerkern."""
     assert run(COMPILE, package_copy, HOME=str(tmp_path / "home"), XDG_CACHE_HOME="") == ""
     assert [path.name for path in (package_copy / "__pycache__").glob("powerkern-*/*")] == [name()]
     installed = [path for path in (package_copy / "powerkern").rglob("*") if path.suffix in (".py", ".pyc", ".typed")]
@@ -87,7 +87,7 @@ def test_default_cache_is_beside_the_package_and_outlives_it_harmlessly(package_
 
 
 def test_a_filled_folder_that_cannot_be_written_to_is_read(place, unprivileged, loads):
-    """An image that root has built."""
+    """An image built by root has such a folder."""
     with pytest.raises(PermissionError):
         (place / code_cache.folder_name() / "new").touch()
     assert loads()
@@ -95,7 +95,7 @@ def test_a_filled_folder_that_cannot_be_written_to_is_read(place, unprivileged, 
 
 @pytest.mark.slow
 def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
-    """A file where the folder should be stands for read-only sources: tests may run as root."""
+    """A file with the name of the cache folder stands for read-only sources, because tests may run as root."""
     (package_copy / "__pycache__").write_text("")
     home = {"XDG_CACHE_HOME": str(tmp_path / "xdg"), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     run(COMPILE, package_copy, **home)
@@ -104,8 +104,8 @@ def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
     assert run(COMPILE + HITS, package_copy, **home) == "1"
 
 
-def test_what_a_folder_lacks_is_kept_in_the_next(place, tmp_path, monkeypatch, compiled, loads):
-    """And what it has is read from it."""
+def test_code_missing_from_a_folder_is_cached_in_the_next(place, tmp_path, monkeypatch, compiled, loads):
+    """Code that the folder has is loaded from it."""
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(code_cache, "_bases", lambda: [tmp_path / "file", tmp_path / "second", place])
     assert loads()
@@ -116,7 +116,7 @@ def test_what_a_folder_lacks_is_kept_in_the_next(place, tmp_path, monkeypatch, c
 
 @pytest.mark.slow
 def test_two_cold_processes_compile_once(tmp_path):
-    """They are ready when they say so, and go when told to."""
+    """Both processes report that they are ready, and start compiling at a signal."""
     code = "import sys; from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f\n"
     code += "print('ready', flush=True); sys.stdin.readline(); f.compile()\n" + HITS
     environment = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
@@ -130,8 +130,8 @@ def test_two_cold_processes_compile_once(tmp_path):
     assert [path.name for path in tmp_path.glob("*/*")] == [name()]
 
 
-def test_an_entry_elsewhere_is_not_kept(empty, monkeypatch, compiled):
-    """The folder's name knows nothing of the sources of other modules."""
+def test_an_entry_outside_the_package_is_not_cached(empty, monkeypatch, compiled):
+    """The name of the cache folder does not depend on the sources of other modules."""
     function = sys.modules["powerkern.kernels.transforms.lambda_bounds"].lambda_ranges.__wrapped__
     monkeypatch.setattr(function, "__module__", "somewhere.else")
     compiled()
@@ -142,8 +142,8 @@ def test_an_entry_elsewhere_is_not_kept(empty, monkeypatch, compiled):
 
 
 @pytest.mark.slow
-def test_an_edited_callee_is_compiled_afresh(package_copy, tmp_path):
-    """The caller's file is unchanged, the callee's is not: the result must be the new one."""
+def test_an_entry_is_recompiled_after_an_edit_of_its_callee(package_copy, tmp_path):
+    """The caller's file is unchanged, the callee's is not; the result must be that of the new code."""
     code = (
         "import numpy as np\nfrom powerkern.kernels.transforms import lambda_bounds\nlow, high = np.empty((2, 1))\n"
         "lambda_bounds.lambda_ranges(1, np.zeros(1), np.zeros(1), 10.0, low, high)\nprint(high[0])"
@@ -161,8 +161,8 @@ def test_an_edited_callee_is_compiled_afresh(package_copy, tmp_path):
 
 
 @pytest.mark.parametrize("switch", ["NUMBA_BOUNDSCHECK", pytest.param("NUMBA_DEBUGINFO", marks=pytest.mark.slow)])
-def test_code_of_plain_numba_is_not_kept(switch, tmp_path):
-    """And is not taken for code that was kept."""
+def test_code_of_plain_numba_is_not_cached(switch, tmp_path):
+    """Code compiled with numba's checks is neither stored nor loaded."""
     for _ in range(2):
         assert run(COMPILE + HITS, NUMBA_CACHE_DIR=str(tmp_path), **{switch: "1"}) == "0"
     assert not list(tmp_path.iterdir())
@@ -179,8 +179,8 @@ def test_bounds_are_checked_where_numba_is_told_to():
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
-def test_unlike_cpus_share_a_cache_without_sharing_code(tmp_path):
-    """Each loads what it compiled, never the other's, in whatever order they come."""
+def test_different_cpus_share_a_cache_without_sharing_code(tmp_path):
+    """Each CPU loads what it compiled, in whatever order they run."""
     unlike = [("x86-64", "+sse2"), ("x86-64", "+sse2,+sse3")]
     call = "import numpy as np; low, high = np.empty((2, 1)); f(0, np.ones(1), np.full(1, 9.0), 1e3, low, high)"
     hits = []
@@ -199,8 +199,8 @@ def test_the_cpus_name_and_features_are_in_the_folders():
     assert Path(names[-1]).name == names[-1]
 
 
-def test_the_layout_of_pythons_objects_is_in_the_folders_name(monkeypatch):
-    """Machine code reads them; they are longer in builds without a global lock."""
+def test_the_layout_of_python_objects_is_in_the_folders_name(monkeypatch):
+    """Machine code reads Python objects, which are longer in builds without a global lock."""
     before = code_cache.folder_name()
     monkeypatch.setattr(code_cache, "HEADER", code_cache.HEADER + 2)
     assert code_cache.folder_name() != before
@@ -261,7 +261,7 @@ def test_code_from_a_stranger_is_never_read(place):
 
 @pytest.fixture
 def other_versions(place, monkeypatch):
-    """Write files of twelve other states of the sources, the first used last, and prune as a new process does."""
+    """Write files of twelve other versions of the sources, the first used last, and prune as a new process does."""
     code_cache._prune.cache_clear()
     made = [file_in(place).with_name(f"{ENTRY}-{k:016x}.code") for k in range(12)]
     for k, path in enumerate(made):

@@ -1,4 +1,4 @@
-"""What is said while kernels compile: on a terminal, in a notebook and in the log, when it takes long."""
+"""The notice during long compilations: on a terminal, in a notebook and in the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def said(monkeypatch):
-    """Return the text on a terminal if the notice appears without delay."""
+    """Return what is printed on a terminal if the notice appears without delay."""
     terminal = Terminal()
     monkeypatch.setattr(
         compile_notice, "sys", SimpleNamespace(stderr=terminal, modules={})

@@ -1,4 +1,4 @@
-"""Code for an instruction set: taken by every CPU that has it, and by no other."""
+"""Code for an instruction set is used by every CPU that supports it, and by no other."""
 
 from __future__ import annotations
 
@@ -80,16 +80,16 @@ def test_every_feature_of_a_level_is_asked_for(missing, monkeypatch):
     assert "x86-64-v4" not in runnable(V4.replace(f"+{missing}", f"-{missing}"))
 
 
-def test_the_levels_are_llvms():
-    """A loop compiled for a level uses no more than the level has: LLVM accepts its features by these names."""
+def test_llvm_knows_the_features_of_each_level():
+    """LLVM accepts the features by these names, so a loop compiled for a level uses no others."""
     from llvmlite import binding
 
     known = set(binding.get_host_cpu_features())
     assert set().union(*cpus.levels().values()) <= known
 
 
-def test_the_best_code_is_taken(shared, tmp_path):
-    """That for the CPU itself before any other, then that of the highest level."""
+def test_the_best_code_is_loaded(shared, tmp_path):
+    """Code for the CPU itself has priority, then code for the highest level."""
     names = "from powerkern._jit import cpus; print(*[c.name for c in cpus.runnable()])"
     assert run(names, **WITH_AVX512).split() == ["skylake-avx512", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"]
     assert run(names, **WITHOUT_AVX512).split() == ["haswell", "x86-64-v3", "x86-64-v2", "x86-64"]
@@ -97,7 +97,7 @@ def test_the_best_code_is_taken(shared, tmp_path):
 
 
 def test_shared_code_gives_the_bits_of_the_restricted_cpu(tmp_path):
-    """Loaded by a CPU of another name, code for x86-64-v3 computes as where it was compiled."""
+    """A CPU of another name that loads code for x86-64-v3 computes the same bits as the CPU that compiled it."""
     code = (
         "import numpy as np; from powerkern.kernels.transforms.elementwise import yeojohnson_each as f\n"
         "x = np.random.default_rng(0).standard_cauchy(1001); out = np.empty(1001)\n"
@@ -111,7 +111,7 @@ def test_shared_code_gives_the_bits_of_the_restricted_cpu(tmp_path):
 
 
 def fits():
-    """Fits and transforms of ordinary columns, of both families."""
+    """Return fits and transforms of ordinary columns, of both families."""
     rng = np.random.default_rng(0)
     x = rng.standard_gamma(rng.uniform(1.0, 9.0, 16), (60, 16))
     for family, values in (("box-cox", x), ("yeo-johnson", x - 3.0)):
@@ -128,7 +128,7 @@ print(json.dumps([this_cpu().name, [[array.tolist() for array in fit] for fit in
 
 
 def test_code_without_fused_multiply_add_differs_in_the_last_bits_only(tmp_path):
-    """Products are error-free there too; sums are taken in other parts."""
+    """Products are error-free without the instruction, too; sums are divided differently."""
     name, theirs = json.loads(run(FITS, **WITHOUT_FMA, NUMBA_CACHE_DIR=str(tmp_path)))
     assert name == "x86-64"
     for found, expected in zip(theirs, fits(), strict=True):
@@ -141,7 +141,7 @@ def test_code_without_fused_multiply_add_differs_in_the_last_bits_only(tmp_path)
 
 @pytest.fixture
 def installed(shared, tmp_path):
-    """A copy of the package that contains compiled code, like an installed wheel."""
+    """A copy of the package with compiled code, like an installed wheel."""
     sources = tmp_path / "site"
     package = Path(pk.__file__).parent
     shutil.copytree(package, sources / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
@@ -156,15 +156,15 @@ def test_installed_code_is_taken(installed, tmp_path):
 
 
 def test_installed_code_is_trusted_as_the_package_is(installed, tmp_path):
-    """An environment that a group shares: whoever could change the code could change the package."""
+    """In an environment shared by a group, whoever could change the code could change the package."""
     for path in [installed, *installed.rglob("*")]:
         path.chmod(path.stat().st_mode | 0o020)
     environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert processes.run(COMPILE + HITS, installed, **environment, **WITH_AVX512) == "1"
 
 
-def test_installed_code_that_is_damaged_or_of_other_sources_is_passed_over(installed, tmp_path):
-    """In silence: there is the compiler."""
+def test_installed_code_that_is_damaged_or_outdated_is_skipped(installed, tmp_path):
+    """Without a message, because the code can be compiled."""
     for path in (installed / "powerkern" / "_compiled").glob("powerkern-x86-64-v4-*/*.code"):
         path.write_bytes(path.read_bytes()[:-1])
     environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -175,7 +175,7 @@ def test_installed_code_that_is_damaged_or_of_other_sources_is_passed_over(insta
 
 
 def test_a_cpu_without_avx2_compiles_unless_a_wheel_has_code_for_it(installed, tmp_path):
-    """None of the code that wheels hold can run there; code for plain x86-64 would."""
+    """No code in the wheels runs on such a CPU; code for plain x86-64 would."""
     cache = tmp_path / "cache"
     environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(cache)}
     assert processes.run(COMPILE + HITS, installed, **environment, **WITHOUT_FMA) == "0"

@@ -1,4 +1,4 @@
-"""Object files in the address space of a process."""
+"""Position of loaded object files in the address space of a process."""
 
 from __future__ import annotations
 

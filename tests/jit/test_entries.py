@@ -1,4 +1,4 @@
-"""Functions compiled at their first call, and nothing else compiled."""
+"""Entries are compiled at their first call, and nothing else is compiled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(code, **environment):
 
 
 def entries():
-    """Every entry of the package by name."""
+    """Return every entry of the package by name."""
     found = {}
     for info in pkgutil.walk_packages(powerkern.kernels.__path__, "powerkern.kernels."):
         module = importlib.import_module(info.name)
@@ -45,8 +45,8 @@ def entries():
 
 
 @needs_jit
-def test_there_is_one_kind_of_compiled_function():
-    """Only entries compile anything: `entries` checks that no module holds a dispatcher of its own."""
+def test_only_entries_are_compiled():
+    """`entries` checks that no module has a dispatcher of its own."""
     assert {"powerkern.kernels.likelihood.mle.two_pass_columns", "powerkern.kernels.transforms.gather.gather"} <= set(
         entries()
     )
@@ -68,8 +68,8 @@ def test_there_is_one_kind_of_compiled_function():
         None,
     ],
 )
-def test_an_entry_takes_arrays_of_its_types_only(wrong):
-    """It is machine code that looks, before it does anything else."""
+def test_an_entry_rejects_arrays_of_other_types(wrong):
+    """The check is part of the machine code and comes first."""
     good = np.zeros(3), np.zeros(3), 10.0, np.empty(3), np.empty(3)
     lambda_bounds.lambda_ranges(1, *good)
     for k in (0, 1, 3, 4):
@@ -83,8 +83,8 @@ def test_an_entry_takes_arrays_of_its_types_only(wrong):
 
 
 @needs_jit
-def test_an_entry_takes_memmaps(tmp_path):
-    """joblib hands large arrays to its processes as memmaps."""
+def test_an_entry_accepts_memmaps(tmp_path):
+    """joblib passes large arrays to its processes as memmaps."""
     arrays = [np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 9.0]), np.empty(3), np.empty(3)]
     lambda_bounds.lambda_ranges(1, *arrays[:2], 10.0, *arrays[2:])
     mapped = [np.memmap(tmp_path / str(k), np.float64, "w+", shape=3) for k in range(4)]
@@ -152,7 +152,7 @@ A_FIT = (
 @needs_jit
 @pytest.mark.parametrize("job", [ONE_KERNEL, pytest.param(A_FIT, marks=pytest.mark.slow)])
 def test_an_unknown_release_of_numba_changes_nothing(job, tmp_path):
-    """As if what `fast_lowering` stands on had moved: kernels compile as any function does, to the same results."""
+    """If the private parts used by `fast_lowering` have moved, numba compiles the kernels, with the same results."""
     code = (
         "if {moved}: import numba.core.codegen; del numba.core.codegen.JITCodeLibrary\n"
         f"import numpy as np\n{job}\nprint(found.tobytes().hex())\n"
@@ -186,7 +186,7 @@ def test_an_entry_says_what_it_is():
 @pytest.mark.slow
 @needs_jit
 def test_a_users_function_runs_the_same_code(tmp_path):
-    """An entry, and then a user's function that calls the same kernel."""
+    """Call an entry, then a user's function that calls the same kernel."""
     code = (
         "import numba, numpy as np; from powerkern.kernels.transforms import boxcox, elementwise\n"
         "x, out, again = np.linspace(1.0, 9.0, 999), np.empty(999), np.empty(999)\n"
@@ -201,7 +201,7 @@ def test_a_users_function_runs_the_same_code(tmp_path):
 @pytest.mark.slow
 @needs_jit
 def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
-    """These have lost arguments: their names must not be found by code that is loaded later and has the same ones."""
+    """Kernels of an entry may have lost arguments, so code that is loaded later must not find them by name."""
     code = (
         "import numba, numpy as np\n"
         "from powerkern.kernels.likelihood import joint_derivatives, score, score_formulas\n"
@@ -222,7 +222,7 @@ def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
 @needs_jit
 @pytest.mark.parametrize("first", ["numba", pytest.param("powerkern", marks=pytest.mark.slow)])
 def test_numba_finds_kernels_by_the_entry_point(first, tmp_path):
-    """Whichever is imported first; the package is installed as far as numba can tell."""
+    """Either import order works; a metadata folder makes the package look installed."""
     metadata = tmp_path / "powerkern-0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: powerkern\nVersion: 0\n")
@@ -266,7 +266,7 @@ def test_many_threads_compile_once(empty):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.parametrize("call", ["entry", "users"])
 def test_a_fork_while_another_thread_compiles(call, tmp_path):
-    """The child can compile and call: neither our lock nor numba's is held by a thread that it does not have."""
+    """The child can compile and call entries: no lock is held by a thread that it does not have."""
     code = (
         "import os, signal, threading, warnings\n"
         "import numba, numpy as np\n"
@@ -297,8 +297,8 @@ def test_a_fork_while_another_thread_compiles(call, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_same_without_compiling():
-    """NUMBA_DISABLE_JIT=1 runs the same source as plain Python: rounding differs, in vectorised sums, nothing else."""
+def test_results_without_compilation():
+    """With NUMBA_DISABLE_JIT=1 the same source runs as plain Python; only the rounding of vectorised sums differs."""
     code = (
         "import numpy as np, powerkern as pk\n"
         "rng = np.random.default_rng(0)\n"

@@ -1,4 +1,4 @@
-"""What uses private parts of numba may break with any release: entries then compile as any function does."""
+"""Code that uses private parts of numba may break with any release; entries then compile by numba's own means."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMPORTED = {"number_type", "find_lowering"}
 
 
 def breakable():
-    """Yield every function of these parts as (part, name); two of three are marked as slow tests."""
+    """Yield every function of these modules as (part, name); two of three are marked as slow tests."""
     number = itertools.count()
     for part in PARTS:
         for name, value in vars(part).items():

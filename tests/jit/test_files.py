@@ -1,4 +1,4 @@
-"""Files that are whole or absent, written by one process at a time."""
+"""Cache files: complete or absent, and written by one process at a time."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_one_writes_at_a_time(tmp_path, monkeypatch):
     assert files.read(path) == b"the first's"
 
 
-def test_a_draft_that_became_the_file_is_not_taken_for_one(tmp_path, monkeypatch):
-    """Who waited for the lock of a draft gets it once the draft has been renamed: that file must not be touched."""
+def test_a_draft_that_was_renamed_is_not_taken_for_a_new_draft(tmp_path, monkeypatch):
+    """A process that waited for a draft's lock gets it after the draft was renamed; it must not touch that file."""
     path, lock = tmp_path / "file", files._lock
 
     def lock_late(descriptor):

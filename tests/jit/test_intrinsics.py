@@ -1,4 +1,4 @@
-"""What plain numba lacks: the same compiled and as plain Python, and with the effect it is there for."""
+"""Functions that plain numba lacks: equal results compiled and as plain Python, and the intended machine code."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def bits(x, y, z):
 
 
 @pytest.mark.parametrize("x", [0.0, -0.0, 1.5, -5e-324, np.inf, 1.7976931348623157e308])
-def test_bit_level_functions_have_equal_twins(x):
-    """Compiled intrinsics and their plain-Python stand-ins."""
+def test_bit_level_functions_equal_their_python_versions(x):
+    """Compiled intrinsics and their plain-Python versions."""
     compiled = bits(x, 1.0 + 2.0**-52, 1e-300)
     plain = _jit.float_of(_jit.bits_of(x)), _jit.bits_of(x), _jit.fma(x, 1.0 + 2.0**-52, 1e-300)
     assert compiled == plain
@@ -42,7 +42,7 @@ def pack(x, first, within, out, place):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_eight_values_are_packed(dtype):
-    """Whatever is between them, up to the last value of the memory; nothing else is written."""
+    """With any stride, up to the last value of the memory; nothing else is written."""
     x = np.arange(40.0).astype(dtype)
     for first, within in ((0, 1), (3, 5), (39, -5), (7, 0), (25, 2)):
         out = np.full(13, -1.0, dtype)
@@ -66,7 +66,7 @@ print(fused(a, a, -(1.0 + 2.0**-29)) == 2.0**-60)
 @needs_jit
 @needs_x86
 def test_fused_multiply_add_rounds_once_where_the_cpu_has_none():
-    """The C library's function is called."""
+    """The C library's function is called on CPUs without the instruction."""
     plain = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "", "NUMBA_DISABLE_JIT": "0"}
     assert processes.run(FUSED, **plain) == "True"
 
@@ -108,7 +108,7 @@ WITH_AVX512 = {
 @needs_x86
 @pytest.mark.parametrize("cpu", WITH_AVX512)
 def test_the_widest_vectors_are_used(cpu):
-    """On a CPU that has vectors of 512 bits LLVM takes 256, unless it is asked for them."""
+    """LLVM uses 256 of 512 bits unless it is asked for more."""
     environment = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": WITH_AVX512[cpu], "NUMBA_DISABLE_JIT": "0"}
     plain, widest = processes.run(LOOPS, **environment).splitlines()
     assert plain == "True False False"
@@ -139,8 +139,8 @@ print("zmm" in machine.emit_assembly(optimised(loop.__wrapped__, loop.interface(
 @needs_jit
 @needs_x86
 @pytest.mark.parametrize("cpu", WITH_AVX512)
-def test_kernels_and_entries_have_the_widest_vectors_unasked(cpu):
-    """Whether or not what has a loop is inlined before it is vectorised."""
+def test_kernels_and_entries_use_the_widest_vectors_by_default(cpu):
+    """This holds whether or not the function with the loop is inlined before it is vectorised."""
     environment = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": WITH_AVX512[cpu], "NUMBA_DISABLE_JIT": "0"}
     assert processes.run(UNASKED, **environment) == "True"
 

@@ -1,4 +1,4 @@
-"""Vectors: jitted code does lane by lane what NumPy does with arrays of eight float64, or sixteen float32."""
+"""Vectors of eight float64 or sixteen float32: jitted code computes each lane as NumPy computes an array."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_elementary_functions():
 
 
 def test_strides():
-    """Rows of any stride, from any column on."""
+    """Rows of any stride, starting at any column."""
     x = np.arange(200.0).reshape(10, 20)[::3, 1:]
     out = np.zeros((8, LANES))
 

@@ -1,4 +1,4 @@
-"""Operations that are written in numba's place: in kernels that a user's function calls, they do as Python does."""
+"""Replacements for numba's operations: in kernels called by a user's function, they behave as in Python."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def allocating(n):
     return np.arange(n)[1:3]
 
 
-def test_numba_is_known():
-    """Otherwise these are tests of numba."""
+def test_the_replacements_are_in_use():
+    """With an unknown release of numba, the tests here would test numba's own operations."""
     from powerkern._jit.numba_extension import PIPELINES
 
     assert PIPELINES.are_fast
 
 
 def compiled(function):
-    """Return a user's jitted function that calls the function."""
+    """Return a user's jitted function that calls `function`."""
     scope = {"function": function, "numba": numba}
     names = ", ".join(function.__code__.co_varnames[: function.__code__.co_argcount])
     exec(f"@numba.njit\ndef users({names}): return function({names})", scope)
@@ -119,7 +119,7 @@ def test_bounds_are_checked_where_numba_is_asked_to():
 
 @pytest.mark.slow
 def test_users_functions_can_be_cached():
-    """No address of this process is in their code."""
+    """The code contains no addresses of this process."""
 
     @numba.njit
     def users(x):

@@ -1,4 +1,4 @@
-"""Keys of compiled code: an edit changes those of the entries that can reach it, and no others."""
+"""Cache keys of compiled code: an edit changes the keys of all entries that can reach that code, and no others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def keys(sources, *modules):
 
 
 def imported_by(name):
-    """The modules of the package that a module imports anywhere, by its syntax tree."""
+    """Return the modules of the package that a module imports anywhere, by its syntax tree."""
     found = set()
     for node in ast.walk(ast.parse(Path(importlib.import_module(name).__file__).read_bytes())):
         if isinstance(node, ast.Import):
@@ -87,7 +87,7 @@ def functions_of(value, seen):
 
 @pytest.mark.parametrize("name, entry", entries().items())
 def test_every_function_that_an_entry_can_call_is_in_its_key(name, entry):
-    """Also those handed to a factory that made it."""
+    """Functions passed to the factory that made the entry count, too."""
     called = {str(each.__module__) for each in functions_of(entry, set())}
     assert {module for module in called if module.startswith("powerkern.kernels")} <= source_keys.import_closure(
         entry.__module__
@@ -185,8 +185,8 @@ def test_bytecode_that_differs_has_different_keys(one, other):
     assert digests[0] != digests[1]
 
 
-def test_sets_of_constants_have_no_order():
-    """Their order in memory changes from one process to the next."""
+def test_keys_do_not_depend_on_the_order_of_sets():
+    """The order of a set of constants in memory changes from one process to the next."""
     code = (
         "from powerkern._jit import source_keys as s\n"
         'print(s._digest_of_code(compile(\'x in {"a", "b", "c", "d"}\', \'\', \'eval\')).hex())'

@@ -1,4 +1,4 @@
-"""Which folders are trusted with compiled code: loading it means running it."""
+"""Folders from which compiled code may be loaded; loading code means running it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def strangers(monkeypatch):
-    """Make a file or folder another user's."""
+    """Let a file or folder appear to belong to another user."""
 
     def give(path):
         me = os.geteuid()
@@ -50,7 +50,7 @@ def test_a_folder_is_made_for_its_owner_alone(tmp_path):
 
 @posix
 def test_roots_folder_is_trusted():
-    """An image is built as root and run as a user."""
+    """An image is built by root and run by a user."""
     if Path("/usr").stat().st_uid:
         pytest.skip("root owns nothing here")
     files.require_trusted(Path("/usr"))
@@ -87,8 +87,8 @@ def test_a_group_that_may_write_is_not_unless_it_is_roots(folder, group, trusted
 
 @posix
 @pytest.mark.parametrize("mode, trusted", [(0o777, False), (0o1777, True)])
-def test_what_is_around_it_may_be_open_to_all_if_sticky(folder, mode, trusted):
-    """As /tmp is: others may add to it, but not rename or remove."""
+def test_a_parent_folder_may_be_open_to_all_if_sticky(folder, mode, trusted):
+    """As in /tmp, others may add files, but not rename or remove them."""
     folder.parent.chmod(mode)
     if trusted:
         files.require_trusted(folder)
@@ -121,7 +121,7 @@ def test_numbas_variable_goes_before_all(tmp_path, monkeypatch):
 
 
 def test_an_uninstallation_leaves_nothing_that_can_be_imported(monkeypatch):
-    """A folder inside the package would stay behind as a namespace package, `powerkern` without contents."""
+    """A cache folder inside the package would be left behind as an empty namespace package `powerkern`."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     package = Path(files.__file__).parents[1]
     assert code_cache._bases()[0] == package.parent / "__pycache__"
@@ -143,7 +143,7 @@ def test_the_users_cache_is_never_in_the_current_folder(xdg, tmp_path, monkeypat
 @posix
 @pytest.mark.parametrize("xdg", ["", None])
 def test_without_a_home_there_is_no_users_cache(xdg, tmp_path, monkeypatch):
-    """As for a user that a container's system does not know."""
+    """This is the case for a user whom the container's system does not know."""
 
     def unknown(uid):
         raise KeyError(uid)

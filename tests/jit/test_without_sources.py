@@ -1,4 +1,4 @@
-"""Fits, transforms, loaded fits and the command line where there are no sources in a folder."""
+"""Fits, transforms, loaded fits and the command line if the sources are not in a folder."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def zipped(tmp_path):
 
 @pytest.fixture
 def stripped(tmp_path):
-    """A copy of the package without sources, as bytecode only."""
+    """A copy of the package without sources, with bytecode only."""
     copy = tmp_path / "stripped"
     shutil.copytree(PACKAGE, copy / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(copy, quiet=1, legacy=True)
@@ -78,7 +78,7 @@ def test_a_zip_file_uses_the_code_of_its_sources(zipped, place, tmp_path):
 
 
 def test_a_zip_file_with_code_needs_no_numba(zipped, filled, tmp_path):
-    """As a compiled wheel on the path does not."""
+    """Like a compiled wheel on the path."""
     assert run(SMALL, zipped(PACKAGE.parent, filled), tmp_path, tmp_path / "cache") == "inf 1"
     assert not (tmp_path / "cache").exists()
 
@@ -97,7 +97,7 @@ def test_bytecode_is_compiled_once(stripped, tmp_path):
 
 @pytest.mark.parametrize("as_zip", [False, True])
 def test_bytecode_with_code_needs_no_numba(as_zip, stripped, zipped, filled, tmp_path):
-    """The key of code that was built from sources cannot be told from bytecode."""
+    """The cache key of code built from sources cannot be checked with bytecode alone."""
     if as_zip:
         stripped = zipped(stripped, filled)
     else:
@@ -106,15 +106,15 @@ def test_bytecode_with_code_needs_no_numba(as_zip, stripped, zipped, filled, tmp
     assert not (tmp_path / "cache").exists()
 
 
-def test_an_application_keeps_code_in_the_users_cache(monkeypatch):
-    """Its own folder may be one that is unpacked for each run."""
+def test_an_application_caches_code_in_the_users_cache(monkeypatch):
+    """The application's own folder may be unpacked anew for each run."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert code_cache._bases() == [code_cache._users_cache()]
 
 
 def test_warnings_name_the_users_line_where_bytecode_has_moved(tmp_path):
-    """Frames say where a file was when it was compiled."""
+    """Frames report the path at which a file was compiled."""
     built, moved = tmp_path / "built", tmp_path / "moved"
     shutil.copytree(PACKAGE, built / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(built, quiet=1, legacy=True)

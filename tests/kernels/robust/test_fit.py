@@ -67,7 +67,7 @@ def sample(family, n=40, seed=0):
         ("rewml-nr", {}),
     ],
 )
-def test_reweighting_is_as_defined(family, estimator, options):
+def test_reweighting_matches_the_slow_version(family, estimator, options):
     x = np.sort(sample(family))
     row = fit_sorted_column(x, family, estimator, **options)
     as_r = options.get("convention") == "cellwise"
