@@ -1,4 +1,4 @@
-"""Sources in the kernels: equations are cited in one form, and every citation has its reference."""
+"""Citations in the kernels: equations are cited in one form, and every citation has its reference."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""Numbers in the kernels: each constant of a module has a comment that says what it is and where it comes from."""
+"""Constants in the kernels: each has a comment that says what it is and where it comes from."""
 
 import ast
 from pathlib import Path
@@ -25,7 +25,7 @@ def is_number(node):
 
 
 def undocumented(source):
-    """Names of the numeric constants of a module that have no ``#:`` comment on the line above."""
+    """Return the names of a module's numeric constants without a ``#:`` comment on the line above."""
     lines = source.splitlines()
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:

@@ -1,4 +1,4 @@
-"""Fingerprints of columns, against the formula in Python's integers."""
+"""Fingerprints of columns, against the formula in Python integers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GOLDEN, LOW, PERIOD = 0x9E3779B97F4A7C15, 0xFFFFFFFF, 1024
 
 
 def fingerprint(column: np.ndarray) -> int:
-    """The sum of the module's docstring."""
+    """Return the sum that the module's docstring defines."""
     total = 0
     for i, bits in enumerate(column.view(np.uint64).tolist()):
         z = bits ^ (int(KEYS[i % PERIOD]) % 2**64) ^ (i // PERIOD * GOLDEN % 2**64)

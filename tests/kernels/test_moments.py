@@ -56,7 +56,7 @@ def jitted_merge_tree(parts):
 
 
 def columns(n, seed=0):
-    """Columns of n values with their names: easy, hard and adversarial for a variance."""
+    """Return columns of n values by name: easy, hard and adversarial for a variance."""
     rng = np.random.default_rng(seed)
     normal = rng.normal(size=n)
     yield "normal", normal
@@ -70,7 +70,7 @@ def columns(n, seed=0):
 
 
 def assert_moments(result, x, w=None, rtol=1e-15):
-    """Mean to rtol of the root mean square, variance to 10 rtol, both against rational arithmetic."""
+    """Check the mean to rtol of the root mean square, and the variance to 10 rtol, against rational arithmetic."""
     rtol *= SLACK
     weight, mean, m2 = oracles.exact_moments(x, w)
     size = math.sqrt(float(m2 / weight) + float(mean) ** 2)
@@ -205,7 +205,7 @@ def part_of(x):
 
 
 def assert_close(a, b, data):
-    """Equal up to the rounding of a few merges of this data."""
+    """Check that moments are equal up to the rounding of a few merges of these data."""
     scale = max(1e-300, float(np.max(np.abs(data), initial=0.0)))
     assert a.weight == b.weight
     assert abs(a.mean - b.mean) <= 8 * EPS * scale
@@ -252,7 +252,7 @@ def test_unequal_parts_far_from_zero():
 
 
 def tree(parts, merge, empty):
-    """The tree of `merge_tree`, written as a recursion: the left half is the largest power of two below n."""
+    """Merge like `merge_tree`, written as a recursion: the left half is the largest power of two below n."""
     if len(parts) <= 1:
         return parts[0] if parts else empty
     half = 1 << (len(parts) - 1).bit_length() - 1
@@ -282,7 +282,7 @@ sign_values = st.sampled_from([-1.0, 1.0, 1.0, 0.0])
 
 
 def tolerance(logs, *more):
-    """1e-15 of the numbers that are added to form a result."""
+    """Return 1e-15 of the sum of the magnitudes that form a result."""
     sizes = [1.0, *(abs(v) for v in (*logs, *more) if math.isfinite(v))]
     return 2e-15 * max(sizes)
 

@@ -69,7 +69,7 @@ def test_every_public_name_is_called_here():
 
 
 def call_from_jitted_code(function, positional, named):
-    """Result of ``function(*positional, **named)`` written in the body of a user's own @njit function."""
+    """Call ``function(*positional, **named)`` from the body of a user's @njit function; return the result."""
     parameters = [f"p{i}" for i in range(len(positional))]
     arguments = parameters + [f"{key}={key}" for key in named]
     scope = {"function": function}

@@ -1,4 +1,4 @@
-"""Fits of columns with censored cells, against maxima that were found with 60 digits (tests/data/limits.json)."""
+"""Fits of columns with censored cells, against maxima computed with 60 digits (tests/data/limits.json)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CASES: list[dict[str, Any]] = read_reference("limits.json")["cases"]
 
 
 def fit_case(case: dict[str, Any]) -> tuple[FloatArray, FloatArray]:
-    """Fit a case of the reference; return the row of results and that of censored cells."""
+    """Fit a case of the reference; return its row of results and its row of statistics of censored cells."""
     low, high = (np.array([np.nan if end is None else end for end in case[side]]) for side in ("low", "high"))
     x = np.where(np.isnan(low), high, low)
     other = np.where(np.isnan(low), -np.inf, np.where(np.isnan(high), np.inf, np.where(low < high, high, np.nan)))

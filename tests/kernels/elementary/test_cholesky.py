@@ -1,4 +1,4 @@
-"""Cholesky's factor and the equations it solves, against numpy."""
+"""Cholesky's factor and the solution of equations by it, against NumPy."""
 
 from __future__ import annotations
 

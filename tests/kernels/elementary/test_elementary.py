@@ -26,7 +26,7 @@ FUNCTIONS = {"exp": exp.exp, "expm1": exp.expm1, "log": log.log, "log1p": log.lo
 
 
 def loop_of(function):
-    """A loop that LLVM vectorises, as in the kernels."""
+    """Return a loop that LLVM vectorises, as in the kernels."""
 
     @numba.njit(error_model="numpy", fastmath={"contract"})
     def loop(x, out):
@@ -58,7 +58,7 @@ def near_multiples_of_ln2(rng, n):
 
 
 def exponents(n, seed=1):
-    """Arguments of exp and expm1: dense, at the ends of the range reduction, tiny, at overflow and underflow."""
+    """Return arguments of exp and expm1: dense, at the ends of the range reduction, tiny, at overflow and underflow."""
     rng = np.random.default_rng(seed)
     parts = [
         rng.uniform(-745.5, 709.9, n),
@@ -74,7 +74,7 @@ def exponents(n, seed=1):
 
 
 def positives(n, seed=2):
-    """Arguments of log: all magnitudes, subnormal, near 1, near odd powers of sqrt(2), powers of 2."""
+    """Return arguments of log: all magnitudes, subnormal, near 1, near odd powers of sqrt(2), powers of 2."""
     rng = np.random.default_rng(seed)
     parts = [
         10.0 ** rng.uniform(-323.5, 308.2, n),
@@ -90,7 +90,7 @@ def positives(n, seed=2):
 
 
 def above_minus_one(n, seed=3):
-    """Arguments of log1p."""
+    """Return arguments of log1p."""
     rng = np.random.default_rng(seed)
     parts = [
         positives(n, seed),

@@ -1,4 +1,4 @@
-"""Functions of vectors, beside the standard library's."""
+"""Elementary functions of vectors, compared with the standard library."""
 
 from __future__ import annotations
 

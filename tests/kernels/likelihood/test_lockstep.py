@@ -1,4 +1,4 @@
-"""Short columns in lockstep: against many digits, against two passes, and whatever their neighbors are."""
+"""Fits of short columns in lockstep: many digits, fits in two passes, and independence of neighboring columns."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ LEFT_ALONE = {
 
 
 def one_column_of_each_kind(n, seed=0, ordinary=ORDINARY, positive=False):
-    """A column of each kind, or of the positive ones."""
+    """Return one column of each kind, or of each positive kind."""
     rng = np.random.default_rng(seed)
     columns = [make(rng, n) for make in ordinary.values()]
     return np.column_stack([x for x in columns if not positive or x.min() > 0.0])
@@ -153,8 +153,8 @@ def test_against_two_passes(family, n):
 @pytest.mark.skipif(JIT_DISABLED, reason="many columns")
 @pytest.mark.parametrize("n", [3, 4, 5, 7, 20])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
-def test_thousands_of_columns_as_short_as_can_be(family, n):
-    """All that are not left to others are right; of three values few can be certified."""
+def test_thousands_of_very_short_columns(family, n):
+    """All columns that lockstep does not defer are accurate; with three values, few can be certified."""
     x = np.random.default_rng(n).lognormal(sigma=0.5, size=(n, 2000))
     if family == YEO_JOHNSON:
         x -= np.random.default_rng(0).uniform(0.0, 2.0, 2000)
@@ -181,7 +181,7 @@ def test_given_lambda():
 
 
 def test_given_lambda_of_values_whose_ratios_underflow():
-    """lambda = 0 asks nothing of the likelihood: these logs would be as good as any, were they right."""
+    """A given lambda of 0 needs no likelihood, so wrong logs would not be noticed: the ratios underflow."""
     x = 10.0 ** np.random.default_rng(1).uniform(-300.0, 300.0, (50, 8))
     assert (rows_in_lockstep(x, BOX_COX, lmbda=0.0)[:, STATUS] == DEFERRED).all()
     fit = pk.fit(x, "box-cox", lmbda=0.0)
@@ -191,7 +191,7 @@ def test_given_lambda_of_values_whose_ratios_underflow():
 
 @pytest.mark.parametrize("n", [9, 600])
 def test_given_lambda_near_0_where_outliers_dominate(n):
-    """Sums are taken at a lambda that is not 0; their Taylor series must not be asked to go too far."""
+    """Sums are taken at a nonzero lambda, and the Taylor step to lambda must not be too long."""
     x = np.where(np.arange(n) % 9 < 5, 1e-5, 1e5) * np.random.default_rng(2).uniform(0.99, 1.01, n)
     weight = np.where(x > 1.0, 1e-6, 1.0)
     fit = pk.fit(x, lmbda=1e-17, sample_weight=weight)
@@ -212,7 +212,7 @@ def test_powers_near_the_ends_of_float64_are_left():
 @pytest.mark.parametrize("n", [20, 600])
 @pytest.mark.parametrize("lmbda", [5e-324, -5e-324, 1e-310])
 def test_given_lambda_is_subnormal(n, lmbda):
-    """psi is the log: no digit of its mean is lost in lambda times a log, which is subnormal too."""
+    """psi is the log: its mean must not lose digits in lambda times the log, which is subnormal, too."""
     x = np.random.default_rng(3).gamma(4.0, size=n)
     fit = pk.fit(x, "box-cox", lmbda=lmbda)
     assert fit.loc[0] == pytest.approx(np.log(x).mean(), rel=1e-13)
@@ -247,8 +247,8 @@ def test_weights_repeat_rows(family):
     )
 
 
-def test_weights_from_large_to_tiny():
-    """What is not left is right, though nearly all weight is on one value."""
+def test_lockstep_with_nearly_all_weight_on_one_value():
+    """Columns that are not deferred have the lambda of two passes."""
     x = one_column_of_each_kind(30)
     for tiny in (1e-2, 1e-6, 1e-12, 1e-24):
         weight = np.full(30, tiny)
@@ -263,7 +263,7 @@ def test_weights_from_large_to_tiny():
 
 @pytest.fixture(scope="module")
 def mixed():
-    """Return three bands of columns, ordinary ones mixed with all other kinds."""
+    """Return three bands of columns, in which ordinary ones are mixed with all other kinds."""
     rng = np.random.default_rng(5)
     n, p = 12, BAND * LANES * 2 + 5
     x = rng.normal(size=(n, p)) * rng.lognormal(size=p) + rng.normal(size=p)
@@ -289,8 +289,8 @@ def test_any_number_of_columns(mixed, p):
     np.testing.assert_array_equal(rows_in_lockstep(mixed[:, :p], YEO_JOHNSON), rows_in_lockstep(mixed, YEO_JOHNSON)[:p])
 
 
-def test_memory_does_not_matter(mixed):
-    """Order, strides, a matrix that may not be written to, types."""
+def test_results_do_not_depend_on_memory_layout(mixed):
+    """Memory order, strides, read-only matrices, and dtypes."""
     x = np.clip(mixed, -1e38, 1e38).astype(np.float32).astype(np.float64)
     lmbda = np.full(x.shape[1], NAN)
     expected = fit_in_memory(x, YEO_JOHNSON, lmbda, None, 1)
@@ -353,8 +353,8 @@ def test_zero_is_not_negative(lowest):
     assert (rows[:, REF] >= 0.0).all() or (rows[:2, REF] >= 0.0).all()
 
 
-def test_columns_around_the_longest():
-    """Where lockstep ends nothing changes but the route."""
+def test_columns_next_to_the_longest_in_lockstep():
+    """Only the route changes at the limit."""
     rng = np.random.default_rng(10)
     x = rng.gamma(4.0, size=LOCKSTEP_MAX + 1)
     for n, route in ((LOCKSTEP_MAX, Route.LOCKSTEP), (LOCKSTEP_MAX + 1, Route.ONE_PASS)):
@@ -365,8 +365,8 @@ def test_columns_around_the_longest():
         assert_same_fits(np.array([fit], dtype=float), in_two_passes(x[:n, np.newaxis], YEO_JOHNSON))
 
 
-def test_the_constants_of_the_transform_belong_together():
-    """slope and intercept standardise about the reference: the standardized reference is the intercept."""
+def test_standardized_reference_is_the_intercept():
+    """slope and intercept standardise relative to the reference."""
     x = one_column_of_each_kind(30)
     fit = pk.fit(x)
     rows = rows_in_lockstep(x, YEO_JOHNSON)

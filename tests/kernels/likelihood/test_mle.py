@@ -1,4 +1,4 @@
-"""One column from raw values to lambda: the look at the data, the certificate, the constants, every status."""
+"""One column from raw values to lambda: the scan, the certificate, the constants, and every status."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ finite_column = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(al
 
 
 def row_of_vector(x, family, weight=(), lmbda=NAN):
-    """The result row of one column."""
+    """Return the row of results of one column."""
     return np.array(fit_vector(np.asarray(x, dtype=float), family, float(lmbda), np.asarray(weight, dtype=float)))
 
 
@@ -72,7 +72,7 @@ def scan(x):
 @example(np.array([5e-324, -5e-324, np.inf]))
 @example(np.array([-2.2250738585072014e-308, 1.7976931348623157e308]))
 def test_scan(x):
-    """Counts and extremes of the values that are not NaN."""
+    """Counts and extremes ignore NaN."""
     found = scan(x)
     seen = x[~np.isnan(x)]
     assert found.n == found.weight == found.squares == seen.size
@@ -109,7 +109,7 @@ def split_signs(x, values):
 @example(np.array([-0.0, 0.0, -0.0]))
 @example(np.array([-1.0]))
 def test_split_signs(x):
-    """Magnitudes of both sides, each in order or reversed; -0.0 counts as 0."""
+    """Magnitudes of both signs, each in ascending or reversed order of rows; -0.0 counts as 0."""
     with np.errstate(over="ignore"):  # an index that is not used any more may wrap around
         border, out = split_signs(x, x)
         order = split_signs(x, np.arange(float(x.size)))[1]
@@ -124,7 +124,10 @@ def test_split_signs(x):
 
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_certificate(family):
-    """Where it is given, the optimum is within twice the Newton step; near the optimum it is given, far off not."""
+    """A certified lambda is within twice the Newton step of the optimum.
+
+    Lambdas near the optimum are certified, far ones are not.
+    """
     x = np.random.default_rng(0).lognormal(size=20)
     best = oracles.most_likely_lambda(NAMES[family], x, fit_vector(x, family).lmbda)
     certified = []
@@ -178,8 +181,8 @@ def test_every_finite_column_is_certified_or_has_no_optimum(x):
 
 @settings(max_examples=10 if JIT_DISABLED else 100)
 @given(finite_column, st.integers(0, 2**32 - 1))
-def test_every_long_column_is_certified_too(x, seed):
-    """A fit in one pass gives up where it loses digits; what it certifies, a fit in two passes confirms."""
+def test_every_long_column_is_certified(x, seed):
+    """One pass defers to two passes where it would lose digits; lambdas that it certifies agree with two passes."""
     long = np.random.default_rng(seed).choice(np.append(x, [1.0, 2.0]), size=ONE_PASS_MIN + 1)
     one_pass, two_pass = row_of_vector(long, YEO_JOHNSON), row_of_vector(long, YEO_JOHNSON, np.ones(long.size))
     assert one_pass[STATUS] == two_pass[STATUS] in (Status.OK, Status.CONSTANT)
@@ -225,7 +228,7 @@ CONSTANTS = {
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_moments_of_transformed_values(name, weighted):
-    """LOC e^LOG_FACTOR and SCALE e^LOG_FACTOR are mean and standard deviation of psi, even where psi overflows."""
+    """LOC e^LOG_FACTOR and SCALE e^LOG_FACTOR are mean and standard deviation of psi, even if psi overflows."""
     family, x = CONSTANTS[name]
     weight = np.random.default_rng(2).exponential(size=x.size) if weighted else np.ones(x.size)
     row = row_of_vector(x, family, weight if weighted else ())
@@ -296,8 +299,8 @@ ODD = [NAN, NEGATIVE_NAN, 0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e300, -1e300, 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
-def test_no_value_is_overlooked(family, name, odd):
-    """Wherever it is, and whatever the first look expected: with weights, all values are looked at beforehand."""
+def test_an_odd_value_anywhere_in_a_long_column_is_found(family, name, odd):
+    """Even if the sample that is read first misses it; with weights, all values are read first."""
     for position in (12,) if JIT_DISABLED else (0, 11, 12, 187, 2500, SIZE - 1):
         x = LONG[name].copy()
         x[position] = odd
@@ -309,8 +312,8 @@ def test_no_value_is_overlooked(family, name, odd):
 
 
 @pytest.mark.slow
-def test_usual_columns_are_fitted_in_one_pass():
-    """Whatever the first look expected, and with missing values; counted in plain Python."""
+def test_ordinary_columns_are_fitted_in_one_pass():
+    """Also if the sample is misleading or values are missing; passes are counted in plain Python."""
     code = (
         "import numpy as np, test_mle\n"
         "from powerkern.kernels.likelihood import mle, one_pass\n"
@@ -349,8 +352,8 @@ def test_zero_weights_leave_values_out():
     assert row_of_vector(x, BOX_COX, np.zeros(6))[STATUS] == Status.EMPTY
 
 
-def test_evaluations_are_few():
-    """From lambda = 1: a handful on easy columns, and never near the cap on the hardest."""
+def test_number_of_evaluations_is_small():
+    """At most 10 from lambda = 1 on easy columns, and at most 30 on the hardest."""
     for x in (np.exp(NORMAL), np.exp(NORMAL[:30]), np.exp(50.0 * NORMAL)):
         assert row_of_vector(x, BOX_COX)[N_EVAL] <= 10
     for x in ([0.1, 0.1, 0.1, 0.101], [1.0, 1.0, 1.0 + 2.0**-51], [1e-300, 1e300, 1e300], [5e-324, 1e-323, 1.5e-323]):
@@ -362,7 +365,7 @@ def test_evaluations_are_few():
 
 @pytest.mark.parametrize("name", [name for name in CONSTANTS if not name.startswith("long ")])
 def test_vector_functions(name):
-    """What stats calls: the same numbers as the row, as Python floats."""
+    """Functions for one vector return the numbers of the row of results, as Python floats."""
     family, x = CONSTANTS[name]
     fit = fit_vector(x, family)
     row = fit_in_memory(np.column_stack([x, x, x[::-1]]), family, np.full(3, NAN), None, 2)[1]

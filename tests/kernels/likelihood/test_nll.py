@@ -1,4 +1,4 @@
-"""The likelihoods as printed, against mpmath; and every fast form of them against the printed one."""
+"""The likelihood as printed in papers, against mpmath; and every fast form against the printed one."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_profiles_and_sums(family):
 
 @pytest.mark.parametrize("family", NLL)
 def test_far_from_zero_the_printed_form_loses_digits(family):
-    """What the twins are for: 1e6 + N(0, 1) has 10 digits of the deviations, and the printed form no more."""
+    """Fits use other forms: for 1e6 + N(0, 1), deviations have 10 digits, and the printed form loses the others."""
     x = 1e6 + np.random.default_rng(2).normal(size=(300, 1))
     fit = pk.fit(x, family, lmbda=0.5)
     truth = exact(family, x[:, 0], 0.5)

@@ -1,4 +1,4 @@
-"""One pass against two passes, which hold for any data, and the test that says when one pass will do."""
+"""Fits in one pass against fits in two passes, which hold for any data, and the test that decides between them."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def test_large_columns_agree_with_two_passes(name, n):
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="slow as plain Python")
-def test_sample_that_misleads():
-    """One value in `SAMPLE_STRIDE` is looked at first: what it says about the others may be wrong in every way."""
+def test_misleading_samples():
+    """One value in `SAMPLE_STRIDE` is read first, and may differ from the others in every way."""
     n = 8 * SAMPLE
     rng = np.random.default_rng(2)
     for sampled, others in [
@@ -134,7 +134,7 @@ def test_sample_that_misleads():
 
 @pytest.mark.parametrize("shape", [1e-9, 1e-6, 1e-4, 1e-2, 1.0, 10.0, 100.0, 500.0])
 def test_any_spread(shape):
-    """From tight clusters to logs that reach across float64."""
+    """From tight clusters to logs that span the range of float64."""
     n = ONE_PASS_MIN + 50
     z = np.clip(np.random.default_rng(3).normal(size=n), -1.3, 1.3)
     assert_same_fit(np.exp(shape * z) if shape > 1e-3 else 1.0 + shape * z, BOX_COX)
@@ -143,7 +143,7 @@ def test_any_spread(shape):
 
 @pytest.mark.parametrize("lmbda", [0.0, 1e-9, 1e-4, 1.0, 2.0 - 1e-6, 2.0])
 def test_optima_where_an_exponent_vanishes(lmbda):
-    """Sums of Y_j carry powers of m, or of 2 - m: the walk keeps off 0 and comes back by a Taylor step."""
+    """Sums of Y_j contain powers of m or 2 - m, so iterations stay away from 0 and end with a Taylor step."""
     n = ONE_PASS_MIN + 45
     z = np.random.default_rng(4).normal(size=n)
     z -= z[::-1]  # symmetric: the optimum is the lambda that made the column, or near it
@@ -212,8 +212,8 @@ def test_few_values_with_nearly_all_of_the_weight_take_two_passes(n):
 
 @pytest.mark.parametrize("kind", ["four decades", "two levels"])
 @pytest.mark.parametrize("name", ["lognormal", "normal"])
-def test_weighted_optimum_is_exact(name, kind):
-    """To 1e-12: the exact score has one sign on either side."""
+def test_weighted_optimum_is_accurate(name, kind):
+    """The exact score changes sign within 1e-12 of lambda."""
     rng = np.random.default_rng(7)
     x, weight = DISTRIBUTIONS[name](rng, 300), WEIGHTS[kind](rng, 300)
     family = BOX_COX if x.min() > 0.0 else YEO_JOHNSON
@@ -264,7 +264,7 @@ def test_values_without_weight_are_absent(odd):
 
 
 def assert_same_but_for_rounding(row, expected):
-    """Check that absent values change sums by rounding only."""
+    """Check that missing values change the sums by rounding only."""
     np.testing.assert_array_equal(row[[STATUS, X_MIN, X_MAX]], expected[[STATUS, X_MIN, X_MAX]])
     figures = [LMBDA, LOC, SCALE, NLL, N_OBS]
     np.testing.assert_allclose(row[figures], expected[figures], rtol=1e-11, atol=1e-12)
@@ -275,8 +275,8 @@ def assert_same_but_for_rounding(row, expected):
 @pytest.mark.parametrize("first", [0, 500, 3000])
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.3, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize("name", ["lognormal", "normal", "negative"])
-def test_missing_values_are_absent(name, share, first, weighted):
-    """Few, or many, from some row on: of either sign of NaN, whatever their weights."""
+def test_missing_values_do_not_affect_one_pass(name, share, first, weighted):
+    """Few or many missing values, from some row on, with either sign of NaN and any weight."""
     rng = np.random.default_rng(11)
     n = first + 900
     x, weight = DISTRIBUTIONS[name](rng, n), np.where(np.arange(n) % 7 == 3, 1e3, 1.0) * rng.uniform(0.5, 2.0, n)
@@ -292,14 +292,14 @@ def test_missing_values_are_absent(name, share, first, weighted):
 
 @pytest.mark.parametrize("weight", [(), np.linspace(0.5, 2.0, 900)], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("every, route", [(5, Route.ONE_PASS), (20, Route.TWO_PASS)])
-def test_short_columns_with_many_gaps_stay_in_one_pass(every, route, weight):
-    """Of 900 values 180 are there, too few for one pass if they were alone; 45 are better off without the gaps."""
+def test_route_of_columns_with_many_gaps(every, route, weight):
+    """Of 900 values, 180 (too few for one pass by themselves) are fitted in one pass with the gaps, 45 without them."""
     x = np.where(np.arange(900) % every == 2, np.random.default_rng(17).lognormal(size=900), np.nan)
     assert row_in_one_pass(x, BOX_COX, weight)[ROUTE] == route
 
 
 def test_missing_values_with_nearly_all_of_the_weight():
-    """Those that are there are fitted as if they were alone."""
+    """The values that are present are fitted as if they were alone."""
     rng = np.random.default_rng(13)
     x, weight = rng.lognormal(size=900), rng.exponential(size=900)
     missing = np.arange(900) % 20 == 7
@@ -345,7 +345,7 @@ def test_moments_at_a_given_lambda(name, lmbda):
 
 @numba.njit
 def score_from_sums(x, base, per_ref, both_signs, exponent):
-    """Logs, sums and score of a column: in float64, and from float32 logs."""
+    """Return logs, sums and score of a column: in float64, and from float32 logs."""
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
     total, squares = ps.take_logs(x, None, ps.LogKind(both_signs, base, per_ref), d, d32)
     sums = sums32 = lk.zero_sums(0.0)
@@ -403,7 +403,7 @@ def centered(sums):
 
 
 def sums_of(y):
-    """Raw sums for rows y, y', y'', y'''."""
+    """Return the raw sums for rows y, y', y'', y'''."""
     pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]
     return np.array([y.shape[1], *y.sum(axis=1), *((y[i] * y[j]).sum() for i, j in pairs)])
 
@@ -452,8 +452,8 @@ FLAWS = {
 @pytest.mark.parametrize("flaw", FLAWS)
 @pytest.mark.parametrize("family", [YEO_JOHNSON] if JIT_DISABLED else [BOX_COX, YEO_JOHNSON])
 @pytest.mark.parametrize("kind", ["none", "some zero"] if JIT_DISABLED else ["none", "exponential", "some zero"])
-def test_columns_that_share_scratch_space_are_fitted_as_alone(flaw, family, kind):
-    """To the last bit, whatever the column before left there."""
+def test_columns_that_share_scratch_space_are_fitted_independently(flaw, family, kind):
+    """Results have the bits of separate fits, whatever the column before left in the scratch space."""
     rng, n = np.random.default_rng(3), CHUNK + 300 if JIT_DISABLED else 9 * CHUNK + 5
     columns = rng.lognormal(size=(2 if JIT_DISABLED else 3, n))
     FLAWS[flaw](columns[-2])
@@ -472,8 +472,8 @@ def optimum_of(d, weight):
     return one_pass.optimum_of_logs(d, weight, False, LogUnits(1.0, 1.0, 0.0), 0.0, np.nan)
 
 
-def test_logs_that_one_pass_refuses():
-    """Each for one reason: few effective values, a tight cluster, logs too far away; and both sides of each limit."""
+def test_columns_rejected_by_one_pass():
+    """For each reason, on both sides of its limit: few effective values, a tight cluster, logs too far away."""
     d = np.sort(np.random.default_rng(4).normal(size=300))
     even = np.ones(300)
     assert optimum_of(d, even).status == Status.OK
@@ -489,8 +489,8 @@ def test_logs_that_one_pass_refuses():
 
 
 @pytest.mark.parametrize("weight", [None, np.arange(400.0) % 3 + 1.0])
-def test_evaluations_are_counted(monkeypatch, weight):
-    """Those on the sample, one step on all values in float32, and those in float64."""
+def test_n_eval_counts_all_evaluations(monkeypatch, weight):
+    """Evaluations on the sample, one on all values in float32, and those in float64."""
     counts = []
     iterate = one_pass._halley_iterations
 

@@ -1,4 +1,4 @@
-"""Partial moments merge into those of the whole column, whatever the parts."""
+"""Merged partial moments equal those of the whole column, for any partition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = {
 
 
 def scaling_of(x: np.ndarray, family: str) -> np.ndarray:
-    """Any scaling with bounds that hold will do: here from naive logs."""
+    """Return a scaling, here from naive logs; any scaling with valid bounds serves."""
     base = 1.0 if family == "yeo-johnson" else 0.0
     both = x.min() < 0.0 <= x.max()
     reference = 0.0 if both else float(np.median(np.abs(x)))

@@ -1,4 +1,4 @@
-"""The profile likelihood and three derivatives against many-digit arithmetic, on data of every kind."""
+"""The profile likelihood and three derivatives against many-digit arithmetic, for data of every kind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ COLUMNS = {
 
 @numba.njit
 def evaluate(sides, base, reference, log_reference, exponents, scratch, out):
-    """g and its derivatives per unit of mu at each exponent; returns sigma."""
+    """Write g and its derivatives with respect to mu at each exponent; return sigma."""
     spare = np.empty(sides.pos.size + sides.neg.size)
     logs = logs_about(sides, sides.neg.size > 0, base, reference, spare)
     for k in range(exponents.size):
@@ -64,7 +64,7 @@ def new_scratch():
 
 
 def likelihood(family, x, weight, lmbdas):
-    """Rows of g, g', g'', g''' in units of sigma^-k, and sigma: the column is split and centered as fits do it."""
+    """Return g, g', g'', g''' in units of sigma^-k, and sigma; the column is split and centered as in fits."""
     base = 1.0 if family == "yeo-johnson" else 0.0
     below = x < 0.0
     mirrored = below.all()
@@ -95,7 +95,7 @@ def exponents_for(family, x):
 
 
 def assert_right(result, exact, sigma, reach, largest_term):
-    """Check g and g' to rounding, g'' and g''' to the rounding of the terms that they are differences of."""
+    """Check g and g' to rounding, and g'' and g''' to the rounding of the terms whose difference they are."""
     with mpmath.workdps(30):
         exact = [v / mpmath.mpf(sigma) ** k for k, v in enumerate(exact)]
         error = [float(abs(mpmath.mpf(v) - e)) for v, e in zip(result, exact, strict=True)]
@@ -136,8 +136,8 @@ def test_likelihood_of_any_small_column(x, lmbda, scale):
     assert_right(result[0], oracles.likelihood("yeo-johnson", lmbda, x), sigma, reach, abs(lmbda - 1.0) * reach)
 
 
-def test_series_and_closed_form_meet():
-    """On either side of the reach at which the derivatives change over, both are right: g'' does not jump."""
+def test_series_and_closed_form_agree():
+    """At the exponent where the series takes over, both are accurate: g'' has no jump."""
     x = np.array([0.7, 1.0, 1.1, math.e * 0.7])
     edge = score_formulas.SERIES_REACH
     below, above = edge * (1.0 - 1e-13), edge * (1.0 + 1e-13)
@@ -146,8 +146,8 @@ def test_series_and_closed_form_meet():
     np.testing.assert_allclose(result[2], result[3], rtol=1e-12, atol=1e-14)
 
 
-def test_convex_between_and_beyond():
-    """g' increases strictly, over thousands of units of lambda."""
+def test_likelihood_is_convex():
+    """g' increases strictly over thousands of units of lambda."""
     for family, x in (COLUMNS["both signs"], COLUMNS["lognormal"], COLUMNS["outlier"]):
         lmbdas = np.sort(np.concatenate([np.linspace(-3.0, 5.0, 41), [-300.0, -30.0, 30.0, 300.0]]))
         result, _ = likelihood(family, x, np.ones(x.size), lmbdas)
@@ -163,7 +163,7 @@ def merged(parts, out):
 
 
 def moments_of(y, weight):
-    """The array that `score` works with, from the rows y, y', y'', y'''."""
+    """Return the array that `score` uses, from the rows y, y', y'', y'''."""
     mean = y @ weight / weight.sum()
     c = ((y - mean[:, None]) * weight) @ (y - mean[:, None]).T
     pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]
@@ -181,8 +181,8 @@ def test_merged_moments_are_those_of_all_values():
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
-def test_kernels_are_plain_python_too():
-    """The same functions, uncompiled, give the same numbers."""
+def test_kernels_run_as_plain_python():
+    """The same functions give the same numbers without compilation."""
     family, x = COLUMNS["both signs"]
     compiled, sigma = likelihood(family, x, np.ones(x.size), [0.0, 0.5, 2.0])
     sides = Sides(x[x >= 0.0], -x[x < 0.0], np.ones((x >= 0.0).sum()), np.ones((x < 0.0).sum()))

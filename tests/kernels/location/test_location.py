@@ -36,7 +36,10 @@ def order_figures(y, w, point, weight, probability):
 
 @jitted
 def sums_over_ranges(y, w, bounds, out):
-    """Write, for each range, its weight, the sums of y - center and of its square, and the weight before it."""
+    """Write weight, sum and sum of squares of y - center for each range, and the weight before it.
+
+    Return the center.
+    """
     col = order_statistics.sorted_column(y, w)
     for i in range(bounds.size // 2):
         sums = order_statistics.inside(col, bounds[2 * i], bounds[2 * i + 1])
@@ -88,7 +91,7 @@ def apply(which, y, w=NO_WEIGHTS, constants=None):
 
 
 def columns(seed=0):
-    """Sorted columns with their names."""
+    """Return sorted columns by name."""
     rng = np.random.default_rng(seed)
     for n in (1, 2, 3, 4, 5, 30, 2 * BLOCK + 1, 5 * BLOCK):
         yield f"normal {n}", np.sort(rng.normal(size=n))
@@ -192,7 +195,7 @@ def test_beta(k):
 
 
 def assert_location(x, w, mu, s, k):
-    """Check a location by the excess of its equation, divided by its least slope: a tenth of the values."""
+    """Check a location by the error of its equation, divided by the least slope, a tenth of the number of values."""
     assert abs(oracles.clipped_sums(x, w, mu, s, k)[0]) <= 1e-13 * sum(w) + 1e-15 * sum(w) * abs(mu) / s
 
 

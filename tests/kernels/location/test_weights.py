@@ -1,4 +1,4 @@
-"""Weights of sorted columns: order statistics and normal scores are those of repeated rows, and continuous between."""
+"""Weights of sorted columns: statistics equal those of repeated rows, and are continuous in the weights."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_weights_of_any_size(weight):
 
 
 def nearness(t, of, nodes):
-    """1 - Q at location 0 and scale 1."""
+    """Return 1 - Q at location 0 and scale 1."""
     return 1.0 - qq.bisquare_distance(of, t, nodes, 0.0, 1.0, qq.C)
 
 
@@ -94,8 +94,8 @@ def test_the_objective_is_that_of_repeated_values(n, largest):
         assert nearness(t, of, nodes) == pytest.approx(repeated_nearness(t, w), abs=1e-6)
 
 
-def test_nodes_are_few_however_large_the_weights():
-    """The limit for large weights: means over the continuous distribution."""
+def test_nodes_are_few_even_for_large_weights():
+    """For large weights, means tend to those over the continuous distribution."""
     w = np.array([2.0, 5.0, 1.0, 4.0])
     t = np.array([-1.0, -0.1, 0.3, 1.1])
     found = [

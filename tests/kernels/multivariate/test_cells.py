@@ -1,4 +1,4 @@
-"""Medians by selection, one-step scales, correlations and slopes of pairs, beside plain numpy."""
+"""Medians by selection, one-step scales, and correlations and slopes of pairs, against plain NumPy."""
 
 from __future__ import annotations
 

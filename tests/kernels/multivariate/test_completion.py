@@ -1,4 +1,4 @@
-"""Kernels of the UV decomposition against the textbook's sums and numpy's least squares."""
+"""Kernels of the UV decomposition against the textbook's sums and NumPy's least squares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditional means of a normal distribution against numpy's solutions of the textbook's equations."""
+"""Conditional means of a normal distribution against NumPy's solution of the textbook's equations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def problem(p=6, seed=0):
 
 
 def textbook(covariance, row):
-    """The conditional mean and covariance of a row."""
+    """Return the conditional mean and covariance of a row."""
     m = np.isnan(row)
     A = np.linalg.solve(covariance[np.ix_(~m, ~m)], covariance[np.ix_(~m, m)])
     filled, spread = row.copy(), np.zeros_like(covariance)

@@ -1,4 +1,4 @@
-"""Means over neighbors against sorting all donors."""
+"""Means over nearest neighbors, against sorting all donors."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_twins_share():
     assert means[0, 1] == 4.0
 
 
-def test_rows_beyond_all_distances_have_no_neighbors():
-    """Squares that overflow: nothing is written."""
+def test_rows_whose_distances_overflow_have_no_neighbors():
+    """Their means and corrections stay NaN."""
     donors = np.ones((5, 2))
     means, corrections = found_means(np.array([[1e200, nan]]), donors, donors, donors, 2)
     assert np.isnan(means).all()

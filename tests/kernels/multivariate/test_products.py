@@ -1,4 +1,4 @@
-"""Products and triangular factors against sums of fractions and against numpy."""
+"""Products and triangular factors against sums of fractions and against NumPy."""
 
 from __future__ import annotations
 

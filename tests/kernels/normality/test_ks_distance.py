@@ -1,4 +1,4 @@
-"""Kolmogorov-Smirnov distances of sorted columns against scipy."""
+"""Kolmogorov-Smirnov distances of sorted columns against SciPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loops over long columns have vectors, and make no masked loads."""
+"""Loops over long columns are vectorised, without masked loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moments of sorted columns and the straightness of their QQ plots, against scipy."""
+"""Moments of sorted columns and the correlations of their QQ plots, against SciPy."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_moments_and_correlation(n, scale):
     np.testing.assert_allclose(statistics([*(scale * x), math.nan]), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_moments_about_a_mean_that_is_rounded():
-    """Adjacent numbers: the mean is off by a part of their spread."""
+def test_moments_of_adjacent_floats():
+    """The rounding error of the mean is comparable to the spread of the values."""
     steps = rng.integers(0, 5, 40)
     steps[:2] = 0, 4
     x = 1.0 + steps * 2.0**-52

@@ -1,4 +1,4 @@
-"""Lambdas of the straightest QQ plot, against scipy and fine grids."""
+"""Lambdas that maximise the correlation of the QQ plot, against SciPy and fine grids."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRANSFORMS = {BOX_COX: stats.boxcox, YEO_JOHNSON: stats.yeojohnson}
 
 
 def found(x, family, start=1.0):
-    """Lambda, the objective, evaluations, status."""
+    """Fit a column; return lambda, the objective, the number of evaluations, and the status."""
     x = np.sort(np.asarray(x, dtype=float))
     columns, positions, totals = sort_and_weigh(x[None], None, normal_quantiles)
     n = np.count_nonzero(~np.isnan(x))
@@ -79,7 +79,7 @@ def test_units_do_not_matter_to_box_cox():
 
 
 def test_tiny_values_of_both_signs():
-    """There, psi is expm1(lambda x)/lambda: lambda goes with 1/x."""
+    """For tiny x, psi is expm1(lambda x)/lambda, so lambda is proportional to 1/x."""
     _, x = COLUMNS["both signs"]
     expected = 1e-9 * found(1e-9 * x, YEO_JOHNSON)[0]
     for factor in (1e-12, 1e-200):
@@ -93,8 +93,8 @@ def test_far_start_finds_the_way():
         assert found(x, BOX_COX, start)[0] == pytest.approx(lmbda, abs=1e-6)
 
 
-def test_scan_is_that_of_the_mirror_image():
-    """It reaches as far down as up, and goes on where the objective falls at either end."""
+def test_scan_of_the_mirrored_column_is_mirrored():
+    """The scan covers both directions alike and continues wherever the objective falls at an end."""
     x = np.array([0.19, 0.31, 1.14, 3.42, 3.52, 3.55, 3.58])
     up, down = found(x, YEO_JOHNSON, 1.03), found(-x, YEO_JOHNSON, 0.97)
     assert down[0] == pytest.approx(2.0 - up[0], rel=1e-6)
@@ -155,7 +155,7 @@ def test_a_scan_that_falls_to_its_end_finds_no_optimum():
 
 
 def test_the_scan_goes_on_while_the_objective_falls():
-    """Steps beyond the first 17, up and down: as many as lead past the minimum."""
+    """It adds steps to the first 17, in either direction, until the minimum is passed."""
     _, x = COLUMNS["lognormal"]
     sd = np.log(x).std()
     center = found(x, BOX_COX)

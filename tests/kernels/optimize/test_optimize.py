@@ -1,4 +1,4 @@
-"""Golden section, Brent and Newton-Halley: points, limits, failures, and stepping from outside."""
+"""Golden section, Brent and Newton-Halley: points, limits, failures, and calls from outside the package."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MINIMISERS = {
 
 
 def recorded(f):
-    """Return f that remembers its arguments, and the list of them."""
+    """Return f, changed to record its arguments, and the list of them."""
     points = []
 
     def g(x):
@@ -329,7 +329,7 @@ def test_halley_step_is_the_formula():
 
 @pytest.mark.parametrize("x0", [1.3, 1.3917452002, 1.392, 1.5])
 def test_newton_steps_that_swing_from_side_to_side_become_bisections(x0):
-    """Newton's method for the arc tangent goes back and forth for ever from 1.3917."""
+    """Newton's method for the arc tangent oscillates for ever from 1.3917."""
     state, k = newton.newton_start(x0, 10.0, 0.0, 50), 0
     while state.status == status.RUNNING:
         x, k = state.x, k + 1

@@ -1,4 +1,4 @@
-"""The power-moment sketch: sums against brute force, Gauss rules against moments, the bound against what happens."""
+"""The power-moment sketch: sums against brute force, Gauss rules against moments, the error bound against errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def range_row(x: np.ndarray, family: int, weight: np.ndarray = NOTHING) -> np.nd
 
 
 def columns_of_every_kind(n: int, family: int) -> np.ndarray:
-    """Columns of each kind that ranges tell apart: missing, of zeros of both signs, infinite, of one or both signs."""
+    """Return columns of each kind that ranges distinguish: missing, zeros of both signs, infinite, one sign, both."""
     x = np.random.default_rng(n).normal(size=(n, 7))
     x[::3, 1] = x[:, 2] = np.nan
     x[:, 3] = np.where(np.arange(n) % 2, 0.0, -0.0)
@@ -96,7 +96,7 @@ def scratch(bins: int) -> tuple:
 
 
 def fit(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHING, lmbda: float = math.nan) -> tuple:
-    """A row of results, and the bound of lambda's error."""
+    """Return the row of results, and the bound on the error of lambda."""
     sums, inside = sums_of(x, family, grid, weight)
     assert inside
     out, error = np.empty((1, N_RESULTS)), np.empty(1)
@@ -108,7 +108,7 @@ def fit(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHI
 
 
 def logs(x: np.ndarray, family: int, grid: np.ndarray) -> np.ndarray:
-    """Coordinates on the grid, by the obvious formula."""
+    """Return coordinates on the grid by the obvious formula."""
     if family == BOX_COX:
         return np.log(x) - math.log(grid[grids.G_REF])
     a = np.log1p(np.abs(x))
@@ -287,7 +287,7 @@ def test_a_fit_from_sums_is_the_direct_fit(family, shape):
     "x", [5e-324 * np.array([1, 2, 3, 10]), 5e-324 * np.arange(1.0, 90.0), 1.7e308 * np.array([1e-3, 0.4, 0.7, 1])]
 )
 def test_values_at_the_ends_of_the_range_of_floats(x):
-    """Multiples of the smallest number are exact, and their ratios are those of 1, 2, 3, 10."""
+    """Multiples of the smallest float are exact, and their ratios are those of 1, 2, 3, 10."""
     row, error = fit(x, BOX_COX, grid_row(x, BOX_COX))
     expected = fit_vector(x / x[0] if x[0] < 1.0 else x * 2.0**-1000, BOX_COX)  # Box-Cox's lambda knows no scale
     assert row[STATUS] == Status.OK
@@ -301,7 +301,7 @@ def test_values_at_the_ends_of_the_range_of_floats(x):
     [(BOX_COX, "lognormal"), (YEO_JOHNSON, "normal"), (YEO_JOHNSON, "lognormal"), (YEO_JOHNSON, "negative")],
 )
 def test_the_error_stays_below_its_bound(family, shape, coarser):
-    """On grids that are coarser by powers of two, so that there is an error to see."""
+    """Grids are coarser by powers of two, so that errors are visible."""
     x = column_of_shape(shape) ** (3.0 if family == BOX_COX else 1.0) + (0.3 if family == BOX_COX else 0.0)
     grid = grid_row(x, family)
     row, error = fit(x, family, relaid(grid, family, grid[grids.G_EXPONENT] + coarser))
@@ -311,8 +311,8 @@ def test_the_error_stays_below_its_bound(family, shape, coarser):
 
 
 @pytest.mark.parametrize("spread", [0.3, 1.0, 3.0])
-def test_the_bound_is_the_same_for_the_mirrored_column(spread):
-    """Yeo-Johnson of -x at 2 - lambda is minus that of x at lambda; bins are coarse, so that the bound is theirs."""
+def test_the_bound_is_equal_for_the_mirrored_column(spread):
+    """Yeo-Johnson of -x at 2 - lambda is minus that of x at lambda. Coarse bins dominate the bound."""
     x = np.sinh(spread * np.random.default_rng(3).normal(0.7, 1.0, size=4000))
     found = []
     for values in (x, -x):

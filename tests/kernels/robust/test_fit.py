@@ -1,4 +1,4 @@
-"""One sorted column, by the kernel: against the slow procedure, R's Huber estimates, and edge cases of its input."""
+"""The kernel for one sorted column: the slow procedure, R's Huber estimates, and edge cases of its input."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def one_step(y):
 
 
 def fit_sorted_column(x, family, estimator="robust", **options):
-    """The row of results of one column, sorted, NaN last."""
+    """Return the row of results of one column, sorted, NaN last."""
     x = np.sort(np.asarray(x, dtype=float))[None, :]
     work = new_robust_work(x.size)
     out = np.full((1, N_RESULTS), np.nan)
@@ -101,8 +101,8 @@ def test_longer_columns_are_searched_on_a_sample_first(family):
 
 
 @pytest.mark.parametrize("n", [45, 91])
-def test_an_objective_that_is_defined_nowhere_ends_the_search(n):
-    """In columns of 495 and of 1,001 values: 1/lambda swallows all digits of values of 1e-30."""
+def test_an_objective_that_is_undefined_everywhere_ends_the_search(n):
+    """For values of 1e-30, 1/lambda cancels all their digits; the columns have 495 and 1,001 values."""
     x = np.tile(np.arange(1.0, 12.0), n) * 1e-30
     row = fit_sorted_column(x, "box-cox", prestandardize="none", c=0.1)
     assert row[STATUS] == Status.UNREPRESENTABLE
@@ -146,8 +146,8 @@ def test_values_outside_the_domain():
     assert fit_sorted_column([0.0, 2.0, 3.0], "box-cox")[STATUS] == BAD_NOT_POSITIVE
 
 
-def test_work_serves_columns_of_any_length():
-    """Scores are kept from one column to the next of its length."""
+def test_scratch_space_serves_columns_of_any_length():
+    """Normal scores are reused for the next column of the same length."""
     xs = [sample("yeo-johnson", n, seed=n) for n in (30, 30, 12, 31)]
     columns = np.full((4, 31), np.nan)
     for row, x in zip(columns, xs, strict=True):
@@ -238,7 +238,7 @@ def test_number_of_steps(n_reweight):
 @families
 @pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "carroll", "mtl"])
 def test_long_columns_of_few_values(family, estimator):
-    """The sample of order statistics says little of where the minimum is."""
+    """A sample of the order statistics says little about the position of the minimum."""
     rng = np.random.default_rng(1)
     x = rng.poisson(6.0, ALL + 40) + 1.0
     row = fit_sorted_column(x, family, estimator)

@@ -1,4 +1,4 @@
-"""The paper's equations, one short function each, beside oracles, and the fast forms beside them."""
+"""The paper's equations as short functions, against the oracles, and the fast forms against these functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LENGTHS = (3, 4, 5, 8, 21, 50, 257)
 
 
 def columns(n):
-    """Clean, contaminated, tied and skewed columns."""
+    """Return clean, contaminated, tied and skewed columns."""
     rng = np.random.default_rng(n)
     z = np.sort(rng.normal(size=n))
     return [z, np.sort(np.where(np.arange(n) < n // 5, 9.0, z)), np.sort(np.round(z, 1)), np.sort(np.exp(2.0 * z))]
@@ -56,7 +56,7 @@ def test_distance_is_the_mean_of_rho(n):
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("n", [21, 50, 257, 530])
 def test_objective_and_its_fast_forms(family, n):
-    """Lanes of lambdas up to 512 values, one lambda at a time beyond, both through `objective_curve`."""
+    """`objective_curve` evaluates lambdas in lanes for up to 512 values, and one at a time for longer columns."""
     for x in columns(n)[:2]:
         x = np.exp(x) if family == "box-cox" else x
         lmbdas = np.array([-2.0, 0.0, 0.7, 1.0, 2.5])

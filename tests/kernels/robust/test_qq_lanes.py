@@ -1,4 +1,4 @@
-"""The robust objective at many lambdas at once, beside that of the oracles."""
+"""The robust objective at many lambdas at once, against the oracles."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def _weighted_objectives(x, logs, weight, n_negative, rule, work, lmbdas, out, o
 
 @pytest.mark.parametrize("n", [4, 5, 11, 40])
 @pytest.mark.parametrize("heavy", [None, "first", "second", "last", "last but one"])
-def test_weights(n, heavy):
-    """Beside one lambda at a time: the weighted median may be anywhere, so that most values are far on one side."""
+def test_weighted_objective(n, heavy):
+    """Against one lambda at a time. The weighted median may be anywhere, with most values far to one side."""
     rng = np.random.default_rng(n)
     x, weight = np.sort(rng.standard_t(2, size=n)), rng.uniform(0.5, 2.0, n)
     if heavy is not None:
@@ -118,7 +118,7 @@ def _median_distances(y, points, out):
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9, 10, 12, 20, 31, 64])
 @pytest.mark.parametrize("skewness", [0.0, 2.0, 15.0])
 def test_median_distance(n, skewness):
-    """The values nearest to a point may be at either end in one lane and in the middle of the column in others."""
+    """The nearest values may be at one end of the column in one lane, and in its middle in another."""
     rng, out = np.random.default_rng(n), np.empty(LANES)
     for _ in range(40):
         z = np.sort(rng.normal(size=(LANES, n)))
@@ -129,8 +129,8 @@ def test_median_distance(n, skewness):
         np.testing.assert_allclose(out, np.median(abs(y - points[:, None]), axis=1), rtol=1e-15)
 
 
-def test_far_change_points():
-    """Where values beyond a change point are far, the slope there is small, and so is what rounding leaves of it."""
+def test_values_far_beyond_a_change_point():
+    """The slope there is small, and so is the effect of rounding."""
     x = np.exp([-0.4, -0.3, -0.1, 0.1, 50.0, 120.0, 121.0, 122.0])
     expected = [float(oracles.qq_objective("box-cox", x, v, "paper", oracles.normal_scores(8))) for v in LMBDAS]
     np.testing.assert_allclose(objectives("box-cox", x, QUARTILES), expected, atol=1e-12)
@@ -148,8 +148,8 @@ def test_not_defined_without_scale():
     assert np.isnan(objectives("yeo-johnson", np.array([0.0, 1.0, 1.0, 1.0, 1.0, 2.0]), QUARTILES)).all()
 
 
-def test_not_defined_where_a_transform_is_not():
-    """A value that is not known is not a far one, which would be left out."""
+def test_objective_is_nan_if_a_transform_overflows():
+    """An unknown value must not count as a far one, which would be excluded."""
     logs = np.array([-1.2, -0.2, -0.1, 0.1, 900.0, 901.0])
     with np.errstate(over="ignore"):
         x, out = np.exp(logs), np.empty(LMBDAS.size)

@@ -1,4 +1,4 @@
-"""The search for the lambda at which the robust QQ objective is lowest, and the bound that guides it."""
+"""The search for the lambda that minimises the robust QQ objective, and the lower bound that guides it."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def test_float32_does_for_far_values(x):
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson", "mirrored"])
-def test_float32_does_for_close_values(family):
-    """Box-Cox is the same of values in other units, and Yeo-Johnson is Box-Cox of 1 + x, or mirrored."""
+def test_float32_suffices_for_close_values(family):
+    """Box-Cox does not depend on the unit, and Yeo-Johnson is Box-Cox of 1 + x, or its mirror image."""
     near_1 = np.sort(1.0 + 1e-5 * contaminated_column("yeo-johnson", 25))
     x = 1e4 * near_1 - (family != "box-cox")
     points = searched(family.replace("mirrored", "yeo-johnson"), -x if family == "mirrored" else x, QUARTILES)

@@ -1,4 +1,4 @@
-"""Every way through the kernels of robust fits, short enough for plain Python."""
+"""Every route through the kernels of robust fits, on arrays small enough for plain Python."""
 
 from __future__ import annotations
 

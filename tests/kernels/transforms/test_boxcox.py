@@ -65,7 +65,7 @@ boxcox_unstandardized = by_column(INVERSE_STANDARDIZED)
 
 
 def positives(lmbda):
-    """Data of all magnitudes, near 1, and with t = lambda ln x near the ends of the range of e^t."""
+    """Return data of all magnitudes, near 1, and with t = lambda ln x near the ends of the range of e^t."""
     rng = np.random.default_rng(22)
     parts = [
         10.0 ** rng.uniform(-307.0, 308.0, N),
@@ -119,8 +119,8 @@ def test_inv_boxcox(lmbda):
 
 
 @pytest.mark.parametrize("lmbda", [0.125, 0.126, 0.1275, 0.14, 0.19, -0.125, -0.126, -0.15, 0.5])
-def test_inverse_where_the_logarithm_is_divided_most(lmbda):
-    """The cheaper logarithm's second part, divided by lambda, is not small beside the first."""
+def test_inverse_for_exponents_that_magnify_the_error_of_the_logarithm(lmbda):
+    """The second part of the cheaper logarithm, divided by lambda, is not small relative to the first."""
     rng = np.random.default_rng(24)
     u = 2.0 ** rng.integers(-30, 80, 20 * N) * rng.uniform(0.7, 1.42, 20 * N)
     y = (u - 1.0) / lmbda
@@ -233,7 +233,7 @@ def test_monotone(x1, x2, lmbda):
 
 
 def columns(n=25):
-    """Columns of positive data: tight, extreme, spanning the range of float64."""
+    """Return columns of positive data: tight, extreme, spanning the range of float64."""
     rng = np.random.default_rng(25)
     yield "years", rng.integers(1990, 2020, n).astype(float)
     yield "tight at 1e4", 1e4 + rng.uniform(-1e-3, 1e-3, n)
@@ -253,7 +253,7 @@ def centered(x, lmbda, ref):
 
 
 def slope_and_intercept(values):
-    """Return a and b, as float64, such that the values a v + b have mean 0 and variance 1."""
+    """Return a and b, as float64, for which the values a v + b have mean 0 and variance 1."""
     mean = mpmath.fsum(values) / len(values)
     sd = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in values) / len(values))
     return float(1 / sd), float(-mean / sd)
@@ -322,8 +322,8 @@ def test_standardized_in_place():
 
 @pytest.mark.parametrize("lmbda", STANDARDIZED_LMBDAS)
 @pytest.mark.parametrize("name, x", list(columns()))
-def test_standardized_does_not_depend_on_what_stands_beside(name, x, lmbda):
-    """To the bit, for a matrix is cut into blocks; a value that is not ordinary sends its block another way."""
+def test_standardized_does_not_depend_on_neighboring_values(name, x, lmbda):
+    """A value without an ordinary transform changes the route of its block, but not the bits of other values."""
     ref = float(np.median(x))
     z = applied(boxcox_standardized, x, lmbda, ref, 1.5, 0.25)
     for stranger in (math.nan, math.inf, -1.0, 5e-324):
@@ -341,8 +341,8 @@ def test_raw_values_do_not_depend_on_what_stands_beside(lmbda):
         x = y
 
 
-def test_standardized_is_finite_where_rounding_is_felt_in_the_range_without_checks():
-    """A huge exponent: e**d of the farthest value that needs no check is 1 to the last bits."""
+def test_standardized_is_finite_at_the_end_of_the_unchecked_range():
+    """With a huge exponent, e**d of the farthest unchecked value is 1 up to the last bits."""
     lmbda, ref = -7.455277881850583e17, 5.145969572690363e16
     x = [5.145969572690364e16, 5.145969572690365e16, 5.145969572690368e16]
     end = 1.88069e19 / abs(lmbda) - 0.0397

@@ -40,13 +40,13 @@ MS = [
 
 
 def digits_for(m):
-    """Working precision: 1 + m y needs a thousand bits more where m is subnormal."""
+    """Return the working precision: 1 + m y needs a thousand bits more if m is subnormal."""
     return mpmath.workprec(2400 if 0.0 < abs(m) < 1e-20 or abs(m) > 1e20 else 400)
 
 
 @numba.njit
 def jitted_branch(a, m):
-    """b_m(a), as the transforms compute it: for m where `exponent` cannot tell it from 0, scaled up."""
+    """Return b_m(a) as the transforms compute it; if `exponent` cannot tell m from 0, m is scaled up."""
     if a != a or m != m:
         return math.nan
     if abs(m * a) < b.LINEAR or m == 0.0:
@@ -60,7 +60,7 @@ def jitted_branch(a, m):
 
 
 def arguments(m, n=60):
-    """Values of `a` (Python floats) of all magnitudes, with m*a of order 1, and with results near overflow."""
+    """Return values of `a` (Python floats) of all magnitudes, with m*a of order 1, and with results near overflow."""
     rng = np.random.default_rng(11)
     sign = rng.choice([-1.0, 1.0], n)
     parts = [sign * 10.0 ** rng.uniform(-323.0, 308.0, n), sign * 10.0 ** rng.uniform(-3.0, 3.0, n)]

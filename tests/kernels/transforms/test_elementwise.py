@@ -1,4 +1,4 @@
-"""The transforms by one lambda an element: those of the scalar kernels."""
+"""Transforms with one lambda per element equal those of the scalar kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathering columns from, and scattering them to, matrices of any layout; transforms of a block in place."""
+"""Gathering columns from matrices of any layout, scattering them back, and transforms of a block in place."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_scatter_touches_nothing_else():
     assert big[2:6, 1:10].all()
 
 
-def test_bits_are_kept():
-    """NaN with a payload, -0.0 and subnormals pass through gather and scatter."""
+def test_gather_and_scatter_preserve_bits():
+    """NaN with a payload, -0.0 and subnormal values are copied exactly."""
     bits = np.array([[0x7FF8000000000123, -0x8000000000000000, 1], [-1, 0x7FF0000000000000, 0]], dtype=np.int64)
     x = bits.view(np.float64)
     block, out = np.empty((3, 2)), np.empty((2, 3))
@@ -90,7 +90,7 @@ def fits(columns, family, lmbda=np.nan):
 
 
 def block_for(family):
-    """Ordinary, skewed and tight columns."""
+    """Return ordinary, skewed and tight columns."""
     z = np.random.default_rng(11).normal(size=(4, 25))
     z[3] = 30.0 + 1e-7 * z[3]
     return np.exp(z) if family == BOX_COX else z
@@ -99,7 +99,7 @@ def block_for(family):
 @pytest.mark.parametrize("family", NAMES)
 @pytest.mark.parametrize("direction", range(4))
 def test_apply(family, direction):
-    """Each entry against many digits: psi, its inverse, and both standardised."""
+    """Each transform and inverse, raw and standardised, against many digits."""
     standardized = direction in (FORWARD_STANDARDIZED, INVERSE_STANDARDIZED)
     # psi of the tight column is constant in float64: only its standardised form can be used
     x = block_for(family) if standardized else block_for(family)[:3]
@@ -134,8 +134,8 @@ def test_columns_that_were_not_fitted_pass_unchanged(family, direction):
 
 @pytest.mark.parametrize("standardized", [False, True])
 @pytest.mark.parametrize("family", NAMES)
-def test_failures_forward(family, standardized):
-    """Infinite values, and under Box-Cox those that are not positive, are counted; NaN stays NaN and is not."""
+def test_values_without_a_transform_are_counted(family, standardized):
+    """Infinite values, and for Box-Cox values that are not positive; NaN stays NaN and is not counted."""
     x = np.array([[1.0, np.nan, np.inf, -np.inf, -1.0, 0.0, -0.0, 5e-324]])
     rows = fits(np.array([[1.0, 2.0, 4.0, 9.0]]), family)
     expected = 5 if family == BOX_COX else 2
@@ -153,8 +153,8 @@ def test_failures_forward(family, standardized):
 
 @pytest.mark.parametrize("lmbda", [-0.5, 0.5, 3.0])
 @pytest.mark.parametrize("family", NAMES)
-def test_failures_backward(family, lmbda):
-    """Values at or beyond the end of the range have no inverse: psi ends at -1/lambda, or at 1/(2 - lambda) above."""
+def test_values_without_an_inverse_are_counted(family, lmbda):
+    """The range of psi ends at -1/lambda, or (Yeo-Johnson, above) at 1/(2 - lambda)."""
     x = np.array([[0.5, 1.0, 2.0, 4.0]])
     rows = fits(x, family, lmbda)
     ends = [-1.0 / lmbda]

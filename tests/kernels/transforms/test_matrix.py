@@ -1,4 +1,4 @@
-"""Transforms along rows: the bits of the transforms of columns."""
+"""Transforms along rows have the bits of transforms of columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DIRECTIONS = range(4)
 
 
 def columns(family, n=40):
-    """Skewed to either side, one-signed (up, down, with zeros), tight, far from 1; NaN among them."""
+    """Return columns skewed to either side, one-signed (up, down, with zeros), tight, and far from 1, with some NaN."""
     rng = np.random.default_rng(7)
     z = rng.normal(size=(12, n))
     x = np.exp(z * np.linspace(0.2, 1.5, 12)[:, np.newaxis])
@@ -62,7 +62,7 @@ def cases(family, direction, values):
 
 
 def along(family, direction, x, results, out, upright=False):
-    """Transform a matrix by the row kernels; return bounds, and which columns have ordinary values only."""
+    """Transform a matrix with the row kernels; return bounds, and which columns hold ordinary values only."""
     found = np.zeros((rowwise.N_FOUND, len(results)))
     stride, height = x.shape[1], x.shape[1 if upright else 0]
     where = lines_from(0, stride, 1, height, stride)
@@ -73,15 +73,15 @@ def along(family, direction, x, results, out, upright=False):
 
 
 def lines_from(begin, stride, within, height, out_stride):
-    """Return the placement of a matrix's lines; their images start at offset 0 of the output."""
+    """Return the strides of a matrix's lines; images are written from offset 0 of the output."""
     return np.array([begin, stride, within, height, 0, out_stride, 0, rows_joined(out_stride)])
 
 
 @pytest.mark.parametrize("upright", [False, True])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_bits_are_those_of_columns(family, direction, upright):
-    """In rows and in columns longer than a block, into another matrix and in place."""
+def test_rows_and_columns_have_the_same_bits(family, direction, upright):
+    """Rows and columns are longer than a block; the output is another matrix, or the input itself."""
     x = np.repeat(columns(family), 7, axis=1)
     results, values, expected, failures = cases(family, direction, x)
     lines = values if upright else np.ascontiguousarray(values.T)
@@ -104,7 +104,7 @@ def test_bits_are_those_of_columns(family, direction, upright):
     ("family", "farthest"), [(BOX_COX, 1e-310), (BOX_COX, 1e301), (BOX_COX, 1.7e308), (YEO_JOHNSON, 1.7e308)]
 )
 def test_references_near_the_limits_of_float64(family, farthest):
-    """No value is ordinary in a column whose reference has an inverse that is subnormal, or infinite."""
+    """A column has no ordinary values if the reciprocal of its reference is subnormal or infinite."""
     z = np.random.default_rng(8).normal(size=(2, 40))
     x = np.exp(np.log(farthest) * 0.9 + 3.0 * z)
     x[0, 3] = farthest
@@ -171,7 +171,7 @@ def test_more_columns_than_constants_are_held_of(family, direction, upright):
 @pytest.mark.parametrize("direction", [INVERSE, INVERSE_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_short_columns(family, direction, height, gap):
-    """Those that lie side by side are joined, so that blocks begin and end within columns."""
+    """Adjacent columns are joined, so that blocks begin and end within columns."""
     results, values, expected, _ = cases(family, direction, columns(family, 80))
     times = 10 if JIT_DISABLED else 30
     lines = np.full((times * len(values), height + gap), -7.0)
@@ -199,8 +199,8 @@ def test_short_columns(family, direction, height, gap):
     "shape", [(300, 5), (9, 1030)] if JIT_DISABLED else [(300, 5), (40, 600), (9, 1030), (700, 70)]
 )
 @pytest.mark.parametrize("family", FAMILIES)
-def test_values_that_are_not_side_by_side(family, shape, within, upright):
-    """Short lines are joined, long ones are not; every value is looked at, and the bits are those of dense lines."""
+def test_strided_values(family, shape, within, upright):
+    """Short lines are joined, long ones are not; every value is checked, and the bits are those of contiguous lines."""
     direction = FORWARD_STANDARDIZED
     results, values, _, _ = cases(family, direction, columns(family, 50))
     n, p = shape
@@ -227,7 +227,7 @@ def test_values_that_are_not_side_by_side(family, shape, within, upright):
 @pytest.mark.parametrize("direction", [INVERSE, FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_short_rows(family, direction, p):
-    """They are joined; a value that is not ordinary is found in whichever row it is."""
+    """Short rows are joined; a value that is not ordinary is found in any row."""
     n = 60 if JIT_DISABLED else 700
     results, values, expected, _ = cases(family, direction, columns(family, n))
     some = np.arange(p) % len(results)
@@ -246,7 +246,7 @@ def test_short_rows(family, direction, p):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_small_exponents(family):
-    """Inverses whose exponent is near 0 need another logarithm for values far out, which are not ordinary."""
+    """Near exponent 0, inverses far out need another logarithm, so these values are not ordinary."""
     small = np.array([0.0, 1e-300, 0.1, np.nextafter(0.125, 0.0), -0.12])
     lmbdas = np.concatenate([small, small + 2.0 if family == YEO_JOHNSON else [], [0.125, -0.125, 0.7]])
     results = np.tile(fits(columns(family), family)[:1], (lmbdas.size, 1))
@@ -262,8 +262,8 @@ def test_small_exponents(family):
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_values_without_an_image_are_extreme(family, direction):
-    """Whatever the loops over columns count as a failure, or might handle apart, is found."""
+def test_values_that_column_kernels_treat_specially_are_extreme(family, direction):
+    """The row kernels detect every value that the column kernels count as a failure or may treat specially."""
     results = fits(columns(family), family)
     nasty = [np.inf, -np.inf, 0.0, -0.0, -1.0, 1e308, -1e308, 5e-324, -1e5, 1e5, 0.5]
     for value in nasty:

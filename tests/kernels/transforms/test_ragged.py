@@ -1,4 +1,4 @@
-"""Rows of groups as the rows of a block, and back."""
+"""Copying rows of groups to the rows of a block, and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = np.repeat(CODES, LENGTHS)  #: the group of each row
 
 
 def ordered():
-    """The rows of each group in order, where they start, and how many there are."""
+    """Return the row numbers in the order of the groups, with the start and the length of each group."""
     sizes = np.bincount(ROWS[ROWS >= 0])
     starts, order = np.cumsum(sizes) - sizes, np.full(sizes.sum(), -1)
     ragged.order_rows(CODES, STARTS, LENGTHS, starts.copy(), order)

@@ -1,4 +1,4 @@
-"""Rectified transforms: one value against many digits, sorted columns against one value, change points against R."""
+"""Rectified transforms: one value against many digits, columns against single values, change points against R."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def test_one_value_is_exact(family, lmbda):
 
 @families
 @pytest.mark.parametrize("lmbda", LAMBDAS)
-def test_inverse_is_exact(family, lmbda):
-    """To what an error of half an ulp in y, and in psi at the change point, is worth."""
+def test_inverse_is_accurate(family, lmbda):
+    """Up to the effect of half an ulp in y and in psi at the change point."""
     with mpmath.workdps(60):
         for x in VALUES[family]:
             exact, size = exactly(family, x, lmbda)
@@ -125,7 +125,7 @@ def test_inverse_is_exact(family, lmbda):
 
 @families
 def test_inverse_exists_for_every_value(family):
-    """On the flat side the range is the whole line; the other is bounded where psi is."""
+    """On the linear side the range is unbounded; on the other it is bounded where psi is."""
     lower, upper = POINTS[family]
     for lmbda in LAMBDAS:
         if abs(lmbda) > 4.0:
@@ -245,8 +245,8 @@ def test_rectified_on_both_sides_is_continuous_in_lambda():
         assert_allclose(right, at, rtol=1e-9, atol=1e-9)
 
 
-def test_small_values_are_not_bounded():
-    """The plain transform begins at -1/lambda."""
+def test_transforms_of_small_values_are_unbounded():
+    """The plain transform would end at -1/lambda."""
     for lmbda in (0.1, 0.5, 2.0):
         assert smallest_of([1e-200, 0.4, 0.5, 1.0, 2.0, 3.0, 4.0], lmbda)[0] < -10.0 / lmbda
 

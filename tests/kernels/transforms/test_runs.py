@@ -1,4 +1,4 @@
-"""Transforms of runs of rows, each by a fit of its own: the bits of the transforms of columns."""
+"""Transforms of runs of rows with one fit each have the bits of transforms of columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from powerkern.kernels.transforms.family import BOX_COX, FORWARD, FORWARD_STANDA
 @pytest.mark.parametrize("direction", [FORWARD, FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_runs_are_transformed_as_columns(family, direction):
-    """Among them are runs of a constant column, which pass, and runs without a fit, which become NaN."""
+    """Some runs belong to a constant column, which is copied, or have no fit and become NaN."""
     rng = np.random.default_rng(1)
     fitted = np.exp(rng.normal(size=(20, 3)))
     fitted[:, 1] = 2.0

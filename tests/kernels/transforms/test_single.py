@@ -1,4 +1,4 @@
-"""Transforms of float32 against many digits: what is nearest, or at most 0.02 units beside the middle of two floats."""
+"""Transforms of float32 against many digits: the nearest float, or 0.02 units at most beyond the midpoint of two."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TINY, HUGE = 1.4e-45, 3.4028234e38
 
 
 def psi(family, lmbda, x):
-    """The transform of one number, exact to the digits of mpmath."""
+    """Return the transform of one number, exact to mpmath's precision."""
     x, lmbda = mpmath.mpf(float(x)), mpmath.mpf(float(lmbda))
     if family == BOX_COX:
         return mpmath.expm1(lmbda * mpmath.log(x)) / lmbda if lmbda else mpmath.log(x)
@@ -56,7 +56,7 @@ def applied(family, direction, x, results, standardized):
 
 
 def numbers(family):
-    """All magnitudes of float32, subnormal ones included; near 1; neighbors of 1."""
+    """Return float32 of all magnitudes: subnormal, near 1, neighbors of 1."""
     rng = np.random.default_rng(20240601)
     x = np.concatenate([2.0 ** rng.uniform(-149.0, 128.0, 60), np.exp(rng.normal(size=60))])
     x = np.append(x, [1.0, 1.0 + 2.0**-23, 1.0 - 2.0**-24, TINY, HUGE, 2.0, 0.5]).astype(np.float32)
@@ -64,7 +64,7 @@ def numbers(family):
 
 
 def ulps(values, exact):
-    """Errors in units in the last place of float32; a result beyond float32 must be infinite."""
+    """Return errors in units in the last place of float32; a result beyond float32 must be infinite."""
     worst = 0.0
     for value, e in zip(values, exact, strict=True):
         if abs(e) > HUGE:
@@ -97,7 +97,7 @@ def test_raw_inverses(family, lmbda):
 
 
 def columns(family):
-    """Skewed to either side, one-signed up and down, counts with zeros, mixed, years, tight, far out."""
+    """Return columns: skewed to either side, one-signed, counts with zeros, mixed signs, years, tight, far out."""
     rng = np.random.default_rng(8)
     z = rng.normal(size=(9, 120))
     x = np.exp(z)
@@ -115,7 +115,7 @@ def columns(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_standardized_values_and_their_inverses(family):
-    """The fit's own constants are taken as exact; where they cancel, in all digits of float64 but a few."""
+    """The fit's own constants are taken as exact; where they cancel, float64 loses only a few digits."""
     x = columns(family)
     fits = fit_in_memory(x.T, family, np.full(len(x), np.nan), None, 1)
     in_use = 0
@@ -151,8 +151,8 @@ def test_standardized_values_and_their_inverses(family):
 
 @pytest.mark.parametrize("ref", [2.5, -2.5, 0.01, 0.0])
 @pytest.mark.parametrize("lmbda", [-0.5, 0.3, 1.7, 2.4])
-def test_values_of_the_sign_that_the_fit_has_not_seen(lmbda, ref):
-    """Of one sign, with the reference `ref`; the reference 0 has a logarithm of the divisor of its own."""
+def test_values_whose_sign_does_not_occur_in_the_fitted_data(lmbda, ref):
+    """Such a fit has a reference `ref` of one sign; with reference 0, psi is divided by e^log_factor."""
     x = np.concatenate([-np.geomspace(0.01, 30.0, 40), np.geomspace(0.01, 30.0, 40)]).astype(np.float32)
     slope, intercept = 0.8, -0.3
     log_factor = 0.7 if ref == 0.0 else 0.0

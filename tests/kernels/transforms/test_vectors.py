@@ -1,4 +1,4 @@
-"""The loops of transforms have vectors: one that loses them takes two to five times as long, in every shape alike."""
+"""Loops of transforms are vectorised; a loop that is not takes two to five times as long."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEWEST = 16
 
 
 def optimised(entry):
-    """Return LLVM's final code, compiled anew: code from the disk cannot be inspected."""
+    """Return LLVM's final code of an entry, compiled anew because cached code cannot be inspected."""
     from powerkern._jit import object_code  # not where numba is switched off
 
     machine = object_code.target_machine(this_cpu())
@@ -57,7 +57,7 @@ def width():
 
 
 def vectorised(transform, width):
-    """Return the number of computing loops that work on vectors."""
+    """Return the number of computing loops that use vectors."""
     return sum(operations(block, width) >= FEWEST for block in straight_loops(optimised(transform)))
 
 
@@ -70,5 +70,5 @@ def test_loops_of_float64(family, direction, width):
 @pytest.mark.slow
 @pytest.mark.parametrize("family,direction", matrix.APPLY_SINGLE)
 def test_loops_of_float32(family, direction, width):
-    """They compute in float64."""
+    """Loops over float32 compute in float64."""
     assert vectorised(matrix.APPLY_SINGLE[family, direction], width) >= CONSTANTS + TRANSFORM

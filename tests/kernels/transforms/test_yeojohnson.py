@@ -66,7 +66,7 @@ yeojohnson_unstandardized = by_column(INVERSE_STANDARDIZED)
 
 
 def numbers(lmbda):
-    """Data of both signs: all magnitudes, near 0, and with t = m ln(1 + |x|) near the ends of the range of e^t."""
+    """Return data of both signs: all magnitudes, near 0, and with t = m ln(1 + |x|) at the ends of the range of e^t."""
     rng = np.random.default_rng(32)
     parts = [
         rng.choice([-1.0, 1.0], 2 * N) * 10.0 ** rng.uniform(-323.0, 308.0, 2 * N),
@@ -97,8 +97,8 @@ def test_yeojohnson(lmbda):
 
 
 @pytest.mark.parametrize("lmbda", [0.125, 0.126, 0.1275, 0.14, -0.126, -0.15, 1.87, 2.126])
-def test_inverse_where_the_logarithm_is_divided_most(lmbda):
-    """The cheaper logarithm's second part, divided by lambda or 2 - lambda, is not small beside the first."""
+def test_inverse_for_exponents_that_magnify_the_error_of_the_logarithm(lmbda):
+    """The second part of the cheaper logarithm, divided by lambda or 2 - lambda, is not small relative to the first."""
     rng = np.random.default_rng(34)
     m, sign = (lmbda, 1.0) if abs(lmbda) < 1.0 else (2.0 - lmbda, -1.0)
     u = 2.0 ** (math.copysign(1.0, m) * rng.integers(0, 80, 20 * N)) * rng.uniform(0.7, 1.42, 20 * N)
@@ -127,7 +127,7 @@ def peer_inverse(y, lmbda):
 
 @pytest.mark.parametrize("lmbda", LMBDAS)
 def test_inv_yeojohnson(lmbda):
-    """Within 2 ulp, and where it is not, no worse than scipy's functions composed."""
+    """Errors are at most 2 ulp, or else no larger than those of SciPy's functions composed."""
     rng = np.random.default_rng(33)
     y = [
         float(v) for v in (oracles.power_transform("yeo-johnson", x, lmbda) for x in numbers(lmbda)) if abs(v) < LARGEST
@@ -248,7 +248,7 @@ def test_monotone(x1, x2, lmbda):
 
 
 def columns(n=25):
-    """Columns of one sign and of both: tight, extreme, spanning the range of float64."""
+    """Return columns of one sign and of both: tight, extreme, spanning the range of float64."""
     rng = np.random.default_rng(35)
     yield "zeros and ones", np.arange(n) % 2.0
     yield "years", rng.integers(1990, 2020, n).astype(float)
@@ -271,7 +271,7 @@ def exponent(x, lmbda):
 
 
 def reference(x, lmbda):
-    """ref and log_factor as the documentation of the loops wants them."""
+    """Return ref and log_factor as the documentation of the loops requires."""
     if (x >= 0.0).all() or (x <= 0.0).all():
         sign = 1.0 if (x >= 0.0).all() else -1.0
         sizes = np.abs(x)
@@ -281,7 +281,7 @@ def reference(x, lmbda):
 
 
 def scaled_differences(x, lmbda, ref, log_factor):
-    """Psi(x) = e^-S (psi(x) - psi(ref)), and S."""
+    """Return Psi(x) = e^-S (psi(x) - psi(ref)), and S."""
     size, m = abs(mpmath.mpf(ref)), exponent(ref, lmbda)
     shift = m * mpmath.log1p(size) if ref else mpmath.mpf(log_factor)
     factor = mpmath.exp(-shift)
@@ -297,7 +297,7 @@ def scaled_differences(x, lmbda, ref, log_factor):
 
 
 def slope_and_intercept(values):
-    """Return a and b, as float64, such that the values a v + b have mean 0 and variance 1."""
+    """Return a and b, as float64, for which the values a v + b have mean 0 and variance 1."""
     mean = mpmath.fsum(values) / len(values)
     sd = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in values) / len(values))
     return float(1 / sd), float(-mean / sd)
@@ -380,8 +380,8 @@ def test_standardized_in_place(ref):
 
 @pytest.mark.parametrize("lmbda", STANDARDIZED_LMBDAS)
 @pytest.mark.parametrize("name, x", list(columns()))
-def test_standardized_does_not_depend_on_what_stands_beside(name, x, lmbda):
-    """To the bit, for a matrix is cut into blocks; a value that is not ordinary sends its block another way."""
+def test_standardized_does_not_depend_on_neighboring_values(name, x, lmbda):
+    """A value without an ordinary transform changes the route of its block, but not the bits of other values."""
     for ref in (0.0, float(np.median(x))):
         z = applied(yeojohnson_standardized, x, lmbda, ref, 1.5, 0.25, 0.0)
         for stranger in (math.nan, math.inf, -math.inf, -ref):
