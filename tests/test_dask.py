@@ -1,4 +1,4 @@
-"""Dask collections: the same fit as of the data in memory, whatever the chunks, in two passes."""
+"""Dask collections: fits equal those of the data in memory, for any chunks, in two passes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_float32_stays_float32():
 
 
 class Reader:
-    """Chunks that count how often they are made."""
+    """Chunks that are counted whenever they are made."""
 
     def __init__(self, X: np.ndarray, rows: int) -> None:
         self.X, self.rows = X, rows
@@ -387,7 +387,7 @@ def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_worker_that_dies(distributed, tmp_path):
-    """Killed in the second pass, started anew by its nanny: what it had is made again, and the bits are the same."""
+    """The worker is killed in the second pass and restarted; its chunks are made again, and the bits are the same."""
     X = skewed_and_tight_with_holes("yeo-johnson")
     D = da.from_array(X, chunks=(100, -1))
     expected = fit(D)
@@ -412,7 +412,7 @@ def peak_memory() -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="memory is measured as POSIX does")
 def test_more_data_than_memory(distributed):
-    """480 MB, of ten columns and of a thousand, 6 MB a chunk, in a worker of 450 MB that grows by less than a fifth."""
+    """480 MB in chunks of 6 MB, of ten columns or a thousand, in a worker of 450 MB that grows by less than a fifth."""
     tall, wide = (
         da.random.default_rng(5).random(size=(60_000_000 // p, p), chunks=(750_000 // p, p)) for p in (10, 1000)
     )

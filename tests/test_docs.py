@@ -1,7 +1,7 @@
-"""The code of README and pages that is no doctest runs as it stands, and what they point at is there.
+"""Code in README and pages that is not a doctest runs as printed, and links and references exist.
 
-Doctests are collected from every page of docs/ and every docstring by pytest itself; examples of the gallery run when
-the documentation is built.
+Pytest collects the doctests of every page of docs/ and of every docstring; the gallery's examples run when the
+documentation is built.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def test_every_method_of_a_fit_is_under_a_task() -> None:
 
 
 @pytest.mark.parametrize("word", ["groupby", "pandas", "save", "bias correction"])
-def test_a_search_finds(word: str) -> None:
-    """The search of the pages ranks titles of sections first."""
+def test_search_terms_occur_in_titles(word: str) -> None:
+    """The search of the documentation ranks titles of sections first."""
     titles = [
         title.lower()
         for page in PAGES[2:]
@@ -197,8 +197,8 @@ STILTED = re.compile(
 )
 
 
-def test_messages_are_listed_and_plain():
-    """The page of all messages has those of every area, and none of them is stilted."""
+def test_the_page_of_messages_is_complete_and_plain():
+    """It has messages of every area, and none of them contains a stilted phrase."""
     spec = importlib.util.spec_from_file_location("messages", ROOT / "docs" / "messages.py")
     assert spec is not None
     assert spec.loader is not None

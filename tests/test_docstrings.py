@@ -1,4 +1,4 @@
-"""Docstrings: arguments are described, sections agree with signatures, and shared sentences are the same everywhere."""
+"""Docstrings: arguments are described, sections match signatures, and shared sentences agree everywhere."""
 
 import ast
 import re
@@ -89,7 +89,7 @@ def _entries(doc: str, title: str = "Parameters") -> dict[str, str]:
 
 
 def _named(reference: str) -> list[Function]:
-    """Return the functions and classes that a reference may mean: all of its last name."""
+    """Return the functions and classes that a reference may mean: all that have its last name."""
     return BY_NAME[reference.rpartition(".")[2]]
 
 

@@ -1,4 +1,4 @@
-"""Columns transformed together: against R's car, mpmath, scipy's optimisers, and what must not change a result."""
+"""Columns transformed jointly: R's car, mpmath, SciPy's optimisers, and invariances."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CAR = {"bcPower": "box-cox", "yjPower": "yeo-johnson"}
 
 
 def correlated(n: int, p: int, seed: int = 0, r: float = 0.5) -> np.ndarray:
-    """Lognormal columns, their logs correlated."""
+    """Return lognormal columns whose logs are correlated."""
     rng = np.random.default_rng(seed)
     return np.exp(0.5 * (np.sqrt(1.0 - r) * rng.normal(size=(n, p)) + np.sqrt(r) * rng.normal(size=(n, 1))))
 
@@ -59,7 +59,7 @@ def evaluation(likelihood: JointLikelihood, lmbda: Any) -> JointEvaluation:
 
 
 def records() -> Any:
-    """Yield car's fits; but for iris, which scikit-learn has, the data sets are not part of the repository."""
+    """Yield car's fits; of the data sets, only iris (from scikit-learn) is available with the repository."""
     for k, r in enumerate(read_reference("regression.json")["multivariate"]):
         marks = () if r["name"] == "iris" else pytest.mark.needs_shared_data
         yield pytest.param(k, r, id=f"{r['name']}-{r['family']}", marks=marks)
@@ -101,7 +101,7 @@ def test_agrees_with_car(k: int, record: dict[str, Any]) -> None:
 
 
 def nasty() -> dict[str, tuple[str, np.ndarray]]:
-    """Families and columns that break textbook formulas."""
+    """Return families and columns on which textbook formulas fail."""
     rng = np.random.default_rng(7)
     z = rng.normal(size=(24, 3))
     close = z[:, [0, 0]] + 1e-4 * z[:, [1, 2]]  # r = 1 - 1e-8
@@ -306,7 +306,7 @@ def test_shift() -> None:
     np.testing.assert_allclose(moved.lr_test(1.0).statistic, fit.lr_test(1.0).statistic, rtol=1e-9)
 
 
-def test_covariates_as_the_regression_of_one_column() -> None:
+def test_one_column_with_covariates() -> None:
     """With one column, f is the profile likelihood of Box and Cox (1964) with a linear model."""
     rng = np.random.default_rng(0)
     z = rng.normal(size=(100, 2))

@@ -1,4 +1,4 @@
-"""Location and scale of columns: every method beside numpy, scipy, many-digit solutions and itself."""
+"""Location and scale of columns: every method against NumPy, SciPy, many-digit solutions and its own invariances."""
 
 from __future__ import annotations
 

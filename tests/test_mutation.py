@@ -1,4 +1,4 @@
-"""The mutation script: what it changes, what it leaves alone, and its list of equivalent mutants."""
+"""The mutation script: changes it makes, changes it avoids, and its list of equivalent mutants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX graphs in onnxruntime against the fits that they are of."""
+"""ONNX graphs, run by onnxruntime, against the fits from which they were made."""
 
 from __future__ import annotations
 

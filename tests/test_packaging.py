@@ -1,4 +1,4 @@
-"""What a newcomer, a packager and a type checker rely on."""
+"""Metadata and files that newcomers, packagers and type checkers rely on."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def yaml_of(path: Path) -> dict:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def test_citation_is_of_this_version_and_in_the_format():
-    """The fields and types that version 1.2.0 of the Citation File Format asks for."""
+def test_citation_has_this_version_and_follows_the_format():
+    """Fields and types follow version 1.2.0 of the Citation File Format."""
     cff = yaml_of(ROOT / "CITATION.cff")
     assert cff["cff-version"] == "1.2.0"
     assert cff["version"] == PYPROJECT["project"]["version"]

@@ -1,4 +1,4 @@
-"""Transforms inside other libraries' pipelines and forecasters. Each test needs its library: the extra ``peers``."""
+"""Transforms inside the pipelines and forecasters of other libraries; each test needs its library (extra ``peers``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def walk(n: int, freq: str = "D") -> pd.Series:
 
 
 def mean_by_sampling(mean: float, sd: float, lmbda: float) -> float:
-    """Mean of back-transformed normal values, by quantiles at 200,000 equally likely points."""
+    """Return the mean of back-transformed normal values, by quantiles at 200,000 equally likely points."""
     from scipy.special import ndtri
 
     points = ndtri((np.arange(200_000) + 0.5) / 200_000)
@@ -120,8 +120,8 @@ def test_imbalanced_learn():
     assert np.allclose(model.predict_proba(FRAME[["a", "b"]]), expected, rtol=1e-10)
 
 
-def test_the_page_runs():
-    """What its blocks leave undefined is a frame, a series y, and a panel in long form."""
+def test_the_code_of_the_page_runs():
+    """The page's code uses a frame, a series y, and a panel in long form without defining them."""
     for module in ("feature_engine", "imblearn", "pyod", "skforecast", "sktime", "statsforecast"):
         pytest.importorskip(module)
     panel = pd.DataFrame({"unique_id": ["a"] * 60 + ["b"] * 60, "ds": np.tile(pd.date_range("2020", periods=60), 2)})
@@ -140,7 +140,7 @@ def test_the_page_runs():
 
 
 class _Reverting:
-    """The pattern of TabPFN: features that a transform spoils are given back as they came."""
+    """The pattern of TabPFN: a feature that the transform spoils is returned unchanged."""
 
     def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         Z = super().transform(X)  # type: ignore[misc]
@@ -172,8 +172,8 @@ def test_steps_that_are_overridden_to_be_safe_find_nothing_to_do():
     assert theirs.reverted_ == [0]
 
 
-def test_lambdas_that_are_assigned_are_used():
-    """As in scikit-learn, mean and scale stay those of the fit."""
+def test_assigned_lambdas_are_used():
+    """As in scikit-learn, mean and scale are still those of the fit."""
     X = FRAME[["a", "b"]].to_numpy()
     ours, theirs = PowerTransformer().fit(X), Theirs().fit(X)
     ours.lambdas_ = theirs.lambdas_ = np.array([0.5, -0.5])

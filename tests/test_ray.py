@@ -1,4 +1,4 @@
-"""Ray: datasets, and chunks that are objects or functions; small memory, workers that die."""
+"""Ray: datasets, chunks given as objects or functions, small memory, and workers that die."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ N = 3000
 
 @pytest.fixture(scope="module", autouse=True)
 def _cluster(tmp_path_factory) -> Iterator[None]:
-    """Two CPUs; nothing is written to the home directory, and workers are as important as the tests."""
+    """Start Ray with two CPUs, no files in the home directory, and workers of the priority of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "RAY_worker_niceness": "0",
@@ -86,7 +86,7 @@ NAMES = ["skew", "single", "count"]
 
 @pytest.fixture(scope="module")
 def dataset(frame):
-    """The table in three blocks of Arrow, with nulls, and an empty block."""
+    """Return the table in three Arrow blocks, with nulls, and an empty block."""
     table = pyarrow.Table.from_pandas(frame)
     return ray.data.from_arrow([table[:1000], table[1000:1000], table[1000:1001], table[1001:]])
 
@@ -141,7 +141,7 @@ def test_columns_and_options(dataset, frame):
 
 
 def in_order(dataset, frame):
-    """Return the numeric columns, with the rows in the order of the frame."""
+    """Return the numeric columns, with rows in the order of the frame."""
     found = dataset.to_pandas().set_index("id").loc[frame["id"]]
     return found[[*NAMES, "weight"]].to_numpy(dtype=float, na_value=np.nan)
 
@@ -187,8 +187,8 @@ def test_chunks_with_weights_by_name(frame):
     assert_same(found, pk.fit(frame[NAMES].to_numpy(), sample_weight=frame["weight"].to_numpy()))
 
 
-def test_the_first_chunk_decides_on_the_order_of_columns(frame):
-    """Summaries merge in order of arrival: the first chunk arrives last here."""
+def test_the_first_chunk_determines_the_order_of_columns(frame):
+    """Summaries merge in order of arrival; here the first chunk arrives last."""
     part = frame[NAMES]
     expected = fit([ray.put(part[i : i + 50]) for i in (0, 50, 100)], "box-cox")
     assert expected.column_names == NAMES
@@ -215,7 +215,7 @@ def without_id(read):
 
 
 class Mortal(Counted):
-    """Rows whose first reader is killed in the middle of its work."""
+    """Rows whose first reader is killed while it works."""
 
     def __call__(self):
         first = not self.calls()
@@ -236,7 +236,7 @@ def test_workers_that_die_change_nothing(frame, tmp_path):
 
 
 class Made:
-    """Generates random rows, and records the peak memory of the process."""
+    """A function that generates random rows and records the peak memory of its process."""
 
     rows, columns = 100_000, 20
 
@@ -251,7 +251,10 @@ class Made:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
 def test_more_data_than_memory(tmp_path):
-    """480 MB of data, 16 MB a chunk: workers grow by a few chunks, and the store of 100 MB holds summaries."""
+    """480 MB in chunks of 16 MB.
+
+    Workers grow by a few chunks, and an object store of 100 MB suffices for the summaries.
+    """
     chunks = [Made(tmp_path, seed) for seed in range(30)]
 
     def largest():

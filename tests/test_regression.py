@@ -1,4 +1,4 @@
-"""Regressions against R, mpmath and brute force; missing values, weights, bad input, statuses, predictions, JSON."""
+"""Regressions: R, mpmath, brute force, missing values, weights, bad input, statuses, predictions, JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def simulated(seed, n=200, p=3, k=2):
 
 
 def brute_force(family, lmbda, y, X, weight=None):
-    """Return g, by NumPy's least squares."""
+    """Return g by NumPy's least squares."""
     w = np.ones(len(y)) if weight is None else weight
     psi = np.array([float(oracles.power_transform(family, v, lmbda)) for v in y])
     root = np.sqrt(w)
@@ -44,7 +44,7 @@ def brute_force(family, lmbda, y, X, weight=None):
 
 
 def records():
-    """Yield car's fits; those of data sets that are not part of the repository are marked."""
+    """Yield car's fits; those of data sets that are not in the repository are marked."""
     for r in read_reference("regression.json")["univariate"]:
         marks = () if "y" in r else pytest.mark.needs_shared_data
         yield pytest.param(r, id=f"{r['name']}-{r['family']}", marks=marks)
@@ -214,15 +214,15 @@ def test_an_intercept_alone_is_the_fit_of_a_column(family):
 # --- the scan ---------------------------------------------------------------------------------------
 
 
-def two_dips():
-    """A response that is nearly linear in a covariate, and whose log nearly is another."""
+def two_minima():
+    """Return a response and two covariates, one nearly linear in it and one nearly linear in its log."""
     y, rng = np.linspace(1.0, 9.0, 60), np.random.default_rng(0)
     X = np.column_stack([y**2 + 0.02 * rng.normal(size=60), 1.0 / y + 0.001 * rng.normal(size=60)])
     return y, X
 
 
 def test_several_minima():
-    y, X = two_dips()
+    y, X = two_minima()
     fit = fit_regression(y, X)
     assert fit.status[0] == Status.MULTIMODAL
     lmbdas = np.linspace(-4.0, 4.0, 401)
@@ -242,8 +242,8 @@ def test_several_minima_in_long_columns_are_found_in_all_rows():
     assert abs(fit.lmbda[0] - 2.0) < 0.01
 
 
-def test_a_likelihood_that_grows_to_the_end():
-    """Where the outlier has a coefficient of its own, it counts in the Jacobian alone."""
+def test_a_likelihood_that_is_monotone_has_no_optimum():
+    """The outlier has a coefficient of its own, so it affects the Jacobian only."""
     y, X = np.array([1.0, 1.1, 1.25, 1.3, 1.02, 1e6]), np.eye(6)[:, 5]
     with pytest.warns(UserWarning, match="column 0: no optimum: the likelihood still grows at the end"):
         fit = fit_regression(y, X)
@@ -305,8 +305,8 @@ def test_missing_values_are_rows_left_out():
         np.testing.assert_allclose(fit.residuals()[rows, j], alone.residuals(), atol=1e-11)
 
 
-def test_missing_values_that_leave_a_full_design_without_digits():
-    """A basis of its own, although no covariate is left out."""
+def test_rows_that_dominate_the_design_are_missing_in_one_response():
+    """The response gets a basis of its own although no covariate is dropped: the common basis would lose digits."""
     y, X = simulated(8, n=400, p=2)
     X = np.column_stack([X, np.where(np.arange(400) < 2, 1e3, np.arange(400) % 2)])
     y[:2, 0] = np.nan
@@ -481,7 +481,7 @@ def test_residuals():
 
 
 def test_predictions_are_finite_where_psi_underflows():
-    """lambda = -361 or so: psi agrees to all digits, the standardised scale does not."""
+    """lambda is about -361: all values of psi agree to the last digit, but the standardised values do not."""
     rng = np.random.default_rng(22)
     x = rng.normal(size=50)
     y = 2000.0 * (1.0 - 0.2 * (x + 0.3 * rng.normal(size=50))) ** (-1.0 / 361.0)

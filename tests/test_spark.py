@@ -1,4 +1,4 @@
-"""Spark data frames: the fit of all rows in two passes, on executors that may be small and may die."""
+"""Spark data frames: the fit of all rows in two passes, on executors that may be small or die."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MEMORY = 512 << 20
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """Two threads; a task may fail three times; small batches and few partitions."""
+    """Return a session with two threads, three attempts per task, small batches and few partitions."""
     settings = {
         "spark.driver.memory": f"{MEMORY >> 20}m",
         "spark.driver.host": "127.0.0.1",
@@ -85,7 +85,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def df(spark, frame):
-    """The table in two partitions, and an empty one; missing are NaN in rows of even numbers, null in odd ones."""
+    """Return the table in two partitions, and an empty one; missing values are NaN in even rows, null in odd ones."""
     whole = spark.createDataFrame(frame).repartition(2, F.col("id"))
     b = F.col("a b")
     missing = b.isNull() | F.isnan(b)
@@ -203,7 +203,7 @@ def siblings() -> list[int]:
 
 
 def killing(batches):
-    """Batches of a partition; at the first attempt all other workers die in the middle of it."""
+    """Yield the batches of a partition; at the first attempt, kill all other workers midway."""
     context = TaskContext.get()
     for i, batch in enumerate(batches):
         if i == 2 and context.partitionId() == 1 and context.attemptNumber() == 0:
@@ -230,7 +230,7 @@ def peak_memory(batches):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
 def test_more_data_than_memory(spark):
-    """640 MB of data in a JVM of 512 MB, and in Python workers that grow by less than a tenth of it."""
+    """640 MB of data in a JVM of 512 MB, and in Python workers that grow by less than a tenth of that."""
     rows, columns = 4_000_000, 20
 
     def data(rows):

@@ -1,4 +1,4 @@
-"""Labelled arrays: the fits of the plain columns, with dimensions, coordinates, attributes and chunks kept."""
+"""Labelled arrays: fits equal those of plain columns; dimensions, coordinates, attributes and chunks are preserved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Covariates: what is refused, what is left out, and least squares on what is kept."""
+"""Covariates: those that are rejected or dropped, and least squares on the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probabilities of several detectors as one."""
+"""Combining the probabilities of several detectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mahalanobis and Kolmogorov-Smirnov distances against references, scipy and laws."""
+"""Mahalanobis and Kolmogorov-Smirnov distances against references, SciPy and mathematical identities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOUD = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)) + [1.0, -5.0, 20.0]
 
 
 def test_mahalanobis_in_many_digits():
-    """By the inverse of the exact covariance; the squares sum to (n - 1) p."""
+    """Against the inverse of the exact covariance; the squares sum to (n - 1) p."""
     with mpmath.workdps(40):
         rows = mpmath.matrix(CLOUD.tolist())
         n, p = CLOUD.shape
@@ -138,7 +138,7 @@ def test_ks_distance_of_columns():
 
 
 def test_ks_distance_of_two_distributions():
-    """The uniform distribution on (-2, 2), by a fine grid of its quantiles, from N(0, 1).
+    """The uniform distribution on (-2, 2), represented by a fine grid of its quantiles, and N(0, 1).
 
     Their distribution functions differ most where the densities are equal: phi(x) = 1/4.
     """
@@ -192,7 +192,7 @@ def test_ks_distance_refuses(call, message):
 
 @pytest.mark.parametrize("given", [False, True])
 def test_mahalanobis_of_many_blocks_of_rows(monkeypatch, given):
-    """An interrupt is noticed between blocks, so a long computation must be many; results are those of one."""
+    """Long computations consist of many blocks, so that they can be interrupted; the result is that of one block."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 3)) + 10.0
     X[[3, 250], 1] = np.nan

@@ -1,4 +1,4 @@
-"""Measures of outlier probabilities against reference values, obvious versions and laws."""
+"""Measures of outlier probabilities against reference values, plain versions and mathematical identities."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_bins_partition(strategy, seed, n_bins):
 
 @pytest.mark.parametrize("strategy", ["equal-area", "equal-count", "equal-width"])
 @pytest.mark.parametrize("digits", [1, 2, 17])
-def test_bins_count_as_numpy_does(strategy, digits):
+def test_bins_follow_numpy(strategy, digits):
     """A probability on an edge counts to the right: bins are [edge, next edge), and the last one holds 1."""
     for seed in range(10):
         y, p = cases(n=30 + 10 * seed, seed=seed)

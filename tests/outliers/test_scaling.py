@@ -1,4 +1,4 @@
-"""Outlier probabilities against reference values, scipy and laws."""
+"""Outlier probabilities against reference values, SciPy and mathematical identities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures are drawn without a screen, and closed after each test."""
+"""Plots are drawn without a screen and closed after each test."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""All pictures: axes that are given, wrong arguments, dark styles, matplotlib absent."""
+"""All plots: existing axes, wrong arguments, dark styles, and matplotlib missing."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_other_arguments_of_the_wrong_kind():
 @pytest.mark.parametrize("layout", [None, "constrained"])
 @pytest.mark.parametrize("draw", [*DRAW.values()], ids=DRAW)
 def test_axes_in_a_subfigure(draw, layout):
-    """matplotlib's SubFigure has no size in inches and no canvas of its own."""
+    """matplotlib's SubFigure has neither a size in inches nor a canvas."""
     figure = plt.figure(layout=layout)
     part = figure.subfigures(1, 2)[1]
     ax = part.subplots()

@@ -1,4 +1,4 @@
-"""Cell maps, by the data of what is drawn."""
+"""Cell maps, checked by the data that are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QQ plots, histograms, many columns and residuals, by the data of what is drawn."""
+"""QQ plots, histograms, many columns and residuals, checked by the data that are drawn."""
 
 from __future__ import annotations
 
@@ -89,8 +89,11 @@ def test_many_points_are_thinned_to_what_can_be_seen():
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 50, 700])
-def test_the_band_holds_whole_normal_samples(n):
-    """95 of 100 standard normal samples, whatever their size: the Monte Carlo error of both simulations is within 2."""
+def test_the_band_contains_whole_normal_samples(n):
+    """It contains 95 of 100 normal samples entirely, for every size.
+
+    The Monte Carlo error of both simulations is at most 2.
+    """
     band = simultaneous_band(n, 0.95)
     z = np.sort(np.random.default_rng(3).standard_normal((2000, n)), axis=1)
     scores = scipy.stats.norm.ppf((np.arange(1, n + 1) - 1 / 3) / (n + 1 / 3))

@@ -1,4 +1,4 @@
-"""The elbow plot, by the data of what is drawn."""
+"""The elbow plot, checked by the data that are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps of the scores of pairs of lambdas, by the data of what is drawn."""
+"""Maps of the scores of pairs of lambdas, checked by the data that are drawn."""
 
 from __future__ import annotations
 

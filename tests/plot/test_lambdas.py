@@ -1,4 +1,4 @@
-"""Forests, profiles and objectives, by the data of what is drawn."""
+"""Forests, profiles and objectives, checked by the data that are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outlier maps, score plots and reliability diagrams, by the data of what is drawn."""
+"""Outlier maps, score plots and reliability diagrams, checked by the data that are drawn."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_means_are_the_integral_inside_the_range(family: str, lmbda: float) -> N
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_powers_1_over_k_are_truncated_moments(k: int) -> None:
+def test_means_for_lambda_1_over_k_are_truncated_moments(k: int) -> None:
     """lambda = 1/k: E (1 + y/k)**k above y = -k, by the recursion of the truncated moments of a normal variable."""
     m, s = np.linspace(-3.0, 3.0, 7), 0.7
     a = (-k - m) / s
@@ -120,7 +120,7 @@ def test_lognormal_means_are_exact() -> None:
 
 
 def test_centers_far_beyond_the_range() -> None:
-    """What is left inside decays like exp(-r t): lambda = 1 gives the mean of a normal variable above 0."""
+    """The probability inside decays like exp(-r t), and lambda = 1 gives the mean of a normal variable above 0."""
     r = np.array([5.0, 20.0, 30.0])
     hazard = np.sqrt(2.0 / np.pi) / special.erfcx(r / np.sqrt(2.0))
     assert_allclose(raw_fit("box-cox", 1.0).inverse_mean(-1.0 - r, 1.0), hazard - r, rtol=1e-9)
@@ -137,7 +137,7 @@ FORECAST = {
 
 @pytest.mark.parametrize("lmbda", FORECAST)
 def test_against_forecast(lmbda: float) -> None:
-    """R's InvBoxCox(biasadj=TRUE) ends after the second derivative: what is left is of the order of sd**4."""
+    """R's InvBoxCox(biasadj=TRUE) stops after the second derivative, so the remainder is of the order of sd**4."""
     z, theirs, variance = np.array([-1.0, 0.0, 0.5, 1.0, 2.0]), np.array(FORECAST[lmbda]), 0.09
     with np.errstate(divide="ignore", invalid="ignore"):
         base = np.exp(z) if lmbda == 0.0 else (1.0 + lmbda * z) ** (1.0 / lmbda)
@@ -249,7 +249,7 @@ def test_a_standard_deviation_near_the_smallest_number_gives_the_median(family, 
 @pytest.mark.parametrize("lmbda", [0.5, 1.3, 2.0, 2.8])
 @pytest.mark.parametrize("standardize", [True, False])
 def test_columns_of_negative_values_mirror_positive_ones(lmbda, standardize):
-    """Against the mirror image, and against a plain integral of the inverse transform."""
+    """Against the mirrored column, and against a plain integral of the inverse transform."""
     x = 5.0 + X
     up = pk.fit(x, lmbda=2.0 - lmbda, standardize=standardize)
     down = pk.fit(-x, lmbda=lmbda, standardize=standardize)

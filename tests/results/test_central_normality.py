@@ -1,4 +1,4 @@
-"""The test of central normality: against a plain program, published quantiles and simulation; the criterion."""
+"""The test of central normality: a plain implementation, published quantiles, simulation; its use as a criterion."""
 
 from __future__ import annotations
 

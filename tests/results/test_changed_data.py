@@ -1,4 +1,4 @@
-"""A fit answers for the data it was fitted to: after these were changed in place, a result is the same, or an error."""
+"""If the fitted data are changed in place, every result of the fit is unchanged or an error."""
 
 import contextlib
 import copy
@@ -43,7 +43,7 @@ def figures(result):
 
 
 def attributes_of(fit):
-    """The public attributes of a fit; those that its estimator does not have are left out."""
+    """Return the public attributes of a fit, without those that its estimator does not have."""
     found = {}
     for name in sorted(dir(fit)):
         if not name.startswith("_"):
@@ -53,7 +53,7 @@ def attributes_of(fit):
 
 
 def methods_of(fit):
-    """Return, by name, calls of all methods that a fit can answer from remembered data."""
+    """Return, by name, calls of all methods that a fit can answer from the data that it refers to."""
     calls = {}
     for name, method in attributes_of(fit).items():
         if not inspect.ismethod(method):
@@ -67,7 +67,7 @@ def methods_of(fit):
 
 
 def answers(fit):
-    """The result of every method, or the text of its ValueError."""
+    """Return the result of every method, or the text of its ValueError."""
     found = {}
     for name, call in methods_of(fit).items():
         try:
@@ -252,8 +252,8 @@ def test_columns_answer_for_themselves():
             part.profile(0.5)
 
 
-def test_rows_that_change_places_are_a_change():
-    """Of weighted columns, it matters: also where symmetric exchanges leave position-weighted sums as they are."""
+def test_exchanged_rows_are_detected_as_a_change():
+    """It matters if rows are weighted, even for symmetric exchanges, which preserve position-weighted sums."""
     X = np.repeat([[1.0], [2.0], [2.0], [1.0]], LARGE, axis=0)
     fit = pk.fit(X, sample_weight=np.arange(1.0, len(X) + 1.0))
     X[:] = 3.0 - X

@@ -1,4 +1,4 @@
-"""What results show of themselves, in a terminal and in a notebook: short, narrow, and safe whatever the labels are."""
+"""Display of results in a terminal and in a notebook: short, narrow, and safe for any labels."""
 
 import html
 from html.parser import HTMLParser
@@ -27,7 +27,7 @@ WIDEST = 40
 
 
 class _Page(HTMLParser):
-    """The tags of a page, and its texts as a browser shows them."""
+    """The tags of a page, and its texts as a browser displays them."""
 
     def __init__(self, text):
         super().__init__()
@@ -91,8 +91,8 @@ def test_odd_labels_of_groups_and_of_cells(X, labels):
     assert any(text.startswith("column 1") and "distinct" in text for text in page.texts)
 
 
-def test_columns_of_cells_are_those_of_the_data():
-    """Cells of an array are labelled by the positions of their columns in the data, whatever was dropped."""
+def test_columns_without_names_are_shown_by_their_positions_in_the_data():
+    """Dropped columns do not shift the positions."""
     data = np.random.default_rng(3).normal(size=(60, 4))
     data[:, 1] = 0.0
     data[5, 3], data[[7, 9], 2] = 99.0, 99.0

@@ -39,7 +39,7 @@ def mixed(family: str) -> np.ndarray:
 
 @pytest.fixture
 def car() -> list[list]:
-    """Lambda, standard error, rounded power and interval of every lambda that car estimated, one or several."""
+    """Return lambda, standard error, rounded power and interval of every lambda that car estimated."""
     reference = read_reference("regression.json")
     one = [
         [r[k] for k in ("name", "lambda", "se", "rounded", "wald_low", "wald_high")] for r in reference["univariate"]
@@ -64,8 +64,8 @@ def test_rounded_powers_and_intervals_are_those_of_car(car):
         assert rounded_power([lmbda], interval)[0] == expected, name
 
 
-def test_likelihood_ratios_are_those_of_mass_and_car():
-    """The difference of car's tests of 1 and 0 is a test of 1 against 0, by the profile that MASS::boxcox computes."""
+def test_likelihood_ratios_agree_with_mass_and_car():
+    """The difference of car's tests of 1 and 0 is a test of 1 against 0, by the profile of MASS::boxcox."""
     checked = 0
     for r in read_reference("regression.json")["univariate"]:
         if "mass_llf" in r:

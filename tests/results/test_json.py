@@ -1,4 +1,4 @@
-"""Fits as JSON text: any fit comes back bit for bit, and a text that no fit can have written is refused."""
+"""Fits as JSON text: any fit is restored to the bit, and a text that no fit could have produced is rejected."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ VALUES = [*NUMBERS, True, False, None, "inf", "-inf", "nan", "1_0", "", [], [1],
 
 
 def mutated(text: str, rng: random.Random) -> str:
-    """Return the text with one to three entries replaced, dropped or doubled, or with a few characters changed."""
+    """Return the text with one to three entries replaced, dropped or duplicated, or with a few characters changed."""
     if rng.random() < 0.2:
         at = rng.randrange(len(text))
         return text[:at] + rng.choice(["", "0", "9", "e", "-", ".", ",", '"', "null"]) + text[at + rng.randrange(3) :]
@@ -176,7 +176,7 @@ def outcome(call: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def check_that_it_can_be_used(fit: PowerFit) -> None:
-    """Check that a fit read from text is written unchanged and that its methods return numbers or documented errors."""
+    """Check that a fit read from text is written unchanged; its methods must return numbers or documented errors."""
     assert kernel_rows(PowerFit.from_json(fit.to_json())).tobytes() == kernel_rows(fit).tobytes()
     assert len(fit.status_text) == len(fit.families) == len(fit.n_iter) == fit.n_features
     for apply, values in ((fit.transform, X), (fit.transform, PROBES), (fit.inverse_transform, PROBES)):
@@ -199,7 +199,7 @@ def check_that_it_can_be_used(fit: PowerFit) -> None:
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("standardize", [True, False])
 def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
-    """Some hundred a fit; ten thousand and more were tried by raising the number."""
+    """Each fit is tried with some hundred changes; over ten thousand were tried once, by raising the number."""
     text = text_of(*fit, standardize)
     rng = random.Random(f"{fit} {standardize}")
     accepted = 0
@@ -217,8 +217,8 @@ def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["PowerFit", "RegressionFit", "JointFit"])
-def test_a_changed_character_is_noticed(kind: str) -> None:
-    """Every text that is accepted says the same: another layout, or the same number in other digits."""
+def test_a_changed_character_is_detected(kind: str) -> None:
+    """A text that is still accepted has the same content: another layout, or the same number in other digits."""
     fit = {
         "PowerFit": lambda: pk.fit(X[:, :2], "best", "robust", column_names=["a", "b"]),
         "RegressionFit": lambda: fit_regression(X[:, 0], X[:, 1]),
@@ -235,8 +235,8 @@ def test_a_changed_character_is_noticed(kind: str) -> None:
     assert accepted < 30
 
 
-def test_another_layout_is_the_same_text() -> None:
-    """Of other programs, too, which write 1 for 1.0."""
+def test_layout_and_number_format_do_not_matter() -> None:
+    """Other programs may write 1 for 1.0."""
     text = text_of()
     record = json.loads(
         text, parse_float=lambda digits: int(float(digits)) if float(digits).is_integer() else float(digits)
@@ -285,8 +285,8 @@ COLUMNS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
-def test_whatever_is_fitted_comes_back(estimator: Any) -> None:
-    """By every estimator, in each family, with each option that goes with it, and any column."""
+def test_any_fit_can_be_restored(estimator: Any) -> None:
+    """By every estimator, in each family, with each valid option, for any column."""
     n_fitted, rng = 0, np.random.default_rng(7)
     for family, options, make in itertools.product(("box-cox", "yeo-johnson", "best"), OPTIONS, COLUMNS.values()):
         x, weight = make(rng), None

@@ -1,4 +1,4 @@
-"""Digits that transforms round away: exact ends, and warnings exactly where fewer than the promised digits are left."""
+"""Digits lost in transforms: ends are restored exactly, and warnings name the values with too few digits."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def sample(lmbda: float) -> np.ndarray:
 
 
 def far_and_near(lmbda: float, n: int = 4001) -> np.ndarray:
-    """Values on both sides of 1, far enough out to lose digits if the transform can lose any."""
+    """Return values on both sides of 1, far enough out to lose digits if the transform can lose any."""
     reach = min(60.0, 50.0 / max(abs(lmbda), 0.1))
     return np.exp(np.linspace(-reach, reach, n))
 
 
 def round_trip(fit: pk.PowerFit, x: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
-    """Values after a round trip, and where the warning says that digits are lost: "from" a value on, or "up to" it."""
+    """Return the values after a round trip, and the values named in the warning: "from" a value or "up to" it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         back = fit.inverse_transform(fit.transform(x))
@@ -41,7 +41,7 @@ def round_trip(fit: pk.PowerFit, x: np.ndarray) -> tuple[np.ndarray, dict[str, f
 
 
 def spread_at_center(family: str, fit: pk.PowerFit) -> float:
-    """The standard deviation of x where z is 0, by 60 digits of the derivative of psi."""
+    """Return the standard deviation of x where z is 0, by 60 digits of the derivative of psi."""
     center = fit.inverse_transform([0.0])[0]
     with mpmath.workdps(60):
         slope = oracles.power_transform_slope(family, center, fit.lmbda[0])
@@ -56,7 +56,7 @@ def spread_at_center(family: str, fit: pk.PowerFit) -> float:
 def test_a_warning_names_exactly_the_values_that_lose_more_than_the_promise(
     lmbda: float, family: str, sign: float, dtype: str
 ) -> None:
-    """No other value does, and errors of that size occur next to the first value that is named."""
+    """No other value loses as many, and errors of that size occur next to the first value that is named."""
     exponent = lmbda if sign > 0.0 else 2.0 - lmbda
     fit = pk.fit((sign * sample(exponent)).astype(dtype), family, lmbda=lmbda)
     x = (sign * far_and_near(exponent)).astype(dtype)
@@ -85,7 +85,7 @@ def test_a_warning_names_exactly_the_values_that_lose_more_than_the_promise(
 def test_a_column_is_named_once_where_the_centre_itself_loses_digits(
     seed: int, lmbda: float, standardize: bool, dtype: str
 ) -> None:
-    """Columns so wide that the image of one half is flat; no value loses digits that the warning does not name."""
+    """The columns are so wide that half of each has a flat image; no value that is not named loses digits."""
     rng = np.random.default_rng(seed)
     x = (rng.standard_cauchy(size=60) * 10.0 ** rng.uniform(1, 6)).astype(dtype)
     fit = pk.fit(x, lmbda=lmbda, standardize=standardize)
@@ -105,8 +105,8 @@ def test_a_column_is_named_once_where_the_centre_itself_loses_digits(
     assert [str(each.message).count("column 0") for each in caught if "flat" in str(each.message)] == [1]
 
 
-def test_digits_are_lost_at_either_end_in_either_family() -> None:
-    """The test above names values at all."""
+def test_warnings_occur_at_both_ends_in_both_families() -> None:
+    """The test above is therefore not vacuous."""
     cases = [(-3.0, "box-cox", "from"), (5.0, "box-cox", "up to"), (-3.0, "yeo-johnson", "from")]
     for lmbda, family, side in cases:
         fit = pk.fit(sample(lmbda), family, lmbda=lmbda)
@@ -160,10 +160,10 @@ def test_extremes_come_back_exactly(order: str, dtype: str, standardize: bool) -
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("shape", [(50, 1), (200, 7), (40, 600), (30, 2100), (1000, 30)])
-def test_ends_come_back_exactly_whatever_the_layout(
+def test_ends_are_restored_exactly_in_every_layout(
     shape: tuple[int, int], family: str, order: str, dtype: str, standardize: bool
 ) -> None:
-    """Rows that are joined, bands of columns, strided data and results written over the data."""
+    """Joined rows, bands of columns, strided data, and output that overwrites the data."""
     X = np.asarray(np.random.default_rng(7).lognormal(0.0, 0.4, shape), dtype, order=order)
     fit = pk.fit(X, family, standardize=standardize)
     Z = fit.transform(X)
@@ -187,7 +187,7 @@ def test_ends_come_back_exactly_in_families_side_by_side() -> None:
     assert_array_equal(back.max(axis=0), X.max(axis=0))
 
 
-def test_only_columns_in_doubt_are_inspected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_doubtful_columns_are_inspected(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of them has a value so far out that digits are lost; ordinary columns cost no more than the transform."""
     inspected = []
 

@@ -1,4 +1,4 @@
-"""Names stay: frames and series in, frames and series out, and fits that are taken apart and kept by name."""
+"""Names are preserved: frames and series as input and output, and fits that are split and stored by name."""
 
 import html
 import importlib
@@ -204,7 +204,7 @@ def test_repr_of_many_columns_is_short():
 
 
 class _Cells(HTMLParser):
-    """The texts of a table, as a browser shows them."""
+    """The texts of a table as a browser displays them."""
 
     def __init__(self, text):
         super().__init__()

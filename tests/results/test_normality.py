@@ -1,4 +1,4 @@
-"""How normal columns are before and after their transform, against scipy and mpmath."""
+"""Measures of normality before and after the transform, against SciPy and mpmath."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_pvalue_against_scipy(n):
 
 
 def test_symmetric_values_have_no_skewness():
-    """scipy takes a skewness statistic of 0 for 1."""
+    """SciPy replaces a skewness statistic of 0 by 1."""
     x = np.array([-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 5.0, -5.0])
     p = dagostino_pearson(np.array([0.0]), np.array([stats.kurtosis(x)]), np.array([x.size]))
     assert p[0] == pytest.approx(stats.chi2.sf(stats.kurtosistest(x).statistic ** 2, 2), rel=1e-9)

@@ -1,4 +1,4 @@
-"""`dir(fit)` shows what users may use: each name is documented, and nothing else is there."""
+"""`dir(fit)` lists exactly the documented public names."""
 
 import re
 from pathlib import Path
@@ -46,7 +46,7 @@ def xarray_fit():
 
 
 def attributes_in(docstring):
-    """The names in the section "Attributes" of a docstring."""
+    """Return the names in the section "Attributes" of a docstring."""
     section = re.search(r"Attributes\n\s+-+\n(.*?)(?:\n\s+\w+\n\s+-{3,}|$)", docstring, re.DOTALL).group(1)
     indent = re.match(r" *", section).group()
     names = re.findall(rf"^{indent}(\w+(?:, \w+)*)(?: : .*)?$", section, re.MULTILINE)
@@ -64,8 +64,8 @@ def test_dir_shows_what_is_documented_and_nothing_else(kind):
 
 
 @pytest.mark.parametrize("kind", FITS)
-def test_an_attribute_is_one_array(kind):
-    """Not a new view or copy each time."""
+def test_an_attribute_always_returns_the_same_array(kind):
+    """Not a new view or copy for each access."""
     fit = FITS[kind]()
     for name in attributes_in(type(fit).__doc__):
         value = getattr(fit, name, None)

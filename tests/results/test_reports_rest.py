@@ -1,4 +1,4 @@
-"""The line of a printed fit about columns that are not shown."""
+"""The line in a printed fit about columns that are not listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard errors and intervals of estimators other than maximum likelihood: a bootstrap, replicate by replicate."""
+"""Standard errors and intervals of estimators other than maximum likelihood, against a bootstrap in a plain loop."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_replicate_by_replicate(family, estimator):
     assert_allclose(fit.standard_error(replicates=20), expected, rtol=1e-9)
 
 
-def test_options_and_long_columns():
-    """Replicates are fitted with the options of the fit; those of a long column are shorter."""
+def test_replicates_use_the_options_of_the_fit():
+    """Replicates of a long column are shorter than the column."""
     X = lognormal(700, 1)
     options = {"n_reweight": 0, "prestandardize": "none"}
     fit = fit_quietly(X, **options)
@@ -104,7 +104,7 @@ def test_errors_are_as_large_as_the_spread_over_samples(family, estimator):
 
 @families
 def test_coverage(family):
-    """Of the lambda that the estimator finds in a long column: nearly nominal (report_coverage has the figures)."""
+    """Of the lambda of a long column: nearly nominal (report_coverage has the figures)."""
     y = np.random.default_rng(3).normal(size=(50, 300))
     X, long = y, ndtri((np.arange(20_001) + 0.5) / 20_001)
     if family == "box-cox":
@@ -171,8 +171,8 @@ def test_summary_has_errors_and_intervals():
     assert_array_equal(without.summary(X, level=0.8).to_dict()["high"], entries["high"])
 
 
-def test_equal_weights_are_rows():
-    """Relative weights count as many values as there are, whatever their unit."""
+def test_equal_weights_below_one_do_not_change_standard_errors():
+    """Relative weights count as many observations as there are values, whatever their unit."""
     X = lognormal(40, 1)
     plain, weighted = fit_quietly(X), fit_quietly(X, sample_weight=np.full(40, 0.1))
     assert_allclose(weighted.standard_error(replicates=20), plain.standard_error(replicates=20), rtol=1e-9)
@@ -185,8 +185,8 @@ def test_half_of_the_replicates_suffice():
     assert np.isnan(fewer)
 
 
-def test_weights_below_one_count_relative_to_the_weight_of_one_value() -> None:
-    """Replicates of 6 of n rows: errors shrink by sqrt(6/n), n the effective number of rows, whatever the unit."""
+def test_size_of_replicates_of_weighted_values() -> None:
+    """Replicates have 6 of n rows, and errors shrink by sqrt(6/n), where n is the effective number of rows."""
     x, weight = np.arange(1.0, 25.0), np.full(24, 0.25)
     uniform, out = np.random.default_rng(0).random((2, 6)), np.empty((2, 6))
     assert intervals._draw(x, weight, uniform, out) == 0.5  # 24 rows of weight 1/4 are 24 rows

@@ -1,4 +1,4 @@
-"""Whatever powerkern writes has one header: damaged, cut, foreign and newer data are refused in one sentence each."""
+"""The common header of all stored data: damaged, cut, foreign and newer data are rejected in one sentence each."""
 
 import json
 
@@ -32,7 +32,7 @@ BYTES = {
 
 
 def one_sentence(error):
-    """The text of an error, on one line without the name of the sender."""
+    """Return the text of an error on one line, without the name of the sender."""
     text = str(error.value)
     assert "\n" not in text
     return text.removeprefix("server: ")

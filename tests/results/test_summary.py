@@ -1,4 +1,4 @@
-"""Summaries of fits: the table as text, as arrays, as a data frame."""
+"""Summaries of fits: the table as text, as arrays, and as a data frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that a fit cannot transform: refused, made NaN, clipped, or passed on; and counted."""
+"""Values that a fit cannot transform raise, become NaN, are clipped or stay, and are counted."""
 
 import re
 import warnings
@@ -13,7 +13,7 @@ N_FRAMES = 60
 
 
 def _counts(message, kind):
-    """Return the counts by column in the part of a warning that speaks of this kind of value."""
+    """Return the counts by column in the part of a warning about this kind of value."""
     found = re.search(rf"(\d+) {kind} (?:is|are) [^(]*(\(.*?\))(?:;|$)", message)
     if found is None:
         return 0, {}
@@ -37,7 +37,7 @@ def _fit(*args, **options):
 
 
 def _hostile_column(rng, n, positive):
-    """Return training values of one column, of some kind that breaks other transforms."""
+    """Return training values of one column, of a kind on which other implementations fail."""
     kinds = [
         lambda: rng.lognormal(sigma=rng.uniform(0.1, 3.0), size=n),
         lambda: rng.standard_cauchy(n),
@@ -259,7 +259,7 @@ def test_transforms_that_overflow_are_infinite_or_replaced():
 
 
 def test_float32_images_that_overflow_are_counted_once():
-    """Images of a robust fit that float64 holds and float32 does not, among infinite values."""
+    """They come from a robust fit and fit in float64; infinite values are present, too."""
     _, _, train, new = _hostile_frames(210)
     x = np.maximum(train.c1.to_numpy(), np.float32(1e-30))
     fit = _fit(x, "box-cox", "robust", infinite="missing")

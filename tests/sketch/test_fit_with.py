@@ -1,4 +1,4 @@
-"""The driver of fits from chunks: any engine that maps and merges gets the fit of all rows."""
+"""Fits from chunks with a user's engine: any map and merge gives the fit of all rows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_weights_by_name(make):
 
 
 def blocks_of_columns(function, merge):
-    """An engine whose chunks are blocks of rows and of columns."""
+    """Apply a function to chunks that are blocks of rows and of columns, and merge the results."""
     parts = [(columns, function.part(columns)) for columns in (np.array([0, 1]), np.array([2]))]
     each = [(columns, own) for columns, own in parts if own is not None]
     rows = np.split(X, CUTS)

@@ -1,4 +1,4 @@
-"""Groups from chunks: the fits of `powerkern.fit` with ``groups=``, wherever the rows of a group are."""
+"""Groups from chunks equal the fits of `powerkern.fit` with ``groups=``, however rows are divided."""
 
 from __future__ import annotations
 

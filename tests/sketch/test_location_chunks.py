@@ -1,4 +1,4 @@
-"""Location, scale and maps of outlier scores from chunks: those of the rows in memory."""
+"""Location, scale and maps of outlier scores from chunks equal those of the rows in memory."""
 
 from __future__ import annotations
 

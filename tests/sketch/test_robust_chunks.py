@@ -64,8 +64,8 @@ def test_few_different_values_are_fitted_as_they_are(estimator):
     assert_fits_agree(fit, whole, 1e-6)
 
 
-def test_columns_whose_rows_are_known_need_no_pass_of_reweighting():
-    """Passes draw rows, count them, and divide bins until each holds one value; only other columns are read again."""
+def test_columns_whose_rows_are_all_known_need_fewer_passes():
+    """Once every bin holds a single value, reweighting needs no further pass; only other columns are read again."""
     for n_values, n_passes in ((12, 2), (1200, 4)):
         x, calls = np.repeat(np.random.default_rng(0).lognormal(size=n_values), 4800 // n_values), []
 
@@ -79,8 +79,8 @@ def test_columns_whose_rows_are_known_need_no_pass_of_reweighting():
 
 
 @pytest.mark.parametrize("n_reweight", [1, 2, 3])
-def test_the_cuts_that_are_predicted_are_those_that_are_made(monkeypatch, n_reweight):
-    """Bins at predicted cut-offs are divided before the passes of reweighting, so that these cut between rows."""
+def test_predicted_cutoffs_are_the_final_ones(monkeypatch, n_reweight):
+    """Bins at predicted cut-offs are divided before reweighting, so that its cuts fall between rows."""
     predicted, made = [], []
     predict, choose = robust_column.predict_cuts, robust.choose_step
 
@@ -254,7 +254,7 @@ def test_a_summary_of_drawn_rows_has_nothing_to_say_of_columns_without_values():
 
 
 def standard_errors(fit, whole):
-    """Error of lambda and its bound, over the standard error."""
+    """Return the error of lambda and its bound, divided by the standard error."""
     se = 1.0 / np.sqrt(whole.information)
     return abs(fit.lmbda - whole.lmbda) / se, fit.lmbda_error / se
 
@@ -273,8 +273,8 @@ def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
 
 @pytest.mark.parametrize("estimator", ["rewml", "rewml-nr"])
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
-def test_no_bound_of_the_papers_estimators_is_exceeded(family, estimator):
-    """A fixed cut-off keeps or leaves out values next to it, so that these bounds are wider."""
+def test_bounds_of_rewml_hold(family, estimator):
+    """Bounds are wider than for the default, because a fixed cut-off includes or excludes the values next to it."""
     X = np.column_stack([contaminated_column(8000, family, seed) for seed in range(6)])
     fit, whole = fit_chunks(np.array_split(X, 3), family, estimator), pk.fit(X, family, estimator)
     off, bound = standard_errors(fit, whole)
@@ -293,8 +293,8 @@ def test_columns_that_are_tight_about_a_large_value_have_bounds(center, spread, 
 
 
 @pytest.mark.parametrize(("offset", "spread"), [pytest.param(60.0, 0.02, marks=pytest.mark.slow), (-5000.0, 0.5)])
-def test_no_bound_is_exceeded_far_from_zero(offset, spread):
-    """Medians fall between weights that are equal on both sides: bins of two rows must know both weights exactly."""
+def test_bounds_hold_far_from_zero(offset, spread):
+    """A median may fall between equal weights on both sides, so the weights of bins of two rows must be exact."""
     rng = np.random.default_rng(92)
     X, weight = offset + spread * rng.standard_t(3, size=(3000, 24)), rng.integers(1, 5, size=3000) * 1.0
     whole = pk.fit(X, estimator="robust", sample_weight=weight)
@@ -337,8 +337,8 @@ def test_the_lower_of_two_minima_close_to_each_other_is_found():
     ("seed", "index", "rows"),
     [(2026112406, 3382, (3, 6000)), (2026112412, 824, (3, 6000))],
 )
-def test_bounds_that_were_exceeded(seed, index, rows):
-    """The effects of many rows near the cut-offs add up to more than was simulated: by factors of 1.6 to 2.9."""
+def test_bounds_that_an_earlier_version_exceeded(seed, index, rows):
+    """The combined effect of many rows near the cut-offs was 1.6 to 2.9 times the simulated one."""
     one = outcome(case_of(seed, index, *rows), index)
     assert one.status == Status.BRACKETED
     assert one.bound / 4.0 < one.difference <= one.bound

@@ -1,4 +1,4 @@
-"""Sketches: the fit of chunks that were summarised and merged is the fit of all rows."""
+"""Sketches: summarised and merged chunks give the fit of all rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ rng = np.random.default_rng(20240601)
 
 
 def columns(family: str, n: int = 3000) -> np.ndarray:
-    """Columns of ordinary and of nasty shapes, some with missing values."""
+    """Return columns of ordinary and of extreme shapes, some with missing values."""
     rng = np.random.default_rng(1)
     x = [
         rng.lognormal(size=n),
@@ -129,8 +129,8 @@ def test_weights_count_as_repetition(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_profiles_far_out(family):
-    """Of a grid for the fit, as documented, and of one for the lambdas asked for."""
+def test_profiles_far_from_the_optimum(family):
+    """With a grid made for the fit the profile is less accurate, as documented, than with one for these exponents."""
     rng = np.random.default_rng(1)
     X = np.column_stack([rng.lognormal(size=3000), rng.gamma(3.0, size=3000)])
     at = np.array([-32.0, -8.0, 0.0, 8.0, 32.0])
@@ -153,7 +153,7 @@ def test_given_lambdas():
 
 
 def test_values_of_many_orders_of_magnitude():
-    """Most of their logs, of 1 + x, lie next to 0: rounding may put a node of a bin beyond it."""
+    """Most logs of 1 + x are next to 0, and rounding may move a node out of its bin."""
     rng = np.random.default_rng(5)
     for _ in range(10):
         x = np.exp(50.0 * rng.normal(size=int(rng.integers(5, 120))))
@@ -186,7 +186,7 @@ def test_most_reference_values_need_no_finer_grid():
 
 
 def test_a_grid_that_is_too_coarse_is_reported():
-    """A rare binary: lambda is near -1e4/ln 2, an exponent for which no first grid is made."""
+    """For a rare binary column, lambda is near -1e4/ln 2, for which no initial grid is made."""
     x = np.zeros(10_000)
     x[5] = 1.0
     grid = range_of(x).grid()
@@ -288,8 +288,8 @@ def test_weighted_streams_with_rows_of_no_weight():
     assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
 
 
-def test_a_stream_that_cannot_tell_its_values_apart_says_so():
-    """Streams hold the logs of values of both signs, about 0: here 9.2, of which the last seven digits differ."""
+def test_a_stream_with_too_few_digits_is_reported():
+    """Values of both signs are stored as logs relative to 0: here 9.2, differing in the last seven digits only."""
     x = 1e4 + 1e-3 * rng.normal(size=(1000, 1))
     with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
         assert finish(functools.reduce(extend, [x[:500], x[500:]], None)).status[0] == Status.UNRESOLVED
@@ -311,7 +311,7 @@ def slope_of_steps() -> float:
 
 
 def streams_of_steps(low: float, seed: int, family: str) -> list[Sketch]:
-    """Return a grown stream and a merged stream of chunks in random order, each some units in the last place wide."""
+    """Return an extended stream and merged streams of chunks in random order, each a few ulps wide."""
     order = np.random.default_rng(seed).permutation(STEPS.size)
     chunks = [low + np.spacing(low) * STEPS[at] for at in np.split(order, [1, 3, 5])]
     grown = functools.reduce(lambda total, chunk: extend(total, chunk, family), chunks, None)
@@ -332,7 +332,7 @@ def test_box_cox_streams_a_few_roundings_wide(low, seed):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("near", [2.0, 1e-300, 1e300, 0.3])
 def test_box_cox_streams_between_two_references(near, seed):
-    """Chunks on either side of the middle have different references, of which the rounding is many bins."""
+    """Chunks on either side of the middle have different references, whose rounding amounts to many bins."""
 
     def reference_of(x: float) -> float:
         return extend(None, [x], "box-cox").grid.table[0, G_REF]
@@ -495,7 +495,7 @@ def test_what_does_not_merge():
 
 
 class Passes:
-    """Chunks that are made anew for every pass, and counted."""
+    """Chunks that are generated for every pass; passes are counted."""
 
     def __init__(self, *chunks: object) -> None:
         self.chunks, self.n_passes = chunks, 0
@@ -607,7 +607,7 @@ def test_a_number_of_columns_that_is_none(columns):
     + [("yeo-johnson", low) for low in (1.0102355670074506e16, 7.3, 1e300)],
 )
 def test_two_neighbouring_numbers(family, low):
-    """With u = lambda delta/2, delta the distance of the logs, the optimum has coth(u) - 1/u = 2p - 1."""
+    """With u = lambda delta/2, delta the distance of the logs, the optimum satisfies coth(u) - 1/u = 2p - 1."""
     high = np.nextafter(low, np.inf)
     offset = 1.0 if family == "yeo-johnson" and low < 1e16 else 0.0
     half = (high - low) / (offset + low) / 2.0
@@ -639,8 +639,8 @@ def test_standardised_values_of_logs_over_hundreds_are_exact(seed):
     assert_allclose(fit.transform(x[:, None])[:, 0], expected, rtol=0, atol=5e-11)
 
 
-def test_no_thread_waits_for_another_that_looks_where_bins_start(monkeypatch):
-    """A child, forked while one does, would wait for a thread that it does not have."""
+def test_threads_compute_the_starts_of_bins_without_a_lock(monkeypatch):
+    """A child forked at that time would otherwise wait for a lock whose owner it does not have."""
     grids = [range_of(np.arange(1.0, 9.0) + k).grid() for k in range(2)]
     both, found = threading.Barrier(2, timeout=5), []
     monkeypatch.setattr("powerkern.sketch.grids.starts_of", lambda cells: both.wait())

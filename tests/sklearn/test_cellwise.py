@@ -1,4 +1,4 @@
-"""The estimators for scikit-learn: its own checks, and that they say what the functions say."""
+"""The cellwise estimators for scikit-learn: its own checks, and agreement with the functions."""
 
 from __future__ import annotations
 

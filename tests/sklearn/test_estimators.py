@@ -1,4 +1,4 @@
-"""What is no table of numbers, put to every scikit-learn estimator: one sentence that says where, and what to do."""
+"""Every scikit-learn estimator rejects input that is no table of numbers, in one sentence with place and remedy."""
 
 from __future__ import annotations
 

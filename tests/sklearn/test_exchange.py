@@ -1,4 +1,4 @@
-"""Transformers to scikit-learn's and back."""
+"""Conversion of transformers to scikit-learn's and back."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`PowerTransformer` in the places that it has in the preprocessing of TabICL and TabPFN, without their safeguards.
+"""`PowerTransformer` in the preprocessing of TabICL and TabPFN, without their safeguards.
 
 Both sequences are written here in our own words. TabICL drops constant features, standardizes and cuts at 100, applies
-a power transform, and clips outliers softly; where the transform of new rows raises, it clips them to the range of the
-training rows and tries again. TabPFN makes infinite values NaN and imputes means before and after each step, or passes
-infinite values by the pipeline and puts them back; under Box-Cox it first scales to [0.1, 1] and clips.
+a power transform, and clips outliers softly; if the transform of new rows raises, it clips them to the range of the
+training rows and tries again. TabPFN makes infinite values NaN and imputes means before and after each step, or
+excludes infinite values from the pipeline and puts them back; under Box-Cox it first scales to [0.1, 1] and clips.
 """
 
 import warnings
@@ -38,7 +38,7 @@ def _standardized(train, new):
 
 
 def _clip_softly(train, new, threshold=4.0):
-    """Clip beyond `threshold` standard deviations of the rows that are within as many, plus a logarithm."""
+    """Replace the excess over `threshold` standard deviations by a logarithm; rows beyond it do not count in them."""
     center, scale = train.mean(axis=0), train.std(axis=0)
     inner = np.where(abs(train - center) > threshold * scale, np.nan, train)
     center, scale = np.nanmean(inner, axis=0), np.nanstd(inner, axis=0)

@@ -1,4 +1,4 @@
-"""UVImputer: scikit-learn's own checks, and what it fills in."""
+"""UVImputer: scikit-learn's own checks, and the imputed values."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_shrinkage_needs_a_rank():
 
 
 @pytest.mark.parametrize("rank", ["auto", 2])
-def test_fit_transform_and_score_of_any_layout(rank):
+def test_results_do_not_depend_on_memory_layout(rank):
     """Data frames of pandas are column-major."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Keywords that an estimator does not have: the message suggests one, and scikit-learn reads the class as before."""
+"""Unknown keywords of estimators: the message suggests one, and scikit-learn still reads the signature."""
 
 from __future__ import annotations
 

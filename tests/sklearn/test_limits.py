@@ -1,4 +1,4 @@
-"""Detection limits in pipelines, and the way of the guide page from a table with "<LOD" to scores."""
+"""Detection limits in pipelines, and the guide's path from a table with "<LOD" to scores."""
 
 import io
 

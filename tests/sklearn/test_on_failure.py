@@ -1,4 +1,4 @@
-"""Given lambdas, and features that are left as they are with a warning."""
+"""Given lambdas, and features that are passed through with a warning."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Detectors of scikit-learn and PyOD with probabilities."""
+"""Outlier probabilities from detectors of scikit-learn and PyOD."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DETECTORS = [
 
 
 class PyODLike(BaseEstimator):
-    """The part of PyOD's interface that counts: high scores are outliers."""
+    """A detector with the relevant part of PyOD's interface: high scores are outliers."""
 
     def __init__(self, center=0.0):
         self.center = center
@@ -340,8 +340,11 @@ def test_several_detectors_are_combined(combination):
 
 
 @pytest.mark.parametrize("combination", ["mean", "median", "maximum", "minimum"])
-def test_several_detectors_decide_as_they_do_alone(combination):
-    """A row that all call an outlier is one, a row that none does is not; "maximum": one is enough, "minimum": all."""
+def test_combined_decisions_respect_unanimous_detectors(combination):
+    """A row that all detectors flag is an outlier, one that none flags is not.
+
+    For "maximum" one detector suffices, for "minimum" all are needed.
+    """
     detectors = [LocalOutlierFactor(contamination=0.02, novelty=True), EllipticEnvelope(random_state=0), PyODLike()]
     model = OutlierProbability(detectors, combination=combination).fit(X)
     points = np.random.default_rng(3).normal(size=(400, 2)) * 3.0
@@ -354,8 +357,8 @@ def test_several_detectors_decide_as_they_do_alone(combination):
         assert np.array_equal(found, votes >= {"maximum": 1, "median": 2, "minimum": 3}[combination])
 
 
-def test_far_outliers_among_the_training_data_do_not_hide_nearer_new_ones():
-    """By the share of the training data, none of these was an outlier, though each detector alone finds them all."""
+def test_far_training_outliers_do_not_mask_nearer_new_ones():
+    """Regression test: by the fraction in the training data none was an outlier, though each detector finds all."""
     draws = np.random.default_rng(0)
     training = np.vstack([draws.normal(size=(980, 10)), draws.normal(0.0, 30.0, size=(20, 10))])
     near = draws.normal(4.0, 0.5, size=(100, 10))

@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: the conventions of scikit-learn, and the promises of powerkern."""
+"""The scikit-learn estimators: scikit-learn's conventions and powerkern's guarantees."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_conventions(estimator, check):
 
 @pytest.mark.filterwarnings("ignore:.*fewer than two distinct values:UserWarning")
 def test_conventions_of_box_cox():
-    """Every check passes but those that are listed, all of which fail."""
+    """Every check passes except the listed ones, all of which fail."""
     checks = check_estimator(
         PowerTransformer("box-cox"), expected_failed_checks=BOX_COX_CANNOT, on_skip=None, on_fail=None
     )
@@ -474,8 +474,8 @@ CONTAINERS = (
 
 @pytest.mark.parametrize("n", [200, 9000], ids=["copied", "not copied"])
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_partial_fit_after_fit_is_partial_fit_of_both(container, n):
-    """As in scikit-learn's StandardScaler; bit for bit, for the same rows are summarised in the same order."""
+def test_partial_fit_after_fit_counts_the_rows_of_fit(container, n):
+    """As in scikit-learn's StandardScaler. Bits are equal, because the same rows are summarised in the same order."""
     first, second = _as_given(skewed(n, 3), container), _as_given(skewed(50, 3, seed=1), container)
     continued = PowerTransformer().fit(first)
     continued.partial_fit(second)
@@ -769,7 +769,7 @@ def test_cross_validation_is_the_same_for_any_number_of_jobs():
 
 @pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
 def test_partial_fit_of_single_rows_does_not_warn(method):
-    """The first row alone is constant, and a missing value is no value: more rows will come."""
+    """The first row alone is constant, and a missing value is no value; more rows follow."""
     X = skewed(12, 2)
     X[:3, 0] = np.nan
     transformer = PowerTransformer(method)
@@ -794,8 +794,8 @@ def test_partial_fit_warns_once_of_a_column_that_sums_do_not_resolve():
     [LocationScaler(), PowerTransformer(), PowerTransformer(variables=[0])],
     ids=["location", "all", "part"],
 )
-def test_a_target_with_set_output_does_not_warn_of_names(transformer, api):
-    """The regression passes arrays to `inverse_transform`, whatever `transform` returned."""
+def test_a_target_with_set_output_does_not_warn_about_names(transformer, api):
+    """The regressor passes arrays to `inverse_transform`, whatever `transform` returned."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     X = pandas.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])

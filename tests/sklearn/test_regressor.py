@@ -1,4 +1,4 @@
-"""PowerTransformedRegressor: lambda given the features, predictions on the scale of the response."""
+"""PowerTransformedRegressor: lambda given the features, and predictions on the scale of the response."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def skewed_features(n=400, seed=0, lmbda=0.5, noise=0.4):
-    """Exponential features, and a response whose residuals are normal under Box-Cox's `lmbda`."""
+    """Return exponential features, and a response whose residuals are normal under Box-Cox with `lmbda`."""
     rng = np.random.default_rng(seed)
     X = rng.exponential(size=(n, 3))
     eta = 5.0 + X @ [1.0, 0.5, 0.2]

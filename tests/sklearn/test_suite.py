@@ -1,10 +1,10 @@
-"""scikit-learn's own tests of its PowerTransformer, run against ours, with every unexpected warning an error.
+"""scikit-learn's own tests of PowerTransformer, run on ours, with every unexpected warning an error.
 
-By hand: ``python tests/sklearn/test_suite.py``.
+To run it by hand: ``python tests/sklearn/test_suite.py``.
 
-Our class takes the place of scikit-learn's before its test module is imported. One thing else is replaced: where a
-test compares with `scipy.stats.boxcox` to seven digits, the optimum is taken from the score equation. SciPy's search
-ends 2e-8 away from it in a column of those data (mpmath agrees with us to all digits), too far for the comparison.
+Our class replaces scikit-learn's before its test module is imported. One other function is replaced: if a test compares
+with `scipy.stats.boxcox` to seven digits, the optimum is taken from the score equation. SciPy's search ends 2e-8 away
+from it in a column of those data (mpmath agrees with us to all digits), too far for the comparison.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_sklearns_own_tests_pass() -> None:
 
 
 def _boxcox(x: Any) -> tuple[Any, float]:
-    """scipy.stats.boxcox at the root of the derivative of its likelihood."""
+    """Return the result of scipy.stats.boxcox with the root of the derivative of its likelihood."""
     log = np.log(x)
 
     def score(lmbda: float) -> float:
@@ -51,7 +51,7 @@ def _boxcox(x: Any) -> tuple[Any, float]:
 
 
 class _Replace(peer_suite.Recorder):
-    """Makes the test module compare with optima that are exact."""
+    """Plugin that lets the test module compare with exact optima."""
 
     def pytest_collection_finish(self, session: Any) -> None:
         for module in {item.module for item in session.items}:

@@ -1,4 +1,4 @@
-"""Guerrero's lambda against R's forecast, mpmath-free brute force, and its own laws."""
+"""Guerrero's lambda against R's forecast, brute force without mpmath, and its own invariances."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""SciPy's own tests of these functions, run against ours, with every unexpected warning an error.
+"""SciPy's own tests of these functions, run on ours, with every unexpected warning an error.
 
-``python tests/stats/test_scipy_suite.py`` does it by hand.
+``python tests/stats/test_scipy_suite.py`` runs them by hand.
 
-They run in a process of their own, in which the names that SciPy's test modules use are rebound to our functions
-after collection (SciPy looks its own functions up while it collects). `scipy.special` itself stays as it is: some
-tests compare with it.
+They run in a separate process, in which the names that SciPy's test modules use are rebound to our functions after
+collection (SciPy looks up its own functions while it collects). `scipy.special` itself is unchanged, because some tests
+compare with it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_scipys_own_tests_pass(suite: str) -> None:
 
 
 class _Replace(peer_suite.Recorder):
-    """Puts our functions in SciPy's places."""
+    """Plugin that puts our functions in place of SciPy's."""
 
     def pytest_collection_finish(self, session: Any) -> None:
         modules = {scipy.stats, scipy.stats._morestats} | {item.module for item in session.items}
@@ -58,9 +58,10 @@ class _Replace(peer_suite.Recorder):
 
 
 def _extended(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """SciPy's formula for the likelihood in extended precision; the tests ask for agreement to 4e-15.
+    """Evaluate SciPy's formula for the likelihood in extended precision; the tests require agreement to 4e-15.
 
-    In float64 it is itself 4.7e-15 off for [0.42853961, 0.42373744] on CPUs without AVX-512; ours is right to 1e-16.
+    In float64 the formula is off by 4.7e-15 for [0.42853961, 0.42373744] on CPUs without AVX-512; ours is accurate to
+    1e-16.
     """
     return lambda data, **options: np.asarray(formula(np.asarray(data, np.longdouble), **options), np.float64)[()]
 

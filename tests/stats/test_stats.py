@@ -1,4 +1,4 @@
-"""powerkern.stats beside scipy.stats: the same where SciPy is right, right where it is not."""
+"""powerkern.stats against scipy.stats: equal results where SciPy's are right, right results elsewhere."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HOLES = np.array([[1.0, math.nan, 3.0, 0.5], [2.0, 2.5, math.nan, math.nan], [9.
 
 
 def exact_llf(family: str, lmbda: float, x: Any) -> Any:
-    """The log-likelihood, at 100 digits."""
+    """Return the log-likelihood, at 100 digits."""
     with mp.workdps(100):
         m, values = mp.mpf(float(lmbda)), [mp.mpf(float(v)) for v in x]
         if family == "boxcox":
@@ -60,7 +60,7 @@ def _branch(m: Any, a: Any) -> Any:
 
 
 def _branch_log_variance(m: Any, logs: list[Any]) -> Any:
-    """Return ln Var of b_m(a) = (e^{m a} - 1)/m, whose exponentials may differ by more than 100 digits from 1."""
+    """Return ln Var of b_m(a) = (e^{m a} - 1)/m, even if exponentials differ from 1 by more than 100 digits."""
     ref = max(logs, key=lambda a: m * a)
     return 2 * m * ref + mp.log(_variance([_branch(m, a - ref) for a in logs]))
 
@@ -210,7 +210,7 @@ MIXED_GAPS = np.where(np.arange(60) % 7, MIXED, math.nan)
 
 
 def _with_policy(policy: str) -> dict[str, Callable[[Any], Any]]:
-    """Calls that SciPy 1.18 takes."""
+    """Return calls with `nan_policy` that SciPy 1.18 accepts, by name."""
     keywords = {"nan_policy": policy}
     return {
         f"boxcox, {policy}": lambda lib: lib.boxcox(GAPS, **keywords),
@@ -255,7 +255,7 @@ def _outcome(call: Callable[[], Any]) -> tuple[Any, list[tuple[type[Warning], st
 
 
 def _without_digits(message: str) -> str:
-    """A warning's text without the lambda that it quotes."""
+    """Return a warning's text without the lambda in it."""
     return "".join(c for c in message if c not in "0123456789.-+e[] ")
 
 
@@ -513,7 +513,7 @@ def test_ymax_with_values_on_both_sides_of_1() -> None:
 
 
 def _plot_correlation(x: np.ndarray, lmbda: float) -> float:
-    """SciPy's probability plot, on data that are transformed at 50 digits and scaled to the range of float64."""
+    """Return SciPy's probability plot correlation of data transformed at 50 digits and scaled to fit float64."""
     with mp.workdps(50):
         psi = [_branch(mp.mpf(float(lmbda)), mp.log(mp.mpf(float(v)))) for v in x]
         low, high = min(psi), max(psi)
@@ -666,13 +666,13 @@ def test_nan_policies_whatever_scipy_is_installed() -> None:
             ours.boxcox(values, nan_policy="omit")
 
 
-def test_lambda_that_no_float_holds_is_1_without_a_word() -> None:
-    """scikit-learn, which calls SciPy, returns 1 in silence; a warning is an error in these tests."""
+def test_yeojohnson_normmax_returns_1_silently_if_float64_cannot_hold_lambda() -> None:
+    """scikit-learn, which calls SciPy, returns 1 without a warning; warnings are errors in these tests."""
     assert ours.yeojohnson_normmax(np.array([5e-324, 1e-323, 1.5e-323, 4e-323])) == 1.0
 
 
-def test_optimizer_that_passes_and_returns_arrays() -> None:
-    """`scipy.optimize.minimize` works on arrays of length one; SciPy's own functions reject them."""
+def test_optimizer_that_works_on_arrays() -> None:
+    """`scipy.optimize.minimize` uses arrays of length one, which SciPy's own functions reject."""
     expected = ours.boxcox_normmax(SKEWED, method="mle")
     lmbda = ours.boxcox_normmax(SKEWED, method="mle", optimizer=lambda f: scipy.optimize.minimize(f, x0=0.5))
     assert lmbda == pytest.approx(expected, abs=1e-5)

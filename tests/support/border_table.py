@@ -1,7 +1,7 @@
 """The public interface as a table: every function and method, with arguments made from the names in its signature.
 
-A new function is covered as soon as it is in the ``__all__`` of its module. `ARGUMENTS` needs a line for every name of
-an argument that is new: ``tests/borders`` fails without.
+A new function is covered as soon as it is in the ``__all__`` of its module. A new argument name needs a line in
+`ARGUMENTS`; without it, ``tests/borders`` fails.
 """
 
 from __future__ import annotations

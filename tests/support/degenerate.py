@@ -1,4 +1,4 @@
-"""Data frames with degenerate columns, and options beside them, for messages about columns."""
+"""Data frames with degenerate columns, and options to go with them, for messages about columns."""
 
 from __future__ import annotations
 

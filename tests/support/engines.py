@@ -1,4 +1,4 @@
-"""An engine for the drivers of fits from chunks, and what engines have in common."""
+"""An engine for fits from chunks, and a comparison of robust fits from chunks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ class Engine:
 
 
 def assert_same_robust_fit(found, expected):
-    """Assert that fits of the same rows in other chunks agree; rows are sampled by their place in a chunk."""
+    """Check that fits of the same rows in other chunks agree.
+
+    They agree up to sampling, which depends on a row's place in its chunk.
+    """
     assert_allclose(found.lmbda, expected.lmbda, rtol=0, atol=1e-3)
     assert (abs(found.lmbda - expected.lmbda) <= found.lmbda_error + expected.lmbda_error).all()
     assert_array_equal(found.status, expected.status)

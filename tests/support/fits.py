@@ -1,4 +1,4 @@
-"""Fits that ignore warnings, and access to the rows that kernels write, behind every figure of a fit."""
+"""Fits without warnings, and access to the rows of results that kernels write."""
 
 import warnings
 from dataclasses import fields, replace
@@ -13,7 +13,10 @@ from powerkern._results.column_table import ColumnTable
 
 
 def kernel_rows(fit):
-    """Return the rows of a fit, (p, N_RESULTS); equal rows mean equal results, including those without an attribute."""
+    """Return the rows of results of a fit, (p, N_RESULTS).
+
+    Equal rows mean equal results, even those without an attribute.
+    """
     return fit._table.kernel_rows
 
 

@@ -1,4 +1,4 @@
-"""Bytes under powerkern's header, taken apart and put together again by the layout in its documentation."""
+"""Take bytes with powerkern's header apart, and assemble them again, by the layout in its documentation."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ def forge(text, payload=b""):
 
 
 def forged(data, change):
-    """Return bytes whose description or numbers ``change(description, payload)`` modified, with the right digest."""
+    """Return bytes with the right digest, their description or numbers modified by ``change(description, payload)``."""
     description, payload = parts_of(data)
     payload = bytearray(payload)
     change(description, payload)

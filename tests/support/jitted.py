@@ -1,4 +1,4 @@
-"""Functions of tests that call kernels, compiled as a user's own are."""
+"""Compilation of test functions that call kernels, as a user's functions would be compiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from powerkern._jit import JIT_DISABLED
 
 
 def jitted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function by plain numba with the error model of kernels; return plain Python if numba is disabled."""
+    """Compile a function by plain numba with the error model of the kernels, unless numba is disabled."""
     if JIT_DISABLED:
         return np.errstate(all="ignore")(function)
     return numba.njit(error_model="numpy", fastmath={"contract"})(function)

@@ -69,7 +69,7 @@ def vector(name: str) -> list[float | None]:
 
 
 def fits() -> list[dict[str, Any]]:
-    """Return the robust fits of standardized columns, and the columns that R gives up."""
+    """Return the robust fits of standardized columns, and the columns on which R fails."""
     kept = []
     for r in read_source("synthetic.json")["records"]:
         if r["column"] in NAMES and r["robust"] and r["standardize"]:

@@ -26,7 +26,7 @@ Matrix = list[list[mpmath.mpf]]
 
 
 class Decomposition:
-    """U and V, of which elements are set to their best values."""
+    """U and V, whose elements are set one by one to their best values."""
 
     def __init__(self) -> None:
         self.U: Matrix = [[mpmath.mpf(1)] * RANK for _ in LECTURE]
@@ -77,7 +77,7 @@ def first_elements() -> dict[str, Any]:
 
 
 def all_epochs() -> Iterator[Decomposition]:
-    """Yield U and V after each epoch, until the product stays to 25 digits."""
+    """Yield U and V after each epoch, until 25 digits of the product no longer change."""
     parts, before = Decomposition(), mpmath.mpf(0)
     while True:
         parts.run_epoch()

@@ -83,7 +83,7 @@ def derivatives(at: Any, case: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def maximize(case: dict[str, Any]) -> dict[str, float] | None:
-    """Return the figures at the maximum; None if Newton's method does not converge to one."""
+    """Return parameters, value and standard error at the maximum; None if Newton's method does not converge."""
     with mp.workdps(20):
         inside = [low if high is None else high for low, high in zip(case["low"], case["high"], strict=True)]
         y = [float(psi(1, x, case["family"])) for x in inside]
@@ -113,7 +113,7 @@ def maximize(case: dict[str, Any]) -> dict[str, float] | None:
 
 
 def make_case(rng: np.random.Generator, family: str, kind: str, is_weighted: bool) -> dict[str, Any]:
-    """Return a column of 10 to 16 cells."""
+    """Return a case with 10 to 16 cells."""
     n = int(rng.integers(10, 17))
     x = rng.lognormal(sigma=0.7, size=n) if family == "box-cox" else rng.normal(0.3, 2.0, n)
     x = np.round(x, 3)

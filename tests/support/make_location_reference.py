@@ -80,7 +80,7 @@ def bisquare_weight(c: str) -> Any:
 
 
 def fixed_point(x: list[mpmath.mpf], mu: mpmath.mpf, s: mpmath.mpf, weight: Any, scale: Any) -> list[mpmath.mpf]:
-    """Update location by a weighted mean and s by the factor `scale` until neither changes; without `scale`, keep s."""
+    """Iterate location (a weighted mean) and s (times the factor `scale`, if given) until neither changes."""
     for _ in range(100_000):
         w = [weight((v - mu) / s) for v in x]
         step = mpmath.fdot(w, [v - mu for v in x]) / mpmath.fsum(w)
@@ -95,13 +95,13 @@ def fixed_point(x: list[mpmath.mpf], mu: mpmath.mpf, s: mpmath.mpf, weight: Any,
 
 
 def huber_factor(k: str, n: int) -> Any:
-    """Return the function of residuals whose fixed point 1 solves Huber's equation for the scale."""
+    """Return the function of the residuals that equals 1 if the scale solves Huber's equation."""
     limit = mpmath.mpf(k)
     return lambda u: mpmath.sqrt(mpmath.fsum(clip(v, limit) ** 2 for v in u) / (n * beta(limit)))
 
 
 def huber_scale(x: list[mpmath.mpf], center: mpmath.mpf, k: str, n: int) -> mpmath.mpf:
-    """Solve Huber's equation for the scale by bisection: its left side falls with s."""
+    """Solve Huber's equation for the scale by bisection; its left side decreases with s."""
     low, high = mpmath.mpf(0), 10 * max(abs(v - center) for v in x)
     factor = huber_factor(k, n)
     while high - low > high * mpmath.mpf(10) ** -30:
@@ -111,7 +111,7 @@ def huber_scale(x: list[mpmath.mpf], center: mpmath.mpf, k: str, n: int) -> mpma
 
 
 def biweight(x: list[mpmath.mpf]) -> tuple[mpmath.mpf, mpmath.mpf]:
-    """Return location by one step with c = 6, and scale with c = 9."""
+    """Return the biweight location after one step with c = 6, and the biweight scale with c = 9."""
     center = median(x)
     mad = median([abs(v - center) for v in x])
     weights = [bisquare_weight("6")((v - center) / mad) for v in x]

@@ -84,7 +84,10 @@ def columns() -> Iterator[Column]:
 
 
 def hard_columns() -> Iterator[tuple[str, str, list[float], list[int] | None]]:
-    """Columns on which other implementations overflow, stop early or guess, with the count of each value or None."""
+    """Yield columns on which other implementations overflow, stop early or guess.
+
+    The last item is the count of each value, or None.
+    """
     rng = np.random.default_rng(2025)
     normal = rng.normal(size=24)
     exponential = rng.exponential(size=24)
@@ -182,7 +185,7 @@ def score(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[float] | 
 
 
 def root(f: Callable[[mpmath.mpf], mpmath.mpf], digits: int) -> mpmath.mpf:
-    """Return the root of an increasing function, by doubling and bisection."""
+    """Return the root of an increasing function, by doubling an interval and bisection."""
     low, high = mpmath.mpf(-1), mpmath.mpf(1)
     while f(low) > 0:
         low *= 2
@@ -285,7 +288,7 @@ def record(name: str, family: str, x: list[float], weight: list[float] | None) -
 
 
 def relative_curvature(family: str, lmbda: str, x: list[float], repeat: list[int] | None) -> float:
-    """The second derivative of the negative log-likelihood in units of max(1, |lambda|)."""
+    """Return the second derivative of the negative log-likelihood in units of max(1, |lambda|)."""
     with mpmath.workdps(60):
         at = mpmath.mpf(lmbda)
         weight = [1.0] * len(x) if repeat is None else [float(count) for count in repeat]

@@ -1,4 +1,4 @@
-"""Code in README and in the pages of the documentation."""
+"""Code blocks in README and the pages of the documentation."""
 
 from __future__ import annotations
 

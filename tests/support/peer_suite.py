@@ -1,6 +1,6 @@
-"""Runs a peer's own tests against ours, in a process of its own in which names are rebound.
+"""Run a peer's own tests on our functions, in a process in which names are rebound.
 
-A test module that uses it calls `outcome` in its tests and `run` when it is itself the script.
+A test module that uses it calls `outcome` in its tests, and `run` if it is executed as a script.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Recorder:
 
 
 def outcome(script: str, *arguments: str) -> dict[str, int]:
-    """Return what the script recorded; fail with its output if a test failed, or if ours were never called."""
+    """Return what the script recorded; fail with its output if a test failed, or if our functions were never called."""
     same_package = [
         str(Path(powerkern.__file__).parents[1]),
         str(Path(__file__).parent),
@@ -63,9 +63,9 @@ def outcome(script: str, *arguments: str) -> dict[str, int]:
 
 
 def run(plugin: Recorder, module: str, selection: str) -> int:
-    """Run the tests of an installed module that match the -k expression `selection`, by the rules of the peer.
+    """Run the tests of an installed module that match the -k expression `selection`, with the peer's settings.
 
-    Every warning that a test does not expect is an error, as in SciPy's configuration, which it does not install.
+    As in SciPy's configuration, which is not installed, every unexpected warning is an error.
     """
     root = str(Path(sys.modules[module.partition(".")[0]].__file__ or "").parent)
     nothing_of_ours = ["-c", "/dev/null", "--rootdir", root, "-p", "no:cacheprovider"]

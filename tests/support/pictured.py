@@ -1,4 +1,4 @@
-"""Data that pictures are drawn from in tests."""
+"""Data for tests of plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python processes of their own, for what a test cannot do in this one."""
+"""Separate Python processes, for tests that cannot run in this one."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def cellwise_vectors() -> dict[str, np.ndarray]:
 
 
 class CellwiseStep(NamedTuple):
-    """Figures of R's cellWise for a prestandardized, sorted vector at one lambda."""
+    """Results of R's cellWise for a prestandardized, sorted vector at one lambda."""
 
     family: str
     u: np.ndarray

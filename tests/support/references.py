@@ -1,4 +1,4 @@
-"""Optima computed with many digits, of tests/data/mle.json and mle_hard.json (make_reference.py writes both)."""
+"""Optima computed with many digits, in tests/data/mle.json and mle_hard.json (written by make_reference.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DBL_MAX = float(np.finfo(np.float64).max)
 
 
 class Case(NamedTuple):
-    """A column with its optimum; decimal numbers are text of more digits than a float has.
+    """A column with its optimum; numbers are decimal text with more digits than a float has.
 
     `kind`: "well" or "ill" conditioned, "flat" (the likelihood hardly depends on lambda), or without an optimum:
     "degenerate" (constant) and "unrepresentable".

@@ -1,4 +1,4 @@
-"""How Röchner et al. (2024) compare rules: errors of each stratum, and their harmonic improvement score."""
+"""The comparison of rules of Röchner et al. (2024): errors of each stratum, and the harmonic improvement score."""
 
 from __future__ import annotations
 

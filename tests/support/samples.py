@@ -1,4 +1,4 @@
-"""Data that several test files draw."""
+"""Data that several test files generate."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def test_lambdas_are_those_of_the_start_or_at_an_end(wine):
     assert set(abs(free.lambdas_)) <= {1.0, 20.0}
 
 
-def test_what_is_no_better_is_tried_the_other_way(wine):
-    """Trials of single columns, by a scorer for which nothing is better: each at both of its ends."""
+def test_single_columns_are_tried_at_both_ends(wine):
+    """The scorer never improves, so each trial of a column is followed by its opposite."""
     X, y = wine[0][:, :5], wine[1]
     model = SupervisedPowerTransformer(
         GaussianNB(), search="blocks", scoring=lambda *_: 0.0, max_trials=40, starts="ones", random_state=0, cv=2
@@ -78,8 +78,8 @@ def test_patience_counts_blocks(wine):
 
 
 @pytest.mark.slow
-def test_a_small_part_of_the_trials_of_a_grid():
-    """Nearest neighbors among skewed columns, most of which say nothing."""
+def test_blocks_need_a_fraction_of_the_trials_of_a_grid():
+    """Nearest neighbors among skewed columns, most of which are uninformative."""
     X, y = make_classification(100, 14, n_informative=4, n_redundant=0, shuffle=False, random_state=1)
     options = {"cv": 3, "random_state": 0}
     grid = SupervisedPowerTransformer(KNeighborsClassifier(), max_epochs=1, **options).fit(np.exp(X), y)

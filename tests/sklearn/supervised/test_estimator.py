@@ -1,4 +1,4 @@
-"""Supervised search of lambdas: scikit-learn's checks, slow searches with scikit-learn and SciPy, published figures."""
+"""Supervised search of lambdas: scikit-learn's checks, slow searches with scikit-learn and SciPy, published results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GRID = np.array([-2.0, 0.0, 1.0, 3.0])
 
 
 class SlowNaiveBayes(GaussianNB):
-    """Naive Bayes for which no shortcut is taken."""
+    """Naive Bayes as a subclass, for which the package takes no shortcut."""
 
 
 @parametrize_with_checks(
@@ -47,7 +47,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def transformed(X, lmbdas):
-    """Box-Cox after scaling to [1, 2], standardised: by scikit-learn and SciPy."""
+    """Return X after scaling to [1, 2], Box-Cox and standardisation, by scikit-learn and SciPy."""
     scaled = MinMaxScaler((1, 2)).fit_transform(X)
     return StandardScaler().fit_transform(scipy.special.boxcox(scaled, lmbdas))
 
@@ -60,7 +60,7 @@ def slow_score(estimator, X, y, lmbdas, cv=5, scoring=None):
 
 
 def slow_search(score, grid, start, n_epochs):
-    """Coordinate after coordinate, every candidate scored from scratch."""
+    """Search one coordinate after the other, scoring every candidate from scratch."""
     lmbdas, best = np.array(start, dtype=float), score(start)
     for _ in range(n_epochs):
         for j in range(lmbdas.size):
@@ -286,8 +286,8 @@ def test_a_value_that_a_split_has_not_seen():
 
 
 @pytest.mark.parametrize("cv", ["train", 5])
-def test_the_smoothing_is_that_of_all_columns(cv):
-    """Digits have columns that are constant in a class: what they score depends on the smoothing."""
+def test_smoothing_depends_on_all_columns(cv):
+    """Some columns of the digits are constant in a class, so their score depends on the smoothing."""
     X, y = load_digits(return_X_y=True)
     X = X[:, 20:40]
     model, slow = (
@@ -301,7 +301,7 @@ def test_the_smoothing_is_that_of_all_columns(cv):
 
 
 def test_rounding_does_not_decide_between_classes():
-    """Classes that exchange their columns are equally likely where all columns are equal: GaussianNB's sums decide."""
+    """If all columns are equal, permuted classes are equally likely; the rounding of GaussianNB's sums decides."""
     rng = np.random.default_rng(0)
     block = rng.lognormal(size=(40, 9))
     train = np.vstack([np.roll(block, k, axis=1) for k in range(9)])
@@ -321,8 +321,8 @@ def test_priors_for_classes_that_a_split_has_not_seen():
         SupervisedPowerTransformer(GaussianNB(priors=[0.2, 0.3, 0.5]), cv=KFold(3), max_epochs=1).fit(X, y)
 
 
-def test_what_is_kept_stays_within_its_bytes(monkeypatch):
-    """10 columns, 11 lambdas and 10 classes make 35 MB of terms; a trial itself works in some 5 MB."""
+def test_cached_terms_stay_within_their_limit(monkeypatch):
+    """10 columns, 11 lambdas and 10 classes make 35 MB of terms; a trial by itself needs some 5 MB."""
     monkeypatch.setattr(columns, "_CACHE", 2**20)
     rng = np.random.default_rng(0)
     y = rng.integers(10, size=4000)
@@ -374,7 +374,7 @@ def test_parallel_splits_give_the_same(wine, backend):
 
 
 class CountsThreads(ClassifierMixin, BaseEstimator):
-    """Scores minus the largest number of threads that a library may use."""
+    """A classifier whose score is minus the largest number of threads that a library may use."""
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
@@ -550,7 +550,7 @@ GAIN_BY_LIKELIHOOD, GAIN_BY_SEARCH = 1.4774436090225773, 1.441102756892243
         (GAIN_BY_SEARCH, {"starts": "mle"}),
     ],
 )
-def test_published_breast_cancer_figures(gain, options):
+def test_published_breast_cancer_results(gain, options):
     """Percentage points of accuracy that naive Bayes gains over standardised columns, 5 times 10 folds."""
     X, y = load_breast_cancer(return_X_y=True)
     X = X.astype(np.float32)

@@ -1,4 +1,4 @@
-"""PowerTransformedClassifier: scikit-learn's checks; the same as a pipeline of the transformer and the classifier."""
+"""PowerTransformedClassifier: scikit-learn's checks, and equality with a pipeline of transformer and classifier."""
 
 from __future__ import annotations
 

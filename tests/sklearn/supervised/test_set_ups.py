@@ -1,4 +1,4 @@
-"""How practitioners set up a search: weights, groups, metadata, data frames, missing values, some columns only."""
+"""Searches as practitioners set them up: weights, groups, metadata, data frames, missing values, selected columns."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_groups_go_to_the_splitter(wine):
 
 
 class TakesMarks(ClassifierMixin, BaseEstimator):
-    """A classifier whose `fit` requires a mark for each row."""
+    """A classifier whose `fit` requires an argument `marks`, one for each row."""
 
     def fit(self, X, y, mark=None):
         assert mark.tolist() == X[:, 0].tolist()
@@ -151,7 +151,7 @@ def test_other_arguments_go_to_fit_row_by_row():
 
 
 def test_metadata_routing(wine, routing):
-    """A pipeline whose last step alone takes weights; groups for the splitter; both from an outer pipeline."""
+    """Weights for the last step of a pipeline, and groups for the splitter, both passed on by an outer pipeline."""
     X, y = wine
     weight, groups = 1.0 + np.arange(len(y)) % 3, np.arange(len(y)) % 5
     steps = make_pipeline(SimpleImputer(), LogisticRegression().set_fit_request(sample_weight=True))
