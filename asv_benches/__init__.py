@@ -1,7 +1,7 @@
-"""Benchmarks for asv: a class for each kernel and job, its peers as a parameter.
+"""Benchmarks for asv: a class for each kernel and job, with the peers as a parameter.
 
-asv forks a process for each set of parameters from one that has imported all of this: what numba does once a process,
-half a second, is done here.
+asv forks a process for each set of parameters from one that has imported this module, so the initialisation of numba,
+half a second per process, is done here.
 """
 
 import numba  # noqa: F401  (before powerkern, so that it knows kernels in a checkout that is not installed)

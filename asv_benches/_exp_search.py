@@ -1,11 +1,13 @@
-"""ExpSearch, the federated Yeo-Johnson fit of SecureFedYJ, as a comparator.
+"""ExpSearch, the search of SecureFedYJ for federated Yeo-Johnson fits, as a comparator.
 
-The negative log-likelihood is convex, so that the sign of its derivative says on which side of the optimum an exponent
-lies: steps that double until the sign changes, then bisection. Every sign needs five sums over all sites: of the
-values transformed, y, of their squares, of dy/dlambda, of the products, and the logs' (which need no exponent).
+The negative log-likelihood is convex, so the sign of its derivative tells on which side of the optimum an exponent
+lies. Steps double until the sign changes; bisection follows. Every sign needs five sums over all sites: the sums of the
+transformed values y, of their squares, of dy/dlambda, of the products y dy/dlambda, and of the logs (which need no
+exponent).
 
 T. Marchand, B. Muzellec, C. Beguier, J. Ogier du Terrail, M. Andreux, "SecureFedYJ: a safe feature Gaussianization
-protocol for federated learning", NeurIPS 2022. There the sums are kept secret and the server learns the sign only.
+protocol for federated learning", NeurIPS 2022. In that protocol the sums are kept secret and the server learns only the
+sign.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ N_SUMS = 5
 
 
 def transformed(x: np.ndarray, lmbda: float) -> tuple[np.ndarray, np.ndarray]:
-    """Yeo-Johnson's y, and its derivative in lambda, by the textbook formulas in double precision."""
+    """Return Yeo-Johnson's y and its derivative in lambda, by the textbook formulas in double precision."""
     y, dy = np.empty_like(x), np.empty_like(x)
     for side, exponent, sign in ((x >= 0, lmbda, 1.0), (x < 0, 2.0 - lmbda, -1.0)):
         log = np.log1p(np.abs(x[side]))
@@ -48,7 +50,7 @@ def slope(sums: np.ndarray, n: int) -> float:
 
 
 def exp_search(parts: Sequence[np.ndarray], n_steps: int = N_STEPS) -> tuple[float, list[float]]:
-    """Lambda of the rows of all sites, and the exponents on the way; NaN slopes count as negative."""
+    """Return lambda of the rows of all sites, and the exponents tried; NaN slopes count as negative."""
     n = sum(part.size for part in parts)
 
     def sign(lmbda: float) -> bool:
@@ -59,7 +61,7 @@ def exp_search(parts: Sequence[np.ndarray], n_steps: int = N_STEPS) -> tuple[flo
 
 
 def _search(is_above: Callable[[float], bool], n_steps: int) -> tuple[float, list[float]]:
-    """Doubling steps from 1, then bisection: `is_above` says whether an exponent is above the optimum."""
+    """Double steps from 1, then bisect; `is_above` tells whether an exponent is above the optimum."""
     low, high, at, path = -math.inf, math.inf, 1.0, []
     for _ in range(n_steps):
         path.append(at)
@@ -74,14 +76,17 @@ def _search(is_above: Callable[[float], bool], n_steps: int) -> tuple[float, lis
 
 
 def one_pass_variance(parts: Sequence[np.ndarray]) -> float:
-    """Variance from the sums of values and squares of each site."""
+    """Return the variance from the sums of values and squares of each site."""
     n = sum(part.size for part in parts)
     total, squares = sum(float(part.sum()) for part in parts), sum(float((part * part).sum()) for part in parts)
     return (squares - total * total / n) / n
 
 
 def pairwise_variance(parts: Sequence[np.ndarray]) -> float:
-    """Variance from counts, means and sums about the means of each site, merged in pairs (Chan, Golub, LeVeque)."""
+    """Return the variance from counts, means and sums about the means of each site, merged in pairs.
+
+    Chan, Golub and LeVeque's formula.
+    """
     told = [(part.size, float(part.mean()), float(((part - part.mean()) ** 2).sum())) for part in parts if part.size]
     while len(told) > 1:
         pairs = [_merged(a, b) for a, b in zip(told[::2], told[1::2], strict=False)]

@@ -1,4 +1,4 @@
-"""What the benchmarks share: calls timed, alone or in turns, seeded matrices, figures from new processes."""
+"""Functions that benchmarks share: timing, alternating calls, seeded matrices, and measurements in new processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def best_of(call: Callable[[], Any], seconds: float = 0.05, at_least: int = 5) -
 
 
 def exp_units(call: Callable[[], Any], n: int) -> float:
-    """Time of `call` in units of one pass of np.exp over n moderate values, both measured now."""
+    """Return the time of `call` in units of a pass of np.exp over n moderate values, measured at the same time."""
     x, out = np.linspace(-1.0, 1.0, n), np.empty(n)
     return best_of(call) / best_of(lambda: np.exp(x, out=out))
 
@@ -80,7 +80,7 @@ class Units(NamedTuple):
 
 
 def exp_passes() -> Units:
-    """Both units, measured now over a block in cache."""
+    """Measure the cost of both units over a block in cache."""
     x, out, own = np.linspace(-1.0, 1.0, _BLOCK), np.empty(_BLOCK), own_exp()
     passes = best_of(lambda: np.exp(x, out=out)), best_of(lambda: own(x, out))
     return Units(*(seconds / _BLOCK * 1e9 for seconds in passes))
@@ -122,7 +122,7 @@ class InTurns:
     def compare(
         self, calls: Mapping[str, Callable[[], Any]], before: Callable[[], Any] = lambda: None
     ) -> dict[str, Lap]:
-        """Time the calls in turns, at least three times; `before` is called before each, outside its time."""
+        """Time the calls alternately, at least three times each; `before` runs before each call and is not timed."""
         self.laps = dict.fromkeys(calls, Lap(np.inf, np.inf))
         self._go_on(calls, before)
         return self.laps
@@ -136,10 +136,11 @@ class InTurns:
                 self.laps[name] = min(self.laps[name], lap_of(call))
 
     def compare_on_free_cores(self, calls: Mapping[str, Callable[[], Any]]) -> dict[str, Lap]:
-        """Time calls on one and two threads in turns with np.exp on as many, until the machine gave two cores.
+        """Time calls on one and two threads, alternating with np.exp, until two cores were free.
 
-        What two threads get varies by minutes where others use the same cores (1.2 to 1.97 times the work of one): laps
-        go on until two threads of np.exp did 1.9 times the work of one, ten times as long as others at most.
+        If other processes use the cores, two threads do 1.2 to 1.97 times the work of one, varying by the minute. Laps
+        continue until two threads of np.exp did 1.9 times the work of one, but at most ten times as long as for other
+        figures.
         """
         with ThreadPoolExecutor(2) as pool:
             every = {**calls, **passes_of_np_exp(pool)}
@@ -160,7 +161,7 @@ NP_EXP = ("np.exp, 1", "np.exp, 2")
 
 
 def passes_of_np_exp(pool: ThreadPoolExecutor) -> dict[str, Callable[[], Any]]:
-    """Return equal passes of np.exp over data in cache, by one thread and by the two threads of the pool."""
+    """Return passes of np.exp over equal data in cache, by one thread and by the two threads of the pool."""
     x = np.linspace(-1.0, 1.0, 20_000)
     outs = np.empty((2, x.size))
 
@@ -235,8 +236,8 @@ def in_new_process(code: str, **environment: str) -> str:
 def in_new_process_for(cpu: Cpu, code: str) -> str:
     """Run `code` in a new interpreter whose kernels are compiled for this CPU; return the last line of its output.
 
-    Code for another than the one at hand is kept in a folder of its own: where there is none for a CPU, code for a
-    lesser one is taken, and would be what is measured.
+    Code for another CPU than the present one is kept in a separate folder. Otherwise code for a lesser CPU would be
+    loaded, and measured, where there is none for the given one.
     """
     from powerkern._jit.cpus import this_cpu
     from powerkern.kernels.compilation import writable_folder
@@ -250,7 +251,7 @@ def in_new_process_for(cpu: Cpu, code: str) -> str:
 
 
 def lap_in_new_process(statement: str, preparation: str = "", **environment: str) -> Lap:
-    """Time one statement in a new interpreter, the interpreter's own start and the `preparation` left out."""
+    """Time one statement in a new interpreter, without the interpreter's start and the `preparation`."""
     code = (
         f"import time\n{preparation}\nwall, cpu = time.perf_counter(), time.process_time()\n{statement}\n"
         "print(time.perf_counter() - wall, time.process_time() - cpu)"
@@ -260,7 +261,10 @@ def lap_in_new_process(statement: str, preparation: str = "", **environment: str
 
 
 def peak_memory() -> float:
-    """Largest resident set of this process so far, in MB; where the system does not say, the benchmark is skipped."""
+    """Return the largest resident set of this process so far, in MB.
+
+    The benchmark is skipped if the system does not report it.
+    """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

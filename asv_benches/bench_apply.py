@@ -1,4 +1,4 @@
-"""transform and inverse_transform beside scikit-learn's; new output, out= and in place."""
+"""transform and inverse_transform compared with scikit-learn's; new output, out= and in place."""
 
 from __future__ import annotations
 
@@ -169,12 +169,12 @@ def _call(job: str, family: str, output: str, call: Call) -> Callable[[], Any]:
 
 
 class _Regime(InTurns):
-    """A job on a million values in some shape; all figures come from the same laps, measured once."""
+    """A job on a million values in some shape; all figures come from the same laps."""
 
     _measured: ClassVar[tuple[tuple[object, ...], dict[Any, Lap]]] = ((), {})
 
     def laps_of(self, job: str, family: str, output: str, shape: str) -> dict[Any, Lap]:
-        """Measure laps of this shape (on one thread and on two), of the best one, of both types, and of both exps."""
+        """Measure this shape on one and two threads, the best shape, both dtypes, and both passes of exp."""
         regime = (job, family, output, shape, self.seconds)
         if _Regime._measured[0] != regime:
             every = [(shape, dtype, k) for dtype in DTYPES for k in (1, 2)] + [(BEST, dtype, 1) for dtype in DTYPES]
@@ -184,7 +184,7 @@ class _Regime(InTurns):
         return _Regime._measured[1]
 
     def chosen(self, where: tuple[str, str, str, str], *calls: Call | str) -> list[Lap]:
-        """Select the laps of this figure."""
+        """Select the laps for one figure."""
         every = self.laps_of(*where)
         self.laps = {call if isinstance(call, str) else ", ".join(map(str, call)): every[call] for call in calls}
         return list(self.laps.values())
@@ -203,9 +203,9 @@ class Shape(_Regime):
 
 
 class OwnExp(_Regime):
-    """Cost of the best shape on one thread, in CPU time, in passes of the package's own exp over a block in cache.
+    """CPU time of the best shape on one thread, in passes of the package's own exp over a block in cache.
 
-    What all shapes lose alike, vectors for instance, shows here only.
+    It also shows losses that affect all shapes alike, such as missing vectorisation.
     """
 
     params = (JOBS, FAMILIES, OUTPUTS, DTYPES)

@@ -1,4 +1,4 @@
-"""Tables that are read in batches, beside the same rows in memory: time, and how far memory grows."""
+"""Tables read in batches, compared with the same rows in memory: time, and growth of memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def write(path: Path, megabytes: float, rows: int) -> None:
 
 
 class Memory:
-    """Growth in MB of a process's peak memory while it fits a file, which may be larger than memory."""
+    """Growth, in MB, of a process's peak memory while it fits a file that may be larger than memory."""
 
     params = (list(KINDS), [70], [100_000])
     param_names = ("kind", "megabytes", "rows")

@@ -1,4 +1,4 @@
-"""Wrapped correlations, detection of deviating cells and robust components beside the classical ones of numpy."""
+"""Wrapped correlations, detection of deviating cells and robust components, compared with NumPy's classical ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._measure import InTurns, best_of
 
 
 def contaminated(n: int, p: int) -> np.ndarray:
-    """Correlated columns, of five factors, with a twentieth of the cells far off."""
+    """Return correlated columns, of five factors, with a twentieth of the cells far off."""
     rng = np.random.default_rng(20240601)
     x = rng.normal(size=(n, 5)) @ rng.normal(size=(5, p)) + rng.normal(size=(n, p))
     x[rng.random((n, p)) < 0.05] += 10.0
@@ -58,7 +58,7 @@ class Wrapping(InTurns):
 
 
 class DeviatingCells:
-    """Seconds to detect deviating cells, and how many of the planted cells are detected."""
+    """Seconds to detect deviating cells, and the number of planted cells that are detected."""
 
     params = (["pairs", "wrapped"], [(1000, 200), (200, 1000)])
     param_names = ("search", "shape")

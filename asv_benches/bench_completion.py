@@ -1,4 +1,4 @@
-"""UV decomposition beside cmfrec's matrix factorisation and scikit-learn's imputers."""
+"""UV decomposition compared with cmfrec's matrix factorisation and scikit-learn's imputers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _Holes(InTurns):
 
 
 class Decompose(_Holes):
-    """One decomposition."""
+    """Time of one decomposition."""
 
     params = ([2000], [500], [5], METHODS, [1, 2])
     param_names = ("m", "n", "rank", "method", "n_threads")
@@ -98,7 +98,7 @@ class Decompose(_Holes):
 
 
 class BesideCmfrec(_Holes):
-    """Speed and held-out error beside cmfrec's best, both on two threads."""
+    """Speed and held-out error relative to cmfrec at its best, both on two threads."""
 
     params = ([2000], [500], [5], METHODS)
     param_names = ("m", "n", "rank", "method")
@@ -199,10 +199,10 @@ def iterative_filled(M: np.ndarray) -> np.ndarray:
 
 
 class Impute(InTurns):
-    """Error, in standard deviations, and time of imputers with their defaults: a fifth of a table is missing.
+    """Error, in standard deviations, and time of imputers with their defaults, with a fifth of a table missing.
 
-    Of ratings nine tenths are. cmfrec counts with the best of several ridges, softImpute with the best of its path, as
-    told by what was taken out.
+    Of ratings, nine tenths are missing. For cmfrec the best of several ridges counts, for softImpute the best point of
+    its path, chosen by the error on the missing entries.
     """
 
     params = (["philips", "cancer"],)
@@ -243,7 +243,7 @@ class Impute(InTurns):
         return self.track_error(table) / min(error for error, _ in peers(table).values())
 
     def track_error_with_a_wild_cell(self, table: str) -> float:
-        """Error with one value a million standard deviations, over the error without."""
+        """Error with one value of a million standard deviations, relative to the error without it."""
         clean, seen = self.M, np.argwhere(~self.missing)
         i, j = seen[np.random.default_rng(5).integers(len(seen))]
         error = self.track_error(table)
@@ -257,7 +257,10 @@ class Impute(InTurns):
         return self._lead([min(found, key=lambda name: found[name][0])])
 
     def track_times_faster_than_fastest(self, table: str) -> float:
-        """Speed relative to the fastest peer, whatever its error; the two fastest at first call are timed."""
+        """Speed relative to the fastest peer, whatever its error.
+
+        The two peers that were fastest in the first call are timed.
+        """
         found = peers(table)
         return self._lead(sorted(found, key=lambda name: found[name][1])[:2])
 
@@ -283,7 +286,7 @@ def peers(table: str) -> dict[str, tuple[float, float]]:
 
 
 class Lecture:
-    """The 5 x 5 example of Leskovec, Rajaraman and Ullman, from all ones."""
+    """The 5 x 5 example of Leskovec, Rajaraman and Ullman, starting from all ones."""
 
     M = np.array([[5, 2, 4, 4, 3], [3, 1, 2, 4, 1], [2, np.nan, 3, 1, 4], [2, 5, 4, 3, 5], [4, 4, 5, 4, np.nan]])
     visits = [("U", 0, 0), ("V", 0, 0), ("U", 2, 0)]
@@ -335,7 +338,7 @@ class Threads(_Holes):
 
 
 class Ratings(InTurns):
-    """Fits to a table in which a tenth of the ratings is known."""
+    """Fits to a table in which a tenth of the ratings are known."""
 
     def setup(self) -> None:
         from powerkern.completion import fit_ratings

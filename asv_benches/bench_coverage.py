@@ -1,4 +1,4 @@
-"""Intervals of robust fits: how often they cover, what they cost; how many clean values are called outliers."""
+"""Intervals of robust fits: coverage and cost; fraction of clean values that are flagged as outliers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Coverage:
         return float(np.mean((low <= at_last) & (at_last <= high)))
 
     def track_off(self, case: Case, n: int, estimator: str, at: tuple[float, float], columns: int) -> float:
-        """Distance from the level, in per cent."""
+        """Distance of the coverage from its level, in percentage points."""
         return 100.0 * abs(self.track_coverage(case, n, estimator, at, columns) - LEVEL)
 
 

@@ -1,4 +1,4 @@
-"""powerkern.dask beside powerkern.fit of the same rows in memory: time, passes over the data, memory, differences."""
+"""powerkern.dask compared with powerkern.fit of the same rows in memory: time, passes, memory, differences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _THREADS = 2
 
 
 class BesideNumpy(InTurns):
-    """Dask's threads on row chunks of an array against the array itself on as many threads."""
+    """Dask's threads on row chunks of an array, compared with powerkern.fit of the array on as many threads."""
 
     params = (FAMILIES, [100_000], [20])
     param_names = ("family", "n", "p")
@@ -46,7 +46,7 @@ class BesideNumpy(InTurns):
 
 
 class BesideSum(BesideNumpy):
-    """Time of a fit of all columns, relative to Dask's own sum of one column; chunks in memory."""
+    """Time of a fit of all columns, relative to Dask's sum of one column, with chunks in memory."""
 
     def _compare(self, family: str) -> None:
         def total() -> Any:
@@ -84,7 +84,7 @@ class Chunks:
         return float(np.max(np.abs(found - expected) / np.maximum(1.0, np.abs(expected))))
 
     def track_passes(self, family: str, n: int, p: int) -> float:
-        """Largest number of times that a chunk is made."""
+        """Largest number of times that a chunk is computed."""
         rows = n // 10
         reads, lock = np.zeros(10, dtype=int), threading.Lock()
 
@@ -101,14 +101,14 @@ class Chunks:
 
 
 class LargerThanMemory:
-    """A worker process with less memory than the data, which are made chunk by chunk."""
+    """A worker process with less memory than the data, which are generated chunk by chunk."""
 
     params = ([600_000], [10], [75_000])
     param_names = ("n", "p", "rows")
     timeout = 300
 
     def track_growth_in_chunks(self, n: int, p: int, rows: int) -> float:
-        """Growth of the worker's peak memory, in chunks."""
+        """Growth of the worker's peak memory, in units of one chunk."""
         data = da.random.default_rng(0).random(size=(n, p), chunks=(rows, p))
         settings = {"distributed.logging.distributed": "error"}
         with (

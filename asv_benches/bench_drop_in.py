@@ -1,4 +1,4 @@
-"""The functions of `powerkern.kernels` in a user's jitted code, beside the plain numba loop that a user would write.
+"""The functions of `powerkern.kernels` in a user's jitted code, compared with a plain numba loop.
 
 python -m asv_benches.bench_drop_in    # prints the ratios
 """
@@ -236,7 +236,7 @@ def _plain_huber_proposal2(x: np.ndarray) -> float:
 
 @numba.njit
 def bowl(x: float) -> float:
-    """Strictly convex, skewed; its minimum is at 0.2852."""
+    """Return a strictly convex, skewed function; its minimum is at 0.2852."""
     return math.cosh(x - 0.3) + 0.1 * x**4
 
 
@@ -329,7 +329,7 @@ def _newton(starts: np.ndarray) -> float:
 
 
 def _plain_newton(starts: np.ndarray) -> float:
-    """Halley's iteration without a bracket."""
+    """Iterate Halley's method without a bracket."""
     total = 0.0
     for start in starts:
         x, step = start + 2.0, 1.0
@@ -368,7 +368,7 @@ PAIRS = {
 
 
 def _jitted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a jitted function of a user that calls ours, or the plain peer."""
+    """Return a user's jitted function that calls ours or the plain peer."""
 
     def call(x: np.ndarray) -> Any:
         return function(x)

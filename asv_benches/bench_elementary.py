@@ -1,4 +1,4 @@
-"""exp, expm1, log and log1p beside numpy's, and the unguarded forms inside a loop."""
+"""exp, expm1, log and log1p compared with NumPy's, and the unguarded forms inside a loop."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ INNER = {
 
 
 class Inner:
-    """The forms that other kernels are made of."""
+    """The building blocks of other kernels."""
 
     params = (list(INNER), ["float64", "float32"], [10_000])
     param_names = ("function", "dtype", "n")

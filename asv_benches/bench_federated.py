@@ -1,6 +1,6 @@
-"""Federated fits of many sites in one process: time, rounds, bytes, and how far they are from the pooled fit.
+"""Federated fits of many sites in one process: time, rounds, bytes, and error relative to the pooled fit.
 
-References beside the repository (../shared/refs) are used where present; seeded columns stand in otherwise.
+References beside the repository (../shared/refs) are used if present, else seeded columns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _SHARED = Path(__file__).resolve().parents[2] / "shared" / "refs"
 
 
 def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
-    """Site 0 has no rows, 1 positive values only, 2 negative ones only, 3 a constant; other sites get the rest."""
+    """Split a column unevenly: no rows for site 0, positive values for 1, negative ones for 2, a constant for 3.
+
+    Other sites get the rest.
+    """
     rng = np.random.default_rng(1)
     site = rng.integers(4, n_sites, x.size)
     some = rng.random(x.size) < 0.2
@@ -41,7 +44,7 @@ def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
 
 
 def cases(kind: str) -> list[tuple[str, np.ndarray]]:
-    """Return the columns that can be fitted, without those whose optimum half an ulp in the data moves by over 1e-3."""
+    """Return the columns that can be fitted, except those whose optimum half an ulp in the data moves by over 1e-3."""
     path = _SHARED / REFERENCES[kind]
     if not path.exists():
         raise NotImplementedError(f"no reference values at {_SHARED}")
@@ -70,7 +73,7 @@ def serve(parts: list[np.ndarray], **options: Any) -> Server:
 
 
 class HundredSites(InTurns):
-    """Time, rounds and bytes of 100 sites; the pooled fit beside them."""
+    """Time, rounds and bytes of 100 sites, compared with the pooled fit."""
 
     params = (list(METHODS), [100_000], [10])
     param_names = ("method", "n", "p")
@@ -98,7 +101,7 @@ class HundredSites(InTurns):
 
 
 class References:
-    """Skewed sites on the reference columns: the worst error of lambda against the pooled fit, and the most rounds."""
+    """Unevenly split reference columns: the largest error of lambda against the pooled fit, and the most rounds."""
 
     params = (list(METHODS), list(REFERENCES), [8])
     param_names = ("method", "columns", "sites")

@@ -1,4 +1,4 @@
-"""powerkern.fit beside scikit-learn's and SciPy's fits: whole matrices, as users have them."""
+"""powerkern.fit of whole matrices compared with scikit-learn's and SciPy's fits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES = 1_000_000
 
 
 def fit(x: np.ndarray, family: str, n_threads: int | None = None) -> pk.PowerFit:
-    """Fit raw lambdas of all columns, the job of this file."""
+    """Fit all columns without standardising, the job of this file."""
     return pk.fit(x, family=family, standardize=False, n_threads=n_threads)
 
 
@@ -92,9 +92,9 @@ REGIMES_WITH_GAPS = [f"{weights}, {gaps}" for weights in ("weights", "half zero 
 
 
 class Regimes(InTurns):
-    """A fit with weights, with missing values or at a given lambda beside the plain fit of the same matrix.
+    """A fit with weights, missing values or a given lambda, compared with the plain fit of the same matrix.
 
-    With weights and missing values, beside the fit without weights of the same values.
+    With both weights and missing values, it is compared with the unweighted fit of the same values.
     """
 
     params = (FAMILIES, [256, 10_000], ["weights", "1 % missing", "given lambda", "weights, 30 % missing"], [1])
@@ -175,7 +175,7 @@ class Peers(InTurns):
 
 
 class ByLength(InTurns):
-    """Cost per value in columns of n rows over that in columns of 10,000, in a row-major matrix, on one thread."""
+    """Cost per value in columns of n rows relative to columns of 10,000, in a row-major matrix, on one thread."""
 
     params = (FAMILIES, ["C"], [20, 50, 255], ["unweighted"], [300_000])
     param_names = ("family", "order", "n", "weights", "n_values")
@@ -195,20 +195,20 @@ class ByLength(InTurns):
         )
 
     def track_ns(self, family: str, order: str, n: int, weights: str, n_values: int) -> float:
-        """Nanoseconds of CPU time a value."""
+        """CPU time per value, in nanoseconds."""
         self.compare_with_long(family)
         return 1e9 * self.laps["fit"].cpu / self.x.size
 
     track_ns.unit = "ns"  # type: ignore[attr-defined]
 
     def track_over_long(self, family: str, order: str, n: int, weights: str, n_values: int) -> float:
-        """CPU time a value over that of unweighted columns of 10,000 values."""
+        """CPU time per value, relative to unweighted columns of 10,000 values."""
         self.compare_with_long(family)
         return (self.laps["fit"].cpu / self.x.size) / (self.laps["long"].cpu / self.long.size)
 
 
 class TwoThreads(InTurns):
-    """Speedup of two threads over one, while the machine gives two cores."""
+    """Speedup of two threads over one, measured while two cores are free."""
 
     #: Rows and columns: one vector, columns that do not come out even, many short ones.
     params = (FAMILIES, ["100000 x 1", "300000 x 3", "50 x 20000"], ["F"], ["float64"], ["plain"])
@@ -251,7 +251,7 @@ class ShortPeers(InTurns):
 
 
 class LimitOnLambda(InTurns):
-    """Time saved by the cheap test that most lambdas keep raw output far from overflow, on one thread."""
+    """Time saved by skipping the bound on lambda where raw output is far from overflow, on one thread."""
 
     params = (FAMILIES, [30, 100])
     param_names = ("family", "n")
@@ -293,18 +293,18 @@ class Columns(InTurns):
     track_microseconds.unit = "microseconds"  # type: ignore[attr-defined]
 
     def track_evaluations(self, family: str, n: int) -> float:
-        """Mean number of evaluations, those on a sample of the column included."""
+        """Mean number of evaluations, including those on a sample of the column."""
         return float(fit(self.x, family).n_iter.mean())
 
 
 class Memory:
-    """Memory beyond the input, in MB."""
+    """Memory in addition to the input, in MB."""
 
     params = (FAMILIES, ORDERS, [100_000], [20])
     param_names = ("family", "order", "n", "p")
 
     def track_resident(self, family: str, order: str, n: int, p: int) -> float:
-        """Growth of the memory of a new process."""
+        """Growth of the memory of a new process, in MB."""
         module = f"{__package__}.bench_fit"
         return float(in_new_process(f"from {module} import growth; print(growth({family!r}, {order!r}, {n}, {p}))"))
 
@@ -325,7 +325,7 @@ class Memory:
 
 
 def growth(family: str, order: str, n: int, p: int) -> float:
-    """Return by how many MB a fit raises the peak memory of a process that holds the matrix and has fitted before.
+    """Return the rise in MB of the peak memory, by a fit, of a process that holds the matrix and has fitted before.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ _CASES = {"tests": [_ROOT / "tests/data/mle.json"], "shared": [*_ROOT.parent.glo
 
 
 class Case(NamedTuple):
-    """A column, its optimum, and the effect of half an ulp in the data on it, relative to max(1, |lambda|)."""
+    """A column, its optimum, and the change of the optimum, over max(1, |lambda|), by half an ulp in the data."""
 
     family: str
     x: np.ndarray
@@ -398,7 +398,7 @@ def _fit_one(library: str, x: np.ndarray, family: str) -> float:
 
 
 class Accuracy:
-    """Distance from optima known to many digits, relative to max(1, |lambda|), over all columns of a collection.
+    """Distance from optima known to many digits, over max(1, |lambda|), for all columns of a collection.
 
     A column is ill-conditioned if half an ulp in its values moves the optimum by more than 1e-12.
     """
@@ -417,7 +417,7 @@ class Accuracy:
         return max(case.error(_fit_one(library, case.x, case.family)) for case in self.well)
 
     def track_share_to_1e_10(self, cases: str, library: str) -> float:
-        """Fraction of the well-conditioned columns that are right to 1e-10."""
+        """Fraction of the well-conditioned columns that are accurate to 1e-10."""
         return float(np.mean([case.error(_fit_one(library, case.x, case.family)) <= 1e-10 for case in self.well]))
 
     def track_worst_ill(self, cases: str, library: str) -> float:
@@ -427,7 +427,7 @@ class Accuracy:
 
 
 class Identity:
-    """Number of lambdas that change by any bit with something they should not depend on."""
+    """Number of lambdas that change by any bit with settings that should not matter."""
 
     params = (FAMILIES, [10_000], [40])
     param_names = ("family", "n", "p")
@@ -447,7 +447,7 @@ class Identity:
         return self.differences(others)
 
     def track_differences_at_once(self, family: str, n: int, p: int) -> float:
-        """Differences in eight Python threads that fit at once, in a forked child, and after pickling."""
+        """Differences between eight Python threads that fit at once, a forked child, and an unpickled fit."""
         with ThreadPoolExecutor(8) as pool:
             fits = list(pool.map(lambda _: fit(self.x, family), range(8)))
         fits.append(pickle.loads(pickle.dumps(fits[0])))

@@ -1,4 +1,4 @@
-"""`PowerTransformer` in the preprocessing of TabICL and TabPFN, beside scikit-learn's with their safeguards."""
+"""`PowerTransformer` in the preprocessing of TabICL and TabPFN, compared with scikit-learn's and their safeguards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tables() -> tuple[np.ndarray, np.ndarray]:
 
 
 def tabicl(train: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Fit, transform, and where that fails clip the new rows to the range of the rows fitted, as TabICL does."""
+    """Fit and transform; if that fails, clip the new rows to the range of the fitted ones, as TabICL does."""
     transformer = preprocessing.PowerTransformer().fit(train)
     transformer.transform(train)
     try:
@@ -51,7 +51,7 @@ def tabpfn(train: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def powerkern(train: np.ndarray, new: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """Fit, and transform both."""
+    """Fit; transform both tables."""
     transformer = PowerTransformer(out_of_range="clip", infinite="missing", n_threads=n_threads).fit(train)
     transformer.transform(train)
     return transformer.transform(new)

@@ -1,4 +1,4 @@
-"""Fits of groups, beside lockstep in a matrix, the transform of a vector, and pandas' groupby.apply of SciPy's fit."""
+"""Fits of groups, compared with lockstep in a matrix, the transform of a vector, and pandas' groupby.apply of SciPy."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Memory:
 
 
 class Peers:
-    """Box-Cox by group on one thread, beside Nixtla's coreforecast (C++) and, group by group, OpenTURNS (C++)."""
+    """Box-Cox by group on one thread, compared with coreforecast (C++) and OpenTURNS (C++, one group per call)."""
 
     params = (["powerkern", "coreforecast", "openturns"], list(SHAPES))
     param_names = ("library", "shape")
@@ -132,7 +132,7 @@ class Peers:
         return best_of(self.apply) / own * self.x.size / n
 
     def track_error_of_lambda(self, library: str, shape: tuple[int, int, int]) -> float:
-        """Largest error of lambda in the first groups, by the root of the score in long double."""
+        """Largest error of lambda in the first groups, against the root of the score in long double."""
         return max(
             abs(self.lambdas[g] - reference_lambda(self.x[self.ends[g] : self.ends[g + 1]])) for g in range(_CHECKED)
         )

@@ -1,4 +1,4 @@
-"""Columns fitted together beside a minimiser of SciPy, which has the same function without its derivatives."""
+"""Joint fits, compared with a SciPy minimiser of the same function without derivatives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def correlated(n: int, p: int) -> np.ndarray:
 
 
 def peer(x: np.ndarray) -> np.ndarray:
-    """Fit as car of R does: BFGS with differences, from the column fits."""
+    """Fit as R's car does: BFGS with finite differences, starting from the fits of single columns."""
     logs = np.log(x)
     unit = np.exp(logs.mean(axis=0))
 

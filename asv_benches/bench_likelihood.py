@@ -1,4 +1,4 @@
-"""The score of the profile likelihood: what one evaluation costs, in passes of np.exp over the same values."""
+"""Cost of one evaluation of the score of the profile likelihood, in passes of np.exp over the same values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _evaluate(d: np.ndarray, exponent: float, both_signs: bool) -> float:
 
 
 class PlainSums(InTurns):
-    """Cost of one evaluation in one pass, as for most columns: all derivatives from the logs."""
+    """Cost of one evaluation in one pass, as for most columns: all derivatives come from the logs."""
 
     params = ([False, True], ["float64", "float32"], [10_000])
     param_names = ("both_signs", "dtype", "n")

@@ -1,4 +1,4 @@
-"""Fits of columns with detection limits beside plain fits of the same columns."""
+"""Fits of columns with detection limits, compared with plain fits of the same columns."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from powerkern import fit
 
 
 class Limits:
-    """Seconds, and how many times those of a plain fit, with 30 % of the values below a limit."""
+    """Fits with 30 % of the values below a limit: seconds, and time relative to a plain fit."""
 
     params = ([(10_000, 300), (200, 2_000)], ["yeo-johnson", "box-cox"], ["of a column", "of a cell"])
     param_names = ("shape", "family", "limit")
     timeout = 600
 
     def setup(self, shape: tuple[int, int], family: str, limit: str) -> None:
-        """Columns, their limits, and warm kernels."""
+        """Generate columns and limits, and compile the kernels."""
         rng = np.random.default_rng(43)
         self.x = rng.lognormal(size=shape)
         limits = np.exp(-0.5244 + (0.0 if limit == "of a column" else 0.3) * rng.normal(size=shape))
@@ -26,11 +26,11 @@ class Limits:
         fit(self.marked[:, :8], family, below=self.below[:, :8])
 
     def time_fit(self, shape: tuple[int, int], family: str, limit: str) -> None:
-        """Lambda of every column."""
+        """Fit lambda of every column."""
         fit(self.marked, family, below=self.below)
 
     def track_ratio_to_a_plain_fit(self, shape: tuple[int, int], family: str, limit: str) -> float:
-        """Time over that of a fit that takes all cells as values, in turns, the shortest of three each."""
+        """Time relative to a fit that treats all cells as values: the shortest of three alternating calls each."""
         best = [np.inf, np.inf]
         for _ in range(3):
             for k, below in enumerate((self.below, None)):

@@ -1,4 +1,4 @@
-"""Location and scale of columns beside statsmodels, astropy and SciPy; Huber's kernels on one sorted column."""
+"""Location and scale of columns, compared with statsmodels, astropy and SciPy; Huber's kernels on a sorted column."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ PEERS: dict[str, tuple[str, bool, Callable[[np.ndarray], Any]]] = {
 
 
 class OneThread(InTurns):
-    """Cost of a matrix on one thread, the sort included, in passes of np.exp; and the speedup by a second thread."""
+    """Cost of a matrix on one thread, including the sort, in passes of np.exp; and the speedup by a second thread."""
 
     params = (["median-mad", "huber-proposal2", "biweight"], ["C"], [10_000], [100])
     param_names = ("method", "order", "n", "p")
@@ -156,7 +156,7 @@ def _estimate(estimator: str, y: np.ndarray) -> loc_scale.LocScale:
 
 
 class Sorted:
-    """Huber's estimators on one column that is sorted already, in passes of np.exp; the call from Python included."""
+    """Huber's estimators on one sorted column, in passes of np.exp, including the call from Python."""
 
     params = (list(ESTIMATORS), [10_000])
     param_names = ("estimator", "n")
@@ -203,7 +203,7 @@ REFERENCES = {
 
 
 def _read(file: str) -> Any:
-    """Read reference values; the benchmark does not apply if they are not beside the repository."""
+    """Read reference values; skip the benchmark if they are not available."""
     path = _SHARED / file
     if not path.exists():
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Solvers beside scipy.optimize: overhead of a call, evaluations, and many problems in lockstep."""
+"""Solvers compared with scipy.optimize: overhead of a call, evaluations, and many problems in lockstep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ XTOL = 1e-6
 
 
 def bowl(x: float) -> float:
-    """Strictly convex, skewed; its minimum is at 0.2852."""
+    """Return a strictly convex, skewed function; its minimum is at 0.2852."""
     return math.cosh(x - 0.3) + 0.1 * x**4
 
 
@@ -70,7 +70,7 @@ METHODS: dict[str, dict[str, tuple[Callable[[float], Any], Callable[[Callable[[f
 
 
 class Call:
-    """One call with a Python function."""
+    """Time of one call with a Python function."""
 
     params = (list(METHODS), ["powerkern", "scipy"])
     param_names = ("method", "library")
@@ -136,7 +136,7 @@ def _newton_each(centers: np.ndarray, out: np.ndarray) -> None:
 
 
 class Many:
-    """A jitted loop over independent problems: cost of the search steps, apart from the function itself."""
+    """A jitted loop over independent problems: cost of the search steps, without that of the function."""
 
     params = (["Brent", "Halley"], [10_000])
     param_names = ("method", "problems")

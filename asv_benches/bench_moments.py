@@ -1,4 +1,4 @@
-"""Moments and log-sum-exps of one vector beside numpy's and scipy's."""
+"""Moments and log-sum-exps of one vector, compared with NumPy's and SciPy's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _numpy_weighted_variance(x: np.ndarray, w: np.ndarray) -> float:
 
 
 def _scipy_log_var(x: np.ndarray) -> float:
-    """Logarithmic variance as scipy.stats computes it for its llf functions: an imaginary pi stands for the sign."""
+    """Return the logarithmic variance as scipy.stats does for its llf functions, with imaginary pi for the sign."""
     mean = scipy.special.logsumexp(x) - np.log(x.size)
     deviations = scipy.special.logsumexp([x + 0j, np.full(x.size, mean + np.pi * 1j)], axis=0)
     return float(np.real(scipy.special.logsumexp(2.0 * deviations)) - np.log(x.size))

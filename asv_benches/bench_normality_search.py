@@ -1,4 +1,4 @@
-"""Fits by the straightest normal QQ plot, beside SciPy."""
+"""Fits that maximise the correlation of the normal QQ plot, compared with SciPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._measure import FAMILIES, PEER_COLUMNS, InTurns, exp_units, matrix
 
 
 class Fit:
-    """Fits of many columns by one thread, in passes of np.exp over the matrix."""
+    """Fits of many columns on one thread, in passes of np.exp over the matrix."""
 
     params = (FAMILIES, [200, 10_000])
     param_names = ("family", "n")
@@ -28,7 +28,7 @@ class Fit:
 
 
 class OverScipy(InTurns):
-    """How many times faster than scipy.stats.boxcox_normmax(method="pearsonr"), column by column, one thread."""
+    """How many times faster than scipy.stats.boxcox_normmax(method="pearsonr"), column by column on one thread."""
 
     params = ([200, 10_000],)
     param_names = ("n",)
@@ -47,6 +47,6 @@ class OverScipy(InTurns):
         return self.ratio("scipy", "powerkern")
 
     def track_difference(self, n: int) -> float:
-        """Largest difference of lambda from SciPy's, whose search is good to some 1e-8."""
+        """Largest difference of lambda from SciPy's, whose search is accurate to some 1e-8."""
         expected = [scipy.stats.boxcox_normmax(c, method="pearsonr") for c in self.x.T]
         return float(abs(pk.fit(self.x, "box-cox", "ppcc").lmbda - np.array(expected)).max())

@@ -1,4 +1,4 @@
-"""Fits of the origin and the unit beside plain fits of the same columns, and the test of central normality."""
+"""Fits of origin and unit, compared with plain fits of the same columns, and the test of central normality."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from powerkern import fit
 
 
 def skewed(n: int, p: int) -> np.ndarray:
-    """Gamma columns, skewed to either side, far from zero."""
+    """Return gamma columns, skewed to either side, far from zero."""
     rng = np.random.default_rng(20261124)
     return 100.0 + np.where(np.arange(p) % 2, -1.0, 1.0) * rng.gamma(3.0, size=(n, p))
 
 
 class Origin:
-    """Seconds, and how many times those of a plain fit, by maximum likelihood or with central weights."""
+    """Fits of the origin by maximum likelihood or with central weights: seconds, and time relative to a plain fit."""
 
     params = ([(10_000, 1_000), (500, 1_000)], ["yeo-johnson", "box-cox"], ["mle", "central-mle", "robust"])
     param_names = ("shape", "family", "estimator")
     timeout = 600
 
     def setup(self, shape: tuple[int, int], family: str, estimator: str) -> None:
-        """Columns, and warm kernels."""
+        """Generate columns and compile the kernels."""
         self.x = skewed(*shape)
         self.y = np.abs(self.x - 100.0)
         fit(self.x[:, :8], family, estimator, origin="fit")
 
     def time_fit(self, shape: tuple[int, int], family: str, estimator: str) -> None:
-        """Lambda, origin and unit."""
+        """Fit lambda, origin and unit."""
         fit(self.x, family, estimator, origin="fit")
 
     def track_ratio_to_a_plain_fit(self, shape: tuple[int, int], family: str, estimator: str) -> float:
@@ -56,5 +56,5 @@ class Central:
         self.fit = fit(skewed(*shape), origin="fit")
 
     def time_central_normality(self, shape: tuple[int, int]) -> None:
-        """Statistic and p-value of every column."""
+        """Compute statistic and p-value of every column."""
         self.fit.central_normality()

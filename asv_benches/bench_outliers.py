@@ -1,4 +1,4 @@
-"""Outlier probabilities, their measures and distances beside numpy, statsmodels, SciPy, scikit-learn and PyOD."""
+"""Outlier probabilities, measures and distances, compared with NumPy, statsmodels, SciPy, scikit-learn and PyOD."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Proposal2(InTurns):
 
 
 class OverPyOD(InTurns):
-    """Speed relative to PyOD's predict_proba, which has two of the rules; one detector at a time, one thread."""
+    """Speed relative to PyOD's predict_proba, for the two rules that it has; one detector at a time, one thread."""
 
     params = (["unify", "linear"], [10_000], [50])
     param_names = ("rule", "n", "p")
@@ -114,7 +114,7 @@ class OverPyOD(InTurns):
             raise NotImplementedError from None
 
         class Scores(BaseDetector):  # type: ignore[misc]  # PyOD has no types
-            """A detector whose data are its scores."""
+            """A detector that returns its data as scores."""
 
             def __init__(self) -> None:
                 super().__init__()
@@ -199,7 +199,7 @@ class MeasureAccuracy:
 
 
 class Distances(InTurns):
-    """How many times faster than SciPy or scikit-learn, whose own functions do the same for all columns or rows."""
+    """How many times faster than the functions of SciPy or scikit-learn for the same task, over all columns or rows."""
 
     params = (["zscore", "ks_distance", "mahalanobis"],)
     param_names = ("distance",)

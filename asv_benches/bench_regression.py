@@ -1,4 +1,4 @@
-"""Regressions of many responses beside the fit of their columns alone, and beside a loop of SciPy's minimiser."""
+"""Regressions of many responses, compared with fits of their columns and with a loop of SciPy's minimiser."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PEER_COLUMNS = 20
 
 
 def responses(n: int, p: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lognormal responses given normal covariates."""
+    """Return lognormal responses given normal covariates."""
     rng = np.random.default_rng(20240601)
     X = rng.normal(size=(n, k))
     return np.exp(0.3 * X @ rng.normal(size=(k, p)) + 0.5 * rng.normal(size=(n, p))), X
 
 
 def scipy_loop(Y: np.ndarray, X: np.ndarray) -> list[float]:
-    """Minimise the profile likelihood of every column by SciPy, with one QR decomposition for all."""
+    """Minimise the profile likelihood of every column by SciPy, with one QR decomposition for all columns."""
     Q = np.linalg.qr(np.column_stack([np.ones(len(X)), X]))[0]
 
     def fit(y: np.ndarray) -> float:
@@ -43,7 +43,7 @@ def scipy_loop(Y: np.ndarray, X: np.ndarray) -> list[float]:
 
 
 class _BesideFit(InTurns):
-    """Box-Cox of responses given covariates, compared with fits of the columns alone."""
+    """Box-Cox of responses given covariates, compared with fits of their columns."""
 
     param_names = ["n", "p", "k"]
     params = [[2000], [100], [5]]
@@ -63,7 +63,7 @@ class _BesideFit(InTurns):
         fit_regression(self.Y, self.X)
 
     def track_over_fit(self, n: int, p: int, k: int) -> float:
-        """Time of a regression relative to a fit of the columns alone, on two threads."""
+        """Time of a regression relative to a fit of the columns, on two threads."""
         self.compare(self._calls(2))
         return self.ratio("regression", "fit")
 

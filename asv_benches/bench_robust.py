@@ -27,7 +27,7 @@ _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 def contaminated(n: int, p: int) -> np.ndarray:
-    """Lognormal columns with a twentieth of the values far off."""
+    """Return lognormal columns with a twentieth of the values far off."""
     rng = np.random.default_rng(20240601)
     x = rng.lognormal(sigma=0.7, size=(n, p))
     x[rng.random((n, p)) < 0.05] *= 50.0
@@ -69,7 +69,7 @@ def fit(
 
 
 class OneThread(InTurns):
-    """Cost of a matrix on one thread, sort and gather included, in passes of np.exp; speedup by a second thread."""
+    """Cost of a matrix on one thread, including sort and gather, in passes of np.exp; speedup by a second thread."""
 
     params = (RESISTANT, ["yeo-johnson"], [2_000], [40])
     param_names = ("estimator", "family", "n", "p")
@@ -97,7 +97,7 @@ class OneThread(InTurns):
 
 
 class Weighted(InTurns):
-    """CPU time of a fit with real weights relative to one without, on one thread, sort and gather included."""
+    """CPU time of a fit with real weights, relative to one without, on one thread, including sort and gather."""
 
     params = ([*RESISTANT, "ppcc"], [100, 2_000])
     param_names = ("estimator", "n")
@@ -122,7 +122,7 @@ class Weighted(InTurns):
 
 
 class ShortColumns(InTurns):
-    """CPU time per value of short columns, relative to columns of 10,000, on one thread, sort and gather included."""
+    """CPU time per value of short columns, relative to columns of 10,000, on one thread, including sort and gather."""
 
     params = ([*RESISTANT, "ppcc"], [20, 50, 300])
     param_names = ("estimator", "n")
@@ -142,7 +142,7 @@ class ShortColumns(InTurns):
         return laps["short"].cpu / self.short.size / (laps["long"].cpu / self.long.size)
 
     def track_ns(self, estimator: str, n: int) -> float:
-        """Nanoseconds of CPU time a value."""
+        """CPU time per value, in nanoseconds."""
         self.track_over_long(estimator, n)
         return 1e9 * self.laps["short"].cpu / self.short.size
 
@@ -150,7 +150,7 @@ class ShortColumns(InTurns):
 
 
 class Spectra(InTurns):
-    """Milliseconds of 180 x 500: many short columns."""
+    """Milliseconds for 500 columns of 180 values: many short columns."""
 
     params = (["robust"], FAMILIES, ["simulated"])
     param_names = ("estimator", "family", "data")
@@ -213,7 +213,7 @@ def _huber(y: np.ndarray) -> loc_scale.LocScale:
 
 
 class _Column:
-    """A sorted column in the form that the objective takes."""
+    """A sorted column in the form that the objective requires."""
 
     def __init__(self, x: np.ndarray, family: str) -> None:
         self.x = np.sort(np.asarray(x, dtype=float))
@@ -241,7 +241,7 @@ class _Column:
 
 
 class Kernels:
-    """One evaluation of the objective and its parts, in passes of np.exp; the calls from Python included."""
+    """One evaluation of the objective and of its parts, in passes of np.exp, including the calls from Python."""
 
     params = (["transform", "huber", "bisquare", "objective"], ["yeo-johnson"], [10_000])
     param_names = ("part", "family", "n")
@@ -320,7 +320,10 @@ class Cellwise:
             yield record, x, fit(x, _FAMILIES[record["type"]], "rewml", convention="cellwise", **options)
 
     def track_other_cells(self, file: str) -> int:
-        """Count records in which other cells are left out (with missing values: another number of cells)."""
+        """Count the records whose excluded cells differ.
+
+        With missing values, the numbers of excluded cells are compared.
+        """
         differ = 0
         for record, x, fitted in self.fits(file):
             left_out = np.flatnonzero(fitted.weights(x) == 0.0).tolist()
@@ -332,7 +335,7 @@ class Cellwise:
         return max(abs(fitted.lmbda[0] - record["lambda"]) for record, _, fitted in self.fits(file))
 
     def track_from_polished(self, file: str) -> float:
-        """Distance from R's lambda after polishing with tolerance 1e-12, which is accurate to about 1e-8/curvature."""
+        """Distance from R's lambda after refining it to a tolerance of 1e-12; its accuracy is about 1e-8/curvature."""
         return max(abs(fitted.lmbda[0] - record["lambda_polished"]) for record, _, fitted in self.fits(file))
 
     def track_from_optimum(self, file: str) -> float:
@@ -346,7 +349,7 @@ class Cellwise:
         return worst
 
     def track_objective_over_rs(self, file: str) -> float:
-        """Largest excess of our minimum of the objective over its value where R's search ends."""
+        """Largest excess of the minimum that we find over the value at which R's search ends."""
         worst = -math.inf
         for record, x, fitted in self.fits(file, search="global"):
             column = _Column((x - record["locx"]) / record["scalex"], _FAMILIES[record["type"]])
@@ -399,7 +402,7 @@ class Sensitivity:
     param_names = ("family",)
 
     def curves(self, family: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """z, and the curves by RewML and by maximum likelihood."""
+        """Return z, and the curves of RewML and of maximum likelihood."""
         base, z = ndtri(np.arange(1, 100) / 100), np.linspace(-10.0, 10.0, 401)
         X, x = np.vstack([np.repeat(base[:, None], z.size, axis=1), z]), base
         if family == "box-cox":
@@ -414,7 +417,7 @@ class Sensitivity:
         return float(np.abs(robust - likelihood)[np.abs(z) <= 2.0].max())
 
     def track_last_that_counts(self, family: str) -> float:
-        """Largest abs(z) that still changes lambda; under maximum likelihood every z does."""
+        """Largest abs(z) that still changes lambda; for maximum likelihood every z does."""
         z, robust, _ = self.curves(family)
         return float(np.abs(z)[np.abs(robust) > 1e-9].max())
 
@@ -513,7 +516,7 @@ class BesideR:
         return float((squares.mean() - PUBLISHED[case][1]) / (squares.std() / 10.0))
 
     def track_mse_over_rs(self, case: tuple[str, float], at: tuple[float, float], replicates: int) -> float:
-        """Mean squared error over that by R's rules, on the same samples."""
+        """Mean squared error relative to R's rules, on the same samples."""
         ours, theirs = (
             errors(case, at, replicates),
             errors(case, at, replicates, estimator="rewml", convention="cellwise"),

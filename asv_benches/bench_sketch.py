@@ -1,6 +1,6 @@
-"""Sketches: their cost in passes of np.exp, their size, their threads, and how far fits from them are from direct ones.
+"""Sketches: cost in passes of np.exp, size, threads, and differences of their fits from direct ones.
 
-Reference values and data beside the repository (../shared) are used where present.
+Reference values and data beside the repository (../shared) are used if present.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _NOT_DATA = ("topgear_names.csv",)
 
 
 def fit(x: np.ndarray, family: str, n_threads: int | None = None) -> pk.PowerFit:
-    """Fit in two passes, from nothing but their summaries."""
+    """Fit in two passes, using their summaries only."""
     grid = range_of(x, family, n_threads=n_threads).grid()
     return finish(summarize_chunk(x, grid, n_threads=n_threads), n_threads=n_threads)
 
 
 class Fit(InTurns):
-    """The cost of a fit from a sketch, on one thread."""
+    """Cost of a fit from a sketch, on one thread."""
 
     params = (FAMILIES, ORDERS, [10_000], [50])
     param_names = ("family", "order", "n", "p")
@@ -61,7 +61,7 @@ class Fit(InTurns):
 
 
 class Parts(InTurns):
-    """The parts of a fit, on one thread."""
+    """The steps of a fit, on one thread."""
 
     params = (FAMILIES, [100_000], [10])
     param_names = ("family", "n", "p")
@@ -126,7 +126,7 @@ class Tall(InTurns):
         return self.ratio("one thread", "two threads")
 
     def track_thread_scaling_of_cpu_time(self, family: str, n: int) -> float:
-        """Track what two threads would gain if no other process took CPU time."""
+        """Track the speedup that two threads would give if no other process took CPU time."""
         self._compare(family)
         return 2.0 * self.laps["one thread"].cpu / self.laps["two threads"].cpu
 
@@ -158,7 +158,7 @@ def reference_columns(name: str) -> Columns:
 
 
 def data_columns() -> Columns:
-    """All columns of the data beside the repository that can be fitted, in each family that can."""
+    """Return all columns of the data beside the repository that can be fitted, for each family."""
     files = [file for file in sorted(_DATA.glob("*.csv*")) if file.name not in _NOT_DATA]
     if not files:
         raise NotImplementedError(f"no data at {_DATA}")
@@ -171,7 +171,7 @@ def data_columns() -> Columns:
 
 
 class Equality:
-    """Fits of three chunks against direct fits of all rows, column by column."""
+    """Fits of three chunks against fits of all rows in memory, column by column."""
 
     params = (["tests"],)
     param_names = ("columns",)
@@ -184,7 +184,7 @@ class Equality:
         return max(self._difference(family, x) for family, x in self.columns)
 
     def track_refined(self, name: str) -> float:
-        """Number of columns that were read again, on a finer grid."""
+        """Number of columns that were read again on a finer grid."""
         return float(sum(self._is_coarse(family, x) for family, x in self.columns))
 
     def track_unresolved(self, name: str) -> float:

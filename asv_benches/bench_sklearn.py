@@ -1,4 +1,4 @@
-"""The estimators of powerkern.sklearn beside scikit-learn's."""
+"""The estimators of powerkern.sklearn compared with scikit-learn's."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Overhead(InTurns):
 
 
 class Lambdas:
-    """The largest difference of lambdas from the peer's, which is the peer's error (see bench_fit.Accuracy)."""
+    """Largest difference between our lambdas and the peer's; it is the peer's error (see bench_fit.Accuracy)."""
 
     params = (FAMILIES, [10_000], [PEER_COLUMNS])
     param_names = ("method", "n", "p")

@@ -1,4 +1,4 @@
-"""What a new process waits for: the import, the first fit with a warm cache and with an empty one."""
+"""Waiting time of a new process: the import, and the first fit with a warm and with an empty cache."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FirstOfEach:
     laps: dict[str, Lap]
 
     def track_seconds(self) -> float:
-        """Compiled code is on disk: in the cache, or installed by a wheel."""
+        """With compiled code on disk: in the cache, or installed by a wheel."""
         jobs = "f = pk.fit(x); f.inverse_transform(f.transform(x)); pk.fit(x, estimator='robust')"
         laps = [lap_in_new_process(f"{_DATA}; {jobs}", "import numba") for _ in range(3)]
         self.laps = {"powerkern": min(laps[1:])}  # the first may have compiled
@@ -62,7 +62,7 @@ class FirstOfEach:
 
 
 class FirstCall:
-    """Seconds of the first call in a new process, the import not included."""
+    """Seconds of the first call in a new process, without the import."""
 
     params = (list(FIRST), ["yeo-johnson"])
     param_names = ("job", "family")
@@ -72,7 +72,7 @@ class FirstCall:
         self.statement, self.preparation = (part.format(family=family) for part in FIRST[job])
 
     def track_warm(self, job: str, family: str) -> float:
-        """Compiled code is on disk."""
+        """With compiled code on disk."""
         laps = [lap_in_new_process(self.statement, self.preparation) for _ in range(3)]
         self.laps = {"powerkern": min(laps[1:])}  # the first may have compiled
         return self.laps["powerkern"].wall
@@ -87,7 +87,7 @@ class Compile:
     laps: dict[str, Lap]
 
     def track_over_import_of_numba(self) -> float:
-        """CPU time of the first fit in imports of numba."""
+        """CPU time of the first fit, relative to an import of numba."""
         self.track_fit()
         self.laps["numba"] = min((lap_in_new_process("import numba") for _ in range(3)), key=lambda lap: lap.cpu)
         return self.laps["powerkern"].cpu / self.laps["numba"].cpu

@@ -1,4 +1,4 @@
-"""powerkern.stats beside scipy.stats: single columns, as SciPy's users have them."""
+"""powerkern.stats compared with scipy.stats: single columns, as SciPy's users have them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Time(_Columns):
 
 
 class Ratio(_Columns):
-    """How many times faster than SciPy, both measured here and now."""
+    """How many times faster than SciPy, both measured now."""
 
     params = (list(JOBS), [1_000])
     param_names = ("job", "n")

@@ -1,4 +1,4 @@
-"""Tests of lambda and figures of normality, column by column, beside a loop of SciPy."""
+"""Tests of lambda and measures of normality, column by column, compared with a loop of SciPy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Summaries:
 
 
 class Normality(InTurns):
-    """Skewness, kurtosis, QQ correlation and p-value before and after the transform, times SciPy's speed."""
+    """Skewness, kurtosis, QQ correlation and p-value before and after the transform: speed relative to SciPy."""
 
     params = ([200, 10_000],)
     param_names = ("n",)
@@ -69,5 +69,5 @@ class Normality(InTurns):
         return self.ratio("scipy", "powerkern")
 
     def track_difference(self, n: int) -> float:
-        """Largest difference from SciPy's figures."""
+        """Largest difference from SciPy's results."""
         return float(abs(np.array(self.fit.normality()).swapaxes(1, 2) - self.by_scipy()).max())

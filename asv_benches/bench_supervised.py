@@ -1,4 +1,4 @@
-"""Supervised search of lambdas: the published figures, and its time beside the published way to search."""
+"""Supervised search of lambdas: published results, and time relative to the published implementation."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Published:
 
 
 def _search_anew(estimator: Any, X: np.ndarray, y: np.ndarray, n_epochs: int) -> np.ndarray:
-    """Search as published: every trial transforms and standardises all columns, fits and scores.
+    """Search like the published code: every trial transforms and standardises all columns, fits and scores.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def _search_anew(estimator: Any, X: np.ndarray, y: np.ndarray, n_epochs: int) ->
 
 
 class Fold(InTurns):
-    """One training set of ten, iterative search by training accuracy."""
+    """Search by training accuracy on one training set of ten folds, with the iterative search."""
 
     params = (["naive Bayes"], [4])  # nearest neighbors take a hundred times as long: see CrossValidated
     param_names = ("classifier", "max_epochs")
@@ -168,7 +168,7 @@ class Fold(InTurns):
 
 
 class BesidePublished(Fold):
-    """Our search compared with the published way to search."""
+    """Our search compared with the published implementation."""
 
     params = (["naive Bayes"], [1])
 

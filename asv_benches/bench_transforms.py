@@ -1,4 +1,4 @@
-"""Box-Cox and Yeo-Johnson of one vector, plain and standardised, beside scipy.special and scikit-learn."""
+"""Box-Cox and Yeo-Johnson of one vector, plain and standardised, compared with scipy.special and scikit-learn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _sklearn(family: str, lmbda: float) -> PowerTransformer:
 
 
 def jobs(job: str, lmbda: float) -> dict[str, Job]:
-    """Library -> what it does with a vector and an array for the result."""
+    """Return a function for each library that writes the result for a vector to an array."""
     if job == "boxcox":
         peer = _sklearn("box-cox", lmbda)
         return {
@@ -75,7 +75,7 @@ JOBS = ["boxcox", "inv_boxcox", "yeojohnson", "inv_yeojohnson"]
 
 
 def values(job: str, lmbda: float, n: int) -> np.ndarray:
-    """Lognormal or normal data; for an inverse, their transforms."""
+    """Return lognormal or normal data; for an inverse, their transforms."""
     x = np.random.default_rng(20240601).standard_normal(n)
     if "boxcox" in job:
         x = np.exp(x)
@@ -101,7 +101,7 @@ class Transform:
 
 
 class InPlace:
-    """One pass in which the result replaces the data."""
+    """One pass that overwrites the data."""
 
     params = (JOBS, LMBDAS[:1], SIZES)
     param_names = ("job", "lmbda", "n")

@@ -1,6 +1,6 @@
-"""Runs every benchmark once, with the first parameters that it has a measurement for.
+"""Run every benchmark once, with the first parameters for which it has a measurement.
 
-All parameters take asv hours: ``python -m asv_benches.once`` shows in minutes that no benchmark is broken.
+With all parameters asv takes hours; ``python -m asv_benches.once`` shows in minutes that no benchmark is broken.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run(kind: type) -> bool:
 
 
 def main() -> int:
-    """Run all; the number of those that failed."""
+    """Run all benchmarks; return the number of failures."""
     InTurns.seconds = 0.0
     failed = 0
     for kind in benchmarks():

@@ -1,4 +1,4 @@
-"""Every figure that powerkern is meant to reach, measured in one run by the benchmark classes of this folder.
+"""Measure every figure that powerkern is meant to reach, in one run, by the benchmark classes of this folder.
 
 python -m asv_benches.report [--only WORD] [--seconds S] [--write docs/benchmarks/figures.inc]
 """
@@ -26,7 +26,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 class Figure(NamedTuple):
-    """The target of a benchmark with these parameters; `method` is one of its track_ methods."""
+    """A benchmark with parameters and a target; `method` is one of its track_ methods."""
 
     name: str
     target: str
@@ -45,7 +45,7 @@ class Figure(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A figure as measured (None: the benchmark does not apply here) and the laps that it was made from."""
+    """A measured figure (None: the benchmark does not apply here), with the laps behind it."""
 
     figure: Figure
     value: float | None
@@ -58,14 +58,14 @@ class Result(NamedTuple):
         return "yes" if self.figure.reached(self.value) else "NO"
 
     def row(self) -> tuple[str, str, str, str, str]:
-        """Cells of the table."""
+        """Return the cells of the table."""
         value = "" if self.value is None else f"{self.value:.3g} {self.figure.unit}".strip()
         laps = "; ".join(f"{name} {lap.wall:.3g} s, {lap.cpu / lap.wall:.2f} cores" for name, lap in self.laps.items())
         return self.figure.name, self.figure.target, value, self.verdict, laps
 
     @property
     def cell(self) -> str:
-        """The value, and the target if it misses it."""
+        """Return the value, with the target if it is missed."""
         if self.value is None:
             return ""
         return f"{self.value:.3g}" + f" (not {self.figure.target})" * (self.verdict == "NO")
@@ -152,7 +152,7 @@ def startup() -> Iterator[Figure]:
 
 
 def identity() -> Iterator[Figure]:
-    """Yield figures for bit-identity of results."""
+    """Yield figures for the bit-identity of results."""
     for family in FAMILIES:
         differing, parameters = f"fit {family}: lambdas that differ in any bit", (family, N, 100)
         name = f"{differing} by threads (1, 2, 8), order (C, F), permuted columns"
@@ -230,7 +230,7 @@ def main(
     table: Callable[[Iterable[Result], str, str], str] = as_rst,
     seconds: float = 3.0,
 ) -> None:
-    """Measure the figures wanted, print a line a figure as it is measured, write the table."""
+    """Measure the figures wanted, printing each as it is measured, and write the table."""
     command = f"python -m asv_benches.{Path(sys.argv[0]).stem}"
     parser = argparse.ArgumentParser(prog=command, description=sys.modules["__main__"].__doc__)
     parser.add_argument("--only", default="", help="measure figures whose name has this word")

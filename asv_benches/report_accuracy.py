@@ -1,4 +1,4 @@
-"""Errors of lambda, ours and the peers', as the table of docs/accuracy.rst.
+"""Errors of lambda, ours and the peers', for the table of docs/accuracy.rst.
 
 python -m asv_benches.report_accuracy [--write docs/benchmarks/accuracy.inc]
 """
@@ -35,7 +35,7 @@ def rows() -> Iterator[tuple[str, ...]]:
 
 
 def main() -> None:
-    """Print the table, write it."""
+    """Print the table and write it."""
     parser = argparse.ArgumentParser(prog="python -m asv_benches.report_accuracy", description=__doc__)
     parser.add_argument("--write", type=Path, help="write the table as reStructuredText to this file")
     options = parser.parse_args()

@@ -1,9 +1,10 @@
-"""What transforms cost in every shape, type and order, and on two threads, measured in one run.
+"""Cost of transforms in every shape, dtype and order, and on two threads, measured in one run.
 
 python -m asv_benches.report_apply [--only WORD] [--seconds S] [--write FILE]
 
-Two minutes in all, a quarter of that with --only "yeo-johnson, standardized"; laps go on, ten times as long at most,
-while two threads of np.exp do less than 1.9 times the work of one.
+It takes two minutes, and a quarter of that with --only "yeo-johnson, standardized". Laps continue, up to ten times as
+long, while two threads of np.exp do less than 1.9 times the work of one.
+
 Restricted to AVX2: NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= python -m asv_benches.report_apply
 """
 
@@ -32,7 +33,7 @@ PASSES_OF_FLOAT32 = {"box-cox": 3.5, "yeo-johnson": 4.5}
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     for job, family, output, shape in itertools.product(JOBS, FAMILIES, OUTPUTS, SHAPES):
         name = f"{job} {family}, {output}, {shape}"
         where = (job, family, output, shape)

@@ -1,9 +1,9 @@
-"""Brier scores of outlier probabilities, with and without the share of outliers, over scorings of labelled data.
+"""Brier scores of outlier probabilities with and without a given contamination, over scorings of labelled data.
 
-    python -m asv_benches.report_calibration
+python -m asv_benches.report_calibration
 
-One class of the labelled data sets of scikit-learn is made rare, 2 to 20 % of the rows; three simulated sets are added.
-Seven detectors score each. Columns: no contamination, the true share, half of it, double.
+In each labelled data set of scikit-learn, one class is made rare, 2 to 20 % of the rows; three simulated sets are
+added. Seven detectors score each set. Columns: no contamination, the true fraction, half of it, double.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 def one_class_rare(X: np.ndarray, y: np.ndarray, rare: int, share: float, rng: np.random.Generator) -> Any:
-    """Return data in which one class is rare, and which rows are of this class.
+    """Return data in which one class is rare, and the mask of its rows.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Simulates the null distribution of the test of central normality, and writes ``powerkern/_results/central_null.py``.
+"""Simulate the null distribution of the test of central normality; write ``powerkern/_results/central_null.py``.
 
-``python -m asv_benches.report_central`` takes a minute, and writes the same file again.
+``python -m asv_benches.report_central`` takes a minute, and writes the same file each time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every figure that powerkern.completion is meant to reach, measured in one run of some five minutes.
+"""Measure every figure that powerkern.completion is meant to reach, in one run of some five minutes.
 
 python -m asv_benches.report_completion [--only WORD]
 """
@@ -21,7 +21,7 @@ TABLES = {
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     error = bench_completion.Lecture, "track_error_of_first_elements"
     yield Figure("lecture example: largest error of u11, v11 and u31", "<= 1e-9", *error)
     name = "lecture example: largest error over its trajectory (1, 10, 5000 epochs)"

@@ -1,9 +1,9 @@
-"""What the kernels' tuning constants do: simulations with each at its value and at others, run as plain Python.
+"""Simulations of the kernels' tuning constants, each at its value and at others, run as plain Python.
 
 NUMBA_DISABLE_JIT=1 python -m asv_benches.report_constants [area ...]
 
-Constants are changed in the modules, which compiled code would not see. An area takes a few minutes at most. Comments
-beside the constants have the figures. Evaluations are those of the objective or the likelihood, per column.
+Constants are changed in the modules; compiled code would not notice. An area takes a few minutes at most. The results
+are quoted in comments beside the constants. Evaluations are those of the objective or the likelihood, per column.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Column = tuple[str, np.ndarray]
 
 
 def error_of(family: str, x: np.ndarray, lmbda: float) -> float:
-    """Error of a lambda in units of 1/sd of the logs, from the score in extended precision."""
+    """Return the error of a lambda in units of 1/sd of the logs, from the score in extended precision."""
     wide = x.astype(np.longdouble)
     logs = np.log(wide) if family == "box-cox" else np.log1p(abs(wide))
     sign = np.ones(x.size) if family == "box-cox" else np.where(x >= 0.0, 1.0, -1.0)
@@ -134,7 +134,7 @@ def interval_columns() -> list[tuple[np.ndarray, int, float]]:
 
 
 def ends(drops: tuple[float, ...]) -> tuple[np.ndarray, float]:
-    """Distances of the ends from the minimum, and evaluations for each."""
+    """Return the distances of the ends from the minimum, and the number of evaluations for each."""
     calls, score, distances = [0], interval.score, []
 
     def counted(*arguments: Any) -> Any:
@@ -197,7 +197,7 @@ def locations() -> str:
 
 
 def medians() -> str:
-    """Return the number of values that passes read, or a sort moves, per median and value."""
+    """Return the number of values, per median and value, that passes read or a sort moves."""
     looked, parts = [0.0], []
     originals = {name: getattr(cells, name) for name in ("_counts", "_keep_between", "_least_above", "_insertion_sort")}
 

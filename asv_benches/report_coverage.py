@@ -1,4 +1,4 @@
-"""How often intervals of robust fits cover, and how many clean values are called outliers, measured in one run.
+"""Measure the coverage of intervals of robust fits, and the fraction of clean values that are flagged, in one run.
 
 python -m asv_benches.report_coverage [--only WORD]
 """
@@ -20,7 +20,7 @@ CLEAN = (0.0, 0.0)
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     yield from clean()
     yield from contaminated()
     yield from flagged()

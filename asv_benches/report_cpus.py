@@ -1,4 +1,4 @@
-"""What fits and transforms cost with code for each instruction set that this computer has, a process for each.
+"""Cost of fits and transforms with code for each instruction set of this computer, in a process for each.
 
 python -m asv_benches.report_cpus [> docs/benchmarks/cpus.inc]
 """
@@ -49,7 +49,7 @@ def measured(cpu: Cpu) -> dict[str, float]:
 
 
 def least() -> dict[str, dict[str, float]]:
-    """Return the smallest time over several processes, by instruction set; the processes alternate."""
+    """Return the smallest time over several processes, by instruction set; processes alternate."""
     found = [(cpu.name, measured(cpu)) for _ in range(_ROUNDS) for cpu in targets()]
     names = dict.fromkeys(name for name, _ in found)
     return {name: _least(figures for of, figures in found if of == name) for name in names}

@@ -1,4 +1,4 @@
-"""How far results differ between code for the instruction sets that this computer has, a process for each.
+"""Differences between results of code for each instruction set of this computer, in a process for each.
 
 python -m asv_benches.report_differences [> docs/benchmarks/differences.inc]
 """
@@ -55,7 +55,7 @@ Results = dict[str, FloatArray]
 
 
 def results(folder: Path) -> Iterator[tuple[str, Results]]:
-    """Yield the name of each CPU, and the results of code for it."""
+    """Yield the name of each CPU, and the results of the code compiled for it."""
     for cpu in targets():
         file = str(folder / f"{cpu.name}.npz")
         in_new_process_for(cpu, _RESULTS % (FAMILIES, SHAPES, DIFFICULT, DIFFICULT, file))
@@ -74,7 +74,7 @@ def largest(job: str, theirs: Results, ours: Results) -> float:
 
 
 def rows(by_cpu: dict[str, Results]) -> Iterator[tuple[str, ...]]:
-    """Yield for each result the largest difference of the code for each CPU from that for the first."""
+    """Yield, for each result, its largest difference between code for each CPU and code for the first."""
     first, *others = by_cpu.values()
     for job in dict.fromkeys(name.rpartition(", ")[0] for name in first):
         yield job, *(f"{largest(job, theirs, first):.1e}" for theirs in others)

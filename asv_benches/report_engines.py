@@ -1,4 +1,4 @@
-"""Fits of one Parquet file on every engine, beside that engine's own sums: rows a second.
+"""Rows per second of fits of one Parquet file on every engine, compared with the engine's own sums.
 
 python -m asv_benches.report_engines [--rows 2000000] [--only WORD] [--write docs/benchmarks/engines.inc]
 """
@@ -145,7 +145,7 @@ ENGINES: dict[str, tuple[str, Callable[[Path], AbstractContextManager[Jobs]]]] =
 
 
 def written(folder: str, rows: int) -> Path:
-    """Write the data file: skewed numeric columns, in row groups."""
+    """Write the data file with skewed numeric columns in row groups; return its path."""
     import pyarrow
     import pyarrow.parquet
 
@@ -165,7 +165,7 @@ HEADINGS = (
 
 
 def row(name: str, jobs: Jobs, rows: int) -> tuple[str, ...]:
-    """Return millions of rows per second for each job, and the time of a fit in sums of all columns."""
+    """Return millions of rows per second for each job, and the time of a fit relative to sums of all columns."""
     turns = InTurns()
     turns.seconds = 5.0
     for job in jobs:

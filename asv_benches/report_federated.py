@@ -1,4 +1,4 @@
-"""Every figure that powerkern.federated is meant to reach, measured in one run.
+"""Measure every figure that powerkern.federated is meant to reach, in one run.
 
 python -m asv_benches.report_federated [--only WORD]
 """
@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     for method in bench.METHODS:
         for kind in bench.REFERENCES:
             name, parameters = f"{kind} reference columns, 100 skewed sites, {method}", (method, kind, bench.N_SITES)

@@ -1,4 +1,4 @@
-"""Federated fits beside the published protocol, as the tables of docs/accuracy.rst.
+"""Federated fits compared with the published protocol, for the tables of docs/accuracy.rst.
 
 python -m asv_benches.report_federated_peers [--write docs/benchmarks/federated.inc]
 """
@@ -71,7 +71,7 @@ def _ours(method: str) -> Callable[[list[np.ndarray]], tuple[float, int, float]]
 
 
 def variances() -> Iterator[Row]:
-    """Relative errors of the variance of 100 sites' values, by both ways of merging them."""
+    """Yield relative errors of the variance of the values of 100 sites, for both ways of merging them."""
     rng = np.random.default_rng(0)
     columns = {
         "normal, mean 0, sd 1": rng.normal(size=100_000),
@@ -105,7 +105,7 @@ def _exact_variance(x: np.ndarray) -> Fraction:
 
 
 def adult_like(rng: np.random.Generator) -> Dataset:
-    """Age, years of education, hours a week, and gains and losses that are mostly 0."""
+    """Return age, years of education, hours a week, and gains and losses that are mostly 0."""
     n = 20_000
     latent = rng.normal(size=(n, 5))
     skewed = [17 + 40 * np.exp(0.4 * latent[:, 0] - 0.5), np.round(10 + 2.5 * latent[:, 1])]
@@ -117,7 +117,7 @@ def adult_like(rng: np.random.Generator) -> Dataset:
 
 
 def bank_like(rng: np.random.Generator) -> Dataset:
-    """Balance of both signs with a long tail, duration of a call, number of contacts, days since the last one."""
+    """Return a balance of both signs, duration of a call, number of contacts, and days since the last one."""
     n = 20_000
     latent = rng.normal(size=(n, 4))
     skewed = [np.sinh(1.5 * latent[:, 0] + 1) * 400, np.exp(5.2 + 0.9 * latent[:, 1])]
@@ -190,7 +190,7 @@ def _area(Z: np.ndarray, y: np.ndarray, train: np.ndarray) -> float:
 
 
 def tables() -> Iterator[str]:
-    """All tables, as reStructuredText."""
+    """Yield all tables, as reStructuredText."""
     headings: Row = (
         "columns",
         "method",
@@ -211,7 +211,7 @@ def tables() -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the tables, write them."""
+    """Print the tables and write them."""
     parser = argparse.ArgumentParser(prog="python -m asv_benches.report_federated_peers", description=__doc__)
     parser.add_argument("--write", type=Path, help="write the tables as reStructuredText to this file")
     options = parser.parse_args()

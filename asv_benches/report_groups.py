@@ -1,4 +1,4 @@
-"""What ``shrink=True`` gains: errors of lambda in groups of few rows, by simulation.
+"""Errors of lambda in groups of few rows with and without ``shrink=True``, by simulation.
 
 python -m asv_benches.report_groups [--replicates N]
 """
@@ -33,7 +33,7 @@ def simulated(n: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def errors(n: int, spread: float, replicates: int) -> np.ndarray:
-    """Return the root mean square errors of lambda: of each group's own, shrunk, and pooled estimate."""
+    """Return the root mean square errors of lambda estimated for each group alone, shrunk, and pooled."""
     found = []
     for seed in range(replicates):
         x, codes, truth = simulated(n, spread, seed)

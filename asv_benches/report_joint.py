@@ -1,4 +1,4 @@
-"""Every figure that powerkern.joint is meant to reach, measured in one run.
+"""Measure every figure that powerkern.joint is meant to reach, in one run.
 
 python -m asv_benches.report_joint [--only WORD]
 """
@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     shape = (10_000, 20)
     yield Figure("joint fit, 10000 x 20, all threads, seconds", "<= 1", bench_joint.Joint, "track_seconds", (shape,))
     name = "joint fit, 10000 x 20, one thread, seconds of CPU time"

@@ -1,8 +1,9 @@
-"""What a value costs in columns of any length, fitted and transformed, here and by the peers: figures for a picture.
+"""Cost per value of fits and transforms for columns of any length, ours and the peers', for a plot.
 
 python -m asv_benches.report_lengths [--write docs/images/cost_by_length.csv] && python docs/images/cost_by_length.py
 
-CPU time on one thread, in ns a value; powerkern with code for this CPU and, in a process of its own, for AVX2.
+The unit is CPU time on one thread, in ns per value. powerkern is measured with code for this CPU and, in a separate
+process, for AVX2.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def restricted(cpu: Cpu) -> Iterator[Cost]:
 
 
 def points() -> Iterator[Cost]:
-    """Return all points of the figure."""
+    """Yield all points of the figure."""
     for cpu in runnable():
         if cpu in (this_cpu(), Cpu("x86-64-v3")):
             yield from restricted(cpu)

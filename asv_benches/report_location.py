@@ -1,4 +1,4 @@
-"""Every figure that powerkern.location is meant to reach, measured in one run.
+"""Measure every figure that powerkern.location is meant to reach, in one run.
 
 python -m asv_benches.report_location [--only WORD]
 """
@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     for value in bench_location.REFERENCES:
         name = f"largest relative error of {value} over the reference vectors"
         yield Figure(name, "<= 1e-10", bench_location.Accuracy, "track_worst", (value,))

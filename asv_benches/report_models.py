@@ -1,4 +1,4 @@
-"""Every figure that models are meant to reach, measured in one run.
+"""Measure every figure that regressions and joint fits are meant to reach, in one run.
 
 python -m asv_benches.report_models [--only WORD]
 """
@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     size = (10_000, 1000, 5)
     name = "10000 x 1000 responses given 5 covariates, order C, two threads, over the fit of the columns alone"
     yield Figure(name, "<= 3 x", bench_regression.Regression, "track_over_fit", size)

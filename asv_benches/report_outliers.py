@@ -1,4 +1,4 @@
-"""Every figure that powerkern.outliers is meant to reach, measured in one run.
+"""Measure every figure that powerkern.outliers is meant to reach, in one run.
 
 python -m asv_benches.report_outliers [--only WORD]
 """
@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     for rule in bench_outliers.RULES:
         name = f"{rule}: largest error of parameters and probabilities over the reference vectors"
         yield Figure(name, "<= 1e-9", bench_outliers.Accuracy, "track_worst", (rule,))

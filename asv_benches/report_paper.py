@@ -1,10 +1,10 @@
-"""The figures and examples of Raymaekers & Rousseeuw (2021), as tables; data that are not in the repository if there.
+"""The figures and examples of Raymaekers & Rousseeuw (2021), as tables.
 
 python -m asv_benches.report_paper [--only PART] [--replicates N]
 
-Parts: sensitivity (Fig. 5), simulation (Figs. 6 to 8), default (RewML beside the rules of the paper), trimmed (what the
-trimmed likelihood estimates), topgear (section 4.1), glass (4.2, Fig. 11), dposs (4.3). The data are read from
-shared/data beside the checkout.
+Parts: sensitivity (Fig. 5), simulation (Figs. 6 to 8), default (RewML compared with the rules of the paper), trimmed
+(the value that the trimmed likelihood estimates), topgear (section 4.1), glass (4.2, Fig. 11), dposs (4.3). The data of
+the last three are read from /shared/data beside the checkout, if present.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def simulation(replicates: int) -> None:
 
 
 def default(replicates: int) -> None:
-    """Mean squared errors by n: of the default, of the paper's rules, and of rejecting far values before the fit."""
+    """Print mean squared errors by n for the default, for the paper's rules, and for fits without far values."""
     settings = [(0.0, 0.0), *((share, k) for share in (0.05, 0.1, 0.15) for k in (3.0, 4.0, 6.0, 10.0)), (0.1, -6.0)]
     columns = ["clean", *(f"{share:.0%} {k:g}" for share, k in settings[1:])]
     methods: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
@@ -150,14 +150,14 @@ def default(replicates: int) -> None:
 
 
 def _of_those_within_3(X: np.ndarray, family: str) -> np.ndarray:
-    """Lambda by maximum likelihood of the values within 3 MADs of the median, of logs under Box-Cox."""
+    """Return lambda by maximum likelihood of the values within 3 MADs of the median (under Box-Cox, of the logs)."""
     y = np.log(X) if family == "box-cox" else X
     near = np.abs(y - np.median(y, axis=0)) <= 3.0 * _mad(y)
     return fit(np.where(near, X, np.nan), family, "mle").lmbda
 
 
 def trimmed(replicates: int) -> None:
-    """Lambda of the trimmed likelihood for 20,000 exact quantiles of exp(sd Z), whose lambda is 0, and of Z (1)."""
+    """Print lambda of the trimmed likelihood for 20,000 exact quantiles of exp(sd Z) (true value 0) and of Z (1)."""
     z = ndtri((np.arange(20_000) + 0.5) / 20_000)
 
     def rows() -> Iterator[Any]:
@@ -185,7 +185,10 @@ def data(file: str) -> tuple[list[str], np.ndarray]:
 
 
 def topgear(replicates: int) -> None:
-    """Box-Cox of MPG and Weight (published: ML -0.11 and 0.83, RewML 0.84 and 0.09), and who is left out."""
+    """Print Box-Cox fits of MPG and Weight, and the cars left out.
+
+    Published: ML -0.11 and 0.83, RewML 0.84 and 0.09.
+    """
     names, X = data("topgear.csv")
     cars = np.genfromtxt(_SHARED / "data/topgear_names.csv", delimiter=",", skip_header=1, dtype=str)
     columns = [j for j, name in enumerate(names) if np.nanmin(X[:, j]) > 0.0 and name != "Verdict"]
@@ -223,7 +226,7 @@ def glass(replicates: int) -> None:
 
 
 def dposs(replicates: int) -> None:
-    """Section 4.3: robust principal components of the stars, and the outlier map in numbers."""
+    """Print robust principal components of the stars, and the outlier map in numbers (section 4.3)."""
     X = data("data_dposs.csv.gz")[1]
     print(f"\nDPOSS: {X.shape[0]} stars, {X.shape[1]} variables, {np.isnan(X).mean():.0%} missing")
     columns = ["share 1", "2", "3", "4", "score", "orthog.", "both", "none"]

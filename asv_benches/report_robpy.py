@@ -1,8 +1,8 @@
-"""RewML beside robpy's, by one of its authors: bias, error and time, on the paper's simulation.
+"""RewML compared with robpy, by one of its authors: bias, error and time, in the paper's simulation.
 
 python -m asv_benches.report_robpy [--write docs/benchmarks/robpy.inc]
 
-robpy pins scikit-learn below 1.7, so it needs an environment of its own: ``pip install robpy -e '.[sklearn]'``.
+robpy pins scikit-learn below 1.7, so it needs a separate environment: ``pip install robpy -e '.[sklearn]'``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REPLICATES = 100
 
 
 def robpy(X: np.ndarray, family: str) -> np.ndarray:
-    """Return lambdas by robpy, which takes a column at a time."""
+    """Return lambdas by robpy, which fits one column at a time."""
     from robpy.preprocessing import RobustPowerTransformer  # asv imports every module, installed or not
 
     method = family.replace("-", "")
@@ -34,7 +34,7 @@ def robpy(X: np.ndarray, family: str) -> np.ndarray:
 
 
 def ours(X: np.ndarray, family: str, estimator: str) -> np.ndarray:
-    """Return lambdas on one thread, which is what robpy uses."""
+    """Return lambdas by powerkern on one thread, because robpy uses one."""
     return pk.fit(X, family, estimator, n_threads=1).lmbda
 
 

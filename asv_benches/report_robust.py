@@ -1,4 +1,4 @@
-"""Every figure that robust fits are meant to reach, measured in one run.
+"""Measure every figure that robust fits are meant to reach, in one run.
 
 python -m asv_benches.report_robust [--only WORD]
 """
@@ -16,7 +16,7 @@ REPLICATES = 2_000
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     yield from agreement()
     yield from behaviour()
     yield from simulation()

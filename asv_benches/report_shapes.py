@@ -1,8 +1,8 @@
-"""What a value costs in matrices of any shape, over what it costs in the best one, measured in one run.
+"""Cost per value in matrices of any shape, relative to the best shape, measured in one run.
 
 python -m asv_benches.report_shapes [--only WORD] [--write FILE]
 
-With code for CPUs that have AVX2 and no AVX-512: NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES="" before the command.
+For code for CPUs with AVX2 but without AVX-512, put NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES="" before the command.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OVER_LONG = {20: 4, 50: 2, 100: 2, 200: 2, 255: 2, 512: 2, 1_000: 2}
 
 
 def figures() -> Iterator[Figure]:
-    """All figures; `n` is the number of rows, and the CPU is the target of the compiled code."""
+    """Yield all figures; `n` is the number of rows, and the CPU is the target of the compiled code."""
     cpu = f"on {cpu_target.target_context.codegen().magic_tuple()[1]}"
     yield from fitting(cpu)
     yield from on_two_threads(cpu)
@@ -46,7 +46,7 @@ def fitting(cpu: str) -> Iterator[Figure]:
 
 
 def on_two_threads(cpu: str) -> Iterator[Figure]:
-    """Yield speedups by two threads for vectors, few columns and many short ones, next to np.exp's speedup."""
+    """Yield speedups by two threads for vectors, few columns and many short ones, and np.exp's for comparison."""
     vectors = [f"{n} x 1" for n in (40_000, 100_000, 300_000, 1_000_000, 3_000_000)]
     matrices = ["20 x 50000", "50 x 20000", "300 x 3400", "1000 x 1000", "10000 x 10", "10000 x 100", "10000 x 1000"]
     few = ["20000 x 3", "100000 x 2", "100000 x 3", "300000 x 3"]

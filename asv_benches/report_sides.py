@@ -1,4 +1,4 @@
-"""Outliers below, above and on both sides: the paper's simulation extended, where fits break down, false alarms.
+"""Outliers below, above and on both sides: the paper's simulation extended, breakdown of fits, and false alarms.
 
 python -m asv_benches.report_sides [--replicates 300] [--write docs/benchmarks/sides.inc]
 """
@@ -85,7 +85,7 @@ def fitted(x: np.ndarray, family: str, method: str) -> pk.PowerFit:
 
 
 def simulation(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
-    """Bias and mean squared error of lambda by each method; the errors of all methods are of the same samples."""
+    """Yield bias and mean squared error of lambda by each method, on the same samples."""
     settings = [(0.0, 0.0, "-"), *((share, k, side) for side in SIDES for share, k in SETTINGS)]
     for case in CASES:
         for share, k, side in settings:
@@ -101,7 +101,7 @@ def simulation(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
 
 
 def breakdown(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
-    """Yield rows: the fraction of outliers at which half of the columns keep most of them, and the statuses there."""
+    """Yield rows with the fraction of outliers at which half of the columns keep most of them, and their statuses."""
     for case in CASES:
         for side in SIDES:
             yield (f"{case[0]} {case[1]:g}", str(n), side, *(_breaks_at(case, n, side, m, replicates) for m in METHODS))
@@ -179,7 +179,7 @@ def tables(replicates: int) -> Iterator[tuple[str, tuple[str, ...], Iterable[tup
 
 
 def main() -> None:
-    """Print the tables, write them."""
+    """Print the tables and write them."""
     parser = argparse.ArgumentParser(prog="python -m asv_benches.report_sides", description=__doc__)
     parser.add_argument("--replicates", type=int, default=300)
     parser.add_argument("--write", type=Path, help="write the tables as reStructuredText to this file")

@@ -1,4 +1,4 @@
-"""Every figure that sketches, tall columns and Dask are meant to reach, measured in one run.
+"""Measure every figure that sketches, tall columns and Dask are meant to reach, in one run.
 
 python -m asv_benches.report_sketch [--only WORD]
 """
@@ -17,7 +17,7 @@ DASK = (2_000_000, 20)
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     yield from equality()
     yield from cost()
     yield from tall()
@@ -25,7 +25,7 @@ def figures() -> Iterator[Figure]:
 
 
 def equality() -> Iterator[Figure]:
-    """Fits from sketches against direct fits."""
+    """Yield figures for the equality of fits from sketches and direct fits."""
     one = bench_sketch.Equality
     for name, what in (
         ("shared", "well-conditioned reference columns of any length"),
@@ -37,7 +37,7 @@ def equality() -> Iterator[Figure]:
 
 
 def cost() -> Iterator[Figure]:
-    """Time, on one thread."""
+    """Yield figures for the time on one thread."""
     n, p = WIDE
     for family in FAMILIES:
         for order in ("C", "F"):
@@ -55,7 +55,7 @@ def cost() -> Iterator[Figure]:
 
 
 def tall() -> Iterator[Figure]:
-    """One long column."""
+    """Yield figures for one long column."""
     for family in FAMILIES:
         what, parameters = f"fit {family}, {TALL} x 1", (family, TALL)
         one = bench_sketch.Tall

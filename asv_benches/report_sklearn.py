@@ -1,4 +1,4 @@
-"""Every figure of the estimators, measured in one run.
+"""Measure every figure of the scikit-learn estimators, in one run.
 
 python -m asv_benches.report_sklearn [--only WORD] [--write FILE]
 """
@@ -12,7 +12,7 @@ from .report import FAMILIES, Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """Speed beside scikit-learn; threads in worker processes."""
+    """Yield figures for the speed relative to scikit-learn, and for threads in worker processes."""
     peer = "scikit-learn's, 10000 x 40"
     for method in FAMILIES:
         for job, target in (("fit", ">= 100 x"), ("transform", ">= 5 x"), ("inverse_transform", ">= 5 x")):

@@ -1,4 +1,4 @@
-"""Every figure that powerkern.sklearn.supervised is meant to reach, measured in one run; about ten minutes.
+"""Measure every figure that powerkern.sklearn.supervised is meant to reach, in one run of about ten minutes.
 
 python -m asv_benches.report_supervised [--only WORD]
 """
@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     fold = "one fold of the breast-cancer data, naive Bayes, 4 epochs by training accuracy"
     # a tenth of the 3.4 s that the published code takes
     yield Figure(fold, "<= 0.34 s", bench_supervised.Fold, "track_seconds", ("naive Bayes", 4))

@@ -1,9 +1,9 @@
-"""What the first call of each job waits for in a new process, the import included.
+"""Waiting time of the first call of each job in a new process, including the import.
 
 python -m asv_benches.report_waits [--wheel dist/*.whl] [--write docs/benchmarks/waits.inc]
 
-Cold: nothing compiled is on disk. Compiled before: by an earlier process. With --wheel also for a wheel that holds
-compiled code, unpacked, and an empty cache.
+Cold: no compiled code is on disk. Compiled before: by an earlier process. With --wheel, also for an unpacked wheel with
+compiled code, and an empty cache.
 """
 
 from __future__ import annotations

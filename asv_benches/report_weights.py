@@ -1,6 +1,6 @@
-"""What weights, missing values and a given lambda cost, each beside the plain fit of the same matrix, in one run.
+"""Cost of weights, missing values and a given lambda, relative to the plain fit of the same matrix, in one run.
 
-Fits with weights and missing values stand beside those without weights of the same values.
+Fits with both weights and missing values are compared with unweighted fits of the same values.
 
 python -m asv_benches.report_weights [--only WORD] [--seconds S] [--write FILE]
 """
@@ -19,7 +19,7 @@ _REGIMES = [*bench_fit.REGIMES, *bench_fit.REGIMES_WITH_GAPS]
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, in their full sizes."""
+    """Yield all figures, in their full sizes."""
     for family, n, regime, n_threads in itertools.product(FAMILIES, SIZES, _REGIMES, (1, 2)):
         if n_threads == 1 or regime == "weights":
             name = f"CPU time over plain, fit {family}, {n} rows: {regime}{', two threads' * (n_threads > 1)}"
