@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 import powerkern as pk
-from powerkern._cli.output import plural, print_json
+from powerkern._cli.limits import LimitScores
+from powerkern._cli.output import complain, plural, print_json
 from powerkern._cli.reading import (
     choose_fitted_columns,
     locate_errors_in_file,
@@ -17,7 +17,7 @@ from powerkern._cli.reading import (
     text_format,
 )
 from powerkern._input.tables import files
-from powerkern._input.tables.table import BadInput, FileLayout
+from powerkern._input.tables.table import BadInput, CensoredCells, FileLayout
 
 
 def run(args: argparse.Namespace) -> None:
@@ -26,7 +26,9 @@ def run(args: argparse.Namespace) -> None:
     to_file = args.output is not None and str(args.output) != "-"
     if args.json and not to_file:
         raise BadInput("--json describes the output file: name it with -o")
-    fit, text, n = read_any_fit(args.fit), text_format(args), 0
+    is_forward = args.command == "transform"
+    censored = CensoredCells("", needs_number=False) if is_forward else CensoredCells()
+    fit, text, n = read_any_fit(args.fit), text_format(args, censored), 0
     by_groups = isinstance(fit, pk.GroupedFit)
     if isinstance(fit, pk.GroupedFit) and args.groups is None and fit.group_names is not None:
         args.groups = fit.group_names[0]
@@ -37,20 +39,26 @@ def run(args: argparse.Namespace) -> None:
         raise BadInput(f"{args.fit} is a fit of all rows, without groups: leave out --groups")
     options: dict[str, Any] = {"n_threads": args.n_threads}
     options["out_of_range"] = args.out_of_range
-    apply: Callable[..., Any] = fit.inverse_transform
-    if args.command == "transform":
-        apply, options["infinite"] = fit.transform, args.infinite
+    if is_forward:
+        options["infinite"] = args.infinite
     with (
         files.stream(args.data, choose_fitted_columns(fit, args), text) as (layout, blocks),
         files.write(args.output, layout, text) as writer,
     ):
+        scores = LimitScores(args, fit, layout) if is_forward else None
         for block in blocks:
-            if by_groups:
-                options["groups"] = read_labels(block, layout, args)
+            groups = read_labels(block, layout, args) if by_groups else None
             with locate_errors_in_file(args.data, layout, lambda: block):  # noqa: B023 - called at once
-                result = apply(block.matrix, **options)
+                if scores is not None:
+                    result = scores.transform(block, groups, **options)
+                else:
+                    of_rows = {} if groups is None else {"groups": groups}
+                    result = fit.inverse_transform(block.matrix, **of_rows, **options)
             writer.write(block, result)
             n += len(result)
+    about = "" if scores is None else scores.describe()
+    if about:
+        complain(f"powerkern: {about}")
     if args.json:
         print_json({"rows": n, "columns": layout.matrix_names, "output": str(args.output)})
     elif to_file:

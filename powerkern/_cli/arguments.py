@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import csv
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -119,6 +120,7 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     )
     parser.add_argument("--progress", action="store_true", help="show a progress bar if it takes long (needs tqdm)")
     _add_estimator(parser, estimator)
+    add_limits(parser)
     add_text(parser)
     add_common(parser)
 
@@ -150,6 +152,22 @@ def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
             type=option,
             metavar="VALUE",
             help=f"option of {', '.join(kinds)}",
+        )
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the options with detection limits of columns."""
+    group = parser.add_argument_group("detection limits (cells such as <0.05 and >100 state their own)")
+    for word, lower in (("below", "lower"), ("above", "upper")):
+        sign, cell = ("<", "at or below") if word == "below" else (">", "at or above")
+        group.add_argument(
+            f"--{word}-limit",
+            type=column_limit,
+            action="append",
+            default=[],
+            metavar="COLUMN=LIMIT",
+            help=f"{lower} limit of a column: values {cell} it, and cells such as {sign}LOD, are only known to lie "
+            f"{word} it (repeat for more columns)",
         )
 
 
@@ -254,6 +272,18 @@ def bounds(text: str) -> tuple[float | None, float | None]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not two comma-separated numbers") from None
     return low, high
+
+
+def column_limit(text: str) -> tuple[str, float]:
+    """Parse the name of a column and its detection limit, with an equals sign between them."""
+    name, _, limit = text.rpartition("=")
+    try:
+        number = float(limit)
+    except ValueError:
+        number = math.nan
+    if not name or not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not COLUMN=LIMIT, such as lead=0.05")
+    return name, number
 
 
 def delimiter(text: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 import powerkern as pk
 from powerkern._cli.arguments import fit_options
+from powerkern._cli.limits import as_masks, censored_cells_to_fit, describe_limits, given_column_limits
 from powerkern._cli.output import complain, finite, plural, print_json, print_table, short
 from powerkern._cli.reading import (
     choose_columns,
@@ -25,7 +26,17 @@ from powerkern._cli.reading import (
     text_format,
 )
 from powerkern._input.tables import files
-from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, FileLayout, Selection, Table, check_folder
+from powerkern._input.tables.table import (
+    NAMES_ROWS,
+    BadInput,
+    Block,
+    CensoredCells,
+    FileLayout,
+    Selection,
+    Table,
+    check_folder,
+    stack_blocks,
+)
 from powerkern._typing import FloatArray
 from powerkern.sketch import fit_chunks
 
@@ -66,6 +77,7 @@ def run_fit(args: argparse.Namespace) -> None:
                 "estimator": fit.estimator.name,
                 "columns": records,
                 **_list_left_out(table),
+                **_list_limits(table),
                 **({"output": str(args.output)} if args.output else {}),
             }
         )
@@ -91,7 +103,7 @@ def run_summary(args: argparse.Namespace) -> None:
         }
         columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
         about = {"rows": table.n_rows, "family": fit.family, "estimator": fit.estimator.name, "level": args.level}
-        print_json({**about, "columns": columns, **_list_left_out(table)})
+        print_json({**about, "columns": columns, **_list_left_out(table), **_list_limits(table)})
         return
     print(summary.to_text(None))
     print_left_out(args, table)
@@ -102,10 +114,11 @@ def fit_table(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     if getattr(args, "fit", None) is not None:
         refuse_options(args, "cutoff")
         fit = select_fit_columns(read_fit(args.fit), args)
-        return fit, files.read(args.data, choose_fitted_columns(fit, args), text_format(args))
+        text = text_format(args, CensoredCells("", needs_number=False))
+        return fit, files.read(args.data, choose_fitted_columns(fit, args), text)
     found = _read_table(args)
-    matrix, weight = _split_weights(args, found.layout, found.rows)
-    table = replace(found, layout=found.layout.less(args.weights), block=found.rows._replace(matrix=matrix))
+    rows, weight = _split_weights(args, found.layout, found.rows)
+    table = replace(found, layout=found.layout.less(args.weights), block=rows)
     return _fit_rows(args, table, weight), table
 
 
@@ -118,6 +131,8 @@ def _fit_rows(args: argparse.Namespace, table: Table, weight: FloatArray | None,
             sample_weight=weight,
             origin=args.origin,
             **fit_options(args),
+            limits=given_column_limits(args, table.layout),
+            **as_masks(table.rows),
             column_names=_column_names(table.layout),
             **groups,
         )
@@ -139,13 +154,11 @@ def _fit_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
     layout = found.layout
     blocks, weights, labels = [], [], []
     for block in _stream_blocks(args, layout):
-        matrix, weight = _split_weights(args, layout, block)
-        blocks.append(block._replace(matrix=matrix))
+        rows, weight = _split_weights(args, layout, block)
+        blocks.append(rows)
         weights += [] if weight is None else [weight]
         labels += read_labels(block, layout, args)
-    lines = None if blocks[0].lines is None else np.concatenate([block.lines for block in blocks])
-    rows = Block(np.concatenate([block.matrix for block in blocks]), {}, lines)
-    table = replace(found, layout=layout.less(args.weights), block=rows)
+    table = replace(found, layout=layout.less(args.weights), block=stack_blocks(blocks))
     weight = np.concatenate(weights) if weights else None
     fit = _fit_rows(args, table, weight, groups=labels)
     if layout.named:  # the file then records which column holds the labels
@@ -157,10 +170,11 @@ def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     """Read and fit a table, with `fit_chunks` if it is large and the estimator needs only sums and counts."""
     estimator = make_estimator(args)
     whole = not estimator.fits_chunks or args.origin is not None or args.criterion == "central"
+    whole = whole or bool(args.below_limit or args.above_limit)
     if whole or not files.is_longer(args.data, LARGE):
         return fit_table(args)
     found = _read_table(args, keep=False)
-    if len(found.layout.positions) > _MOST_COLUMNS:
+    if len(found.layout.positions) > _MOST_COLUMNS or found.n_marked:
         return fit_table(args)
     table = replace(found, layout=found.layout.less(args.weights))
     layout = table.layout
@@ -187,8 +201,8 @@ class _Blocks:
     def __call__(self) -> Iterator[FloatArray]:
         for block in _stream_blocks(self._args, self._layout):
             self._last = block
-            matrix, self._weight = _split_weights(self._args, self._layout, block)
-            yield matrix
+            rows, self._weight = _split_weights(self._args, self._layout, block)
+            yield rows.matrix
         self._weight = None
 
     def weights(self) -> Iterator[FloatArray]:
@@ -203,7 +217,8 @@ class _Blocks:
 
 def _stream_blocks(args: argparse.Namespace, layout: FileLayout) -> Iterator[Block]:
     """Yield the table in blocks of rows, from the start."""
-    with files.stream(args.data, lambda names, named: Selection(layout.positions), text_format(args)) as (_, blocks):
+    text = text_format(args, censored_cells_to_fit(args))
+    with files.stream(args.data, lambda names, named: Selection(layout.positions), text) as (_, blocks):
         yield from blocks
 
 
@@ -216,21 +231,22 @@ def _draw_rows(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]
         rows = np.concatenate([rows, block.matrix])
         chosen = np.sort(np.argsort(keys)[:_ROWS_DRAWN])
         keys, rows = keys[chosen], rows[chosen]
-    return _split_weights(args, layout, Block(rows, {}))
+    drawn, weight = _split_weights(args, layout, Block(rows, {}))
+    return drawn.matrix, weight
 
 
 def _read_table(args: argparse.Namespace, keep: bool = True) -> Table:
     """Read the requested columns and the column of weights, with all rows if `keep`."""
-    table = files.read(args.data, choose_columns(args), text_format(args), keep)
+    table = files.read(args.data, choose_columns(args), text_format(args, censored_cells_to_fit(args)), keep)
     if table.layout.matrix_names == [args.weights]:
         raise BadInput(f"{display_name(args.data)} has no column to fit besides the weights, {args.weights!r}")
     return table
 
 
-def _split_weights(args: argparse.Namespace, layout: FileLayout, block: Block) -> tuple[FloatArray, FloatArray | None]:
-    """Separate the numbers of a block from the weights of its rows, which are one of its columns."""
+def _split_weights(args: argparse.Namespace, layout: FileLayout, block: Block) -> tuple[Block, FloatArray | None]:
+    """Separate a block from the weights of its rows, which are one of its columns."""
     if args.weights is None:
-        return block.matrix, None
+        return block, None
     at = layout.matrix_names.index(args.weights)
     weight = block.matrix[:, at].astype(np.float64)
     wrong = np.flatnonzero(~((weight >= 0.0) & (weight < np.inf)))
@@ -240,11 +256,15 @@ def _split_weights(args: argparse.Namespace, layout: FileLayout, block: Block) -
             f"{display_name(args.data)}, {place}: the weight is {weight[wrong[0]]}; "
             "weights must be finite and not negative"
         )
-    return np.delete(block.matrix, at, axis=1), weight
+    marks = None if block.marks is None else np.delete(block.marks, at, axis=1)
+    return block._replace(matrix=np.delete(block.matrix, at, axis=1), marks=marks), weight
 
 
 def print_left_out(args: argparse.Namespace, table: Table, say: Callable[[str], None] = print) -> None:
-    """Print which columns are not in the fit, and why; print nothing if the user chose the columns."""
+    """Print which cells were read as limits and, unless the user chose them, which columns are not in the fit."""
+    limits = describe_limits(table.n_marked)
+    if limits:
+        say(f"\n{limits}")
     if args.columns is not None or getattr(args, "fit", None) is not None:
         return
     unsaid = {*table.odd, *table.identifiers, *args.exclude, getattr(args, "groups", None), ""}
@@ -275,8 +295,11 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
         "mean": lambda r: short(r["loc"], r["log_factor"]),
         "sd": lambda r: short(r["scale"], r["log_factor"]),
         "n": lambda r: str(r["n_obs"]),
+        "censored": lambda r: short(r["n_censored"]),
         "status": lambda r: str(r["status"]),
     }
+    if not any(r["n_censored"] for r in records):
+        del cells["censored"]
     if "group" not in records[0]:
         del cells["group"]
     if not any(r["shift"] for r in records):
@@ -296,6 +319,12 @@ def _list_left_out(table: Table) -> dict[str, Any]:
     return {"left_out": [{"column": name, "reason": reasons.get(name)} for name in names]}
 
 
+def _list_limits(table: Table) -> dict[str, Any]:
+    """Return how many cells of each column were read as limits."""
+    counts = [{"column": name, "below": low, "above": high} for name, (low, high) in table.n_marked.items()]
+    return {"cells_read_as_limits": counts}
+
+
 def _make_records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
     """Return the results to print for each column; each attribute of the fit is read once for all columns."""
     columns = {
@@ -306,6 +335,7 @@ def _make_records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
             for name in ("lmbda", "lmbda_error", "shift", "center", "divisor", "loc", "scale", "log_factor", "nll")
         },
         **{name: map(int, getattr(fit, name).tolist()) for name in ("n_obs", "n_kept", "n_iter")},
+        "n_censored": fit.n_censored.tolist(),
         "status": fit.status_text,
     }
     return [dict(zip(columns, figures, strict=True)) for figures in zip(*columns.values(), strict=True)]

@@ -11,6 +11,7 @@ import numpy as np
 
 import powerkern as pk
 from powerkern._cli.fit import fit_table, print_left_out
+from powerkern._cli.limits import without_limits
 from powerkern._cli.output import finite, plural, print_json, print_table, short
 from powerkern._cli.reading import locate_errors_in_file
 from powerkern._input.tables import files
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _find_outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
     """Return a record for each outlying value, the most extreme first."""
-    matrix = table.rows.matrix
+    matrix = without_limits(table.rows)
     with locate_errors_in_file(args.data, table.layout, lambda: table.rows):
         flagged = fit.outliers(matrix, cutoff=getattr(args, "cutoff", None))
         standardized = fit._with_spec(standardize=True)

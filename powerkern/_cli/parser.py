@@ -15,6 +15,7 @@ from powerkern._cli.arguments import (
     add_data,
     add_fit,
     add_groups,
+    add_limits,
     add_text,
     level,
     positive,
@@ -71,6 +72,7 @@ powerkern fit data.csv -o fit.json
 powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator robust --cutoff 0.999
 powerkern fit survey.parquet --weights households
 powerkern fit panel.csv --groups firm -o firms.json
+powerkern fit water.csv --family box-cox --below-limit lead=0.05 --below-limit zinc=1
 powerkern fit export.csv --decimal , --missing "-999,?" --json
 xzcat data.csv.xz | powerkern fit -"""
 _SUMMARY_EXAMPLES = """\
@@ -132,6 +134,7 @@ def _add_apply(commands: Commands) -> None:
     transform.add_argument(
         "--infinite", choices=get_args(Infinite), help="treatment of infinite values (default: as in the fit)"
     )
+    add_limits(transform)
     _add_applied(transform)
     inverse = commands.add_parser("inverse", _INVERSE_EXAMPLES, "take a transformed table back to the original values")
     inverse.set_defaults(run="apply:run")

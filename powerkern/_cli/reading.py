@@ -15,7 +15,16 @@ from powerkern._estimators.base import Estimator
 from powerkern._estimators.estimators import with_options
 from powerkern._input.arguments import place_of
 from powerkern._input.messages import Rewording, did_you_mean
-from powerkern._input.tables.table import BadInput, Block, Choice, FileLayout, Selection, TextFormat, sentences
+from powerkern._input.tables.table import (
+    BadInput,
+    Block,
+    CensoredCells,
+    Choice,
+    FileLayout,
+    Selection,
+    TextFormat,
+    sentences,
+)
 
 
 def _as_option(argument: re.Match[str]) -> str:
@@ -24,7 +33,12 @@ def _as_option(argument: re.Match[str]) -> str:
 
 
 #: Rewording of messages that replaces arguments by command-line options.
-AS_OPTIONS = Rewording((r"\b(family|estimator|columns|out_of_range|infinite)=(?:'([\w-]+)')?", _as_option))
+AS_OPTIONS = Rewording(
+    (r"\blimits=, below=, above= and between= work", "detection limits work"),
+    (r"\b(family|estimator|origin|columns|out_of_range|infinite)=(?:'([\w-]+)')?", _as_option),
+)
+#: For tables that cannot state limits, such as tables of scores.
+_NO_LIMITS = CensoredCells()
 
 
 def choose_by_name(
@@ -176,14 +190,15 @@ def refuse_options(args: argparse.Namespace, *but: str) -> None:
         "infinite": "raise",
     }
     unset |= dict.fromkeys(("estimator", "ymax", "bounds", *OPTIONS))
+    unset |= {"below_limit": [], "above_limit": []}
     given = [name for name, value in unset.items() if getattr(args, name, value) != value and name not in but]
     if given:
         words = ", ".join("--" + name.replace("_", "-") for name in given)
         raise BadInput(f"{words}: for fitting only, but --fit names a finished fit; leave out one or the other")
 
 
-def text_format(args: argparse.Namespace) -> TextFormat:
-    """Make the description of the format of text tables from the arguments."""
+def text_format(args: argparse.Namespace, censored: CensoredCells = _NO_LIMITS) -> TextFormat:
+    """Make the description of the format of text tables from the arguments; `censored`: how cells state limits."""
     if args.thousands == args.decimal:
         raise BadInput(f"--thousands and the decimal sign are both {args.decimal!r}: pass another --decimal, too")
     return TextFormat(
@@ -195,6 +210,7 @@ def text_format(args: argparse.Namespace) -> TextFormat:
         comment=args.comment or None,
         encoding=args.encoding,
         header=not args.no_header,
+        censored=censored,
     )
 
 

@@ -48,7 +48,7 @@ class IdentifierEvidence:
         return self._is_whole
 
     def close(self) -> None:
-        """Note that the column measures something: its cells have units or thousands separators."""
+        """Note that the column measures something: its cells have units, thousands separators or limits."""
         self._is_whole = False
 
     @property

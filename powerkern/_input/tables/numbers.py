@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -31,6 +32,8 @@ class BadCell(NamedTuple):
     is_fatal: bool = False
     #: True for a number with another unit than the first one of the column.
     is_unit: bool = False
+    #: What to do about a cell such as ``<0.05`` that cannot be read as a limit; "" for other cells.
+    limit_remedy: str = ""
 
 
 class Parsed(NamedTuple):
@@ -41,6 +44,26 @@ class Parsed(NamedTuple):
     problem: BadCell | None = None
     #: Whether at least half of the known cells are numbers.
     mostly_numbers: bool = True
+    #: -1 where the number is a limit that the value lies below, 1 where it lies above, else 0; None: no limits.
+    marks: NDArray[np.int8] | None = None
+
+
+#: The beginning of a cell that holds a limit, and the mark of each sign.
+_LIMIT = re.compile(r"\s*(?:([<\N{LESS-THAN OR EQUAL TO}])|[>\N{GREATER-THAN OR EQUAL TO}])=?\s*")
+
+
+def split_limit(cell: str) -> tuple[int, str]:
+    """Return the mark of a cell, -1 for ``<0.05`` and 1 for ``>100``, and its rest; 0 and the cell if it has none."""
+    found = _LIMIT.match(cell)
+    if found is None:
+        return 0, cell
+    return -1 if found[1] else 1, cell[found.end() :]
+
+
+def limit_without_number(what: str, column: str, mark: int) -> tuple[str, str]:
+    """Return the reason why a cell such as ``<LOD`` cannot be read, and the option that gives its limit."""
+    option = "--below-limit" if mark < 0 else "--above-limit"
+    return f"{what} is a limit without a number", f"; pass {option} {shlex.quote(f'{column}=NUMBER')}"
 
 
 class CellParser:
@@ -65,7 +88,12 @@ class CellParser:
         return cell.strip().casefold() in self._missing
 
     def value(self, cell: str) -> tuple[float, str]:
-        """Return the number in a cell that is not missing, and its unit; raise ValueError if there is none."""
+        """Return the number in a cell that is not missing, and its unit; raise ValueError if there is none.
+
+        A limit such as ``<0.05`` has a number where limits are read.
+        """
+        if not self._text.censored.refusal:
+            cell = split_limit(cell)[1]
         cell, unit = cell.strip(), ""
         if self._text.units and (parts := self._with_unit.fullmatch(cell)) is not None:
             before, after = parts["before"] or "", parts["after"] or ""
@@ -84,10 +112,20 @@ class CellParser:
 
 
 class ColumnParser:
-    """Reads the cells of one column, block by block; all have the same unit, or none has one."""
+    """Reads the cells of one column, block by block; all have the same unit, or none has one.
 
-    def __init__(self, cells: CellParser, text: TextFormat) -> None:
-        self._cells, self._text = cells, text
+    Parameters
+    ----------
+    cells : CellParser
+        Reads single cells.
+    text : TextFormat
+        The format of the table.
+    name : str
+        The name of the column.
+    """
+
+    def __init__(self, cells: CellParser, text: TextFormat, name: str = "") -> None:
+        self._cells, self._text, self._name = cells, text, name
         #: The unit of the first known cell and the line of that cell; None before it.
         self._unit: tuple[str, int] | None = None
 
@@ -97,16 +135,20 @@ class ColumnParser:
 
     def parse(self, cells: Sequence[str], lines: Sequence[int]) -> Parsed:
         """Return the numbers in the cells of these lines."""
-        numbers = self._plain_numbers(cells)
+        numbers, marks = self._plain_numbers(cells), None
         if numbers is None:
-            numbers, problem, n_wrong = self._parse_each(cells, lines)
+            numbers, marks, problem, n_wrong = self._parse_each(cells, lines)
             if problem is not None:
                 n_known = int(np.count_nonzero(~np.isnan(numbers)))
-                return Parsed(self._text.without_missing(numbers), problem, n_known >= n_wrong)
+                is_mostly = n_known >= max(n_wrong, 1) if problem.limit_remedy else n_known >= n_wrong
+                return Parsed(self._text.without_missing(numbers), problem, is_mostly)
         elif self._unit is None and not (missing := np.isnan(numbers)).all():
             self._unit = "", lines[int(np.argmin(missing))]
+        is_known = ~np.isnan(numbers)
         numbers = self._text.without_missing(numbers)
-        return Parsed(numbers, _out_of_range(numbers, cells))
+        if marks is not None:
+            marks[is_known & np.isnan(numbers)] = 0  # <-999, where -999 means missing
+        return Parsed(numbers, _out_of_range(numbers, cells), marks=marks)
 
     def _plain_numbers(self, cells: Sequence[str]) -> NDArray[np.float64] | None:
         """Return the numbers if float() reads all cells as this format defines them; None otherwise."""
@@ -117,11 +159,21 @@ class ColumnParser:
 
     def _parse_each(
         self, cells: Sequence[str], lines: Sequence[int]
-    ) -> tuple[NDArray[np.float64], BadCell | None, int]:
-        """Return the numbers, the first problem, and the number of cells that have one."""
-        numbers, problem, n_wrong = np.full(len(cells), math.nan), None, 0
+    ) -> tuple[NDArray[np.float64], NDArray[np.int8] | None, BadCell | None, int]:
+        """Return the numbers, the marks of limits, the first problem, and the number of cells that are no numbers.
+
+        A limit that cannot be read is a problem only if the column has no other.
+        """
+        numbers, marks, problem, n_wrong = np.full(len(cells), math.nan), np.zeros(len(cells), np.int8), None, 0
+        limit_problem: BadCell | None = None
+        limits_are_read = not self._text.censored.refusal
         for index, cell in enumerate(cells):
             if self._cells.is_missing(cell):
+                continue
+            mark, rest = split_limit(cell)
+            if mark and not (limits_are_read and re.search(r"\d", rest)):
+                marks[index] = mark
+                limit_problem = limit_problem or self._limit_problem(index, cell, mark)
                 continue
             try:
                 value, unit = self._cells.value(cell)
@@ -132,12 +184,24 @@ class ColumnParser:
             if self._unit is None:
                 self._unit = unit, lines[index]
             if unit == self._unit[0]:
-                numbers[index] = value
+                numbers[index], marks[index] = value, mark
             else:
                 n_wrong += 1
                 reason = f"{cell!r} has {_quoted(unit)} and line {self._unit[1]} has {_quoted(self._unit[0])}"
                 problem = problem or BadCell(index, reason, is_unit=True)
-        return numbers, problem, n_wrong
+        return numbers, marks if marks.any() else None, problem or limit_problem, n_wrong
+
+    def _limit_problem(self, index: int, cell: str, mark: int) -> BadCell | None:
+        """Return why a limit cannot be read: limits are not read at all, or it has no number; None if it needs none."""
+        censored = self._text.censored
+        if censored.refusal:
+            return BadCell(index, f"{cell!r} is a limit, not a number", limit_remedy=censored.refusal)
+        if self._name in (censored.below if mark < 0 else censored.above):
+            return None
+        if not censored.needs_number:
+            return None
+        reason, remedy = limit_without_number(repr(cell), self._name, mark)
+        return BadCell(index, reason, limit_remedy=remedy)
 
 
 def _quoted(unit: str) -> str:

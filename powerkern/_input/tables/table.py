@@ -46,6 +46,18 @@ Choice = Callable[[Sequence[str], bool], Selection]
 NAMES_ROWS = "names the rows"
 
 
+class CensoredCells(NamedTuple):
+    """How cells such as ``<0.05`` and ``<LOD`` are read: as limits that the value lies below or above, or not."""
+
+    #: Why they are not read; "" if they are.
+    refusal: str = "; write numbers only"
+    #: Names of the columns whose lower and upper limits are known, so that ``<LOD`` and ``>LOQ`` need no number.
+    below: Collection[str] = ()
+    above: Collection[str] = ()
+    #: False: ``<LOD`` needs no number in any column.
+    needs_number: bool = True
+
+
 class TextFormat(NamedTuple):
     """The format of a text table; None where the user leaves it to be detected."""
 
@@ -63,6 +75,7 @@ class TextFormat(NamedTuple):
     #: None: by the byte-order mark, or else UTF-8.
     encoding: str | None = None
     header: bool = True
+    censored: CensoredCells = CensoredCells()
 
     def without_missing(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return numbers with NaN in place of the values that mean "missing"."""
@@ -83,6 +96,19 @@ class Block(NamedTuple):
     lines: NDArray[np.int64] | None = None
     #: The first row.
     start: int = 0
+    #: (n, p) -1 where the number is a limit that the value lies below, 1 where it lies above, else 0; None: no limits.
+    marks: NDArray[np.int8] | None = None
+
+
+def stack_blocks(blocks: Sequence[Block]) -> Block:
+    """Return one block with the rows of all blocks, without the cells of other columns."""
+    lines = [block.lines for block in blocks if block.lines is not None]
+    marks = None
+    if any(block.marks is not None for block in blocks):
+        parts = (np.zeros(block.matrix.shape, np.int8) if block.marks is None else block.marks for block in blocks)
+        marks = np.concatenate(list(parts))
+    matrix = np.concatenate([block.matrix for block in blocks])
+    return Block(matrix, {}, np.concatenate(lines) if lines else None, marks=marks)
 
 
 @dataclass(frozen=True)
@@ -142,6 +168,8 @@ class Table:
     block: Block | None = None
     #: Why columns count as identifiers, by name.
     identifiers: Mapping[str, str] = field(default_factory=dict)
+    #: How many cells lie below, and how many above, a limit that the cell states, by name of the column.
+    n_marked: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def rows(self) -> Block:

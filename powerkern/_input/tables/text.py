@@ -23,6 +23,7 @@ from powerkern._input.tables.table import (
     NAMES_ROWS,
     BadInput,
     Block,
+    CensoredCells,
     Choice,
     FileLayout,
     Selection,
@@ -191,26 +192,36 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
     """Return the chosen columns, or the numeric ones: all rows, or none if `keep` is False."""
     selection = choose(source.names, source.text.header)
     reading = _Reading(source, selection)
-    rows: dict[int, list[NDArray[np.float64]]] = {position: [] for position in reading.columns}
+    blocks: dict[int, list[Parsed]] = {position: [] for position in reading.columns}
     every_line, n_rows = [], 0
     for lines, cells in source.blocks():
         if n_rows == 0 and not selection.is_asked(0) and source.names_rows(cells[0]):
             reading.leave_out(0, NAMES_ROWS)
-        for position, numbers in reading.parse(lines, cells):
+        for position, parsed in reading.parse(lines, cells):
             if keep:
-                rows[position].append(numbers)
+                blocks[position].append(parsed)
         n_rows += len(lines)
         if keep:
             every_line.append(np.array(lines))
     positions = reading.finish()
     layout = FileLayout(source.names, source.text.header, positions, delimiter=source.delimiter)
-    table = Table(layout, n_rows, reading.reasons, None, reading.identifiers)
+    n_marked = {source.names[j]: counts for j in positions if any(counts := reading.n_marked[j])}
+    table = Table(layout, n_rows, reading.reasons, None, reading.identifiers, n_marked)
     if not keep:
         return table
     matrix = np.empty((n_rows, len(positions)), order="F")
+    marks = np.zeros((n_rows, len(positions)), np.int8, order="F") if n_marked else None
     for j, position in enumerate(positions):  # a column at a time, so that the numbers are not there twice
-        np.concatenate(rows.pop(position), out=matrix[:, j])
-    return replace(table, block=Block(matrix, {}, np.concatenate(every_line)))
+        column = blocks.pop(position)
+        np.concatenate([parsed.numbers for parsed in column], out=matrix[:, j])
+        if marks is not None:
+            np.concatenate([_marks_of(parsed) for parsed in column], out=marks[:, j])
+    return replace(table, block=Block(matrix, {}, np.concatenate(every_line), marks=marks))
+
+
+def _marks_of(parsed: Parsed) -> NDArray[np.int8]:
+    """Return the mark of each cell."""
+    return np.zeros(parsed.numbers.size, np.int8) if parsed.marks is None else parsed.marks
 
 
 class _Reading:
@@ -219,8 +230,14 @@ class _Reading:
     def __init__(self, source: TextSource, selection: Selection) -> None:
         self._source, self._selection = source, selection
         cells = CellParser(source.text)
+        without_limits = source.text._replace(censored=CensoredCells())
         #: Readers of the columns that are still read, by position.
-        self.columns = {j: ColumnParser(cells, source.text) for j in selection.candidates(len(source.names))}
+        self.columns = {
+            j: ColumnParser(cells, without_limits if j in selection.required else source.text, source.names[j])
+            for j in selection.candidates(len(source.names))
+        }
+        #: How many cells hold a limit that the value lies below, and above.
+        self.n_marked = dict.fromkeys(self.columns, (0, 0))
         self._evidence = {j: IdentifierEvidence(source.names[j]) for j in self.columns}
         self._has_numbers = {j for j in self.columns if selection.is_asked(j)}
         #: Reasons by name; the columns by remedy whose cells surprise, with a reason.
@@ -233,20 +250,33 @@ class _Reading:
         if self.columns.pop(position, None) is not None and reason is not None:
             self.reasons[self._source.names[position]] = reason
 
-    def parse(self, lines: Sequence[int], cells: Sequence[Sequence[str]]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def parse(self, lines: Sequence[int], cells: Sequence[Sequence[str]]) -> Iterator[tuple[int, Parsed]]:
         """Yield the columns of numbers in a block; leave out the others."""
         wrong = []
         for position, column in self.columns.items():
             parsed = column.parse(cells[position], lines)
             if parsed.problem is None:
-                if not np.isnan(parsed.numbers).all():
+                # a column that holds only limits, such as <18 and >=18, holds classes
+                if not np.isnan(parsed.numbers if parsed.marks is None else parsed.numbers[parsed.marks == 0]).all():
                     self._has_numbers.add(position)
-                self._add_evidence(position, cells[position], parsed.numbers, lines)
-                yield position, parsed.numbers
+                if parsed.marks is None:
+                    self._add_evidence(position, cells[position], parsed.numbers, lines)
+                else:
+                    self._evidence[position].close()
+                    self._count_marks(position, parsed.marks)
+                yield position, parsed
             else:
                 wrong.append((position, parsed))
         for position, parsed in wrong:
             self._refuse_or_leave_out(position, parsed, lines, cells)
+
+    def _count_marks(self, position: int, marks: NDArray[np.int8]) -> None:
+        """Count the cells that hold a limit."""
+        n_below, n_above = self.n_marked[position]
+        self.n_marked[position] = (
+            n_below + int(np.count_nonzero(marks < 0)),
+            n_above + int(np.count_nonzero(marks > 0)),
+        )
 
     def _add_evidence(
         self, position: int, cells: Sequence[str], numbers: NDArray[np.float64], lines: Sequence[int]
@@ -281,6 +311,8 @@ class _Reading:
         """Return the end of the sentence about a cell that is not a number."""
         if problem.is_fatal:
             return f"; rescale the column, or pass --missing={cells[position][problem.at].strip()}"
+        if problem.limit_remedy:
+            return problem.limit_remedy
         if problem.is_unit:
             return "; write all in the same unit"
         text = self._source.text
@@ -368,9 +400,13 @@ def _text_blocks(source: TextSource, selection: Selection, layout: FileLayout) -
     reading = _Reading(source, selection)
     for lines, cells in source.blocks():
         matrix = np.empty((len(lines), len(layout.positions)))
-        for j, (_, numbers) in enumerate(reading.parse(lines, cells)):
-            matrix[:, j] = numbers
-        yield Block(matrix, {position: cells[position] for position in others}, np.array(lines), start)
+        marks = None
+        for j, (_, parsed) in enumerate(reading.parse(lines, cells)):
+            matrix[:, j] = parsed.numbers
+            if parsed.marks is not None:
+                marks = np.zeros(matrix.shape, np.int8) if marks is None else marks
+                marks[:, j] = parsed.marks
+        yield Block(matrix, {position: cells[position] for position in others}, np.array(lines), start, marks)
         start += len(lines)
     reading.finish()
 

@@ -1,0 +1,180 @@
+"""Detection limits on the command line: options with the limits of columns, and cells that state their own limit."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import powerkern as pk
+from powerkern._cli.reading import AS_OPTIONS, display_name, find_column, make_estimator
+from powerkern._estimators.spec import FitSpec
+from powerkern._input.censoring import given_limits
+from powerkern._input.tables.numbers import limit_without_number
+from powerkern._input.tables.table import BadInput, Block, CensoredCells, FileLayout
+from powerkern._typing import FloatArray
+
+#: Options with limits, and the mark of the cells that lie beyond each.
+_OPTIONS = {"below_limit": -1, "above_limit": 1}
+
+
+def censored_cells_to_fit(args: argparse.Namespace) -> CensoredCells:
+    """Return how a table to fit states limits in its cells; a fit that cannot use limits refuses them."""
+    given = {name: getattr(args, name) for name in ("family", "origin", "criterion")}
+    estimator, refusal = make_estimator(args), ""
+    try:
+        FitSpec.checked(**given, estimator=estimator)
+    except (TypeError, ValueError):  # the fit itself raises, with the name of the file
+        return CensoredCells("")
+    try:
+        FitSpec.checked(**given, estimator=estimator, censored=True)
+    except ValueError as error:
+        refusal = f"; {AS_OPTIONS.reword(str(error))}"
+    return CensoredCells(refusal, dict(args.below_limit), dict(args.above_limit))
+
+
+def given_column_limits(
+    args: argparse.Namespace, layout: FileLayout, known: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the lower and upper limits of the columns of numbers, infinite where there is none; None for no limits.
+
+    Parameters
+    ----------
+    args : Namespace
+        The arguments, with the limits that the user gave.
+    layout : FileLayout
+        The columns.
+    known : (2, p) ndarray, optional
+        Limits that hold unless the user gave others.
+    """
+    names = layout.matrix_names
+    limits = np.repeat([[-np.inf], [np.inf]], len(names), axis=1) if known is None else known.copy()
+    for end, option in zip(limits, _OPTIONS, strict=True):
+        word, seen = f"--{option.replace('_', '-')}", set()
+        for name, limit in getattr(args, option):
+            find_column(name, layout.names, args.data)
+            if name not in names:
+                raise BadInput(
+                    f"{display_name(args.data)}, column {name!r}: {word} names a column that is not fitted; "
+                    "leave the option out, or name the column with --columns"
+                )
+            if name in seen:
+                raise BadInput(f"{word} names column {name!r} twice; give one limit")
+            seen.add(name)
+            end[names.index(name)] = limit
+    wrong = np.flatnonzero(limits[0] >= limits[1])
+    if wrong.size:
+        low, high = limits[:, wrong[0]]
+        raise BadInput(f"column {names[wrong[0]]!r}: --below-limit {low:g} must be less than --above-limit {high:g}")
+    return (limits[0], limits[1]) if np.isfinite(limits).any() else None
+
+
+def as_masks(block: Block) -> dict[str, Any]:
+    """Return the arguments `below` and `above` for the cells of a block that hold limits; {} if there are none."""
+    if block.marks is None:
+        return {}
+    return {name: mask for name, mask in (("below", block.marks < 0), ("above", block.marks > 0)) if mask.any()}
+
+
+def without_limits(block: Block) -> FloatArray:
+    """Return the numbers of a block, NaN for cells that hold limits."""
+    return block.matrix if block.marks is None else np.where(block.marks == 0, block.matrix, np.nan)
+
+
+class LimitScores:
+    """Transforms blocks of rows, with conditional expectations for cells that lie beyond a limit, and counts these.
+
+    Parameters
+    ----------
+    args : Namespace
+        The arguments of the command.
+    fit : PowerFit or GroupedFit
+        The fit that is applied.
+    layout : FileLayout
+        The columns of the table.
+    """
+
+    def __init__(self, args: argparse.Namespace, fit: pk.PowerFit | pk.GroupedFit, layout: FileLayout) -> None:
+        self._args, self._fit, self._layout = args, fit, layout
+        spec = (fit if isinstance(fit, pk.PowerFit) else fit[next(iter(fit))])._spec
+        known = None if spec.limits is None else given_limits(spec.limits, len(layout.positions))
+        self._limits = given_column_limits(args, layout, known)
+        #: How many cells lie below, and above, a limit, by position of the column.
+        self._counts = np.zeros((2, len(layout.positions)), dtype=np.int64)
+
+    def transform(self, block: Block, groups: Sequence[object] | None, **options: Any) -> NDArray[Any]:
+        """Transform the rows of a block; `groups` are their labels, `options` those of the fit's `transform`."""
+        beyond = self._find_beyond(block)
+        by_group = {} if groups is None else {"groups": groups}
+        if beyond is None:
+            return np.asarray(self._fit.transform(block.matrix, **by_group, **options))
+        self._counts += [np.count_nonzero(beyond == mark, axis=0) for mark in _OPTIONS.values()]
+        censored = beyond != 0
+        result = np.asarray(self._fit.transform(np.where(censored, np.nan, block.matrix), **by_group, **options))
+        part = block._replace(matrix=np.where(censored, block.matrix, np.nan))
+        for fit, rows in self._fits_of_rows(groups, np.flatnonzero(censored.any(axis=1))):
+            marks = None if part.marks is None else part.marks[rows]
+            here = part._replace(matrix=part.matrix[rows], marks=marks)
+            scores = fit.expected(here.matrix, **as_masks(here), limits=self._limits, n_threads=self._args.n_threads)
+            result[rows] = np.where(censored[rows], scores, result[rows])
+        return result
+
+    def _fits_of_rows(
+        self, groups: Sequence[object] | None, rows: NDArray[np.intp]
+    ) -> Iterator[tuple[pk.PowerFit, list[int]]]:
+        """Yield the fits that apply to some rows, each with its rows; leave out rows of groups without a fit."""
+        if isinstance(self._fit, pk.PowerFit):
+            yield self._fit, rows.tolist()
+            return
+        assert groups is not None
+        of_group: dict[object, list[int]] = {}
+        for i in rows.tolist():
+            of_group.setdefault(groups[i], []).append(i)
+        for label, members in of_group.items():
+            fit = self._fit.get(label, self._fit.pooled)
+            if fit is not None:
+                yield fit, members
+
+    def _find_beyond(self, block: Block) -> NDArray[np.int8] | None:
+        """Return -1 for cells below a limit, of their own or of their column, 1 for cells above one; None if all are 0.
+
+        Raise for a limit without a number in a column that has no limit.
+        """
+        beyond = np.zeros(block.matrix.shape, np.int8) if block.marks is None else block.marks.copy()
+        if self._limits is not None:
+            low, high = self._limits
+            unmarked = beyond == 0
+            beyond[unmarked & np.isfinite(low) & (block.matrix <= low)] = -1
+            beyond[unmarked & np.isfinite(high) & (block.matrix >= high)] = 1
+        if not beyond.any():
+            return None
+        low, high = self._limits or (-np.inf, np.inf)
+        nowhere = (beyond != 0) & np.isnan(block.matrix) & np.isinf(np.where(beyond < 0, low, high))
+        if nowhere.any():
+            i, j = np.argwhere(nowhere)[0].tolist()
+            reason, remedy = limit_without_number("the cell", self._layout.matrix_names[j], beyond[i, j])
+            raise BadInput(f"{display_name(self._args.data)}, {self._layout.place(block, j, i)}: {reason}{remedy}")
+        return beyond
+
+    def describe(self) -> str:
+        """Return a line with the numbers of cells that were replaced, by column; "" if there were none."""
+        pairs = zip(self._layout.matrix_names, self._counts.T.tolist(), strict=True)
+        counts = {name: (below, above) for name, (below, above) in pairs if below or above}
+        return f"cells beyond a limit, replaced by their expected scores: {_list_counts(counts)}" if counts else ""
+
+
+def describe_limits(n_marked: Mapping[str, tuple[int, int]]) -> str:
+    """Return a line with the numbers of cells that were read as limits, by column; "" if there were none."""
+    return f"cells read as limits: {_list_counts(n_marked)}" if n_marked else ""
+
+
+def _list_counts(counts: Mapping[str, tuple[int, int]]) -> str:
+    """Return the numbers of cells below and above limits, column by column."""
+    parts = []
+    for name, (n_below, n_above) in counts.items():
+        words = [f"{n} {word}" for n, word in ((n_below, "below"), (n_above, "above")) if n]
+        parts.append(f"{name!r} {' and '.join(words)}")
+    return ", ".join(parts)
