@@ -108,12 +108,13 @@ class LimitScores:
     def transform(self, block: Block, groups: Sequence[object] | None, **options: Any) -> NDArray[Any]:
         """Transform the rows of a block; `groups` are their labels, `options` those of the fit's `transform`."""
         beyond = self._find_beyond(block)
-        by_group = {} if groups is None else {"groups": groups}
+        if groups is not None:
+            options["groups"] = groups
         if beyond is None:
-            return np.asarray(self._fit.transform(block.matrix, **by_group, **options))
+            return np.asarray(self._fit.transform(block.matrix, **options))
         self._counts += [np.count_nonzero(beyond == mark, axis=0) for mark in _OPTIONS.values()]
         censored = beyond != 0
-        result = np.asarray(self._fit.transform(np.where(censored, np.nan, block.matrix), **by_group, **options))
+        result = np.asarray(self._fit.transform(np.where(censored, np.nan, block.matrix), **options))
         part = block._replace(matrix=np.where(censored, block.matrix, np.nan))
         for fit, rows in self._fits_of_rows(groups, np.flatnonzero(censored.any(axis=1))):
             marks = None if part.marks is None else part.marks[rows]
@@ -151,8 +152,10 @@ class LimitScores:
             beyond[unmarked & np.isfinite(high) & (block.matrix >= high)] = 1
         if not beyond.any():
             return None
-        low, high = self._limits or (-np.inf, np.inf)
-        nowhere = (beyond != 0) & np.isnan(block.matrix) & np.isinf(np.where(beyond < 0, low, high))
+        has_limit = np.zeros(beyond.shape, bool)
+        if self._limits is not None:
+            has_limit = np.isfinite(np.where(beyond < 0, *self._limits))
+        nowhere = (beyond != 0) & np.isnan(block.matrix) & ~has_limit
         if nowhere.any():
             i, j = np.argwhere(nowhere)[0].tolist()
             reason, remedy = limit_without_number("the cell", self._layout.matrix_names[j], beyond[i, j])
