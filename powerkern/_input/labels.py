@@ -156,7 +156,7 @@ class Keys:
         if positions.ndim != 2 or (positions != np.rint(positions)).any():
             raise ValueError("their positions are not a table of whole numbers")
         codes = np.ravel_multi_index(tuple(positions.astype(np.int64)), sizes)
-        if not codes.size or (np.diff(codes) <= 0).any():
+        if (np.diff(codes) <= 0).any():
             raise ValueError("they are not in ascending order")
         if not isinstance(several, bool) or (not several and len(sizes) > 1):
             raise ValueError("they have several keys")
@@ -174,8 +174,6 @@ def _moved(keys: Keys, categories: list[NDArray[Any]]) -> Iterator[IntArray]:
 
 def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple[Keys, Runs]]:
     """Return the rows without columns of labels, the groups, and the group of each row."""
-    if not (dropna is None or isinstance(dropna, bool)):
-        raise TypeError(f"dropna must be True, False or None, got {shown(dropna)}")
     X = loaded(X)
     columns, names, several = _columns(X, groups)
     coded = [_coded(column) for column in columns]

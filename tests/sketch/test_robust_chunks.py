@@ -4,6 +4,7 @@ import functools
 import itertools
 import pickle
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from fits import fit_from_rows, kernel_rows
 
 import powerkern as pk
 from powerkern import Status
+from powerkern.kernels.results import N_RESULTS
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 from powerkern.sketch import fit_chunks, fit_with, merge, robust, robust_column
 from powerkern.sketch.order import EDGES, bins_of, equal_points, first_edges, moment_points, rows_as_cells, sample_of
 from powerkern.sketch.robust_column import RobustChunkColumn
@@ -102,6 +105,35 @@ def test_predicted_cutoffs_are_the_final_ones(monkeypatch, n_reweight):
     assert [rule for _, rule in predicted] == [rule for _, rule in made]
     # steps of reweighting move lambda by 0.28 and 0.03
     np.testing.assert_allclose([lmbda for lmbda, _ in predicted], [lmbda for lmbda, _ in made], rtol=0, atol=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("n_reweight", "has_cut_off", "expected"),
+    [
+        (0, True, [0.5, 9.0]),
+        (1, True, [0.5]),
+        (3, True, [0.5, 1.0, 2.0]),
+        ("settled", True, [0.5, 9.0]),
+        (3, False, [0.5, 9.0]),
+    ],
+)
+def test_cuts_are_predicted_for_few_steps_only(n_reweight, has_cut_off, expected):
+    """Steps until lambda settles, or without a cut-off, are represented by the fit of the points alone."""
+    options = pk.AdaptiveRewML(n_reweight=n_reweight).kernel_options
+    row = np.full(N_RESULTS, 9.0)
+
+    def fit_points(fewer, x, w):
+        return SimpleNamespace(row=np.full(N_RESULTS, float(fewer.n_reweight)))
+
+    column = SimpleNamespace(
+        found_start=SimpleNamespace(lmbda=0.5, points=(None, None, row, options)),
+        has_cut_off=has_cut_off,
+        estimator=SimpleNamespace(kernel_options=options),
+        fit_points=fit_points,
+    )
+    cuts = robust_column.predict_cuts(column)
+    assert [lmbda for lmbda, _ in cuts] == expected
+    assert [rule for _, rule in cuts] == [options.first_rule, *[NOT_RECTIFIED] * (len(expected) - 1)]
 
 
 def test_more_than_half_equal():
