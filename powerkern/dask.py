@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Unpack, get_args
+from typing import Any, NamedTuple, Unpack, get_args, overload
 
 import numpy as np
 
@@ -26,8 +26,9 @@ from powerkern._input.messages import muted, suggest_keywords
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit, as_power_fit
-from powerkern.sketch import fit_groups_with, fit_with
-from powerkern.sketch.engine import MapReduce, Pass, S, beside
+from powerkern.sketch import MapReduce, fit_chunks
+from powerkern.sketch.engine import Engine, Pass, S
+from powerkern.sketch.grouped import columns_of_groups
 
 try:
     import dask
@@ -37,7 +38,7 @@ except ImportError:
     raise ImportError("powerkern.dask needs Dask: pip install 'dask[array]'") from None
 
 
-__all__ = ["fit", "fit_groups", "inverse_transform", "transform"]
+__all__ = ["fit", "inverse_transform", "transform"]
 
 
 class _DaskChunk(NamedTuple):
@@ -55,15 +56,41 @@ class _ColumnBlock(NamedTuple):
     chunks: list[_DaskChunk]
 
 
+@overload
+def fit(
+    X: Any,
+    family: str = ...,
+    estimator: Estimator | str = ...,
+    *,
+    groups: None = None,
+    sample_weight: Any = ...,
+    progress: bool = ...,
+    **options: Unpack[ChunkOptions],
+) -> PowerFit: ...
+
+
+@overload
+def fit(
+    X: Any,
+    family: str = ...,
+    estimator: Estimator | str = ...,
+    *,
+    groups: str | Sequence[str],
+    progress: bool = ...,
+    **options: Unpack[ChunkOptions],
+) -> GroupedFit: ...
+
+
 def fit(
     X: Any,
     family: str = "yeo-johnson",
     estimator: Estimator | str = "mle",
     *,
+    groups: str | Sequence[str] | None = None,
     sample_weight: Any = None,
     progress: bool = False,
     **options: Unpack[ChunkOptions],
-) -> PowerFit:
+) -> PowerFit | GroupedFit:
     """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
 
     The fit runs on the current scheduler (threads, processes, a `distributed.Client`), with one thread per task. A
@@ -79,6 +106,9 @@ def fit(
         form that `powerkern.fit` accepts.
     family, estimator, progress, **options
         As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
+    groups : str or list of str, optional
+        The column, or columns, of a data frame that hold the labels of groups of rows, as in
+        `powerkern.sketch.fit_chunks`. Rows of a group may be in any partitions; they are not shuffled.
     sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
         Non-negative row weights. For a data frame with partitions of unknown lengths, pass a Dask series or array with
         the same partitions. For delayed chunks, pass a list with one array per chunk. For data frames, delayed or not,
@@ -86,7 +116,7 @@ def fit(
 
     Returns
     -------
-    PowerFit
+    PowerFit, or GroupedFit with `groups`
         As `powerkern.sketch.fit_chunks`.
 
     Raises
@@ -108,6 +138,10 @@ def fit(
     >>> transform(X, fitted)
     dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
     """
+    if groups is not None:
+        columns_of_groups(groups, sample_weight)
+        if not (_is_list(X) or _is_frame(X)):
+            raise TypeError(f"X must be a Dask data frame, whose columns `groups` names, got {type(X).__name__}")
     blocks = _blocks(X, sample_weight)
     if len(blocks) > 1:
         p = sum(block.width for block in blocks if block.width)
@@ -115,39 +149,10 @@ def fit(
         options["column_names"] = None if names is None else as_names(names, p)
         options["shift"] = given_shift(options.get("shift", 0.0), family, p)
     makes_chunks = isinstance(X, da.Array) and not _is_in_memory(X)
-    engine = _engine(blocks, makes_chunks, _labels(X))
-    return fit_with(engine, family, estimator, progress=progress, **options)
-
-
-def fit_groups(
-    X: Any,
-    groups: str | Sequence[str],
-    family: str = "yeo-johnson",
-    estimator: Estimator | str = "mle",
-    *,
-    progress: bool = False,
-    **options: Unpack[ChunkOptions],
-) -> GroupedFit:
-    """Fit groups of rows of a Dask data frame: `powerkern.fit` with ``groups=``, without a shuffle of rows.
-
-    Parameters
-    ----------
-    X : dask data frame, or list of delayed data frames
-        Rows of a group may be in any partitions.
-    groups : str or list of str
-        The column, or columns, that hold the labels.
-    family, estimator, progress, **options
-        As for `powerkern.sketch.fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
-
-    Returns
-    -------
-    GroupedFit
-        As `powerkern.sketch.fit_groups_with`.
-    """
-    if not (_is_list(X) or _is_frame(X)):
-        raise TypeError(f"X must be a Dask data frame, whose columns `groups` names, got {type(X).__name__}")
-    engine = _engine(_blocks(X, None), labels=_labels(X))
-    return fit_groups_with(engine, groups, family, estimator, progress=progress, **options)
+    map_reduce = MapReduce(_engine(blocks, makes_chunks, _labels(X)))
+    if groups is not None:
+        return fit_chunks(map_reduce, family, estimator, groups=groups, progress=progress, **options)
+    return fit_chunks(map_reduce, family, estimator, progress=progress, **options)
 
 
 def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infinite: Infinite | None = None) -> Any:
@@ -187,14 +192,14 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 # --- passes -------------------------------------------------------------------------------------------
 
 
-def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list[Any] | None = None) -> MapReduce:
+def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list[Any] | None = None) -> Engine:
     """Return the engine: one graph for each pass over all blocks, fused if its tasks also make the chunks.
 
     `labels` are the columns of a data frame, in whose order its partitions are read.
     """
     edges = np.cumsum([0, *(block.width or 0 for block in blocks)])
 
-    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S:
+    def engine(function: Pass[S], merge: Callable[[S, S], S]) -> S:
         own: list[Pass[S] | None] = [function]
         if len(blocks) > 1:
             own = [function.part(np.arange(a, b)) for a, b in itertools.pairwise(edges)]
@@ -206,10 +211,10 @@ def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list
         parts = dask.compute(*(_fused(trees) if makes_chunks else trees))
         if not parts or parts[0] is None:
             raise ValueError("X has no rows or no columns; there is nothing to do")
-        whole: S = parts[0] if len(blocks) == 1 else beside(parts)
+        whole: S = parts[0] if len(blocks) == 1 else function.join(parts)
         return whole
 
-    return map_reduce
+    return engine
 
 
 def _on_chunk(function: Pass[S], labels: list[Any] | None, data: Any, weight: Any, name: str) -> S | None:

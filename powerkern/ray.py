@@ -21,11 +21,11 @@ from powerkern._input.infinite import as_infinite
 from powerkern._input.messages import suggest_keywords
 from powerkern._input.narwhals_frame import is_numeric_arrow_type
 from powerkern._results.power_fit import PowerFit, as_power_fit
-from powerkern.sketch import fit_with
+from powerkern.sketch import MapReduce, fit_chunks
 from powerkern.sketch.engine import (
     NO_ROWS,
     ChunkOutcome,
-    MapReduce,
+    Engine,
     Pass,
     TableColumn,
     columns_to_read,
@@ -112,12 +112,12 @@ def fit(
     """
     by_name = sample_weight if isinstance(sample_weight, str) else None
     if isinstance(X, ray.data.Dataset):
-        map_reduce = _over_blocks(X, columns_to_read(_table(X.schema()), columns, sample_weight))
+        engine = _over_blocks(X, columns_to_read(_table(X.schema()), columns, sample_weight))
     elif columns is not None:
         raise TypeError(f"columns= is for datasets; X is a {type(X).__name__}")
     else:
-        map_reduce = _over_chunks(_chunks(X, None if by_name else sample_weight))
-    return fit_with(map_reduce, family, estimator, sample_weight=by_name, progress=progress, **options)
+        engine = _over_chunks(_chunks(X, None if by_name else sample_weight))
+    return fit_chunks(MapReduce(engine), family, estimator, sample_weight=by_name, progress=progress, **options)
 
 
 def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infinite: Infinite | None = None) -> Any:
@@ -154,7 +154,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 # --- passes -------------------------------------------------------------------------------------------
 
 
-def _over_blocks(X: Any, names: list[str]) -> MapReduce:
+def _over_blocks(X: Any, names: list[str]) -> Engine:
     """Return the engine of a dataset: each block is reduced to an outcome, in the task that produces it if possible."""
     table = X.select_columns(names)
 
@@ -171,7 +171,7 @@ def _over_blocks(X: Any, names: list[str]) -> MapReduce:
     return run
 
 
-def _over_chunks(chunks: list[tuple[Any, ...]]) -> MapReduce:
+def _over_chunks(chunks: list[tuple[Any, ...]]) -> Engine:
     """Return the engine of chunks: a task reduces each chunk to an outcome."""
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:

@@ -11,7 +11,7 @@ import functools
 import itertools
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack, get_args, overload
 
 import numpy as np
 
@@ -23,16 +23,17 @@ from powerkern._input.infinite import as_infinite
 from powerkern._input.messages import suggest_keywords
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit, as_power_fit
-from powerkern.sketch import fit_groups_with, fit_with
+from powerkern.sketch import MapReduce, fit_chunks
 from powerkern.sketch.engine import (
     ChunkOutcome,
-    MapReduce,
+    Engine,
     Pass,
     TableColumn,
     columns_to_read,
     merged_outcomes,
     outcomes_of_parts,
 )
+from powerkern.sketch.grouped import columns_of_groups
 
 try:
     import pandas
@@ -44,11 +45,38 @@ try:
 except ImportError:
     raise ImportError("powerkern.spark needs PySpark, pandas and PyArrow: pip install pyspark pandas pyarrow") from None
 
-__all__ = ["fit", "fit_groups", "inverse_transform", "transform"]
+__all__ = ["fit", "inverse_transform", "transform"]
 
 #: Average number of summaries that a task of a merging stage receives.
 _FAN_IN = 8
 _OUTCOME = "part int, partitions int, outcome binary"
+
+
+@overload
+def fit(
+    X: Any,
+    family: str = ...,
+    estimator: Estimator | str = ...,
+    *,
+    groups: None = None,
+    columns: Sequence[str] | None = ...,
+    sample_weight: str | None = ...,
+    progress: bool = ...,
+    **options: Unpack[ChunkOptions],
+) -> PowerFit: ...
+
+
+@overload
+def fit(
+    X: Any,
+    family: str = ...,
+    estimator: Estimator | str = ...,
+    *,
+    groups: str | Sequence[str],
+    columns: Sequence[str] | None = ...,
+    progress: bool = ...,
+    **options: Unpack[ChunkOptions],
+) -> GroupedFit: ...
 
 
 def fit(
@@ -56,11 +84,12 @@ def fit(
     family: str = "yeo-johnson",
     estimator: Estimator | str = "mle",
     *,
+    groups: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     sample_weight: str | None = None,
     progress: bool = False,
     **options: Unpack[ChunkOptions],
-) -> PowerFit:
+) -> PowerFit | GroupedFit:
     """Fit a power transform to columns of a Spark data frame: `powerkern.fit` in two passes over its partitions.
 
     Each pass is one Spark job. A task reduces the Arrow batches of its partition, one after the other, to one summary
@@ -72,14 +101,17 @@ def fit(
         The data, a classic data frame or one of Spark Connect. Null and NaN are missing.
     family, estimator, progress, **options
         As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
+    groups : str or list of str, optional
+        The column, or columns, that hold the labels of groups of rows, as in `powerkern.sketch.fit_chunks`. Rows of a
+        group may be in any partitions; they are not shuffled.
     columns : sequence of str, optional
-        The columns to fit, in this order; default: all numeric and boolean columns except the weights.
+        The columns to fit, in this order; default: all numeric and boolean columns except weights and labels.
     sample_weight : str, optional
         The column of non-negative row weights.
 
     Returns
     -------
-    PowerFit
+    PowerFit, or GroupedFit with `groups`
         As `powerkern.sketch.fit_chunks`.
 
     Raises
@@ -110,45 +142,20 @@ def fit(
     >>> transform(df, fitted)
     DataFrame[id: bigint, x: double]
     """
-    names = columns_to_read(_table(X), columns, sample_weight)
-    engine = _map_reduce(X, names)
-    return fit_with(engine, family, estimator, sample_weight=sample_weight, progress=progress, **options)
+    if groups is None:
+        names = columns_to_read(_table(X), columns, sample_weight)
+        map_reduce = MapReduce(_engine(X, names))
+        return fit_chunks(map_reduce, family, estimator, sample_weight=sample_weight, progress=progress, **options)
 
-
-def fit_groups(
-    X: Any,
-    groups: str | Sequence[str],
-    family: str = "yeo-johnson",
-    estimator: Estimator | str = "mle",
-    *,
-    columns: Sequence[str] | None = None,
-    progress: bool = False,
-    **options: Unpack[ChunkOptions],
-) -> GroupedFit:
-    """Fit groups of rows of a Spark data frame: `powerkern.fit` with ``groups=``, without a shuffle of rows.
-
-    Parameters
-    ----------
-    X : pyspark.sql.DataFrame
-        As for `fit`; rows of a group may be in any partitions.
-    groups : str or list of str
-        The column, or columns, that hold the labels.
-    family, estimator, columns, progress, **options
-        As for `fit`.
-
-    Returns
-    -------
-    GroupedFit
-        As `powerkern.sketch.fit_groups_with`.
-    """
-    keys = [groups] if isinstance(groups, str) else list(groups)
+    keys = columns_of_groups(groups, sample_weight)
     table = _table(X)
     for key in keys:
         if key not in [one.name for one in table]:
             known = ", ".join(repr(one.name) for one in table)
             raise ValueError(f"groups={key!r}: there is no column of that name among {known}")
     names = columns_to_read([one for one in table if one.name not in keys], columns, None)
-    return fit_groups_with(_map_reduce(X, names, keys), groups, family, estimator, progress=progress, **options)
+    map_reduce = MapReduce(_engine(X, names, keys))
+    return fit_chunks(map_reduce, family, estimator, groups=groups, progress=progress, **options)
 
 
 def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infinite: Infinite | None = None) -> Any:
@@ -186,7 +193,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 # --- passes -------------------------------------------------------------------------------------------
 
 
-def _map_reduce(X: Any, names: list[str], keys: Sequence[str] = ()) -> MapReduce:
+def _engine(X: Any, names: list[str], keys: Sequence[str] = ()) -> Engine:
     """Return the engine: one job for each pass over the named numeric columns and the columns of labels."""
     fields = _fields([*names, *keys])[len(names) :]
     labels = [_column(key).alias(field) for key, field in zip(keys, fields, strict=True)]

@@ -18,7 +18,7 @@ from powerkern import PowerFit, Status
 da = pytest.importorskip("dask.array")
 import dask.bag  # noqa: E402
 
-from powerkern.dask import fit, fit_groups, inverse_transform, transform  # noqa: E402
+from powerkern.dask import fit, inverse_transform, transform  # noqa: E402
 from powerkern.sketch import fit_chunks  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:FutureWarning")
@@ -437,13 +437,15 @@ def test_groups_of_rows_in_any_partitions(dd):
     frame = pytest.importorskip("pandas").DataFrame({"id": rng.choice(["b", "a"], 600), "u": rng.lognormal(size=600)})
     whole = pk.fit(frame, "box-cox", groups="id")
     for X in (dd.from_pandas(frame, npartitions=4), [dask.delayed(frame[:250]), dask.delayed(frame[250:])]):
-        found = fit_groups(X, "id", "box-cox")
+        found = fit(X, "box-cox", groups="id")
         assert found.groups == ["a", "b"]
         np.testing.assert_allclose(found.lmbda, whole.lmbda, rtol=0, atol=1e-10)
     with pytest.raises(TypeError, match="X must be a Dask data frame"):
-        fit_groups(da.zeros((9, 2)), "id")
+        fit(da.zeros((9, 2)), groups="id")
+    with pytest.raises(ValueError, match="weights cannot be combined with groups"):
+        fit(dd.from_pandas(frame, npartitions=2), groups="id", sample_weight="u")
     with pytest.raises(ValueError, match="there is no column of that name"):
-        fit_groups(dd.from_pandas(frame, npartitions=2), "nosuch")
+        fit(dd.from_pandas(frame, npartitions=2), groups="nosuch")
 
 
 def test_a_misspelled_option_is_refused():

@@ -346,10 +346,10 @@ def test_groups_of_rows_in_any_partitions(spark):
         {"id": rng.choice(["b", "a"], 600), "u": rng.lognormal(size=600), "k": rng.integers(0, 2, 600)}
     )
     table = spark.createDataFrame(frame).repartition(3)
-    found = powerkern.spark.fit_groups(table, ["id", "k"], "box-cox")
+    found = powerkern.spark.fit(table, "box-cox", groups=["id", "k"])
     whole = pk.fit(frame, "box-cox", groups=["id", "k"])
     assert found.groups == whole.groups
     assert found.column_names == ["u"]
     assert_allclose(found.lmbda, whole.lmbda, rtol=0, atol=1e-10)
     with pytest.raises(ValueError, match="there is no column of that name"):
-        powerkern.spark.fit_groups(table, "nosuch")
+        powerkern.spark.fit(table, groups="nosuch")

@@ -32,18 +32,18 @@ def names_of(X: Any) -> list[Any] | None:
     return None if frame is None else frame.names
 
 
-def chosen_positions(X: Any, non_numeric: NonNumeric, weights: str | None = None) -> list[int] | None:
-    """Return the positions of the numeric columns of a data frame, and of its weights; None: all columns."""
+def chosen_positions(X: Any, non_numeric: NonNumeric, kept: Sequence[str] = ()) -> list[int] | None:
+    """Return the positions of numeric columns of a data frame, and of those named in `kept`; None: all columns."""
     as_choice("non_numeric", non_numeric, ("raise", "warn", "ignore"))
     frame = None if non_numeric == "raise" else _as_table(X)
     if frame is None:
         return None
     names, numeric = frame.names or [], set(_numeric(frame))
-    wanted = [j for j, name in enumerate(names) if name == weights or j in numeric]
-    others = ", ".join(repr(name) for j, name in enumerate(names) if name != weights and j not in numeric)
+    wanted = [j for j, name in enumerate(names) if name in kept or j in numeric]
+    others = ", ".join(repr(name) for j, name in enumerate(names) if name not in kept and j not in numeric)
     if not others:
         return None
-    if not [j for j in wanted if names[j] != weights]:
+    if not [j for j in wanted if names[j] not in kept]:
         raise TypeError(f"no column of X holds numbers: {others}")
     if non_numeric == "warn":
         warn(f"columns that hold no numbers are left out of the fit: {others}")

@@ -6,36 +6,27 @@ Two passes over the data, in any order and anywhere, are enough::
     total = reduce(merge, (summarize_chunk(chunk, grid) for chunk in chunks))  # some 10 kB per column
     fit = finish(total)  # the PowerFit that powerkern.fit would give
 
-`fit_chunks` does this for chunks that one process can read, and `fit_with` for chunks that another engine reads. Both
-refine grids if needed. A stream needs one pass: ``total = extend(total, chunk)``, starting from None, and then
-``finish(total)``. Authors of engines implement `MapReduce`.
+`fit_chunks` does this for chunks that one process can read, or that an engine of yours reads (`MapReduce`), and refines
+grids if needed. A stream needs one pass: ``total = extend(total, chunk)``, starting from None, and then
+``finish(total)``.
 """
 
 from powerkern._input.messages import suggest_keywords
-from powerkern.sketch.chunks import fit_chunks, fit_groups, location_chunks
-from powerkern.sketch.driver import fit_with
-from powerkern.sketch.engine import MapReduce, Pass, beside
+from powerkern.sketch.chunks import fit_chunks, location_chunks
+from powerkern.sketch.engine import MapReduce
 from powerkern.sketch.grids import Range
-from powerkern.sketch.grouped import fit_groups_with
-from powerkern.sketch.location import location_with
 from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import extend, finish, range_of, summarize_chunk
 from powerkern.sketch.summary import merge
 
 __all__ = [
     "MapReduce",
-    "Pass",
     "Range",
     "Sketch",
-    "beside",
     "extend",
     "finish",
     "fit_chunks",
-    "fit_groups",
-    "fit_groups_with",
-    "fit_with",
     "location_chunks",
-    "location_with",
     "merge",
     "range_of",
     "summarize_chunk",

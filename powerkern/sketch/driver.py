@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Unpack, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from powerkern._results.column_table import ColumnTable
 from powerkern._results.power_fit import PowerFit, build_power_fit
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.transforms.family import FAMILIES
-from powerkern.sketch.engine import MapReduce, Passes
+from powerkern.sketch.engine import Engine, MapReduce, Passes
 from powerkern.sketch.families import box_cox_is_better
 from powerkern.sketch.grids import Grid, Range
 from powerkern.sketch.order import check_unchanged
@@ -29,73 +30,33 @@ from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import finish_results
 
 
-def fit_with(
+def fit_columns(
     map_reduce: MapReduce,
-    family: str = "yeo-johnson",
-    estimator: Estimator | str = "mle",
+    family: str,
+    estimator: Estimator | str,
     *,
-    sample_weight: str | None = None,
-    task_threads: int | None = 1,
-    progress: bool = False,
-    **options: Unpack[ChunkOptions],
+    sample_weight: str | None,
+    progress: bool,
+    options: Mapping[str, Any],
 ) -> PowerFit:
-    """Fit data that some engine holds: `powerkern.fit` in passes that summarise every chunk and merge the summaries.
+    """Fit the columns of data that an engine reads, in passes over its chunks.
 
     Parameters
     ----------
-    map_reduce : function
-        The engine: ``map_reduce(function, merge)`` calls ``function(chunk)``, or ``function(chunk, sample_weight)``
-        where rows have weights, for every chunk of rows, wherever it is, and returns the results merged by
-        ``merge(a, b)``, two at a time, in any order; None if there are no chunks. It is called once for each pass over
-        the data. `function` and its results, some 10 kB per column, can be pickled; chunks are anything that
-        `powerkern.fit` takes, and may have no rows. See `powerkern.sketch.engine` for chunks of some of the columns.
+    map_reduce : MapReduce
+        The engine.
     family, estimator
         As for `fit_chunks`.
-    sample_weight : str, optional
-        The column that holds the weights of the rows, where chunks are data frames; it is not fitted. Default: the
-        weights that the engine passes with the chunks, or none.
-    task_threads : int or None, default 1
-        Threads of each call of `function`; None: all CPUs of the process that calls it. One is right for engines that
-        call it side by side.
-    progress : bool, default False
-        Show a progress bar (needs tqdm) that counts the passes over the data.
-    **options
-        As for `fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
-
-    Returns
-    -------
-    PowerFit
-        As `fit_chunks`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `powerkern.fit`; rows are counted from the start of the chunk. There are no chunks, or a pass finds other
-        rows than the one before.
-
-    See Also
-    --------
-    fit_chunks : fit chunks that this process reads.
-
-    Examples
-    --------
-    Any map and any reduction will do, such as a pool's:
-
-    >>> import functools
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> import numpy as np
-    >>> import powerkern as pk
-    >>> from powerkern.sketch import fit_with
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> with ThreadPoolExecutor(2) as pool:
-    ...     def map_reduce(function, merge):
-    ...         return functools.reduce(merge, pool.map(function, np.array_split(X, 10)))
-    ...     fit = fit_with(map_reduce)
-    >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
-    True
+    sample_weight : str or None
+        The column that holds the weights of the rows, if chunks are data frames; None: the weights that the engine
+        passes with the chunks, or none.
+    progress : bool
+        Show a progress bar that counts the passes over the data.
+    options : mapping
+        `ChunkOptions`; others are refused.
     """
-    job = ChunkJob.checked(family, estimator, task_threads, progress, **options)
-    fit = job.fit(map_reduce, sample_weight)
+    job = ChunkJob.checked(family, estimator, map_reduce.task_threads, progress, **options)
+    fit = job.fit(map_reduce.engine, sample_weight)
     return build_power_fit(fit._spec, fit._labels, fit._table, fit._data)
 
 
@@ -124,8 +85,10 @@ class ChunkJob:
 
         Parameters
         ----------
-        family, estimator, task_threads, progress, **options
-            As in `fit_with`; options that are not in `ChunkOptions` are refused.
+        family, estimator, progress, **options
+            As in `fit_chunks`; options that are not in `ChunkOptions` are refused.
+        task_threads : int or None
+            As in `MapReduce`.
         grouped : bool
             Whether groups of rows are fitted.
         """
@@ -137,12 +100,12 @@ class ChunkJob:
         spec = FitSpec.checked(grouped=grouped, in_chunks=True, family=family, estimator=estimator, **options)
         return cls(spec, None if names is None else tuple(to_list(names)), n_threads, task_threads, progress)
 
-    def fit(self, map_reduce: MapReduce, sample_weight: str | None = None) -> PowerFit:
+    def fit(self, engine: Engine, sample_weight: str | None = None) -> PowerFit:
         """Return the fit of all chunks, without its warnings."""
         spec = self.spec
         n_passes = 2 if spec.estimator.has_likelihood and spec.family != BEST else None
         with progress_bar(n_passes, " passes", self.progress) as bar:
-            passes = Passes(map_reduce, sample_weight, self.task_threads, bar, infinite=spec.infinite)
+            passes = Passes(engine, sample_weight, self.task_threads, bar, infinite=spec.infinite)
             fitter = _ChunkFitter(passes, spec, self.n_threads)
             found = (
                 fitter.fit_better_family(self.column_names)

@@ -1,8 +1,8 @@
-"""For authors of engines: functions that apply a pass to every chunk, wherever it is, and merge the summaries.
+"""Engines: functions that apply a pass to every chunk, wherever it is, and merge the summaries.
 
-`powerkern.sketch.fit_with` takes an engine (`MapReduce`) and hands it one `Pass` for each pass over the data. Passes
-and the summaries that they return can be pickled. Chunks that hold only some of the columns are summarised by
-`Pass.part`; `beside` puts their summaries side by side.
+`powerkern.sketch.fit_chunks` takes an engine as a `MapReduce` and hands it one `Pass` for each pass over the data.
+Passes and the summaries that they return can be pickled. Chunks that hold only some of the columns are summarised by
+`Pass.part`; `Pass.join` puts their summaries side by side.
 
 Engines retry a task that raises, and report its error as a page of traces. A chunk that is invalid once is always
 invalid, so its error is returned as a result (`ChunkOutcome`) and raised in the process that called `fit`.
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._input.alignment import are_default
+from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import Matrix, check_n_features, chunk_errors
 from powerkern._input.choices import Infinite
 from powerkern._input.infinite import without_infinite
@@ -31,12 +32,12 @@ from powerkern.sketch.summary import S, beside, merge
 __all__ = [
     "NO_ROWS",
     "ChunkOutcome",
+    "Engine",
     "MapReduce",
     "Pass",
     "Passes",
     "S",
     "TableColumn",
-    "beside",
     "columns_to_read",
     "merged_outcomes",
     "outcome_of",
@@ -108,6 +109,11 @@ class Pass(ABC, Generic[S]):
         labels = None if self.labels is None else tuple(self.labels[j] for j in at)
         return dataclasses.replace(self, chosen=chosen, column_names=names, labels=labels, **self.fields_of(own))
 
+    @staticmethod
+    def join(parts: Sequence[S]) -> S:
+        """Join the summaries of chunks with different columns of the same rows, from left to right."""
+        return beside(parts)
+
     @abstractmethod
     def summary(self, matrix: Matrix) -> S:
         """Return the summary of the rows of a matrix that holds only the chosen columns."""
@@ -117,18 +123,66 @@ class Pass(ABC, Generic[S]):
         """Return the fields with one entry per chosen column, restricted to the columns `own`, as keyword arguments."""
 
 
-class MapReduce(Protocol):
-    """An engine: it applies a pass to every chunk, and merges the summaries two by two, in any order.
-
-    ``map_reduce(function, merge)`` calls ``function(chunk)``, or ``function(chunk, sample_weight)``, wherever the
-    chunks are, and returns all results merged by ``merge(a, b)``, or None if there are no chunks.
-
-    Data frames with the same column labels in different orders are read in the order of `a`. The first chunk decides,
-    also on arguments with one entry per column, if `a` always holds earlier chunks than `b`.
-    """
+class Engine(Protocol):
+    """A function that applies a pass to every chunk, and merges the summaries; see `MapReduce`."""
 
     def __call__(self, function: Pass[S], merge: Callable[[S, S], S], /) -> S | None:
         """Return the summary of all chunks."""
+
+
+@dataclass(frozen=True, eq=False)
+class MapReduce:
+    """Chunks that an engine of yours reads, in place of chunks that this process reads.
+
+    Parameters
+    ----------
+    engine : function
+        ``engine(summarize, merge)`` calls ``summarize(chunk)``, or ``summarize(chunk, sample_weight)`` if rows have
+        weights, for every chunk of rows, wherever it is. It returns the results merged by ``merge(a, b)``, two at a
+        time, in any order; None if there are no chunks. It is called once for each pass over the data. `summarize` and
+        its results, some 10 kB per column, can be pickled. Chunks are anything that `powerkern.fit` accepts, and may
+        have no rows.
+    task_threads : int or None, default 1
+        Threads of each call of `summarize`; None: all CPUs of the process that calls it. One is right for engines that
+        call it side by side.
+
+    Notes
+    -----
+    Data frames with the same column labels in different orders are read in the order of `a`. The first chunk decides,
+    also on arguments with one entry per column, if `a` always holds earlier chunks than `b`.
+
+    An engine may divide its data by columns, too. ``summarize.part(columns)`` summarises chunks that hold only the
+    columns at these positions; it is None if this pass uses none of them. ``summarize.join(parts)`` joins the merged
+    results of such blocks, from left to right.
+
+    Examples
+    --------
+    Any map and any reduction will do, such as a pool's:
+
+    >>> import functools
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> import powerkern as pk
+    >>> from powerkern.sketch import MapReduce, fit_chunks
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> with ThreadPoolExecutor(2) as pool:
+    ...     def engine(summarize, merge):
+    ...         return functools.reduce(merge, pool.map(summarize, np.array_split(X, 10)))
+    ...     fit = fit_chunks(MapReduce(engine))
+    >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
+    True
+    """
+
+    engine: Engine
+    task_threads: int | None = 1
+
+    def __post_init__(self) -> None:
+        if not callable(self.engine):
+            raise TypeError(
+                f"engine must be a function of two arguments, summarize and merge, got {type(self.engine).__name__}"
+            )
+        if self.task_threads is not None:
+            as_whole("task_threads", self.task_threads)
 
 
 @dataclass(frozen=True)
@@ -137,8 +191,8 @@ class Passes:
 
     Attributes
     ----------
-    map_reduce : MapReduce
-        The engine.
+    engine : function
+        As in `MapReduce`.
     sample_weight, n_threads
         As every `Pass` has them.
     bar : object, optional
@@ -151,7 +205,7 @@ class Passes:
         Treatment of infinite values.
     """
 
-    map_reduce: MapReduce
+    engine: Engine
     sample_weight: str | None = None
     n_threads: int | None = 1
     bar: Any = None
@@ -168,7 +222,7 @@ class Passes:
         if self.columns is not None:
             among, chosen = chosen, self.columns.copy()
             chosen[self.columns] = True if among is None else among
-        total = self.map_reduce(
+        total = self.engine(
             kind(
                 sample_weight=self.sample_weight,
                 n_threads=self.n_threads,

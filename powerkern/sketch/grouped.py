@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._estimators.base import Estimator
-from powerkern._estimators.spec import ChunkOptions
 from powerkern._input.alignment import ColumnNames, merging_order
 from powerkern._input.arguments import place_of
 from powerkern._input.arrays import Matrix, column_label
@@ -76,8 +75,7 @@ class _LabelsPass(_FramePass[_Labels]):
 
     def __call__(self, chunk: Any, sample_weight: Any = None) -> _Labels:
         """Return the groups of a chunk."""
-        if sample_weight is not None:
-            raise ValueError("weights cannot be combined with groups in chunks; repeat the rows, or use powerkern.fit")
+        _refuse_weights(sample_weight)
         known = names_of(chunk)
         if known is None:
             raise TypeError(f"groups need chunks that are data frames, got {type(chunk).__name__}")
@@ -135,63 +133,33 @@ def _wide(matrix: Matrix, codes: IntArray, n_groups: int) -> Iterator[tuple[Floa
         yield wide.reshape(height, -1), rows
 
 
-def fit_groups_with(
+def fit_groups(
     map_reduce: MapReduce,
     groups: str | Sequence[str],
-    family: str = "yeo-johnson",
-    estimator: Estimator | str = "mle",
+    family: str,
+    estimator: Estimator | str,
     *,
-    task_threads: int | None = 1,
-    progress: bool = False,
-    **options: Unpack[ChunkOptions],
+    progress: bool,
+    options: Mapping[str, Any],
 ) -> GroupedFit:
-    """Fit groups of rows of data that an engine holds: `powerkern.fit` with ``groups=``, in passes.
+    """Fit groups of rows of data that an engine reads, in passes over its chunks.
+
+    A first pass finds the groups. Then each column of each group counts as a column.
 
     Parameters
     ----------
-    map_reduce : function
-        The engine, as for `fit_with`; its chunks are data frames.
+    map_reduce : MapReduce
+        The engine; its chunks are data frames.
     groups : str or list of str
         The column, or columns, of the chunks that hold the labels. A missing label is an error.
-    family, estimator, task_threads, progress, **options
-        As for `fit_with`.
-
-    Returns
-    -------
-    GroupedFit
-        Lambda is as close to `powerkern.fit` as with `fit_with`. Rows of a group may be in any chunks.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `fit_with`; also if labels are of different types, or there are weights.
-
-    Notes
-    -----
-    A first pass finds the groups. Then each column of each group counts as a column: the summary
-    of a chunk has some 10 kB for each of them, in every task.
-
-    Examples
-    --------
-    >>> import functools
-    >>> import numpy as np, pandas as pd, powerkern as pk
-    >>> from powerkern.sketch import fit_groups_with
-    >>> rng = np.random.default_rng(0)
-    >>> frame = pd.DataFrame({"site": rng.integers(0, 3, 900), "dose": rng.lognormal(size=900)})
-    >>> def map_reduce(function, merge):
-    ...     return functools.reduce(merge, (function(frame[i : i + 100]) for i in range(0, 900, 100)))
-    >>> fit = fit_groups_with(map_reduce, "site", "box-cox")
-    >>> bool(np.abs(fit.lmbda - pk.fit(frame, "box-cox", groups="site").lmbda).max() < 1e-10)
-    True
+    family, estimator, progress
+        As for `fit_chunks`.
+    options : mapping
+        `ChunkOptions`; others are refused.
     """
-    given: dict[str, Any] = dict(options)
-    if given.pop("sample_weight", None) is not None:
-        raise ValueError("weights cannot be combined with groups in chunks; use powerkern.fit")
-    job = ChunkJob.checked(family, estimator, task_threads, progress, **given)
-    names = [groups] if isinstance(groups, str) else groups
-    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
-        raise TypeError("groups must name the column, or the columns, of the chunks that hold the labels")
-    found = Passes(map_reduce)(_LabelsPass, groups=tuple(names), column_names=job.column_names)
+    job = ChunkJob.checked(family, estimator, map_reduce.task_threads, progress, **options)
+    names = columns_of_groups(groups, None)
+    found = Passes(map_reduce.engine)(_LabelsPass, groups=tuple(names), column_names=job.column_names)
     if found.keys is None:
         raise ValueError("the chunks have no rows")
     keys = replace(found.keys, several=not isinstance(groups, str))
@@ -199,12 +167,26 @@ def fit_groups_with(
     column_names, labels = found.naming.names, tuple(found.naming.labels or ())
 
     def on_groups(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        return map_reduce(_GroupedPass(inner=function, keys=keys, labels=labels), merge)
+        return map_reduce.engine(_GroupedPass(inner=function, keys=keys, labels=labels), merge)
 
     spec, _ = job.spec.resolved(found.p, column_names)
     with _groups_in_errors(keys, found.p, column_names):
         wide = replace(job, spec=spec.tiled(len(keys)), column_names=None).fit(on_groups)
     return build_grouped_fit(spec, ColumnLabels(column_names), keys, wide._table)
+
+
+def columns_of_groups(groups: str | Sequence[str], sample_weight: object) -> list[str]:
+    """Return the names of the columns that hold the labels; raise if they are not names, or if there are weights."""
+    _refuse_weights(sample_weight)
+    names = [groups] if isinstance(groups, str) else groups
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        raise TypeError("groups must name the column, or the columns, of the chunks that hold the labels")
+    return list(names)
+
+
+def _refuse_weights(sample_weight: object) -> None:
+    if sample_weight is not None:
+        raise ValueError("weights cannot be combined with groups in chunks; repeat the rows, or use powerkern.fit")
 
 
 @contextlib.contextmanager

@@ -30,70 +30,30 @@ _DIVISIONS = 6
 _UNEVEN = 1e-10
 
 
-def location_with(
+def locate_columns(
     map_reduce: MapReduce,
-    method: str = "median-mad",
+    method: str,
+    constants: Mapping[str, Any],
     *,
-    sample_weight: str | None = None,
-    task_threads: int | None = 1,
-    progress: bool = False,
-    **constants: Any,
+    sample_weight: str | None,
+    progress: bool,
 ) -> LocationScale:
-    """Estimate location and scale of data that an engine holds: `powerkern.location.location_scale` in a few passes.
+    """Estimate location and scale of the columns of data that an engine reads, in passes over its chunks.
 
     Parameters
     ----------
-    map_reduce : function
-        The engine, as for `fit_with`.
-    method, **constants
+    map_reduce : MapReduce
+        The engine.
+    method, constants
         As for `powerkern.location.location_scale`.
-    sample_weight : str, optional
-        The weight column, where chunks are data frames. Default: the weights that the engine passes with the chunks,
-        or none.
-    task_threads, progress
-        As for `fit_with`.
-
-    Returns
-    -------
-    LocationScale
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `powerkern.location.location_scale`; rows are counted from the start of the chunk.
-
-    Warns
-    -----
-    UserWarning
-        As there.
-
-    See Also
-    --------
-    location_chunks : estimate from chunks that this process reads.
-
-    Notes
-    -----
-    Mean and standard deviation take two passes, order statistics up to eight; summaries take some 50 kB per column.
-    Median, nMAD, quartiles and trimmed means are exact to rounding. M-estimators are exact where psi is linear or
-    constant within every bin; bins at its corners are divided. For a polynomial psi, bins are divided until they hardly
-    matter: errors were within 1e-11 of the scale for "bisquare" and "bisquare-proposal2", and 1e-7 for "biweight".
-
-    Examples
-    --------
-    >>> import functools
-    >>> import numpy as np
-    >>> from powerkern.location import location_scale
-    >>> from powerkern.sketch import location_with
-    >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
-    >>> def map_reduce(function, merge):
-    ...     return functools.reduce(merge, map(function, np.array_split(X, 10)))
-    >>> found = location_with(map_reduce, "huber")
-    >>> np.allclose(found.loc, location_scale(X, "huber").loc, rtol=0, atol=1e-12)
-    True
+    sample_weight : str or None
+        The weight column, if chunks are data frames; None: the weights that the engine passes with the chunks, or none.
+    progress : bool
+        Show a progress bar that counts the passes over the data.
     """
     estimate = _Estimate.of(method, constants)
     with progress_bar(None, " passes", progress) as bar:
-        return Located(Passes(map_reduce, sample_weight, task_threads, bar)).by(estimate)
+        return Located(Passes(map_reduce.engine, sample_weight, map_reduce.task_threads, bar)).by(estimate)
 
 
 class Located:

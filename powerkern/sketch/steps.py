@@ -292,9 +292,9 @@ def finish(
     `profile` at lambdas far outside the interval of `confint` loses digits, down to about 1e-8 per observation;
     make the grid for them by ``grid(largest_exponent=...)`` where that matters.
 
-    Robust fits need order statistics, which power sums do not hold: use `fit_chunks` or `fit_with`, which make more
-    passes. For a stream, fit some 10 000 rows drawn at random: lambda differs from the fit of all rows by about its
-    standard error at 10 000 rows.
+    Robust fits need order statistics, which power sums do not hold: use `fit_chunks`, which makes more passes.
+    For a stream, fit some 10 000 rows drawn at random: lambda differs from the fit of all rows by about its standard
+    error at 10 000 rows.
 
     Examples
     --------

@@ -149,13 +149,13 @@ def _limits() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("limit", _limits())
-@pytest.mark.parametrize("chunked", [False, True], ids=["fit", "fit_groups"])
+@pytest.mark.parametrize("chunked", [False, True], ids=["fit", "fit_chunks"])
 def test_limits_of_groups_name_the_column(limit: str, chunked: bool) -> None:
     import powerkern as pk
 
     frame = named(X).assign(site=np.where(GROUPS, "x", "y"))
-    fit_groups = functools.partial(pk.sketch.fit_groups, [frame], "site")
-    fit = fit_groups if chunked else functools.partial(pk.fit, frame, groups="site")
+    call, data = (pk.sketch.fit_chunks, [frame]) if chunked else (pk.fit, frame)
+    fit = functools.partial(call, data, groups="site")
     text = (
         r"column 0 \('price'\), group '[xy]': no lambda"
         if limit == "ymax"

@@ -61,7 +61,7 @@ def _regress(*names: str) -> Callable[[], Any]:
 def _fit_labelled(*labels: Any) -> Callable[[], Any]:
     """Fit groups from two chunks whose labels are given."""
     chunks = [part.assign(site=label) for part, label in zip((FRAME[:20], FRAME[20:]), labels, strict=True)]
-    return lambda: sketch.fit_groups(chunks, "site")
+    return lambda: sketch.fit_chunks(chunks, groups="site")
 
 
 def _sparse_of_one_dimension() -> Any:
@@ -134,7 +134,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"in chunk 1: groups mixes numbers and text; convert them to one type",
     ),
     "groups of chunks without rows": (
-        lambda: sketch.fit_groups([FRAME[:0].assign(site=1)], "site"),
+        lambda: sketch.fit_chunks([FRAME[:0].assign(site=1)], groups="site"),
         ValueError,
         r"the chunks have no rows",
     ),
@@ -196,7 +196,7 @@ def test_groups_that_appear_between_two_passes() -> None:
         yield FRAME.assign(site=GROUPS if len(calls) == 1 else "c")
 
     with pytest.raises(ValueError, match="a pass found groups that the one before did not: the data have changed"):
-        sketch.fit_groups(chunks, "site")
+        sketch.fit_chunks(chunks, groups="site")
     assert len(calls) == 2
 
 

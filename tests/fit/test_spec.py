@@ -11,7 +11,7 @@ import pytest
 import powerkern as pk
 from powerkern._estimators import spec as spec_module
 from powerkern._estimators.spec import CONFLICTS, FitSpec
-from powerkern.sketch import fit_with
+from powerkern.sketch import MapReduce, fit_chunks
 
 
 class Untouchable:
@@ -74,7 +74,7 @@ REFUSED: list[tuple[dict[str, Any], bool, str]] = [
 def test_every_row_of_the_table_is_refused_before_data_are_read(row: int, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments, in_chunks, message = REFUSED[row]
     with pytest.raises(CONFLICTS[row].error, match=message):
-        (fit_with if in_chunks else pk.fit)(Untouchable(), **arguments)
+        fit_chunks(MapReduce(Untouchable()), **arguments) if in_chunks else pk.fit(Untouchable(), **arguments)
     given = {name: value for name, value in arguments.items() if name not in ("groups", *MARKS)}
     given |= {"censored": True} if {"limits", *MARKS} & set(arguments) else {}
     monkeypatch.setattr(spec_module, "CONFLICTS", CONFLICTS[:row])

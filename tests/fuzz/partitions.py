@@ -19,7 +19,7 @@ import numpy as np
 
 import powerkern as pk
 from powerkern import Status
-from powerkern.sketch import fit_with
+from powerkern.sketch import MapReduce, fit_chunks
 from tests.support.fits import kernel_rows
 
 from . import columns
@@ -95,7 +95,9 @@ def check(made: columns.Batch, index: int, seen: Counter[str]) -> Iterator[Findi
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
-            fit, other = (fit_with(Engine(chunks, k), made.family, n_threads=1) for k in (index, index + 1))
+            fit, other = (
+                fit_chunks(MapReduce(Engine(chunks, k)), made.family, n_threads=1) for k in (index, index + 1)
+            )
             pooled = pk.fit(made.values, made.family, sample_weight=made.weight, n_threads=1)
         except Exception as error:
             yield Finding("exception", f"{made.name}:*", repr(error))

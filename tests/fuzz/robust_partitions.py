@@ -20,7 +20,7 @@ import numpy as np
 
 import powerkern as pk
 from powerkern import Status
-from powerkern.sketch import fit_with
+from powerkern.sketch import MapReduce, fit_chunks
 from tests.support.fits import kernel_rows
 
 from .partitions import Engine
@@ -139,7 +139,9 @@ def outcome(case: Case, seed: int) -> Outcome:
     chunks = chunks_of(case, np.random.default_rng(seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        fit, other = (fit_with(Engine(chunks, k), case.family, case.estimator, n_threads=1) for k in (seed, seed + 1))
+        fit, other = (
+            fit_chunks(MapReduce(Engine(chunks, k)), case.family, case.estimator, n_threads=1) for k in (seed, seed + 1)
+        )
         whole = pk.fit(case.x, case.family, case.estimator, sample_weight=case.weight, n_threads=1)
     same = kernel_rows(fit).tobytes() == kernel_rows(other).tobytes() and fit.lmbda_error == other.lmbda_error
     statuses = Status(int(fit.status[0])), Status(int(whole.status[0]))

@@ -185,14 +185,14 @@ def test_partitions_are_of_all_kinds():
 def test_a_wrong_lambda_from_chunks_is_found(monkeypatch, error, kind):
     from powerkern.kernels.results import LMBDA
 
-    fit_with = partitions.fit_with
+    fit_chunks = partitions.fit_chunks
 
     def slightly_wrong(*args, **options):
-        fit = fit_with(*args, **options)
+        fit = fit_chunks(*args, **options)
         kernel_rows(fit)[:, LMBDA] += error
         return fit
 
-    monkeypatch.setattr(partitions, "fit_with", slightly_wrong)
+    monkeypatch.setattr(partitions, "fit_chunks", slightly_wrong)
     values = np.random.default_rng(0).lognormal(size=(50, 1))
     made = columns.Batch("0:0", "box-cox", values, None, ["lognormal"])
     found = list(partitions.check(made, 0, Counter()))

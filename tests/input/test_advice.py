@@ -1,5 +1,6 @@
 """Messages name the parameters of the function or class that was called."""
 
+import functools
 import inspect
 import re
 
@@ -39,7 +40,9 @@ GROUPED = pk.fit(GOOD, "box-cox", groups=LABELS)
 FITS = {
     pk.fit: lambda X: pk.fit(X, "box-cox"),
     sketch.fit_chunks: lambda X: sketch.fit_chunks([GOOD, X], "box-cox"),
-    sketch.fit_groups: lambda X: sketch.fit_groups([X.assign(g=LABELS)], "g", "box-cox"),
+    functools.wraps(sketch.fit_chunks)(functools.partial(sketch.fit_chunks, groups="g")): lambda X: sketch.fit_chunks(
+        [X.assign(g=LABELS)], "box-cox", groups="g"
+    ),
     sketch.extend: lambda X: sketch.extend(None, X, "box-cox"),
     fit_joint: lambda X: fit_joint(X, family="box-cox"),
     fit_regression: lambda X: fit_regression(X, NUMBERS, "box-cox"),

@@ -188,8 +188,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "fit_chunks: chunk": lambda v: sketch.fit_chunks([v, v]),
     "fit_chunks: sample_weight": lambda v: sketch.fit_chunks([X], sample_weight=v),
     "fit_chunks: weights": lambda v: sketch.fit_chunks([X], sample_weight=[v]),
-    "fit_groups: chunk": lambda v: sketch.fit_groups([v], "id"),
-    "fit_groups: groups": lambda v: sketch.fit_groups([X], v),
+    "fit_chunks: chunk with groups": lambda v: sketch.fit_chunks([v], groups="id"),
+    "fit_chunks: groups": lambda v: sketch.fit_chunks([X], groups=v),
     "location_chunks: chunk": lambda v: sketch.location_chunks([v]),
     "extend: chunk": lambda v: sketch.extend(None, v),
     "extend: total": lambda v: sketch.extend(v, X),
@@ -236,7 +236,7 @@ MODULES = "powerkern results stats sklearn regression joint location cellwise ou
 #: Made by functions that are called, types, or parts for those who write engines.
 OTHERS = """
     ML Status Interval Summary JointStatus LocationScale LocationStatus DDCFit DataCheck Wrapped WrappedPCA
-    FoldedRow RankProfile MapReduce Pass Range Sketch beside fit_groups_with fit_with location_with
+    FoldedRow RankProfile MapReduce Range Sketch
 """
 
 

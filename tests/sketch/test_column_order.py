@@ -11,14 +11,11 @@ import pytest
 from fits import kernel_rows
 
 from powerkern.sketch import (
+    MapReduce,
     extend,
     finish,
     fit_chunks,
-    fit_groups,
-    fit_groups_with,
-    fit_with,
     location_chunks,
-    location_with,
     merge,
     range_of,
     summarize_chunk,
@@ -61,7 +58,7 @@ def test_fits(labels, family, estimator):
     expected = fit_chunks(chunks, family, estimator, **options)
     assert expected.column_names == labels
     assert_same_fit(fit_chunks(permuted(chunks), family, estimator, **options), expected)
-    assert_same_fit(fit_with(engine(permuted(chunks)), family, estimator, **options), expected)
+    assert_same_fit(fit_chunks(MapReduce(engine(permuted(chunks))), family, estimator, **options), expected)
 
 
 def test_polars():
@@ -89,7 +86,10 @@ def test_names_weights_shifts_and_text_go_by_the_first_chunk():
 def test_location(labels, method):
     chunks = chunks_in_order(labels)
     expected = location_chunks(chunks, method)
-    for found in (location_chunks(permuted(chunks), method), location_with(engine(permuted(chunks)), method)):
+    for found in (
+        location_chunks(permuted(chunks), method),
+        location_chunks(MapReduce(engine(permuted(chunks))), method),
+    ):
         np.testing.assert_array_equal(found.loc, expected.loc)
         np.testing.assert_array_equal(found.scale, expected.scale)
 
@@ -98,10 +98,10 @@ def test_location(labels, method):
 def test_groups(estimator):
     chunks = [chunk.assign(id=np.arange(len(chunk)) // 350) for chunk in chunks_in_order(TEXT)]
     changed = [chunks[0], *(chunk[["c", "id", "b", "a"]] for chunk in chunks[1:])]
-    expected = fit_groups(chunks, "id", "box-cox", estimator)
+    expected = fit_chunks(chunks, "box-cox", estimator, groups="id")
     for found in (
-        fit_groups(changed, "id", "box-cox", estimator),
-        fit_groups_with(engine(changed), "id", "box-cox", estimator),
+        fit_chunks(changed, "box-cox", estimator, groups="id"),
+        fit_chunks(MapReduce(engine(changed)), "box-cox", estimator, groups="id"),
     ):
         assert_same_fit(found, expected)
 
@@ -109,9 +109,9 @@ def test_groups(estimator):
 def test_chunks_without_rows_do_not_change_the_order_of_groups():
     chunks = [chunk.assign(id=1) for chunk in chunks_in_order(TEXT)]
     empty = chunks[0].iloc[:0]
-    expected = fit_groups_with(engine([empty, *chunks]), "id", "box-cox")
+    expected = fit_chunks(MapReduce(engine([empty, *chunks])), "box-cox", groups="id")
     changed = [chunk[["c", "id", "b", "a"]] for chunk in chunks]
-    assert_same_fit(fit_groups_with(engine([empty, *changed]), "id", "box-cox"), expected)
+    assert_same_fit(fit_chunks(MapReduce(engine([empty, *changed])), "box-cox", groups="id"), expected)
 
 
 @pytest.mark.parametrize("labels", [TEXT, WHOLE, TUPLES])
@@ -141,9 +141,9 @@ def test_other_labels_are_refused_by_name(labels):
     with pytest.raises(ValueError, match=r"chunk 2.*'other'|chunk 2.* 7 |chunk 2.*'z', 3"):
         location_chunks(chunks)
     with pytest.raises(ValueError, match=r"'other'| 7 |'z', 3"):
-        fit_with(engine(chunks), estimator="rewml")
+        fit_chunks(MapReduce(engine(chunks)), estimator="rewml")
     with pytest.raises(ValueError, match=r"other|7|z"):
-        fit_groups(with_ids, "id")
+        fit_chunks(with_ids, groups="id")
     with pytest.raises(ValueError, match=r"it also has 'other'|it also has 7|it also has .'z', 3"):
         reduce(extend, chunks, None)
     with pytest.raises(ValueError, match=r"one has 3 columns, the other 4"):
@@ -162,9 +162,9 @@ FITS: dict[str, Any] = {
     "fit_chunks": lambda chunks, **options: fit_chunks(chunks, "box-cox", **options),
     "fit_chunks, robust": lambda chunks, **options: fit_chunks(chunks, "box-cox", "rewml", **options),
     "fit_chunks, best": lambda chunks, **options: fit_chunks(chunks, "best", **options),
-    "fit_with": lambda chunks, **options: fit_with(engine(chunks), "box-cox", **options),
-    "fit_with, robust": lambda chunks, **options: fit_with(engine(chunks), "box-cox", "rewml", **options),
-    "fit_with, best": lambda chunks, **options: fit_with(engine(chunks), "best", **options),
+    "engine": lambda chunks, **options: fit_chunks(MapReduce(engine(chunks)), "box-cox", **options),
+    "engine, robust": lambda chunks, **options: fit_chunks(MapReduce(engine(chunks)), "box-cox", "rewml", **options),
+    "engine, best": lambda chunks, **options: fit_chunks(MapReduce(engine(chunks)), "best", **options),
     "extend": lambda chunks, **options: finish(
         reduce(lambda total, chunk: extend(total, chunk, "box-cox", **options), chunks, None)
     ),
@@ -224,16 +224,16 @@ def test_new_names_do_not_hide_other_labels(fit):
 def test_new_names_of_groups(estimator):
     chunks = [chunk.assign(id=np.arange(len(chunk)) // 350) for chunk in chunks_in_order(TEXT)]
     changed = [chunks[0], *(chunk[["c", "id", "b", "a"]] for chunk in chunks[1:])]
-    expected = fit_groups(chunks, "id", "box-cox", estimator, column_names=NAMES)
+    expected = fit_chunks(chunks, "box-cox", estimator, groups="id", column_names=NAMES)
     for found in (
-        fit_groups(changed, "id", "box-cox", estimator, column_names=NAMES),
-        fit_groups_with(engine(changed), "id", "box-cox", estimator, column_names=NAMES),
+        fit_chunks(changed, "box-cox", estimator, groups="id", column_names=NAMES),
+        fit_chunks(MapReduce(engine(changed)), "box-cox", estimator, groups="id", column_names=NAMES),
     ):
         assert found.column_names == NAMES
         assert_same_fit(found, expected)
     changed[2] = changed[2].rename(columns={"b": "other"})
     with pytest.raises(ValueError, match="'other'"):
-        fit_groups_with(engine(changed), "id", "box-cox", estimator, column_names=NAMES)
+        fit_chunks(MapReduce(engine(changed)), "box-cox", estimator, groups="id", column_names=NAMES)
 
 
 def test_names_that_contradict_each_other_are_refused():

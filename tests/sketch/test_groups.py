@@ -15,7 +15,7 @@ import pytest
 import powerkern as pk
 from powerkern._estimators.base import Run
 from powerkern._input.alignment import ColumnNames
-from powerkern.sketch import fit_chunks, fit_groups, fit_groups_with, fit_with
+from powerkern.sketch import MapReduce, fit_chunks, location_chunks
 from powerkern.sketch.grouped import _Labels
 
 RNG = np.random.default_rng(322)
@@ -38,7 +38,7 @@ def test_groups_are_those_in_memory(family, estimator):
     frame = table()
     frame.loc[::17, "v"] = np.nan
     whole = pk.fit(frame, family, estimator, groups="id")
-    fit = fit_groups(cut(frame), "id", family, estimator=estimator)
+    fit = fit_chunks(cut(frame), family, groups="id", estimator=estimator)
     assert fit.groups == whole.groups
     assert fit.column_names == ["u", "v"]
     np.testing.assert_allclose(fit.lmbda, whole.lmbda, rtol=0, atol=1e-9)
@@ -52,14 +52,14 @@ def test_the_order_of_the_rows(order, monkeypatch):
     frame = frame if order == "shuffled" else frame.sort_values("id")
     chunks = cut(frame) if order != "one group in a chunk" else [part for _, part in frame.groupby("id")]
     whole = pk.fit(frame, groups="id")
-    np.testing.assert_allclose(fit_groups(chunks, "id").lmbda, whole.lmbda, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(fit_chunks(chunks, groups="id").lmbda, whole.lmbda, rtol=0, atol=1e-10)
 
 
 def test_several_keys_and_arguments_by_column():
     frame = table().assign(plate=lambda frame: np.arange(len(frame)) % 2)
     options = {"bounds": ([0.0, -1.0], [0.2, 0.1])}
     whole = pk.fit(frame, "box-cox", groups=["id", "plate"], **options)
-    fit = fit_groups(cut(frame), ["id", "plate"], "box-cox", **options)
+    fit = fit_chunks(cut(frame), "box-cox", groups=["id", "plate"], **options)
     assert fit.groups == whole.groups
     np.testing.assert_allclose(fit.lmbda, whole.lmbda, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(fit.status, whole.status)
@@ -69,7 +69,7 @@ def test_tables_that_are_read_in_batches():
     frame = table()
     expected = pk.fit(frame, groups="id").lmbda
     for source in (pl.from_pandas(frame).lazy(), pa.Table.from_pandas(frame)):
-        np.testing.assert_allclose(fit_groups(source, "id").lmbda, expected, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(fit_chunks(source, groups="id").lmbda, expected, rtol=0, atol=1e-10)
 
 
 def test_engines_that_pickle():
@@ -78,14 +78,14 @@ def test_engines_that_pickle():
     def map_reduce(function, merge):
         return functools.reduce(merge, (pickle.loads(pickle.dumps(function))(chunk) for chunk in cut(frame)))
 
-    fit = fit_groups_with(map_reduce, "id")
+    fit = fit_chunks(MapReduce(map_reduce), groups="id")
     np.testing.assert_allclose(fit.lmbda, pk.fit(frame, groups="id").lmbda, rtol=0, atol=1e-10)
 
 
 def test_chunks_without_rows_and_groups_without_a_fit():
     frame = pd.concat([table(), pd.DataFrame({"id": ["z"], "u": [1.0], "v": [2.0]})])
     with pytest.warns(UserWarning, match="group 'z', column u; group 'z', column v: not fitted"):
-        fit = fit_groups([frame[:0], *cut(frame), frame[:0]], "id")
+        fit = fit_chunks([frame[:0], *cut(frame), frame[:0]], groups="id")
     assert fit.groups == ["a", "b", "c", "d", "e", "z"]
 
 
@@ -102,9 +102,23 @@ def test_chunks_without_rows_and_groups_without_a_fit():
 )
 def test_wrong_input(change, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        fit_groups(cut(change(table())), "id", **options)
+        fit_chunks(cut(change(table())), groups="id", **options)
     with pytest.raises(TypeError, match="groups must name"):
-        fit_groups(cut(table()), [1, 2])
+        fit_chunks(cut(table()), groups=[1, 2])
+
+
+@pytest.mark.parametrize("groups", ["id", ["id", "plate"]])
+@pytest.mark.parametrize(
+    "make", [cut, lambda frame: pl.from_pandas(frame).to_arrow(), lambda frame: pl.from_pandas(frame).lazy()]
+)
+def test_columns_that_hold_no_numbers_are_left_out_beside_the_labels(groups, make):
+    frame = table().assign(note="x", plate=lambda frame: np.where(frame.index % 2, "p", "q"))
+    whole = pk.fit(frame, groups=groups, non_numeric="ignore")
+    fit = fit_chunks(make(frame), groups=groups, non_numeric="ignore")
+    assert (fit.column_names, fit.groups) == (whole.column_names, whole.groups) == (["u", "v"], fit.groups)
+    np.testing.assert_allclose(fit.lmbda, whole.lmbda, rtol=0, atol=1e-10)
+    with pytest.raises(TypeError, match=r"no column of X holds numbers: 'note'"):
+        fit_chunks(cut(frame[["id", "plate", "note"]]), groups=["id", "plate"], non_numeric="ignore")
 
 
 def test_a_misspelled_option_is_refused_before_the_first_pass():
@@ -112,7 +126,7 @@ def test_a_misspelled_option_is_refused_before_the_first_pass():
         raise AssertionError("a pass")
 
     with pytest.raises(TypeError, match=r"'n_thread' is not an option of .*fit_chunks; did you mean 'n_threads'\?"):
-        fit_groups(chunks, "id", n_thread=2)
+        fit_chunks(chunks, groups="id", n_thread=2)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +140,6 @@ def test_chunks_with_other_columns_are_refused(other: list[str], message: str) -
     assert labels.merged(labels).naming.names == ["a", "b"]
 
 
-@pytest.mark.parametrize("fit", [pk.fit, fit_chunks, fit_with, fit_groups, fit_groups_with, Run])
+@pytest.mark.parametrize("fit", [pk.fit, fit_chunks, location_chunks, Run])
 def test_no_progress_is_shown_unless_it_is_asked_for(fit: object) -> None:
     assert inspect.signature(fit).parameters["progress"].default is False  # type: ignore[arg-type]

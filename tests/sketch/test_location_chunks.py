@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.location import METHODS, LocationScale, LocationStatus, location_scale
 from powerkern.outliers import ScoreScaling, fit_scaling
-from powerkern.sketch import location_chunks, location_with
+from powerkern.sketch import MapReduce, location_chunks
 
 rng = np.random.default_rng(140)
 N = 20_000
@@ -48,7 +48,7 @@ def test_every_method(method):
     size = np.abs(X[:, 1]).max() / 1e-3 * 1e-15  # what rounding does to sums of a cluster far from 0
     tolerance = LOOSE.get(method, 1e-12) + size
     engine = Engine(*((part,) for part in np.split(X, CUTS)))
-    assert_close(location_with(engine, method), location_scale(X, method), tolerance)
+    assert_close(location_chunks(MapReduce(engine), method), location_scale(X, method), tolerance)
     assert engine.passes <= 8
     weighted = location_chunks(np.split(X, CUTS), method, sample_weight=np.split(WEIGHT, CUTS))
     assert_close(weighted, location_scale(X, method, sample_weight=WEIGHT), tolerance)
@@ -61,7 +61,7 @@ def test_a_scale_of_all_pairs_is_refused():
 
 def test_the_median_is_found_in_four_passes_to_the_last_bit():
     engine = Engine(*((part,) for part in np.split(X, CUTS)))
-    found, expected = location_with(engine), location_scale(X)
+    found, expected = location_chunks(MapReduce(engine)), location_scale(X)
     assert engine.passes <= 4
     assert_array_equal(found.loc, expected.loc)
     assert_allclose(found.scale, expected.scale, rtol=1e-15)
@@ -70,7 +70,7 @@ def test_the_median_is_found_in_four_passes_to_the_last_bit():
 @pytest.mark.parametrize("method", ["median-niqr", "huber-proposal2", "biweight"])
 def test_any_order_of_merging_gives_the_same_bits(method):
     chunks = [(part,) for part in np.split(X, CUTS)]
-    found = [location_with(Engine(*chunks, seed=seed), method) for seed in (0, 1)]
+    found = [location_chunks(MapReduce(Engine(*chunks, seed=seed)), method) for seed in (0, 1)]
     assert_array_equal(*(np.array([one.loc, one.scale]) for one in found))
 
 

@@ -14,7 +14,7 @@ import powerkern as pk
 from powerkern import Status
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
-from powerkern.sketch import fit_chunks, fit_with, merge, robust, robust_column
+from powerkern.sketch import MapReduce, fit_chunks, merge, robust, robust_column
 from powerkern.sketch.order import EDGES, bins_of, equal_points, first_edges, moment_points, rows_as_cells, sample_of
 from powerkern.sketch.robust_column import RobustChunkColumn
 from powerkern.sketch.steps import range_of
@@ -76,7 +76,7 @@ def test_columns_whose_rows_are_all_known_need_fewer_passes():
             calls.append(function)
             return functools.reduce(merge, map(function, np.array_split(x, 3)))
 
-        fit = fit_with(map_reduce, estimator="robust")
+        fit = fit_chunks(MapReduce(map_reduce), estimator="robust")
         assert fit.lmbda == pk.fit(x, estimator="robust").lmbda
         assert len(calls) <= n_passes
 
@@ -198,7 +198,7 @@ def test_any_order_of_merging_gives_the_same_bits():
                 parts = [functools.reduce(add, parts[i : i + 2]) for i in range(0, len(parts), 2)]
             return functools.reduce(add, parts)
 
-        return kernel_rows(fit_with(map_reduce, "box-cox", "robust"))
+        return kernel_rows(fit_chunks(MapReduce(map_reduce), "box-cox", "robust"))
 
     first = rows_fitted_in_order(range(9), tree=False)
     for order, tree in ((range(9), True), ([3, 1, 4, 0, 5, 8, 2, 6, 7], False), (range(8, -1, -1), True)):

@@ -35,12 +35,7 @@ WITHOUT_DATA = {
     "to_onnx": "takes a fit",
     "merge": "takes two summaries",
     "finish": "takes a summary",
-    "fit_with": "takes an engine: tests/sketch",
-    "fit_groups_with": "takes an engine: tests/sketch",
-    "location_with": "takes an engine: tests/sketch",
-    "fit_groups": "takes chunks of frames with a column of labels: tests/sketch",
     "ks_distance": "sorts one sample: tests/outliers",
-    "beside": "joins results of blocks of columns: tests/sketch",
 }
 #: Methods that take no data, or write files, each with the reason.
 METHODS_WITHOUT_DATA = {
@@ -155,6 +150,7 @@ GIVEN_IF_OPTIONAL = ("sample_weight", "weight", "groups", "covariates", "rng", "
 #: Optional arguments that are given to some functions only.
 LEFT_OUT = {
     "fit(groups)": "fit with groups is an entry of its own",
+    "fit_chunks(groups)": "names columns, not rows: tests/sketch/test_groups.py",
     "boxcox_guerrero(groups)": "one value a column",
     "fit_ratings(weight)": "is one value a rating, as the values are",
     "fit_joint(covariates)": "is slow; fit_regression has them",

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import PowerFit
-from powerkern.sketch import beside, fit_chunks, fit_with
+from powerkern.sketch import MapReduce, fit_chunks, location_chunks
 from powerkern.sketch.engine import TableColumn, columns_to_read
 
 rng = np.random.default_rng(14)
@@ -34,14 +34,14 @@ def test_any_engine(weight):
     parts = np.split(X, CUTS)
     pairs = [(part,) for part in parts] if weight is None else zip(parts, np.split(weight, CUTS), strict=True)
     engine = Engine(*pairs)
-    assert_same(fit_with(engine), pk.fit(X, sample_weight=weight))
+    assert_same(fit_chunks(MapReduce(engine)), pk.fit(X, sample_weight=weight))
     assert engine.passes == 2
 
 
 def test_columns_that_need_a_finer_grid_are_asked_for_alone():
     rare = np.column_stack([rng.normal(size=10_000), np.arange(10_000) == 77])
     engine = Engine((rare[:6000],), (rare[6000:],))
-    assert_same(fit_with(engine), pk.fit(rare))
+    assert_same(fit_chunks(MapReduce(engine)), pk.fit(rare))
     assert 2 < engine.passes <= 5
 
 
@@ -54,7 +54,7 @@ def test_weights_by_name(make):
     ]
     expected = pk.fit(X[:, :2], "box-cox", sample_weight=WEIGHT)
     for fit in (
-        fit_with(Engine(*((frame,) for frame in frames)), "box-cox", sample_weight="w"),
+        fit_chunks(MapReduce(Engine(*((frame,) for frame in frames))), "box-cox", sample_weight="w"),
         fit_chunks(frames, "box-cox", sample_weight="w"),
     ):
         assert_same(fit, expected)
@@ -70,20 +70,53 @@ def blocks_of_columns(function, merge):
     parts = [(columns, function.part(columns)) for columns in (np.array([0, 1]), np.array([2]))]
     each = [(columns, own) for columns, own in parts if own is not None]
     rows = np.split(X, CUTS)
-    return beside([functools.reduce(merge, [own(part[:, at]) for part in rows]) for at, own in each])
+    return function.join([functools.reduce(merge, [own(part[:, at]) for part in rows]) for at, own in each])
 
 
 def test_blocks_of_columns():
     names, shift = list("abc"), np.array([0.0, 1.0, 5.0])
-    assert_same(fit_with(blocks_of_columns, column_names=names), pk.fit(X))
-    moved = fit_with(blocks_of_columns, "box-cox", shift=shift, column_names=names)
+    assert_same(fit_chunks(MapReduce(blocks_of_columns), column_names=names), pk.fit(X))
+    moved = fit_chunks(MapReduce(blocks_of_columns), "box-cox", shift=shift, column_names=names)
     assert_same(moved, pk.fit(X, "box-cox", shift=shift))
     assert moved.column_names == names
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: MapReduce([X]), "engine must be a function of two arguments, summarize and merge, got list"),
+        (lambda: MapReduce(blocks_of_columns, 0), "task_threads must be "),
+        (
+            lambda: fit_chunks(MapReduce(Engine((X,))), sample_weight=[WEIGHT]),
+            "must be the name of a column .* got list",
+        ),
+        (
+            lambda: location_chunks(MapReduce(Engine((X,))), non_numeric="ignore"),
+            "that this process reads",
+        ),
+    ],
+)
+def test_what_an_engine_cannot_take(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_threads_of_tasks_are_those_of_the_engine():
+    asked = []
+
+    def engine(function, merge):
+        asked.append(function.n_threads)
+        return function(X)
+
+    for threads in (1, 2, None):
+        fit_chunks(MapReduce(engine, threads), n_threads=2)
+    location_chunks(MapReduce(engine, 3))
+    assert (asked[:6], set(asked[6:])) == ([1, 1, 2, 2, None, None], {3})
+
+
 def test_no_chunks():
     with pytest.raises(ValueError, match="there are no chunks: none were given, or they could be read only once"):
-        fit_with(Engine())
+        fit_chunks(MapReduce(Engine()))
 
 
 def test_progress_counts_passes_and_chunks(monkeypatch):
@@ -96,7 +129,7 @@ def test_progress_counts_passes_and_chunks(monkeypatch):
 
     monkeypatch.setattr(tqdm, "tqdm", Bar)
     parts = np.split(X, CUTS)
-    fit_with(Engine(*((part,) for part in parts)), progress=True)
+    fit_chunks(MapReduce(Engine(*((part,) for part in parts))), progress=True)
     fit_chunks(parts, progress=True)
     assert counted == {" passes": 2, " chunks": 2 * len(parts)}
 
@@ -161,7 +194,7 @@ def test_the_better_of_two_families(estimator, criterion, weighted):
     chunks = [(part,) for part in np.array_split(rows, 5)]
     if weight is not None:
         chunks = [(part, own) for (part,), own in zip(chunks, np.array_split(weight, 5), strict=True)]
-    fit = fit_with(Engine(*chunks), "best", estimator, criterion=criterion)
+    fit = fit_chunks(MapReduce(Engine(*chunks)), "best", estimator, criterion=criterion)
     whole = pk.fit(rows, "best", estimator, criterion=criterion, sample_weight=weight)
     assert fit.family == whole.family == "best"
     assert fit.families == whole.families
@@ -183,7 +216,7 @@ def test_fits_of_two_families_need_no_data():
 def test_the_better_of_two_families_of_blocks_of_columns():
     names = list("abc")
     for bounds in (None, ([-1.0, 0.5, 0.0], [0.1, 2.0, 0.3])):
-        fit = fit_with(blocks_of_columns, "best", column_names=names, bounds=bounds)
+        fit = fit_chunks(MapReduce(blocks_of_columns), "best", column_names=names, bounds=bounds)
         whole = pk.fit(X, "best", column_names=names, bounds=bounds)
         assert fit.families == whole.families
         assert_same(fit, whole)
