@@ -18,7 +18,7 @@ from powerkern.kernels.results import N_RESULTS
 
 def has_censored(ends: FloatArray) -> BoolArray:
     """Return a mask of the columns that have a censored cell."""
-    return np.asarray(~np.isnan(np.fmax.reduce(ends, axis=0)))
+    return np.asarray((ends == ends).any(axis=0))
 
 
 def _split(is_censored: BoolArray) -> tuple[slice | NDArray[np.intp] | None, slice | NDArray[np.intp] | None]:

@@ -12,30 +12,50 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import kernel
+import numpy as np
+
+from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
-from powerkern.kernels.censored.scratch import COUNT, HIGH, KIND, LOW, CensoredWork
+from powerkern.kernels.censored.scratch import (
+    CELLS,
+    COUNT,
+    END,
+    HIGH,
+    LIMIT,
+    LOW,
+    OTHER,
+    SIDE,
+    WEIGHT,
+    CensoredWork,
+    TermWork,
+)
+from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
+from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.logs import (
     Prepared,
     Scan,
+    Sides,
     centered_log,
     joined,
+    magnitudes_of,
     offset_log,
     refusal,
     scan,
+    sides_of,
     sign_of,
 )
-from powerkern.kernels.likelihood.score import Logs
+from powerkern.kernels.likelihood.one_pass import MIN_EFFECTIVE, ONE_PASS_REACH, ONE_PASS_SPREAD
+from powerkern.kernels.likelihood.score import Logs, WeighedLogs
 from powerkern.kernels.likelihood.scratch import Work
-from powerkern.kernels.likelihood.two_pass import Centered, centered_column
+from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, Centered, centered_column, subsample_median
 from powerkern.kernels.moments import sum_of
 from powerkern.kernels.status_codes import EMPTY, FEW_OBSERVED, OK
 from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
-#: Kinds of terms: the cells are below or above the end, between the ends, or equal to the end.
-BELOW, ABOVE, BETWEEN, EXACTLY = -1.0, 1.0, 0.0, 2.0
-#: A new interval is compared with this many terms: a column with more limits mostly has one for each cell. Not
-#: critical: it changes results by rounding only.
+#: Sides of a limit on which its cells lie.
+BELOW, ABOVE, EQUAL = 1.0, -1.0, 0.0
+#: A new interval is compared with the others while there are at most this many: a column with more limits mostly has
+#: one for each cell. Not critical: it changes results by rounding only.
 _SEARCHED = 8
 #: Up to this many terms all enter a sample, with counts divided by `stride`; of more terms, every `stride`-th does.
 _FEW_TERMS = 64
@@ -50,41 +70,62 @@ class Counts(NamedTuple):
     between: float
 
 
+class Terms(NamedTuple):
+    """The distinct intervals of a column, whose ends are given by logs, `points`.
+
+    Cells below or above a limit: the first `n_pos` of ``points.pos`` and the last `n_neg` of ``points.neg`` are their
+    limits, `side` and `count` have an entry for each point. Cells between two ends: the first `n_intervals` columns of
+    `intervals` hold counts and the positions of the ends among the points, which are ``points.pos``, then
+    ``points.neg``. `value_at`: the position of the value if all values are equal (without a count), else -1.
+    """
+
+    points: Logs
+    side: FloatArray
+    count: FloatArray
+    n_pos: int
+    n_neg: int
+    intervals: FloatArray
+    n_intervals: int
+    value_at: int
+
+
 class CensoredColumn(NamedTuple):
     """A column with censored cells, prepared for its likelihood.
 
     `sign` is 1, -1, or 0 if there are values or limits of both signs; with -1 all fields describe the magnitudes.
-    `total` is the weight of all cells, and `values` the weight of the cells whose likelihood is a density. `lead` is
-    the mean log of the centered values minus the mean log of the observed values, in the units of the logs.
-    `are_standard`: the observed values give the mean and the standard deviation (`lead` is then 0).
+    `total` is the weight of all cells. `values` has the weight of the cells whose likelihood is a density, and the
+    standard deviation of their logs if their moments may come from raw sums. `lead` is the mean log of the centered
+    values minus the mean log of the observed values, in the units of the logs. `are_standard`: the observed values give
+    the mean and the standard deviation (`lead` is then 0).
     """
 
     centered: Centered
     sign: float
-    points: Logs
-    terms: FloatArray
-    n_terms: int
+    terms: Terms
     total: float
-    values: float
+    values: WeighedLogs
     lead: float
     are_standard: bool
 
 
-class _Split(NamedTuple):
-    """Result of `split_cells`: numbers of values, terms and ends, and scans of the values and of the ends."""
+class Split(NamedTuple):
+    """Result of `split_cells`: numbers of limits and intervals, and scans of the values and of all ends."""
 
     n: int
-    n_terms: int
-    n_points: int
-    found: Scan
+    n_limits: int
+    n_intervals: int
+    values: Scan
     ends: Scan
     counts: Counts
+
+
+# --- values and intervals -------------------------------------------------------------------------------
 
 
 @kernel
 def split_cells(
     x: FloatArray, other: FloatArray, weight: FloatArray, family: int, work: Work, own: CensoredWork
-) -> _Split:
+) -> Split:
     """Separate observed from censored cells: copy the values to `work`, and count the distinct intervals in `own`.
 
     Parameters
@@ -100,87 +141,131 @@ def split_cells(
     work : Work
         Receives the values and their weights.
     own : CensoredWork
-        Receives the terms, one for each distinct interval, and the ends, to which the terms refer by position.
+        Receives the distinct limits in ``own.cells``, and the distinct intervals in ``own.terms.intervals``.
     """
-    lowest = domain_lower_bound(family)
-    n = n_terms = n_points = 0
-    below = above = between = 0.0
+    n, n_censored = _separate(x, other, weight, work, own)
+    values = scan(work.packed[:n], work.weight[:n]) if weight.size > 0 else scan(work.packed[:n], None)
+    n_limits, n_intervals = _merge_equal(n_censored, domain_lower_bound(family), own)
+    below = above = 0.0
+    for k in range(n_limits):
+        below += own.cells[COUNT, k] if own.cells[SIDE, k] == BELOW else 0.0
+        above += own.cells[COUNT, k] if own.cells[SIDE, k] == ABOVE else 0.0
+    intervals = own.terms.intervals[:, :n_intervals]
+    ends = joined(
+        scan(own.cells[LIMIT, :n_limits], None), joined(scan(intervals[LOW], None), scan(intervals[HIGH], None))
+    )
+    counts = Counts(values.weight, below, above, sum_of(intervals[CELLS]))
+    return Split(n, n_limits, n_intervals, values, ends, counts)
+
+
+@kernel
+def _separate(x: FloatArray, other: FloatArray, weight: FloatArray, work: Work, own: CensoredWork) -> tuple[int, int]:
+    """Copy values and their weights to `work`, censored cells to ``own.cells``; return the numbers of both.
+
+    No branch to mispredict: every cell is written to both, and the next one over it where it does not belong.
+    """
+    end, end_other, end_weight = own.cells[END], own.cells[OTHER], own.cells[WEIGHT]
+    packed, packed_weight = work.packed, work.weight
+    n = k = np.uint64(0)
     for i in range(x.size):
-        w = weight[i] if weight.size > 0 else 1.0
-        if not (x[i] == x[i] and w > 0.0):
-            continue
-        e = other[i]
-        if e != e or e == x[i]:
-            work.packed[n] = x[i]
-            work.weight[n] = w
-            n += 1
-            continue
-        low, high = min(x[i], e), max(x[i], e)
+        w = 1.0
+        if weight.size > 0:
+            w = weight[i]
+            packed_weight[n] = w
+        packed[n] = end[k] = x[i]
+        end_other[k], end_weight[k] = other[i], w
+        is_present = (x[i] == x[i]) & (w > 0.0)
+        is_censored = (other[i] == other[i]) & (other[i] != x[i])
+        n += np.uint64(is_present & (not is_censored))
+        k += np.uint64(is_present & is_censored)
+    return int(n), int(k)
+
+
+@kernel
+def _merge_equal(n_censored: int, lowest: float, own: CensoredWork) -> tuple[int, int]:
+    """Replace the censored cells by the distinct limits, intervals apart; return the numbers of both.
+
+    Parameters
+    ----------
+    n_censored : int
+        The number of censored cells.
+    lowest : float
+        Lower bound of the domain: an interval that begins there or lower has its upper end only.
+    own : CensoredWork
+        Has the cells; receives limits and intervals.
+    """
+    limit, side, count = own.cells[LIMIT], own.cells[SIDE], own.cells[COUNT]
+    intervals = own.terms.intervals
+    n_limits = n_intervals = last = 0
+    for i in range(n_censored):
+        low, high, w = min(limit[i], side[i]), max(limit[i], side[i]), count[i]
         if low <= lowest < high:
-            low = -math.inf  # no value is lower, so only the upper end counts
-        kind = BELOW if low == -math.inf else ABOVE if high == math.inf else BETWEEN
-        below += w if kind == BELOW else 0.0
-        above += w if kind == ABOVE else 0.0
-        between += w if kind == BETWEEN else 0.0
-        k = _position_of_equal(kind, low, high, n_terms, own)
-        if k < n_terms:
-            own.terms[COUNT, k] += w
+            low = -math.inf
+        if low > -math.inf and high < math.inf:
+            k = _position_of_pair(low, high, intervals[LOW], intervals[HIGH], n_intervals)
+            if k < n_intervals:
+                intervals[CELLS, k] += w
+            else:
+                intervals[CELLS, k], intervals[LOW, k], intervals[HIGH, k] = w, low, high
+                n_intervals += 1
             continue
-        own.terms[KIND, k], own.terms[COUNT, k] = kind, w
-        own.terms[LOW, k] = own.terms[HIGH, k] = n_points
-        own.ends[n_points] = high if kind == BELOW else low
-        n_points += 1
-        if kind == BETWEEN:
-            own.terms[HIGH, k] = n_points
-            own.ends[n_points] = high
-            n_points += 1
-        n_terms += 1
-    found = scan(work.packed[:n], work.weight[:n])
-    ends = scan(own.ends[:n_points], None)
-    return _Split(n, n_terms, n_points, found, ends, Counts(found.weight, below, above, between))
+        end, of_end = (high, BELOW) if low == -math.inf else (low, ABOVE)
+        if not (last < n_limits and limit[last] == end and side[last] == of_end):  # mostly the same again
+            last = _position_of_pair(end, of_end, limit, side, n_limits)
+        if last < n_limits:
+            count[last] += w
+        else:  # the row's first entries are cells that have been read
+            limit[last], side[last], count[last] = end, of_end, w
+            n_limits += 1
+    return n_limits, n_intervals
 
 
 @kernel
-def _position_of_equal(kind: float, low: float, high: float, n_terms: int, own: CensoredWork) -> int:
-    """Return the position of the interval among the first few terms, or `n_terms` if it is new."""
-    for k in range(min(n_terms, _SEARCHED)):
-        if own.terms[KIND, k] == kind:
-            from_low = kind == BELOW or own.ends[int(own.terms[LOW, k])] == low
-            to_high = kind == ABOVE or own.ends[int(own.terms[HIGH, k])] == high
-            if from_low and to_high:
+def _position_of_pair(a: float, b: float, first: FloatArray, second: FloatArray, n: int) -> int:
+    """Return the position of a pair of numbers among the first `n`; `n` if it is new, or n too large to search."""
+    if n <= _SEARCHED:
+        for k in range(n):
+            if first[k] == a and second[k] == b:
                 return k
-    return n_terms
+    return n
 
 
 @kernel
-def status_of(split: _Split, family: int, own: CensoredWork) -> int:
+def status_of(split: Split, family: int, own: CensoredWork) -> int:
     """Return the status that says why a column cannot be fitted, or OK.
 
     Lambda can be fitted to two distinct values, or to three distinct points among the values and the ends of
     intervals.
     """
-    if split.found.n + split.n_terms == 0.0:
+    if split.values.n + split.ends.n == 0.0:
         return EMPTY
-    union = joined(split.found, split.ends)
+    union = joined(split.values, split.ends)
     refused = refusal(union, family)
     if refused < 0:
         return refused
-    if split.found.low < split.found.high:
+    if split.values.low < split.values.high:
         return OK
-    for k in range(split.n_points):
-        if union.low < own.ends[k] < union.high:
+    for k in range(split.n_limits):
+        if union.low < own.cells[LIMIT, k] < union.high:
             return OK
-    inside = union.low < split.found.low < union.high
-    return OK if inside and split.found.n > 0.0 else FEW_OBSERVED
+    for k in range(split.n_intervals):
+        for end in (LOW, HIGH):
+            if union.low < own.terms.intervals[end, k] < union.high:
+                return OK
+    inside = union.low < split.values.low < union.high
+    return OK if inside and split.values.n > 0.0 else FEW_OBSERVED
+
+
+# --- logs -----------------------------------------------------------------------------------------------
 
 
 @kernel
-def prepare_column(split: _Split, is_weighted: bool, family: int, work: Work, own: CensoredWork) -> CensoredColumn:
+def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, own: CensoredWork) -> CensoredColumn:
     """Prepare a column for its likelihood: take the logs of its values and of the ends of its intervals.
 
     Parameters
     ----------
-    split : _Split
+    split : Split
         The cells.
     is_weighted : bool
         Whether cells have weights.
@@ -189,108 +274,222 @@ def prepare_column(split: _Split, is_weighted: bool, family: int, work: Work, ow
     work : Work
         Has the values; receives their logs.
     own : CensoredWork
-        Has the ends; receives their logs.
+        Has the limits and the intervals; receives the logs of their ends.
     """
-    union, offset = joined(split.found, split.ends), log_offset(family)
-    sign, n, n_terms, n_points = sign_of(union), split.n, split.n_terms, split.n_points
-    are_standard = split.found.low < split.found.high
+    union = joined(split.values, split.ends)
+    column = Prepared(
+        work.packed[: split.n], work.weight[: split.n] if is_weighted else work.weight[:0],
+        union, log_offset(family), sign_of(union), OK,
+    )  # fmt: skip
+    are_standard = split.values.low < split.values.high
+    n_limits = split.n_limits
     if not are_standard:
-        if split.found.n > 0.0:  # all values are equal: their density is a term
-            own.terms[KIND, n_terms], own.terms[COUNT, n_terms] = EXACTLY, split.found.weight
-            own.terms[LOW, n_terms] = own.terms[HIGH, n_terms] = n_points
-            own.ends[n_points] = split.found.low
-            n_terms, n_points = n_terms + 1, n_points + 1
-        n = n_terms
-        for k in range(n_terms):  # there is room: each term stands for at least one cell
-            work.packed[k], work.weight[k] = own.ends[int(own.terms[HIGH, k])], 1.0
-        is_weighted = False
-    x = work.packed[:n]
-    weight = work.weight[:n] if is_weighted else work.weight[:0]
-    around = centered_column(Prepared(x, weight, union, offset, sign, OK), work)
-    points = _logs_of_points(n_points, n_terms, around, sign, own)
-    logs = _with_bounds_of(points, around.logs)
+        if split.values.n > 0.0:  # all values are equal: their density is a term
+            own.cells[LIMIT, n_limits], own.cells[SIDE, n_limits] = split.values.low, EQUAL
+            own.cells[COUNT, n_limits] = 0.0
+            n_limits += 1
+        n = _copy_ends(n_limits, split.n_intervals, work.packed, own)
+        column = Prepared(work.packed[:n], work.weight[:0], union, column.offset, column.sign, OK)
+    centered, spread = _plain_logs(column, split.values, work)
+    is_plain = are_standard and spread >= ONE_PASS_SPREAD
+    if not is_plain:
+        centered, spread = centered_column(column, work), 0.0
+    terms = _place_terms(n_limits, split.n_intervals, centered, column.sign, is_plain, own)
+    logs = _with_bounds_of(union, centered, column.sign)
     centered = Centered(
-        logs, around.log_reference, offset, around.smallest, around.largest, around.heavy, around.reference
-    )
+        logs, centered.log_reference, centered.offset, centered.smallest, centered.largest, centered.heavy,
+        centered.reference,
+    )  # fmt: skip
     counts, lead = split.counts, 0.0
-    if not are_standard and counts.observed > 0.0:
-        lead = logs.jacobian - _signed_log(int(own.terms[LOW, n_terms - 1]), points, logs.center)
+    if terms.value_at >= 0:
+        lead = logs.jacobian - _signed_log(terms.value_at, terms.points, logs.center)
     total = counts.observed + counts.below + counts.above + counts.between
-    return CensoredColumn(centered, sign, points, own.terms, n_terms, total, counts.observed, lead, are_standard)
+    values = WeighedLogs(counts.observed, spread)
+    return CensoredColumn(centered, column.sign, terms, total, values, lead, are_standard)
 
 
 @kernel
-def _logs_of_points(n_points: int, n_terms: int, around: Centered, sign: float, own: CensoredWork) -> Logs:
+def _copy_ends(n_limits: int, n_intervals: int, out: FloatArray, own: CensoredWork) -> int:
+    """Write limits and the upper ends of intervals to `out`; return their number."""
+    for k in range(n_limits):
+        out[k] = own.cells[LIMIT, k]
+    for k in range(n_intervals):
+        out[n_limits + k] = own.terms.intervals[HIGH, k]
+    return n_limits + n_intervals
+
+
+@kernel
+def _plain_logs(column: Prepared, values: Scan, work: Work) -> tuple[Centered, float]:
+    """Take the logs of all values as `kernels.likelihood.one_pass` does; return their standard deviation as well.
+
+    They have an absolute error of a few roundings. The deviation is 0 if that is too much, or if a few values carry
+    nearly all of the weight.
+
+    Parameters
+    ----------
+    column : Prepared
+        The column.
+    values : Scan
+        Scan of its values.
+    work : Work
+        Receives the logs.
+    """
+    both_signs, offset = column.sign == 0.0, column.offset
+    sides = sides_of(column.x, column.weight, column.sign, work)
+    reference = 0.0 if both_signs else subsample_median(sides.pos, MOST_TYPICAL, work.spare)
+    smallest, largest = magnitudes_of(column.found)
+    low, high = 0.0, 0.0
+    log_reference = offset_log(offset, reference)
+    is_normal = offset + min(smallest, reference) >= SMALLEST_NORMAL
+    if is_normal:
+        low, high = offset_log(offset, smallest) - log_reference, offset_log(offset, largest) - log_reference
+    suits = is_normal and max(-low, high) <= ONE_PASS_REACH
+    suits = suits and values.weight * values.weight >= MIN_EFFECTIVE * values.squares
+    border, n = sides.pos.size, sides.pos.size + sides.neg.size
+    pos, neg = work.spare[:border], work.spare[border:n]
+    jacobian = spread = 0.0
+    if suits:
+        jacobian, spread = _write_logs(sides, both_signs, offset, 1.0 / (offset + reference), pos, neg)
+    logs = Logs(pos, sides.pos_weight, neg, sides.neg_weight, 0.0, 0.0, 0.0, jacobian, 1.0, 0.0)
+    return Centered(logs, log_reference, offset, smallest, largest, math.nan, reference), spread
+
+
+@kernel
+def _write_logs(
+    sides: Sides, both_signs: bool, offset: float, per_ref: float, pos: FloatArray, neg: FloatArray
+) -> tuple[float, float]:
+    """Write logs of both sides; return the weighted mean of the signed logs, and their standard deviation.
+
+    Parameters
+    ----------
+    sides : Sides
+        Magnitudes and weights by sign.
+    both_signs : bool
+        Whether the deviation is about 0.
+    offset : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
+    per_ref : float
+        One over the reference plus `offset`.
+    pos, neg : (k,)
+        Receive the logs.
+    """
+    above = _sums_of_logs(sides.pos, sides.pos_weight, offset, per_ref, pos)
+    below = _sums_of_logs(sides.neg, sides.neg_weight, offset, per_ref, neg)
+    weight = above[0] + below[0]
+    mean = (above[1] - below[1]) / weight
+    center = 0.0 if both_signs else mean
+    return mean, math.sqrt(max((above[2] + below[2]) / weight - center * center, 0.0))
+
+
+@reduction
+def _sums_of_logs(
+    x: FloatArray, weight: FloatArray, offset: float, per_ref: float, d: FloatArray
+) -> tuple[float, float, float]:
+    """Write logs of magnitudes; return the sums of the weights, of the weighted logs, and of their squares."""
+    count = total = squares = 0.0
+    for i in range(d.size):
+        value = log_normal((offset + x[i]) * per_ref)
+        d[i] = value
+        count += weight[i]
+        total += weight[i] * value
+        squares += weight[i] * value * value
+    return count, total, squares
+
+
+@kernel
+def _place_terms(
+    n_limits: int, n_intervals: int, around: Centered, sign: float, is_plain: bool, own: CensoredWork
+) -> Terms:
     """Write the logs of all ends, non-negative ends first, relative to the column's reference and in its unit.
 
-    The terms then refer to the logs by position. A negative column is transformed by its magnitudes, so its terms are
+    Intervals then refer to the logs by position. A negative column is transformed by its magnitudes, so its terms are
     mirrored.
 
     Parameters
     ----------
-    n_points : int
-        The number of ends.
-    n_terms : int
-        The number of terms.
+    n_limits, n_intervals : int
+        The numbers of limits and of intervals.
     around : Centered
         The centered values.
     sign : float
         1, -1, or 0 for both signs.
+    is_plain : bool
+        Whether logs are taken as in `_plain_logs`.
     own : CensoredWork
-        Has terms and ends; receives the logs.
+        Has limits and intervals; receives the logs.
     """
-    logs, offset = around.logs, around.offset
-    unit, front, back = 1.0 / logs.sigma, 0, n_points - 1
-    reference = _references(around, sign)
-    low = high = neg_high = 0.0
-    for k in range(n_points):
-        end = own.ends[k]
+    out, n_points = own.terms, n_limits + 2 * n_intervals
+    front, back, value_at = 0, n_points, -1
+    mirror = -1.0 if sign < 0.0 else 1.0
+    for k in range(n_limits):
+        end, at = own.cells[LIMIT, k], front
         if sign != 0.0 or end >= 0.0:
-            own.logs[front] = unit * centered_log(abs(end), offset, reference[0], reference[1])
-            low, high = min(low, own.logs[front]), max(high, own.logs[front])
-            own.ends[k] = front
             front += 1
         else:
-            own.logs[back] = unit * centered_log(-end, offset, reference[2], reference[3])
-            neg_high = max(neg_high, own.logs[back])
-            own.ends[k] = back
             back -= 1
-    for k in range(n_terms):
-        first, last = own.ends[int(own.terms[LOW, k])], own.ends[int(own.terms[HIGH, k])]
+            at = back
+        out.logs[at], out.side[at] = abs(end), mirror * own.cells[SIDE, k]
+        out.count[at] = own.cells[COUNT, k]
+        value_at = at if own.cells[SIDE, k] == EQUAL else value_at
+    n_pos, n_neg = front, n_points - back
+    for k in range(n_intervals):
+        for row in range(LOW, HIGH + 1):
+            end, at = out.intervals[row, k], front
+            if sign != 0.0 or end >= 0.0:
+                front += 1
+            else:
+                back -= 1
+                at = back
+            out.logs[at], out.intervals[row, k] = abs(end), at
         if sign < 0.0:
-            first, last = last, first
-            if own.terms[KIND, k] != EXACTLY:
-                own.terms[KIND, k] = -own.terms[KIND, k]
-        own.terms[LOW, k], own.terms[HIGH, k] = first, last
-    pos, neg = own.logs[:front], own.logs[front:n_points]
-    return Logs(pos, pos, neg, neg, low, high, neg_high, 0.0, logs.sigma, logs.center)
+            out.intervals[LOW, k], out.intervals[HIGH, k] = out.intervals[HIGH, k], out.intervals[LOW, k]
+    reference = _references(around, sign)
+    unit = 1.0 / around.logs.sigma
+    pos, neg = out.logs[:front], out.logs[front:n_points]
+    _take_logs(pos, around.offset, reference[0], unit, is_plain)
+    _take_logs(neg, around.offset, reference[1], unit, is_plain)
+    points = Logs(pos, pos, neg, neg, 0.0, 0.0, 0.0, 0.0, around.logs.sigma, around.logs.center)
+    return Terms(points, out.side, out.count, n_pos, n_neg, out.intervals, n_intervals, value_at)
 
 
 @kernel
-def _references(around: Centered, sign: float) -> tuple[float, float, float, float]:
+def _take_logs(x: FloatArray, offset: float, reference: tuple[float, float], unit: float, is_plain: bool) -> None:
+    """Replace magnitudes by their logs about a reference, times `unit`; the reference is given with its log."""
+    if is_plain:
+        per_ref = 1.0 / (offset + reference[0])
+        for i in range(x.size):
+            x[i] = log_normal((offset + x[i]) * per_ref)
+    else:
+        for i in range(x.size):
+            x[i] = unit * centered_log(x[i], offset, reference[0], reference[1])
+
+
+@kernel
+def _references(around: Centered, sign: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the reference and its log, for the branch of non-negative values and for the other branch."""
-    above, log_above, below, log_below = around.reference, around.log_reference, 0.0, 0.0
-    if sign == 0.0:
-        above, below = max(around.reference, 0.0), max(-around.reference, 0.0)
-        log_above, log_below = offset_log(around.offset, above), offset_log(around.offset, below)
-    return above, log_above, below, log_below
+    if sign != 0.0:
+        return (around.reference, around.log_reference), (0.0, 0.0)
+    above, below = max(around.reference, 0.0), max(-around.reference, 0.0)
+    return (above, offset_log(around.offset, above)), (below, offset_log(around.offset, below))
 
 
 @kernel
-def _with_bounds_of(points: Logs, logs: Logs) -> Logs:
-    """Return `logs` with bounds widened to include `points`."""
+def _with_bounds_of(union: Scan, around: Centered, sign: float) -> Logs:
+    """Return the logs of the values with bounds widened to include the ends of intervals."""
+    logs, offset, unit = around.logs, around.offset, 1.0 / around.logs.sigma
+    pos, neg = _references(around, sign)
+    low, high, neg_high = logs.low, logs.high, logs.neg_high
+    if sign != 0.0:
+        smallest, largest = magnitudes_of(union)
+        low = min(low, unit * centered_log(smallest, offset, pos[0], pos[1]))
+        high = max(high, unit * centered_log(largest, offset, pos[0], pos[1]))
+    else:
+        high = max(high, unit * centered_log(union.high, offset, pos[0], pos[1]))
+        neg_high = max(neg_high, unit * centered_log(-union.low, offset, neg[0], neg[1]))
     return Logs(
-        logs.pos,
-        logs.pos_weight,
-        logs.neg,
-        logs.neg_weight,
-        min(logs.low, points.low),
-        max(logs.high, points.high),
-        max(logs.neg_high, points.neg_high),
-        logs.jacobian,
-        logs.sigma,
+        logs.pos, logs.pos_weight, logs.neg, logs.neg_weight, low, high, neg_high, logs.jacobian, logs.sigma,
         logs.center,
-    )
+    )  # fmt: skip
 
 
 @kernel
@@ -320,63 +519,74 @@ def sample_column(column: CensoredColumn, stride: int, own: CensoredWork) -> Cen
     own : CensoredWork
         Receives the sample.
     """
-    logs = column.centered.logs
-    n_pos = _every(logs.pos, logs.pos_weight, stride, 0, own)
-    n = _every(logs.neg, logs.neg_weight, stride, n_pos, own)
+    logs, c = column.centered.logs, column.centered
     d, weight = own.sample_logs[0], own.sample_logs[1]
+    n_pos = _copy_every(logs.pos, stride, d)
+    n = n_pos + _copy_every(logs.neg, stride, d[n_pos:])
+    _copy_every(logs.pos_weight, stride, weight)
+    _copy_every(logs.neg_weight, stride, weight[n_pos:])
     pos, neg, pos_weight, neg_weight = d[:n_pos], d[n_pos:n], weight[:n_pos], weight[n_pos:n]
     above, below = sum_of(pos_weight), sum_of(neg_weight)
     across = min(logs.center, 0.0) * above + max(logs.center, 0.0) * below
     jacobian = (sum_of(pos, pos_weight) - sum_of(neg, neg_weight) - across) / (above + below)
     some = Logs(pos, pos_weight, neg, neg_weight, logs.low, logs.high, logs.neg_high, jacobian, logs.sigma, logs.center)
-    chosen, n_terms, counted = _sample_terms(column, stride, own)
-    total, c = above + below + counted, column.centered
     centered = Centered(some, c.log_reference, c.offset, c.smallest, c.largest, c.heavy, c.reference)
-    return CensoredColumn(centered, column.sign, chosen, own.sample_terms, n_terms, total, above + below, 0.0, True)
+    terms, counted = _sample_terms(column.terms, stride, own.sample)
+    values = WeighedLogs(above + below, column.values.sd)
+    return CensoredColumn(centered, column.sign, terms, above + below + counted, values, 0.0, True)
 
 
 @kernel
-def _every(d: FloatArray, weight: FloatArray, stride: int, n: int, own: CensoredWork) -> int:
-    """Append every `stride`-th log and its weight to a sample of size `n`; return the new size."""
-    i = 0
-    while i < d.size:  # a range with a step may raise
-        own.sample_logs[0, n], own.sample_logs[1, n] = d[i], weight[i]
+def _copy_every(x: FloatArray, stride: int, out: FloatArray) -> int:
+    """Copy every `stride`-th number; return how many there are."""
+    n = i = 0
+    while i < x.size:  # a range with a step may raise
+        out[n] = x[i]
         n, i = n + 1, i + stride
     return n
 
 
 @kernel
-def _sample_terms(column: CensoredColumn, stride: int, own: CensoredWork) -> tuple[Logs, int, float]:
-    """Write the terms of a sample; return the logs of their ends, the number of terms, and their total count."""
-    terms, points, sample = column.terms, column.points, own.sample_terms
-    n_pos, part = points.pos.size, 1.0
-    if column.n_terms <= _FEW_TERMS:
+def _sample_terms(terms: Terms, stride: int, out: TermWork) -> tuple[Terms, float]:
+    """Write the terms of a sample, in the order of `Terms`; return them and their total count."""
+    pos, neg, part = terms.points.pos, terms.points.neg, 1.0
+    if terms.n_pos + terms.n_neg + terms.n_intervals <= _FEW_TERMS:
         stride, part = 1, 1.0 / stride
-    n_terms = front = 0
-    back = own.sample_points.size
-    counted, k = 0.0, 0
-    while k < column.n_terms:
-        sample[KIND, n_terms], sample[COUNT, n_terms] = terms[KIND, k], part * terms[COUNT, k]
-        counted += part * terms[COUNT, k]
-        for end in range(LOW, HIGH + 1):
-            if end == HIGH and terms[KIND, k] != BETWEEN:
-                sample[HIGH, n_terms] = sample[LOW, n_terms]
-                continue
-            at = int(terms[end, k])
-            if at < n_pos:
-                own.sample_points[front] = points.pos[at]
-                sample[end, n_terms] = front
+    n_pos, n_neg, n = (
+        _ceil_div(terms.n_pos, stride),
+        _ceil_div(terms.n_neg, stride),
+        _ceil_div(terms.n_intervals, stride),
+    )
+    n_points = n_pos + n_neg + 2 * n
+    front, back, border = n_pos, n_points - n_neg, pos.size + neg.size - terms.n_neg
+    _copy_every(pos[: terms.n_pos], stride, out.logs)
+    _copy_every(neg[neg.size - terms.n_neg :], stride, out.logs[back:])
+    for given, copy in ((terms.side, out.side), (terms.count, out.count)):
+        _copy_every(given[: terms.n_pos], stride, copy)
+        _copy_every(given[border : border + terms.n_neg], stride, copy[back:])
+    counted = 0.0
+    for count in (out.count[:n_pos], out.count[back:n_points]):
+        for k in range(count.size):
+            count[k] *= part
+        counted += sum_of(count)
+    for k in range(n):
+        out.intervals[CELLS, k] = part * terms.intervals[CELLS, k * stride]
+        counted += out.intervals[CELLS, k]
+        for row in range(LOW, HIGH + 1):
+            at = int(terms.intervals[row, k * stride])
+            if at < pos.size:
+                out.logs[front], out.intervals[row, k] = pos[at], front
                 front += 1
             else:
                 back -= 1
-                own.sample_points[back] = points.neg[at - n_pos]
-                sample[end, n_terms] = back
-        n_terms, k = n_terms + 1, k + stride
-    size = own.sample_points.size
-    for k in range(n_terms):  # turn positions in the array into positions among the points
-        for end in range(LOW, HIGH + 1):
-            if sample[end, k] >= back:
-                sample[end, k] -= back - front
-    pos, neg = own.sample_points[:front], own.sample_points[back:size]
-    chosen = Logs(pos, pos, neg, neg, points.low, points.high, points.neg_high, 0.0, points.sigma, points.center)
-    return chosen, n_terms, counted
+                out.logs[back], out.intervals[row, k] = neg[at - pos.size], back
+    p = terms.points
+    above, below = out.logs[:front], out.logs[front:n_points]
+    points = Logs(above, above, below, below, p.low, p.high, p.neg_high, 0.0, p.sigma, p.center)
+    return Terms(points, out.side, out.count, n_pos, n_neg, out.intervals, n, -1), counted
+
+
+@kernel
+def _ceil_div(n: int, stride: int) -> int:
+    """Return the number of every `stride`-th of n things."""
+    return (n + stride - 1) // stride

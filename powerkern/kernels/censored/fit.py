@@ -7,7 +7,7 @@ import math
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.censored.column import CensoredColumn, prepare_column, split_cells, status_of
-from powerkern.kernels.censored.likelihood import Profile, Scales, profile_at
+from powerkern.kernels.censored.likelihood import SMALL_STEP, Profile, Scales, profile_at
 from powerkern.kernels.censored.scratch import CENSORED_WORK, CensoredWork
 from powerkern.kernels.censored.search import find_optimum, reach_of
 from powerkern.kernels.elementary.exp import exp
@@ -84,7 +84,7 @@ def _fit_column(
     censored: FloatArray,
 ) -> None:
     split = split_cells(x, other, weight, family, work, own)
-    counts, union = split.counts, joined(split.found, split.ends)
+    counts, union = split.counts, joined(split.values, split.ends)
     total = counts.observed + counts.below + counts.above + counts.between
     write_range(row, total, union.low, union.high)
     censored[N_BELOW], censored[N_ABOVE], censored[N_BETWEEN] = counts.below, counts.above, counts.between
@@ -199,7 +199,7 @@ def profile_censored_columns(
             column = prepare_column(split, weight.size > 0, family, work, own)
             for k in range(lmbdas.size):
                 mu = exponent_of(lmbdas[k], column.sign) * column.centered.logs.sigma
-                out[j, k] = profile_at(column, mu, _STANDARD, work.scratch, own).nll
+                out[j, k] = profile_at(column, mu, _STANDARD, SMALL_STEP, work.scratch, own).nll
 
 
 @entry((ROWS, ROWS, COLUMN, INTEGER, ROWS, WORK, CENSORED_WORK, ROWS))
@@ -258,7 +258,7 @@ def _drop_point(
     own : CensoredWork
         Scratch.
     """
-    lowest = profile_at(column, best, _STANDARD, scratch, own)
+    lowest = profile_at(column, best, _STANDARD, SMALL_STEP, scratch, own)
     first, scales = math.sqrt(2.0 * drop / abs(lowest.d2)), lowest.scales
     farthest = reach_of(column)
     state = NewtonState(
@@ -268,7 +268,7 @@ def _drop_point(
         distance = state.x
         if distance > farthest:
             return side * math.inf
-        at = profile_at(column, best + side * distance, scales, scratch, own)
+        at = profile_at(column, best + side * distance, scales, SMALL_STEP, scratch, own)
         scales = at.scales
         state = newton_step(state, at.nll - lowest.nll - drop, side * at.d1, at.d2)
     return best + side * state.x if state.status == CONVERGED else math.nan

@@ -28,28 +28,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import kernel
-from powerkern.kernels.censored.column import BELOW, BETWEEN, EXACTLY, CensoredColumn
-from powerkern.kernels.censored.scratch import (
-    COUNT,
-    HALF,
-    HALF1,
-    HALF2,
-    HIGH,
-    KIND,
-    LOW,
-    MID,
-    MID1,
-    MID2,
-    CensoredWork,
-)
+from powerkern._jit import kernel, reduction
+from powerkern._typing import FloatArray
+from powerkern.kernels.censored.column import CensoredColumn, Terms
+from powerkern.kernels.censored.scratch import CELLS, HIGH, LOW, CensoredWork
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.elementary.normal import log_probability_below, log_probability_between
-from powerkern.kernels.likelihood.score import Score, Scratch, nll_at, score_with_points
+from powerkern.kernels.likelihood.score import Score, Scratch, nll_at, score_by_sums_with_points
 from powerkern.kernels.likelihood.score_formulas import Y1, YY, YY1, ratios
 
 #: Newton's method stops before a step this small. The results are corrected for it, with an error of about its square.
-_SMALL_STEP = 1e-6
+SMALL_STEP = 1e-6
 #: A guard against endless searches.
 _MOST_STEPS = 60
 #: Smallest determinant of the information on (alpha, delta), relative to its diagonal: 45 roundings.
@@ -99,7 +88,9 @@ class Profile(NamedTuple):
 
 
 @kernel
-def profile_at(column: CensoredColumn, mu: float, start: Scales, scratch: Scratch, own: CensoredWork) -> Profile:
+def profile_at(
+    column: CensoredColumn, mu: float, start: Scales, small_step: float, scratch: Scratch, own: CensoredWork
+) -> Profile:
     """Evaluate the profile likelihood at the exponent `mu`: maximise over alpha and delta, starting from `start`.
 
     Parameters
@@ -110,21 +101,25 @@ def profile_at(column: CensoredColumn, mu: float, start: Scales, scratch: Scratc
         The exponent, in units of the logs.
     start : Scales
         Where Newton's method starts.
+    small_step : float
+        Relative length of the step before which Newton's method ends.
     scratch : Scratch
         Scratch of `score`.
     own : CensoredWork
-        Receives the standardised ends.
+        Receives the transformed ends.
     """
-    centered = column.centered
-    y = own.y
-    at = score_with_points(centered.logs, column.sign == 0.0, column.points, mu, scratch, y[0], y[1], y[2])
-    _standardize(column, ratios(scratch.moments[0]), own)
-    g = nll_at(centered.logs, mu, at, centered.log_reference)
-    of_values = (g + (mu / centered.logs.sigma - 1.0) * column.lead * centered.logs.sigma, at.d1 + column.lead, at.d2)
+    centered, points, y = column.centered, column.terms.points, own.y
+    at = score_by_sums_with_points(
+        centered.logs, column.sign == 0.0, column.values, points, mu, scratch, y[0], y[1], y[2]
+    )
     if not at.variance > 0.0:
         return _no_profile(at)
     moments = scratch.moments[0]
-    return _maximize(column, of_values, start, at, (moments[Y1], moments[YY1] / moments[YY]), own)
+    _standardize(points.pos.size + points.neg.size, ratios(moments), own)
+    g = nll_at(centered.logs, mu, at, centered.log_reference)
+    of_values = (g + (mu / centered.logs.sigma - 1.0) * column.lead * centered.logs.sigma, at.d1 + column.lead, at.d2)
+    rates = (moments[Y1], moments[YY1] / moments[YY])
+    return _maximize(column, of_values, start, small_step, at, rates, own)
 
 
 @kernel
@@ -134,29 +129,18 @@ def _no_profile(at: Score) -> Profile:
 
 
 @kernel
-def _standardize(column: CensoredColumn, of_sd: tuple[float, float, float], own: CensoredWork) -> None:
-    """Write the standardised middles and half-lengths of the intervals, with two derivatives in the exponent.
+def _standardize(n_points: int, of_sd: tuple[float, float, float], own: CensoredWork) -> None:
+    """Standardise the ends of the intervals, with two derivatives in the exponent, in ``own.y``.
 
     ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
     z s''/s``. Here ``s'/s`` is the first of the `ratios` of moments, and ``s''/s`` the second less its square.
     """
     slope, bend = of_sd[0], of_sd[1] - of_sd[0] * of_sd[0]
     y0, y1, y2 = own.y[0], own.y[1], own.y[2]
-    n_points = column.points.pos.size + column.points.neg.size
     for i in range(n_points):
         z1 = y1[i] - slope * y0[i]
         y2[i] = y2[i] - 2.0 * slope * z1 - bend * y0[i]
         y1[i] = z1
-    terms, out = column.terms, own.standardized
-    for k in range(column.n_terms):
-        i = int(terms[LOW, k])
-        if terms[KIND, k] != BETWEEN:
-            out[MID, k], out[MID1, k], out[MID2, k] = y0[i], y1[i], y2[i]
-            continue
-        j = int(terms[HIGH, k])
-        out[MID, k], out[HALF, k] = 0.5 * (y0[i] + y0[j]), 0.5 * (y0[j] - y0[i])
-        out[MID1, k], out[HALF1, k] = 0.5 * (y1[i] + y1[j]), 0.5 * (y1[j] - y1[i])
-        out[MID2, k], out[HALF2, k] = 0.5 * (y2[i] + y2[j]), 0.5 * (y2[j] - y2[i])
 
 
 @kernel
@@ -164,6 +148,7 @@ def _maximize(
     column: CensoredColumn,
     of_values: tuple[float, float, float],
     start: Scales,
+    small_step: float,
     at: Score,
     rates: tuple[float, float],
     own: CensoredWork,
@@ -175,7 +160,7 @@ def _maximize(
     for _ in range(_MOST_STEPS):
         step, slopes = _newton_step(sums)
         size = abs(step.alpha) / scales.alpha + abs(step.delta) / (1.0 + abs(scales.delta))
-        is_maximum = size <= _SMALL_STEP
+        is_maximum = size <= small_step
         if is_maximum or not size < math.inf:
             break
         length, higher = 1.0, False
@@ -225,51 +210,138 @@ def _sums_at(column: CensoredColumn, of_values: tuple[float, float, float], at: 
     own : CensoredWork
         Has the standardised ends.
     """
-    alpha, delta, w = at.alpha, at.delta, column.values
-    nll = w * (of_values[0] - 0.5)
-    s_a = s_d = s_aa = s_ad = s_dd = s_la = s_ld = 0.0
-    s_l, s_ll = w * of_values[1], w * of_values[2]
+    alpha, delta, w = at.alpha, at.delta, column.values.weight
+    nll = s_a = s_d = s_aa = s_dd = 0.0
     if w > 0.0:
-        nll -= w * log(alpha)
+        nll = w * (of_values[0] - 0.5 - log(alpha))
         s_a, s_aa = -w / alpha, w / (alpha * alpha)
     if column.are_standard:
         nll += 0.5 * w * (alpha * alpha + delta * delta)
         s_a, s_d, s_aa, s_dd = s_a + w * alpha, w * delta, s_aa + w, w
-    terms, z = column.terms, own.standardized
-    for k in range(column.n_terms):
-        kind, count = terms[KIND, k], terms[COUNT, k]
-        c, c1, c2 = z[MID, k], z[MID1, k], z[MID2, k]
-        m = alpha * c - delta
-        if kind == BETWEEN:
-            h, h1, h2 = z[HALF, k], z[HALF1, k], z[HALF2, k]
-            t = alpha * h
-            p = log_probability_between(m, t)
-            s, q = p.d_mid, p.d_half
-            common = m * s + t * q
-            mm, tt, mt = -common - s * s, -common - q * q, -(m * q + t * s) - s * q
-            nll -= count * p.log
-            s_a -= count * (s * c + q * h)
-            s_aa -= count * (mm * c * c + 2.0 * mt * c * h + tt * h * h)
-            s_ad += count * (mm * c + mt * h)
-            s_l -= count * alpha * (s * c1 + q * h1)
-            s_la -= count * (alpha * (mm * c * c1 + mt * (c * h1 + h * c1) + tt * h * h1) + (s * c1 + q * h1))
-            s_ld += count * alpha * (mm * c1 + mt * h1)
-            s_ll -= count * alpha * (alpha * (mm * c1 * c1 + 2.0 * mt * c1 * h1 + tt * h1 * h1) + (s * c2 + q * h2))
-        else:
-            log_p, s, mm = -0.5 * m * m, -m, -1.0  # log-density of a value, and its derivatives
-            if kind != EXACTLY:
-                side = 1.0 if kind == BELOW else -1.0
-                below = log_probability_below(side * m)
-                log_p, s = below.log, side * below.d_mid
-                mm = -s * (m + s)
-            nll -= count * log_p
-            s_a -= count * s * c
-            s_aa -= count * mm * c * c
-            s_ad += count * mm * c
-            s_l -= count * alpha * s * c1
-            s_la -= count * (alpha * mm * c * c1 + s * c1)
-            s_ld += count * alpha * mm * c1
-            s_ll -= count * alpha * (alpha * mm * c1 * c1 + s * c2)
-        s_d += count * s
-        s_dd -= count * mm
-    return Sums(nll, s_a, s_d, s_l, s_aa, s_ad, s_dd, s_la, s_ld, s_ll)
+    sums = Sums(nll, s_a, s_d, w * of_values[1], s_aa, 0.0, s_dd, 0.0, 0.0, w * of_values[2])
+    terms, y = column.terms, own.y
+    first_neg = terms.points.pos.size + terms.points.neg.size - terms.n_neg
+    for first, n in ((0, terms.n_pos), (first_neg, terms.n_neg)):
+        stop = first + n
+        side, count = terms.side[first:stop], terms.count[first:stop]
+        sums = _add_sums(sums, _sums_of_limits(side, count, y[0, first:stop], y[1, first:stop], y[2, first:stop], at))
+    if terms.n_intervals > 0:
+        sums = _add_sums(sums, _sums_of_intervals(terms, y, at))
+    if terms.value_at >= 0:
+        k = terms.value_at
+        sums = _add_sums(sums, _sums_of_value(w, y[0, k], y[1, k], y[2, k], at))
+    return sums
+
+
+@kernel
+def _add_sums(a: Sums, b: Sums) -> Sums:
+    """Add sums over two parts of the cells."""
+    return Sums(
+        a.nll + b.nll, a.a + b.a, a.d + b.d, a.m + b.m, a.aa + b.aa, a.ad + b.ad, a.dd + b.dd, a.ma + b.ma, a.md + b.md,
+        a.mm + b.mm,
+    )  # fmt: skip
+
+
+@reduction
+def _sums_of_limits(
+    side: FloatArray, count: FloatArray, c: FloatArray, c1: FloatArray, c2: FloatArray, at: Scales
+) -> Sums:
+    """Return `Sums` over cells below (side 1) or above (side -1) limits.
+
+    With ``m = alpha c - delta``, s and -r are the derivatives of ``ln Phi(side m)`` in m.
+
+    Parameters
+    ----------
+    side : (k,)
+        The sides of the limits.
+    count : (k,)
+        The total weights of the cells.
+    c, c1, c2 : (k,)
+        The standardised limits, and their derivatives in the exponent.
+    at : Scales
+        The alpha and delta at which to evaluate.
+    """
+    alpha, delta = at.alpha, at.delta
+    nll = a = d = slope = aa = ad = dd = by_a = by_d = bend = 0.0
+    for i in range(side.size):
+        m = alpha * c[i] - delta
+        p = log_probability_below(side[i] * m)
+        score = side[i] * p.d_mid
+        s = count[i] * score
+        r = s * (m + score)
+        nll -= count[i] * p.log
+        a -= s * c[i]
+        d += s
+        slope -= s * c1[i]
+        aa += r * c[i] * c[i]
+        ad -= r * c[i]
+        dd += r
+        by_a += r * c[i] * c1[i]
+        by_d -= r * c1[i]
+        bend += alpha * (r * c1[i] * c1[i]) - s * c2[i]
+    return Sums(nll, a, d, alpha * slope, aa, ad, dd, alpha * by_a + slope, alpha * by_d, alpha * bend)
+
+
+@kernel
+def _sums_of_intervals(terms: Terms, y: FloatArray, at: Scales) -> Sums:
+    """Return `Sums` over cells between two ends.
+
+    Parameters
+    ----------
+    terms : Terms
+        The intervals.
+    y : (3, k)
+        The standardised points, and their derivatives in the exponent.
+    at : Scales
+        The alpha and delta at which to evaluate.
+    """
+    alpha, delta = at.alpha, at.delta
+    nll = a = d = slope = aa = ad = dd = by_a = by_d = bend = 0.0
+    for k in range(terms.n_intervals):
+        count, i, j = terms.intervals[CELLS, k], int(terms.intervals[LOW, k]), int(terms.intervals[HIGH, k])
+        c, c1, c2 = 0.5 * (y[0, i] + y[0, j]), 0.5 * (y[1, i] + y[1, j]), 0.5 * (y[2, i] + y[2, j])
+        h, h1, h2 = 0.5 * (y[0, j] - y[0, i]), 0.5 * (y[1, j] - y[1, i]), 0.5 * (y[2, j] - y[2, i])
+        m, t = alpha * c - delta, alpha * h
+        p = log_probability_between(m, t)
+        s, q = p.d_mid, p.d_half
+        common = m * s + t * q
+        mm, tt, mt = -common - s * s, -common - q * q, -(m * q + t * s) - s * q
+        nll -= count * p.log
+        a -= count * (s * c + q * h)
+        d += count * s
+        slope -= count * (s * c1 + q * h1)
+        aa -= count * (mm * c * c + 2.0 * mt * c * h + tt * h * h)
+        ad += count * (mm * c + mt * h)
+        dd -= count * mm
+        by_a -= count * (mm * c * c1 + mt * (c * h1 + h * c1) + tt * h * h1)
+        by_d += count * (mm * c1 + mt * h1)
+        bend -= count * (alpha * (mm * c1 * c1 + 2.0 * mt * c1 * h1 + tt * h1 * h1) + (s * c2 + q * h2))
+    return Sums(nll, a, d, alpha * slope, aa, ad, dd, alpha * by_a + slope, alpha * by_d, alpha * bend)
+
+
+@kernel
+def _sums_of_value(weight: float, c: float, c1: float, c2: float, at: Scales) -> Sums:
+    """Return `Sums` over values that all equal one point: their log-density is ``-m^2/2``, ``m = alpha c - delta``.
+
+    Parameters
+    ----------
+    weight : float
+        The weight of the values.
+    c, c1, c2 : float
+        The standardised point, and its derivatives in the exponent.
+    at : Scales
+        The alpha and delta at which to evaluate.
+    """
+    alpha, m = at.alpha, at.alpha * c - at.delta
+    return Sums(
+        weight * 0.5 * m * m,
+        weight * m * c,
+        -weight * m,
+        weight * alpha * m * c1,
+        weight * c * c,
+        -weight * c,
+        weight,
+        weight * (alpha * c * c1 + m * c1),
+        -weight * alpha * c1,
+        weight * alpha * (alpha * c1 * c1 + m * c2),
+    )

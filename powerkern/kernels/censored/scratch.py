@@ -9,45 +9,55 @@ import numpy as np
 from powerkern._jit import COLUMN, ROWS, named_tuple
 from powerkern._typing import FloatArray
 
-#: Rows of `terms`: the kind (BELOW, ABOVE, BETWEEN or EXACTLY), the count of cells, and the positions of the lower and
-#: the upper end among the points.
-KIND, COUNT, LOW, HIGH = range(4)
-#: Rows of `standardized`: the middle of each interval and half its length on the standardised scale, or its only end
-#: and 0, with two derivatives in the exponent.
-MID, MID1, MID2, HALF, HALF1, HALF2 = range(6)
+#: Rows of `cells`: the end of the interval in the data, its other end, and the weight of the cell; then, of each
+#: distinct limit, the limit, the side on which its cells lie, and their total weight.
+END, OTHER, WEIGHT = LIMIT, SIDE, COUNT = range(3)
+#: Rows of `intervals`: the total weight of the cells, and the positions of both ends among the points.
+CELLS, LOW, HIGH = range(3)
+
+
+class TermWork(NamedTuple):
+    """Scratch for the terms of k censored cells, which have at most 2 k + 1 points.
+
+    `logs` holds logs of the points, `side` and `count` the side and the total weight of the cells at each limit, and
+    `intervals` has a column for each distinct interval between two points.
+    """
+
+    logs: FloatArray
+    side: FloatArray
+    count: FloatArray
+    intervals: FloatArray
 
 
 class CensoredWork(NamedTuple):
     """Scratch for a column of n cells, at most k of them censored, and for a sample of it.
 
-    `ends` and `logs` have room for 2 k + 1 points, the ends of intervals, and `y` for three rows of them. `terms` and
-    `standardized` have k + 1 columns, one for each term. `sample_logs` holds the logs and weights of a sample,
-    (2, n + 2 k + 1); `sample_points` and `sample_terms` hold its points and terms.
+    `cells` has k + 1 columns, one for each censored cell; `y` has three rows of 2 k + 1 points. `sample_logs` holds the
+    logs and weights of a sample, (2, n + 1), and `sample` its terms.
     """
 
-    ends: FloatArray
-    logs: FloatArray
+    cells: FloatArray
     y: FloatArray
-    terms: FloatArray
-    standardized: FloatArray
+    terms: TermWork
     sample_logs: FloatArray
-    sample_points: FloatArray
-    sample_terms: FloatArray
+    sample: TermWork
 
 
-CENSORED_WORK = named_tuple(CensoredWork, COLUMN, COLUMN, ROWS, ROWS, ROWS, ROWS, COLUMN, ROWS)
+_TERM_WORK = named_tuple(TermWork, COLUMN, COLUMN, COLUMN, ROWS)
+CENSORED_WORK = named_tuple(CensoredWork, ROWS, ROWS, _TERM_WORK, ROWS, _TERM_WORK)
+
+
+def _new_term_work(n_points: int, n_terms: int) -> TermWork:
+    return TermWork(np.empty(n_points), np.empty(n_points), np.empty(n_points), np.empty((3, n_terms)))
 
 
 def new_censored_work(n: int, most_censored: int) -> CensoredWork:
     """Allocate `CensoredWork` for columns of `n` cells, at most `most_censored` of them censored."""
     n_terms, n_points = most_censored + 1, 2 * most_censored + 1
     return CensoredWork(
-        np.empty(n_points),
-        np.empty(n_points),
+        np.empty((3, n_terms)),
         np.empty((3, n_points)),
-        np.empty((4, n_terms)),
-        np.empty((6, n_terms)),
-        np.empty((2, n + n_points)),
-        np.empty(n_points),
-        np.empty((4, n_terms)),
+        _new_term_work(n_points, n_terms),
+        np.empty((2, n + 1)),
+        _new_term_work(n_points, n_terms),
     )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.censored.column import CensoredColumn, sample_column
-from powerkern.kernels.censored.likelihood import Profile, Scales, profile_at
+from powerkern.kernels.censored.likelihood import SMALL_STEP, Profile, Scales, profile_at
 from powerkern.kernels.censored.scratch import CensoredWork
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.optimize.newton import newton_start, newton_step
@@ -25,6 +25,11 @@ from powerkern.kernels.status_codes import AT_END, FIXED, MULTIMODAL, NOT_CERTIF
 #: The search ends with a Newton step of at most this many standard errors of lambda: convergence is quadratic, so the
 #: next step would be below 1e-9. On a sample an error of 0.01 standard errors of the whole column would be good enough.
 _LAST_STEP, _LAST_STEP_ON_SAMPLE = 1e-5, 0.05
+#: Newton's method in the scales ends before a step this small while lambda is off by a standard error or more: the
+#: error of the score is about its square.
+_COARSE_STEP = 1e-3
+#: The third derivative is not estimated from shorter steps, in standard errors of lambda.
+_SMALL_CHANGE = 1e-3
 #: A guard against endless searches.
 _MOST_EVALUATIONS = 100
 #: Largest exponent searched, in units of one over the standard deviation of the logs. A likelihood that still rises
@@ -40,19 +45,24 @@ _RESIDUAL = 1e-3
 
 
 class Found(NamedTuple):
-    """Result of a search: the exponent in units of the logs, the likelihood there, and a `powerkern.Status`."""
+    """Result of a search: the exponent in units of the logs, the likelihood there, and a `powerkern.Status`.
+
+    `d3` is an estimate of the likelihood's third derivative.
+    """
 
     mu: float
     profile: Profile
+    d3: float
     n_eval: int
     status: int
 
 
 class Start(NamedTuple):
-    """Start of a search: the exponent and the scales there, and the largest exponent allowed."""
+    """Start of a search: the exponent, the scales and the third derivative there, and the largest exponent allowed."""
 
     mu: float
     scales: Scales
+    d3: float
     reach: float
 
 
@@ -80,22 +90,22 @@ def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: Ce
     """
     logs = column.centered.logs
     if given == given:
-        return Found(given, profile_at(column, given, _STANDARD, scratch, own), 1, FIXED)
+        return Found(given, profile_at(column, given, _STANDARD, SMALL_STEP, scratch, own), 0.0, 1, FIXED)
     reach, n = reach_of(column), logs.pos.size + logs.neg.size
-    start = Start(0.0 if logs.sigma < _TIGHT else min(logs.sigma, 1.0), _STANDARD, reach)
+    start = Start(0.0 if logs.sigma < _TIGHT else min(logs.sigma, 1.0), _STANDARD, 0.0, reach)
     n_eval, stride, status = 0, min(_STRIDE, n // _SAMPLE), SCANNED
-    if column.are_standard and n + column.n_terms >= _LONG and stride > 1:
+    if column.are_standard and n + column.terms.points.pos.size + column.terms.points.neg.size >= _LONG and stride > 1:
         sample = sample_column(column, stride, own)
         found = _scan(sample, _search(sample, start, _LAST_STEP_ON_SAMPLE, scratch, own), reach, scratch, own)
         n_eval = found.n_eval
         if found.status == SCANNED or found.status == MULTIMODAL:
-            start, status = Start(found.mu, found.profile.scales, reach), found.status
+            start, status = Start(found.mu, found.profile.scales, found.d3, reach), found.status
         found = _search(column, start, _LAST_STEP, scratch, own)
     else:
         found = _scan(column, _search(column, start, _LAST_STEP, scratch, own), reach, scratch, own)
     if found.status == SCANNED:
-        return Found(found.mu, found.profile, n_eval + found.n_eval, status)
-    return Found(found.mu, found.profile, n_eval + found.n_eval, found.status)
+        return Found(found.mu, found.profile, found.d3, n_eval + found.n_eval, status)
+    return Found(found.mu, found.profile, found.d3, n_eval + found.n_eval, found.status)
 
 
 @kernel
@@ -120,7 +130,9 @@ def _spread(pos: FloatArray, neg: FloatArray) -> float:
 
 @kernel
 def _search(column: CensoredColumn, start: Start, last_step: float, scratch: Scratch, own: CensoredWork) -> Found:
-    """Find a root of the score by bracketed Newton steps, and evaluate the likelihood there.
+    """Find a root of the score by bracketed Halley steps, and evaluate the likelihood there.
+
+    The third derivative is the difference of the last two second derivatives over the step between them.
 
     Parameters
     ----------
@@ -135,25 +147,26 @@ def _search(column: CensoredColumn, start: Start, last_step: float, scratch: Scr
     own : CensoredWork
         Scratch.
     """
-    state, scales = newton_start(start.mu, 4.0, 0.0, _MOST_EVALUATIONS), start.scales
-    at = profile_at(column, state.x, scales, scratch, own)
+    state, d3 = newton_start(start.mu, 4.0, 0.0, _MOST_EVALUATIONS), start.d3
+    at = profile_at(column, state.x, start.scales, _COARSE_STEP, scratch, own)
     while state.status == RUNNING:
-        x = state.x
-        state = newton_step(state, at.d1, at.d2, 0.0)
+        x, before = state.x, at
+        state = newton_step(state, at.d1, at.d2, d3)
         x_next = min(max(state.x, -start.reach), start.reach)
         step = x_next - x
-        scales = _predict(at, step)
-        arrived = at.d2 > 0.0 and abs(step) * math.sqrt(column.total * at.d2) <= last_step
-        at = profile_at(column, x_next, scales, scratch, own)
+        size = abs(step) * math.sqrt(column.total * at.d2) if at.d2 > 0.0 else math.inf
+        at = profile_at(column, x_next, _predict(at, step), SMALL_STEP if size <= 1.0 else _COARSE_STEP, scratch, own)
         if x_next != state.x:
             if at.d1 * state.x < 0.0:
-                return Found(x_next, at, state.n_eval + 1, AT_END)
-            return Found(x_next, at, state.n_eval + 1, NOT_CERTIFIED)
-        if arrived and at.is_maximum:
+                return Found(x_next, at, d3, state.n_eval + 1, AT_END)
+            return Found(x_next, at, d3, state.n_eval + 1, NOT_CERTIFIED)
+        if size <= last_step and at.is_maximum:
             residual = abs(at.d1) <= _RESIDUAL * math.sqrt(abs(at.d2) / column.total)
             certified = at.d2 > 0.0 and residual
-            return Found(x_next, at, state.n_eval + 1, SCANNED if certified else NOT_CERTIFIED)
-    return Found(state.x, at, state.n_eval + 1, NOT_CERTIFIED)
+            return Found(x_next, at, d3, state.n_eval + 1, SCANNED if certified else NOT_CERTIFIED)
+        if size > _SMALL_CHANGE:
+            d3 = (at.d2 - before.d2) / step
+    return Found(state.x, at, d3, state.n_eval + 1, NOT_CERTIFIED)
 
 
 @kernel
@@ -188,10 +201,11 @@ def _scan(column: CensoredColumn, found: Found, reach: float, scratch: Scratch, 
     unit = 1.0 / math.sqrt(column.total * found.profile.d2)
     distance = _NEAREST
     while abs(distance) <= _FARTHEST:
-        at = profile_at(column, found.mu + distance * unit, found.profile.scales, scratch, own)
+        scales = _predict(found.profile, distance * unit)
+        at = profile_at(column, found.mu + distance * unit, scales, _COARSE_STEP, scratch, own)
         n_eval += 1
         if at.is_maximum and at.d1 * distance < 0.0:
-            other = _search(column, Start(found.mu + distance * unit, at.scales, reach), _LAST_STEP, scratch, own)
+            other = _search(column, Start(found.mu + distance * unit, at.scales, 0.0, reach), _LAST_STEP, scratch, own)
             n_eval += other.n_eval
             if abs(other.mu - found.mu) > unit or other.status == AT_END:
                 status = MULTIMODAL
@@ -199,5 +213,5 @@ def _scan(column: CensoredColumn, found: Found, reach: float, scratch: Scratch, 
                     best = other
         distance = -distance if distance > 0.0 else -_GROWTH * distance
     if best.status == AT_END:
-        return Found(best.mu, best.profile, n_eval, AT_END)
-    return Found(best.mu, best.profile, n_eval, status)
+        return Found(best.mu, best.profile, best.d3, n_eval, AT_END)
+    return Found(best.mu, best.profile, best.d3, n_eval, status)

@@ -16,10 +16,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import fma, kernel
+from powerkern._jit import fma, inlined, kernel
 from powerkern.kernels.elementary.erf import SQRT_HALF
 from powerkern.kernels.elementary.exp import exp, expm1, polynomial
-from powerkern.kernels.elementary.log import log, log1p
+from powerkern.kernels.elementary.log import log, log1p, log_normal
 
 #: (1 + 2u) E(u) as a polynomial in v = (u - k)/(u + k), -1 <= v <= 1, k = 15/4: the first 25 terms of the Chebyshev
 #: series, computed with 50 digits; the next is 2e-18.
@@ -70,50 +70,61 @@ class LogProbability(NamedTuple):
     d_half: float
 
 
-@kernel
-def scaled_erfc(u: float) -> float:
-    """Return e^(u^2) erfc(u) for u >= 0, within 2 ulp."""
-    near = min(u, _FARTHEST)
-    v = (near - _CENTER) / (near + _CENTER)
+@inlined
+def _scaled_erfc_parts(u: float) -> tuple[float, float]:
+    """Return (1 + 2u) e^(u^2) erfc(u) for u >= 0, and 1/(1 + 2u), at most 1e-17 too large."""
+    near = u if u < _FARTHEST else _FARTHEST
+    shifted, divisor = near + _CENTER, 1.0 + 2.0 * near
+    reciprocal = 1.0 / (shifted * divisor)  # one division in place of two
+    v = (near - _CENTER) * (divisor * reciprocal)
     w = v * v
-    return (polynomial(_ODD, w) * v + polynomial(_EVEN, w)) / (1.0 + 2.0 * u)
+    return polynomial(_ODD, w) * v + polynomial(_EVEN, w), shifted * reciprocal
 
 
-@kernel
+@inlined
+def scaled_erfc(u: float) -> float:
+    """Return e^(u^2) erfc(u) for u >= 0, within 4 ulp."""
+    return _scaled_erfc_parts(u)[0] / (1.0 + 2.0 * u)
+
+
+@inlined
 def _gauss(t: float) -> float:
-    """Return e^(-t^2/2), corrected for the rounding error of t^2."""
+    """Return e^(-t^2/2), corrected for the rounding error of t^2; 0 where it is below e^-750."""
     square = t * t
-    return exp(-0.5 * square) * (1.0 - 0.5 * fma(t, t, -square)) if square < 1500.0 else 0.0
+    lost = fma(t, t, -square) if square < 1500.0 else 0.0
+    return exp(-0.5 * square) * (1.0 - 0.5 * lost)
+
+
+@inlined
+def log_probability_below(t: float) -> LogProbability:
+    """Return ln Phi(t) and its derivative phi(t)/Phi(t), without a branch: loops over it are vectorised.
+
+    For t <= 0 the logarithm is ``ln(E(u)/2) - t^2/2``; for t > 0 it is ``ln(1 - p)``, ``p = e^(-t^2/2) E(u)/2``, plus
+    the rounding error of ``1 - p``. Both cases share one logarithm, and one division for the derivative.
+    """
+    scaled, inverse = _scaled_erfc_parts(abs(t) * SQRT_HALF)
+    gauss = _gauss(t)
+    half = 0.5 * (scaled * inverse)
+    above = gauss * half
+    rest = 1.0 - above
+    lost = (1.0 - rest) - above
+    is_left = t <= 0.0
+    head = log_normal(half if is_left else rest)
+    tail = -0.5 * t * t if is_left else lost * (1.0 + above)
+    numerator = _SQRT_2_OVER_PI * (1.0 + 2.0 * abs(t) * SQRT_HALF) if is_left else _DENSITY_AT_0 * gauss
+    return LogProbability(head + tail, numerator / (scaled if is_left else rest), 0.0)
 
 
 @kernel
 def log_ndtr(t: float) -> float:
     """Return ln Phi(t)."""
-    tail = scaled_erfc(abs(t) * SQRT_HALF)
-    if t <= 0.0:
-        return log(0.5 * tail) - 0.5 * t * t
-    return log1p(-0.5 * _gauss(t) * tail)
+    return log_probability_below(t).log
 
 
 @kernel
 def inverse_mills_ratio(t: float) -> float:
     """Return phi(t)/Phi(t), the derivative of `log_ndtr`."""
-    tail = scaled_erfc(abs(t) * SQRT_HALF)
-    if t <= 0.0:
-        return _SQRT_2_OVER_PI / tail
-    gauss = _gauss(t)
-    return _DENSITY_AT_0 * gauss / (1.0 - 0.5 * gauss * tail)
-
-
-@kernel
-def log_probability_below(t: float) -> LogProbability:
-    """Return ln Phi(t) and its derivative, with one evaluation of the tail."""
-    tail = scaled_erfc(abs(t) * SQRT_HALF)
-    if t <= 0.0:
-        return LogProbability(log(0.5 * tail) - 0.5 * t * t, _SQRT_2_OVER_PI / tail, 0.0)
-    gauss = _gauss(t)
-    missing = 0.5 * gauss * tail
-    return LogProbability(log1p(-missing), _DENSITY_AT_0 * gauss / (1.0 - missing), 0.0)
+    return log_probability_below(t).d_mid
 
 
 @kernel

@@ -34,6 +34,7 @@ from powerkern._jit import kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
+from powerkern.kernels.likelihood.one_pass_sums import add_sums
 from powerkern.kernels.likelihood.score_formulas import (
     N_MOMENTS,
     SERIES_REACH,
@@ -43,6 +44,8 @@ from powerkern.kernels.likelihood.score_formulas import (
     YY,
     Origin,
     Y,
+    add_signed_sums,
+    central_moments,
     merge_moments,
     moments_of_block,
     phis,
@@ -50,11 +53,18 @@ from powerkern.kernels.likelihood.score_formulas import (
     relative_to,
     scaled_derivatives,
     score_from_moments,
+    zero_sums,
 )
 from powerkern.kernels.transforms.branch import LINEAR
 
 #: Values in a block: its derivatives and weights stay in the first-level cache.
 BLOCK = 512
+#: Values whose raw sums are added up before they are added to the sums so far.
+_CHUNK = 4 * BLOCK
+#: Sums of powers need a t = m a of this size: y'' loses as many digits as it is smaller than 1, y' and y none.
+_FAR_FROM_ZERO = 1e-4
+#: Largest |t| for sums of squares of e^t: e^(2 300) is less than e^709, the largest float64.
+_SUMMABLE = 300.0
 
 
 class Logs(NamedTuple):
@@ -76,6 +86,13 @@ class Logs(NamedTuple):
     jacobian: float
     sigma: float
     center: float
+
+
+class WeighedLogs(NamedTuple):
+    """The total weight of logs, and their standard deviation, about 0 with both signs; 0 to take two passes."""
+
+    weight: float
+    sd: float
 
 
 class Score(NamedTuple):
@@ -196,22 +213,70 @@ def score_with_points(
         Receive y, y' and y'' of ``points.pos``, then of ``points.neg``.
     """
     at, pos, neg, origin = _evaluated(logs, both_signs, mu, scratch)
-    n_pos = points.pos.size
-    _write_branch(_Branch(points.pos, points.pos, pos.scale), origin, scratch, y, y1, y2)
-    below = _Branch(points.neg, points.neg, neg.scale)
-    _write_branch(below, origin, scratch, y[n_pos:], y1[n_pos:], y2[n_pos:])
+    _write_points(points, pos.scale, neg.scale, origin, scratch, y, y1, y2)
     return at
+
+
+@kernel
+def score_by_sums_with_points(
+    logs: Logs,
+    both_signs: bool,
+    weighed: WeighedLogs,
+    points: Logs,
+    mu: float,
+    scratch: Scratch,
+    y: FloatArray,
+    y1: FloatArray,
+    y2: FloatArray,
+) -> Score:
+    """Evaluate `score_with_points` from raw sums, in half of the time; in two passes if the sums lose digits.
+
+    Parameters
+    ----------
+    logs, both_signs, points, mu, scratch, y, y1, y2
+        As for `score_with_points`.
+    weighed : WeighedLogs
+        The weight and the standard deviation of the logs.
+    """
+    pos, neg = _branches(logs, both_signs, mu)
+    origin = Origin(0.0, 0.0, 0.0, 0.0)
+    if logs.center != 0.0 or not _add_branches_by_sums(pos, neg, weighed, scratch):
+        origin = _add_branches(pos, neg, logs.center, scratch)
+    _write_points(points, pos.scale, neg.scale, origin, scratch, y, y1, y2)
+    return _score_from_branches(logs, pos, neg, origin, scratch)
+
+
+@kernel
+def _write_points(
+    points: Logs,
+    pos: _Scale,
+    neg: _Scale,
+    origin: Origin,
+    scratch: Scratch,
+    y: FloatArray,
+    y1: FloatArray,
+    y2: FloatArray,
+) -> None:
+    """Write standardised y, y' and y'' of ``points.pos`` and then of ``points.neg``, given scales and moments."""
+    n_pos = points.pos.size
+    _write_branch(_Branch(points.pos, points.pos, pos), origin, scratch, y, y1, y2)
+    _write_branch(_Branch(points.neg, points.neg, neg), origin, scratch, y[n_pos:], y1[n_pos:], y2[n_pos:])
 
 
 @kernel
 def _evaluated(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
     pos, neg = _branches(logs, both_signs, mu)
-    log_factor = neg.scale.log_factor if logs.center < 0.0 else pos.scale.log_factor
     origin = _add_branches(pos, neg, logs.center, scratch)
+    return _score_from_branches(logs, pos, neg, origin, scratch), pos, neg, origin
+
+
+@kernel
+def _score_from_branches(logs: Logs, pos: _Branch, neg: _Branch, origin: Origin, scratch: Scratch) -> Score:
+    """Return the score, given moments relative to the reference."""
     total = scratch.moments[0]
+    log_factor = neg.scale.log_factor if logs.center < 0.0 else pos.scale.log_factor
     d1, d2, d3 = score_from_moments(total, logs.jacobian)
-    at = Score(d1, d2, d3, total[Y] - origin.y0, total[YY] / total[WEIGHT], log_factor, 0.0)
-    return at, pos, neg, origin
+    return Score(d1, d2, d3, total[Y] - origin.y0, total[YY] / total[WEIGHT], log_factor, 0.0)
 
 
 @kernel
@@ -282,6 +347,32 @@ def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -
     _add_branch(pos, origin, scratch)
     _add_branch(neg, origin, scratch)
     return origin
+
+
+@kernel
+def _add_branches_by_sums(pos: _Branch, neg: _Branch, weighed: WeighedLogs, scratch: Scratch) -> bool:
+    """Write the moments of `_add_branches` from raw sums to ``scratch.moments[0]``; return whether they keep digits.
+
+    The common factor ``e^log_factor`` is taken out of the sums, which need exponents within e to plus and minus 300.
+    """
+    sums = zero_sums(0.0)
+    for branch in (pos, neg):
+        m, scale = branch.scale.exponent, branch.scale
+        if branch.logs.size == 0:
+            continue
+        if not (abs(m) * weighed.sd >= _FAR_FROM_ZERO and scale.reach <= _SUMMABLE):
+            return False
+        part = zero_sums(0.0)
+        for start in range(0, branch.logs.size, _CHUNK):
+            stop = start + _CHUNK
+            part = add_sums(part, branch.logs[start:stop], branch.weight[start:stop], m, False)
+        sums = add_signed_sums(sums, part, scale.sign)
+    moments, kept = central_moments(sums, weighed.weight)
+    factor = exp(-pos.scale.log_factor)
+    total = scratch.moments[0]
+    for i in range(N_MOMENTS):
+        total[i] = moments[i] * (1.0 if i == WEIGHT else factor if i < YY else factor * factor)
+    return bool(kept)
 
 
 @kernel

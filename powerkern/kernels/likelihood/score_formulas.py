@@ -124,6 +124,19 @@ def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weig
 
 
 @kernel
+def add_signed_sums(t: Moments, part: Moments, sign: float) -> Moments:
+    """Add raw sums of a branch; with `sign` -1 of ``y = -b_m(a)``, whose m falls as lambda grows.
+
+    The j-th derivative of this y is ``(-1)^(j + 1)`` times the derivative of b in m.
+    """
+    return (
+        t[WEIGHT], t[Y] + sign * part[Y], t[Y1] + part[Y1], t[Y2] + sign * part[Y2], t[Y3] + part[Y3],
+        t[YY] + part[YY], t[YY1] + sign * part[YY1], t[Y1Y1] + part[Y1Y1], t[YY2] + part[YY2],
+        t[YY3] + sign * part[YY3], t[Y1Y2] + sign * part[Y1Y2],
+    )  # fmt: skip
+
+
+@kernel
 def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
     """Return central moments from raw sums, and whether few digits are lost (False for NaN and infinite sums).
 
