@@ -1,8 +1,8 @@
 """The lock under which code is imported late, loaded or compiled; a fork waits for it.
 
-A child process has the forking thread alone: a lock that another thread holds is never released in it. There is one
-lock for all of this, and its hook is registered before anything can be under way: a lock of a module that is imported
-late would have its hook registered too late for a fork that is waiting already.
+A forked child has only the forking thread, so a lock that another thread held would never be released in it. One lock
+serves all three purposes, and its hook is registered before any of them can begin: a hook registered by a module that
+is imported late would come too late for a fork that is already waiting.
 """
 
 from __future__ import annotations

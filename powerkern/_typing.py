@@ -1,4 +1,4 @@
-"""Types of arrays that stand in many signatures."""
+"""Array types for annotations."""
 
 from __future__ import annotations
 

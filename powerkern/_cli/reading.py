@@ -44,7 +44,7 @@ _NO_LIMITS = CensoredCells()
 def choose_by_name(
     wanted: Sequence[str] | None, path: Path, excluded: Sequence[str] = (), required: Sequence[str] = ()
 ) -> Choice:
-    """Return a function that selects columns by name, or all columns of numbers, less the excluded ones.
+    """Return a function that selects columns by name, or all columns of numbers, without the excluded ones.
 
     Parameters
     ----------

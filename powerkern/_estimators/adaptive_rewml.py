@@ -28,12 +28,12 @@ class AdaptiveRewML(RobustEstimator):
       lognormal data, up to 20 %, the mean squared error is 0.31 to 0.89 of that from the paper's start at n = 100.
     * From the second step on, values are kept with :math:`|\psi(u) - \mu| \le k\, \sigma`, where k is the one among
       :math:`k_0 = \Phi^{-1}(\mathrm{cutoff}), k_0 + 1/2, k_0 + 1, k_0 + 3/2` beyond which there are most clearly too
-      many values, or :math:`k_0 + 2` if there are not. Too many are m values, where a normal sample has
-      :math:`e = 2n (1 - \Phi(k))`, if :math:`m > e` and :math:`m \ln(m/e) - (m - e) > 2.3`. Nearly all values of clean
-      data are therefore kept.
-    * The first values left out are far off on the rectified transform, on which outliers stand out, and there are three
-      reweighting steps, not two, to take back good values that the first left out.
-    * A status says so if many values far out on one side were all kept.
+      many values, or :math:`k_0 + 2` if there are not. Where a normal sample has :math:`e = 2n (1 - \Phi(k))` values, m
+      values are too many if :math:`m > e` and :math:`m \ln(m/e) - (m - e) > 2.3`. Nearly all values of clean data are
+      therefore kept.
+    * The first step leaves out values that are far off on the rectified transform, where outliers stand out. There are
+      three reweighting steps, not two, to take back good values that the first one left out.
+    * A status reports if many values far out on one side were all kept.
 
     On clean lognormal columns the mean squared error of lambda exceeds the maximum likelihood error by a factor of 1.3,
     1.2 and 1.1 at n = 50, 100 and 400; for `RewML` the factor is 1.8 to 1.9. With up to 15 % outliers the error is half
@@ -50,11 +50,11 @@ class AdaptiveRewML(RobustEstimator):
         Reweighting steps; "settled": until the values kept no longer change, at most 50.
     rectify : {"both", "one", "none"}, default "both"
         "both": Box-Cox starts from the transform rectified on the side that lambda flattens, and from the one rectified
-        on both sides; the fit that leaves more values at the quantiles of a normal distribution is taken. "one": from
-        the first alone. Yeo-Johnson is its own mirror image, and starts from the first. "none": from the plain
+        on both sides; the fit that leaves more values at the quantiles of a normal distribution is taken. "one": only
+        from the first. Yeo-Johnson is its own mirror image, and starts from the first. "none": from the plain
         transform.
     first_weights : {"rectified", "plain"}, default "rectified"
-        On which transform the first values left out are far off. Without reweighting (``n_reweight=0``) this has no
+        The transform on which the first step looks for far values. Without reweighting (``n_reweight=0``) this has no
         effect.
     prestandardize : {"mad", "median", "none"}, default "mad"
         As for `RewML`.

@@ -68,7 +68,7 @@ class CentralML(Estimator):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Raise an error, since there cannot be an objective curve when the origin moves with lambda."""
+        """Raise an error: there is no objective curve, because the origin moves with lambda."""
         raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
@@ -78,7 +78,7 @@ class CentralML(Estimator):
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Take lambda from the search for the origin; standardise by weights by rank."""
+        """Use lambda from the search for the origin; standardise with weights by rank."""
         results = _standardize_centrally(rescaled, family, origin.lmbda, matrix.weight, run.n_threads)
         results[:, OBJECTIVE] = np.where(np.isnan(origin.lmbda), results[:, OBJECTIVE], -origin.likelihood)
         return results

@@ -41,7 +41,7 @@ def as_estimator(estimator: object) -> Estimator:
 
 
 def with_options(name: str, options: Mapping[str, Any]) -> Estimator:
-    """Return the estimator of that name with these options."""
+    """Return the estimator called `name` with these options."""
     kind = type(as_estimator(name))
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for option in options:

@@ -22,7 +22,7 @@ FOUND = [status for status in Status if status.is_estimate]
 
 
 class LambdaLimit(NamedTuple):
-    """Limits on lambda: by `ymax` (an error if it cannot be met and `strict` is set), and direct bounds, (2, p)."""
+    """Limits on lambda: by `ymax` (an error if it cannot be satisfied and `strict` is set), and bounds, (2, p)."""
 
     ymax: float
     strict: bool
@@ -30,7 +30,7 @@ class LambdaLimit(NamedTuple):
 
     @property
     def is_active(self) -> bool:
-        """True if any lambda might have to move."""
+        """True if the limits may exclude some lambda."""
         return self.ymax < np.inf or bool(np.isfinite(self.bounds).any())
 
 

@@ -1,8 +1,8 @@
 """Fits, profiles and intervals of long columns from power sums over blocks of their rows.
 
 A sketch costs as much as two evaluations of the likelihood, reads the data once, and uses all threads for one column.
-Power sums are whole numbers of a quantum, a column's own, so that they do not depend on the order in which blocks,
-chunks or sites are merged; nor do ranges.
+Power sums are integer multiples of a quantum that each column has, so that they do not depend on the order in which
+blocks, chunks or sites are merged. Neither do ranges.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _redo(
 
 
 def widened(found: FloatArray, family: int) -> FloatArray:
-    """Widen ranges at either end by half their width in logs; a range of one sign stays of one sign."""
+    """Widen ranges at both ends by half their width in logs, without changing the sign of a range of one sign."""
     ends = found[:, [range_kernels.R_MIN, range_kernels.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns without a value in the sample
@@ -181,7 +181,7 @@ def _summed(
     n_threads: int,
     largest_exponent: float = 0.0,
 ) -> PowerSums:
-    """Compute the power sums of all columns, on grids for their ranges."""
+    """Compute the power sums of all columns on grids made for the ranges `found`, see `grids_for`."""
     cells = grids_for(found, family, largest_exponent)
     found_sums = sketch_matrix(values, family, cells, weight, n_threads)
     return PowerSums(found_sums.totals, found_sums.roundings, family, cells)
@@ -281,8 +281,8 @@ class Sketches:
     totals : (bins of all columns, N_POWERS) ndarray of int64
         The sums.
     roundings : (p, 4) ndarray of int64
-        How often the sums of each column were rounded to quanta, the number of rows summed, how many sums of weights
-        were rounded to 0, and how often the sums were moved to another reference.
+        For each column: how often its sums were rounded to quanta, the number of rows summed, how many sums of weights
+        were rounded to 0, and how often its sums were moved to another reference.
     inside : (p,) ndarray of int64
         0 for a column that has values beyond its grid.
 
@@ -358,7 +358,7 @@ def _roundings_of(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> I
 
 
 def _aligned_zeros(n: int) -> FloatArray:
-    """Return an array of zeros that starts at a cache line."""
+    """Return an array of zeros whose memory starts at the beginning of a cache line."""
     room = np.zeros(n + 8)
     start = -room.ctypes.data // room.itemsize % 8
     return room[start : start + n]
@@ -389,7 +389,7 @@ class MixedSums:
         return self._placed([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
 
     def _placed(self, found: Sequence[FloatArray]) -> FloatArray:
-        """Join the results for the columns of each family, in the original order of the columns."""
+        """Join the results of both families, in the original order of the columns."""
         order = np.argsort(np.concatenate([at for at, _ in self._parts]))
         placed: FloatArray = np.concatenate(found)[order]
         return placed
@@ -462,7 +462,7 @@ class PowerSums:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """Shape of a matrix whose fit takes as much work as a fit of these sums."""
+        """Shape of a matrix whose fit takes as much time as a fit of these sums."""
         return max(1, gauss.N_NODES * int(self.cells[:, grids.G_BINS].max(initial=0.0))), len(self.cells)
 
     def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:

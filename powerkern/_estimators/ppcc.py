@@ -22,11 +22,11 @@ from powerkern.kernels.results import LMBDA, N_EVAL, OBJECTIVE, STATUS
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PPCC(Estimator):
-    """Largest probability plot correlation coefficient, the straightest QQ plot, ``estimator="ppcc"``.
+    """Largest correlation in the normal QQ plot, the probability plot correlation coefficient; ``estimator="ppcc"``.
 
-    The correlation of the ascending transformed values with normal quantiles at Filliben's median ranks [1]_, as in
+    The ascending transformed values are correlated with normal quantiles at Filliben's median ranks [1]_, as in
     ``scipy.stats.boxcox_normmax(x, method="pearsonr")``; quantiles of tied values are not averaged. `objective` is one
-    minus it. It does not resist outliers.
+    minus the correlation. The estimator does not resist outliers.
 
     Parameters
     ----------
@@ -35,10 +35,10 @@ class PPCC(Estimator):
 
     Notes
     -----
-    The correlation can have several maxima. It is scanned on both sides of the most likely lambda, to a
-    distance of 4/sd(logs), and beyond while it grows, to about 200/sd(logs). If it still grows there, the status is
+    The correlation can have several maxima. It is scanned on both sides of the most likely lambda, to a distance
+    of 4/sd(logs), and beyond while it grows, to about 200/sd(logs). If it still grows there, the status is
     `Status.NOT_CERTIFIED`. The maximum next to the best point is found by Brent's method to about 1e-8. The status says
-    whether the scan saw another one with less than twice the distance from 1. Two distinct values look equally normal
+    whether the scan saw another maximum at less than twice its distance from 1. Two distinct values look equally normal
     under any lambda; they get the most likely one. `nll` is the negative log-likelihood at the lambda found.
 
     Tied values with unequal weights are merged. Weights that are not whole numbers stand for copies with a fraction.

@@ -94,7 +94,7 @@ class RewML(Reweighted):
     This is the estimator of the paper. `AdaptiveRewML`, which ``estimator="robust"`` stands for, has smaller errors.
 
     1. Columns are brought to a common scale, see `prestandardize`.
-    2. A start that resists outliers ([1]_, eq. (5)), from the ascending values u:
+    2. The search starts from a value that resists outliers ([1]_, eq. (5)), from the ascending values u:
 
        .. math:: \lambda_0 = \arg\min_\lambda \sum_i \rho\left(\frac{\psi^r_\lambda(u_{(i)}) - \mu}{\sigma} - z_i\right)
 
@@ -116,20 +116,21 @@ class RewML(Reweighted):
     n_reweight : int or "settled", default 2
         Reweighting steps; "settled": until the values kept no longer change, at most 50.
     prestandardize : {"mad", "median", "none"}, optional
-        "mad" (default): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks at the logs, less their median, over
-        their MAD. "median" (default of "cellwise"): Box-Cox looks at ``x/median``. "none": both look at x. `lmbda` of
-        Box-Cox always refers to the data.
+        "mad" (default): Yeo-Johnson transforms ``(x - median)/MAD``; for Box-Cox, the logs are centered at their median
+        and divided by their MAD. "median" (default of "cellwise"): Box-Cox uses ``x/median``. "none": both use x.
+        `lmbda` of Box-Cox always refers to the data.
     search : {"global", "brent"}, optional
         A scan for the global minimum in step 2 (default), or one run of Brent's method ("cellwise").
     search_range : (float, float), default (-4, 6)
-        Where lambda of the prestandardised column is sought. Where the scan's lowest point is an end of it, the scan
-        goes on beyond. It contains 1 with ``convention="cellwise"``.
+        Search range of lambda of the prestandardised column. If the lowest point of the scan is an end of the range,
+        the scan is continued beyond it. With ``convention="cellwise"`` the range must contain 1.
     c : float, default 0.5
-        Constant of the bisquare: a value further from the diagonal of the QQ plot, in scales, counts as lost.
+        Constant of the bisquare: values farther than this from the diagonal of the QQ plot, in units of the scale, all
+        count alike.
     change_points : (float, float), default (0.25, 0.75)
         Quantiles beyond which the transform is rectified.
     first_weights : {"rectified", "plain"}, optional
-        The first values left out are far off on the plain transform (default), or on the rectified one ("cellwise").
+        The transform on which the first step looks for far values: "plain" (default) or "rectified" ("cellwise").
         Without reweighting (``n_reweight=0``) this has no effect.
 
     Raises

@@ -37,7 +37,7 @@ _VALUES_PER_DEGREE = 4.0
 
 
 class RobustEstimator(Estimator):
-    """An estimator that `kernels.robust` runs: a criterion chooses the kernels, which take its options."""
+    """An estimator run by `kernels.robust`: its criterion selects the kernels, to which its options are passed."""
 
     cutoff: float
     prestandardize: Any

@@ -1,4 +1,4 @@
-"""Results at the bound, for estimators other than maximum likelihood whose lambda is moved to a bound."""
+"""Results of estimators other than maximum likelihood for columns whose lambda was moved to a bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shift of Box-Cox: checked, and the figures of shifted and divided columns brought to the units of the data.
+"""The shift of Box-Cox: its check, and the conversion of results of shifted and divided columns to the data's units.
 
 Kernels see (x + shift)/divisor, rounded twice. Their results are translated here to the units of the
 data, where a shift is the `CENTER` of a row of results: (x - center)/divisor is transformed, center = -shift.

@@ -1,7 +1,7 @@
 """`FitSpec`: all options of a fit, and the one table of options that exclude each other.
 
-It lives here, above the estimators and below the results, because a fit keeps the specification it was made by, and
-because the engines, the chunks, scikit-learn's classes and the command line hand it on unchanged.
+It lives here, above the estimators and below the results, because a fit keeps the specification from which it was made,
+and because engines, chunks, scikit-learn's classes and the command line pass it on unchanged.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ class FitSpec:
         Raises
         ------
         TypeError, ValueError
-            The first argument that is not allowed, in the order of `fit`; then the first row of `CONFLICTS` that holds.
+            The first argument that is not allowed, in the order of `fit`; then the first row of `CONFLICTS` that
+            applies.
         """
         asked = {}
         for name, value in given.items():
@@ -274,7 +275,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 class Conflict(NamedTuple):
-    """Arguments that exclude each other; the row is checked only if `argument` was given."""
+    """A row of the table of arguments that exclude each other; it applies only if `argument` was given."""
 
     argument: str
     holds: Callable[[FitSpec], bool]

@@ -60,9 +60,9 @@ class BestOf(NamedTuple):
 def box_cox_is_better(
     box_cox: FloatArray, yeo_johnson: FloatArray, compared: Callable[[BoolArray], BoolArray] | None
 ) -> BoolArray:
-    """Return, by column, whether Box-Cox is the better family: it alone has a fit, or compares better.
+    """Return, by column, whether Box-Cox is the better family: the only one that can be fitted, or the better fit.
 
-    ``compared(at)`` decides for the columns of a mask, fitted by both families; None: the larger likelihood.
+    ``compared(at)`` compares the two fits of the columns in the mask `at`; None compares likelihoods.
     """
     found = (box_cox[:, STATUS] >= 0) & ~is_failed(box_cox[:, STATUS])
     better: BoolArray = found & is_failed(yeo_johnson[:, STATUS])
@@ -75,7 +75,7 @@ def box_cox_is_better(
 
 
 def kept_by_both(box_cox: FloatArray, yeo_johnson: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and the largest value that both fits keep; they are compared on the values in between."""
+    """Return the smallest and the largest value that both fits keep; the fits are compared on values in this range."""
     low, high = (
         pick(box_cox[:, end], yeo_johnson[:, end]) for pick, end in ((np.maximum, KEPT_LOW), (np.minimum, KEPT_HIGH))
     )

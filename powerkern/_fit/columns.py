@@ -1,4 +1,4 @@
-"""The fit of the columns of a matrix: by one family, or by the better of both."""
+"""Fits of the columns of a matrix, by one family or by the better one for each column."""
 
 from __future__ import annotations
 

@@ -90,8 +90,8 @@ def fit(
         The transform; "best": the better one by `criterion`, column by column, for positive values.
     estimator : Estimator or str, default "mle"
         How lambda is found: by maximum likelihood (`ML`), resistant to outliers (`AdaptiveRewML`, `RewML`, `RewMLNR`,
-        `Carroll`, `MTL`), or by the straightest QQ plot (`PPCC`). An estimator with default options can be given by
-        name: "mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc".
+        `Carroll`, `MTL`), or by the largest correlation in a normal QQ plot (`PPCC`). An estimator with default options
+        can be given by name: "mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc".
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, or str, optional

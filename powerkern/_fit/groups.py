@@ -76,7 +76,7 @@ def _fit_each_group(
     given: FloatArray | None = None,
     data: GroupedData | None = None,
 ) -> ColumnTable:
-    """Fit every column of every group, freely or at given lambdas, (G, p); return the results group by group.
+    """Fit every column of every group, or evaluate it at `given` lambdas, (G, p); return the results group by group.
 
     The fingerprints of the groups are recorded in `data`, if that is given.
     """

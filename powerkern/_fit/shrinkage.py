@@ -1,4 +1,4 @@
-"""Empirical Bayes: lambdas of groups, drawn towards the lambda of all rows."""
+"""Empirical Bayes estimates: lambdas of groups are shrunk towards the lambda of all rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MAX_ITER = 5000
 def shrunk(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray], ColumnTable]) -> ColumnTable:
     """Compute results at lambdas between each group's and the pooled one; `at` fits given lambdas, (G, p).
 
-    The posterior mean ``(w lambda_g + v lambda_0)/(w + v)``, ``w = 1/s_g^2``, ``v = 1/tau^2``, of lambda of a group
-    whose likelihood has its maximum at lambda_g and the curvature ``1/s_g^2`` there, if lambdas of groups are normal
-    about lambda_0 with variance `tau^2`, which `between` estimates.
+    If the lambdas of groups are normal about lambda_0 with variance ``tau^2``, and the likelihood of a group has its
+    maximum at lambda_g with curvature ``1/s_g^2``, the posterior mean is ``(w lambda_g + v lambda_0)/(w + v)`` with ``w
+    = 1/s_g^2`` and ``v = 1/tau^2``. `between` estimates tau^2.
     """
     p = len(pooled)
     lmbda, information = columns.lmbda.reshape(-1, p).copy(), columns.information.reshape(-1, p)
@@ -44,8 +44,8 @@ def shrunk(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray],
 def between(estimates: FloatArray, variances: FloatArray, center: float) -> float:
     """Estimate the variance between groups about a known center, beyond the variances of their estimates.
 
-    The root of ``sum (x_g - c)^2/(s_g^2 + tau^2) = G`` [1], or 0 where the left side is less than G at 0: it is
-    consistent whatever the distribution between groups is.
+    The estimate is the root of ``sum (x_g - c)^2/(s_g^2 + tau^2) = G`` [1], or 0 if the left side is below G at 0. It
+    is consistent for any distribution of the groups.
 
     References
     ----------

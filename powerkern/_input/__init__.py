@@ -1,1 +1,1 @@
-"""Reads and checks input once: arrays, data frames, batches, files, arguments."""
+"""Reading and checking of all input: arrays, data frames, batches, files, arguments."""

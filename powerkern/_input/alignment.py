@@ -86,7 +86,7 @@ def _first(labels: Any, chosen: Any) -> Any:
 
 
 def axis_labels(X: Any) -> list[Any] | None:
-    """Return the labels of the columns of a matrix of xarray; None if it has none, or is anything else."""
+    """Return the labels of the columns of an xarray matrix; None if it has none, or if `X` is something else."""
     if library(X) != "xarray" or not hasattr(X, "indexes") or len(X.dims) != 2:
         return None
     index = X.indexes.get(X.dims[1])
@@ -119,8 +119,8 @@ def matching_order(labels: Sequence[Any], wanted: Sequence[Any]) -> list[int] | 
 def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any], *, one_may_differ: bool = True) -> bool:
     """Return whether differing labels are compatible because the columns of one side have default labels.
 
-    Default labels contradict other whole numbers, which are labels. With `one_may_differ`, a single
-    column may have any label.
+    Default labels do not match other whole numbers, which count as names. With `one_may_differ`, a single column may
+    have any label.
     """
     if one_may_differ and len(labels) == len(wanted) == 1:
         return True
@@ -131,7 +131,7 @@ def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any], *, one_may_
 
 
 class ColumnNames(NamedTuple):
-    """The names of the columns of some rows in results, and their labels in the data."""
+    """The names of columns in results, and their labels in the data."""
 
     #: Names in results; None if there are none.
     names: list[Any] | None

@@ -1,4 +1,4 @@
-"""Checks that several interfaces have in common: numbers, lambdas, bounds, weights, values outside the domain."""
+"""Checks shared by several interfaces: numbers, lambdas, bounds, weights, values outside the domain."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def each_column(what: str, value: object, p: int, names: Sequence[Any] | None = 
 
 
 def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None = None) -> FloatArray:
-    """Return one lambda per column, NaN where it is to be found; a series is aligned with the labels `names`."""
+    """Return one lambda per column, NaN where it is to be fitted; a series is aligned with the labels `names`."""
     if lmbda is None:
         return np.full(p, np.nan)
     given = each_column("lmbda", lmbda, p, names)
@@ -249,7 +249,7 @@ def domain_error_in(
     names : list of str or None
         Names of the columns.
     weight : (n,) ndarray
-        One weight a row; rows of weight 0 are not blamed. None: all one.
+        One weight a row; rows of weight 0 are ignored. None: all one.
     shift : float
         What is added to the values.
     remedy_of_infinite : str
@@ -271,7 +271,7 @@ def domain_error_in(
 
 
 class Place(NamedTuple):
-    """The location of the value, or of the column, that an error is about, and the reason."""
+    """The column, the row (None for a whole column) and the reason of an error."""
 
     #: Counted from 0; None where the input is one-dimensional.
     column: int | None
@@ -314,7 +314,7 @@ def domain_error(
     shift : float
         What is added to the values.
     remedy : str
-        A remedy that the caller offers beside the usual ones: the end of the message.
+        Further advice, added at the end of the message.
     """
     reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind].format(shift=shift, end=-shift)}{remedy}"
     error = ValueError(f"{describe_cell(i, j, names)}: {reason}")

@@ -19,7 +19,7 @@ def is_foreign_array(X: object) -> bool:
 
 
 def read_foreign_array(X: Any, what: str) -> NDArray[Any]:
-    """Return an array of another library as one of NumPy, without a copy where both have its type.
+    """Return an array of another library as a NumPy array, without a copy if NumPy has its dtype.
 
     Raises
     ------

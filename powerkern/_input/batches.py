@@ -15,7 +15,7 @@ CELLS = 2**20
 
 
 class Batches(NamedTuple):
-    """A table that can be read in batches, from its start whenever asked."""
+    """A table that can be read in batches several times, each time from its start."""
 
     #: A data frame of its columns with a row of missing values; None for a column by itself.
     blank: Any
@@ -119,7 +119,7 @@ def _dataset(X: Any) -> Batches:
 def _groups(fragment: Any) -> list[Any]:
     """Return the row groups of a fragment, or the fragment itself if it has none.
 
-    pyarrow reads a whole data set ahead of its consumer, in the end all of it.
+    pyarrow would read a data set ahead of its consumer, and could hold all of it in memory.
     """
     groups: list[Any] = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
     return groups
@@ -137,7 +137,10 @@ def _file(X: Any) -> Batches:
 
 
 def row_groups(file: Any, names: list[str] | None, rows: int) -> Iterator[Any]:
-    """Read a Parquet file in batches, one row group after the other: one iterator would keep all groups in memory."""
+    """Read a Parquet file in batches.
+
+    Each row group has its own iterator; a common one would keep all groups in memory.
+    """
     for i in range(file.num_row_groups):
         yield from file.iter_batches(batch_size=rows, row_groups=[i], columns=names)
 

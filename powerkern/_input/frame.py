@@ -34,12 +34,12 @@ class Frame(ABC):
 
     @property
     def plain(self) -> Any:
-        """The object of the library itself: neither wrapped by narwhals nor a batch or a stream of Arrow data."""
+        """The data in their own library: neither wrapped by narwhals nor a batch or a stream of Arrow data."""
         return self.native
 
     @abstractmethod
     def to_array(self) -> NDArray[Any] | None:
-        """Return all values, without a copy where the library can; None where it cannot, or does so badly."""
+        """Return all values, without a copy if possible; None if the library cannot convert them well."""
 
     @abstractmethod
     def column(self, j: int, dtype: DTypeLike) -> NDArray[Any]:
@@ -70,7 +70,7 @@ class Frame(ABC):
 
     @abstractmethod
     def label(self, values: NDArray[Any], columns: Sequence[str] | None = None) -> Any:
-        """Return `values`, one row per row, as a frame or series with the same row labels; `columns` names them."""
+        """Return `values` as a frame or series with the row labels of this frame and the names `columns`."""
 
     def holds_numbers(self, j: int) -> bool:
         """Return whether column `j` holds real numbers, which may be Python objects; None and NA are missing."""

@@ -185,7 +185,7 @@ def label_like(values: FloatArray, *sources: Any) -> Any:
 def by_name(values: NDArray[Any], names: Sequence[Any] | None, levels: Sequence[Any] | None = None) -> Any:
     """Return statistics of columns as a pandas series by their labels.
 
-    An array if the columns have no labels, or pandas is not installed. `levels` are the names of the levels of labels.
+    Return an array if the columns have no labels or pandas is not installed. `levels` are the names of label levels.
     """
     if names is None:
         return values

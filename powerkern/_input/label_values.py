@@ -51,7 +51,7 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
 def cast_exactly(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], BoolArray]:
     """Cast labels to another type of their kind; return them with a mask of the labels whose value is unchanged.
 
-    NumPy compares and searches signed beside unsigned integers in float64, which rounds those beyond 2**53.
+    NumPy compares signed with unsigned integers in float64, which rounds integers beyond 2**53.
 
     Raises
     ------

@@ -89,7 +89,7 @@ def shown(value: object, longest: int = 80) -> str:
 
 
 def counted(noun: str, counts: Iterable[int], what: str, label: Callable[[int], str], most: int = 5) -> str:
-    """Return a sentence about values of some columns, with their number in all and by column.
+    """Return a sentence with the total number of values of a kind, and their numbers by column.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def counted(noun: str, counts: Iterable[int], what: str, label: Callable[[int], 
     label : function
         Returns the name of a column, given by position.
     most : int
-        Columns that are named.
+        Largest number of columns to name.
     """
     affected = [(j, int(n)) for j, n in enumerate(counts) if n]
     total = sum(n for _, n in affected)
@@ -196,7 +196,7 @@ def suggest_in_constructor(kind: C) -> C:
 
 
 def _with_suggestions(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function: its errors about unknown keywords end with a suggestion."""
+    """Wrap a function so that its errors about unknown keywords suggest a parameter."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

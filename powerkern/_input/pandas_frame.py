@@ -1,8 +1,8 @@
 """Data frames of pandas, read without narwhals, so that nothing they hold is lost.
 
-That is: an index; column labels that are not text, occur more than once or have several levels; ``attrs``; subclasses;
-null entries beside NaN in nullable types; sparse columns. It is also faster: narwhals takes 90 us to give an array for
-a frame of ten columns that pandas gives in 2.
+That includes an index; column labels that are not text, are repeated or have several levels; ``attrs``; subclasses;
+null entries and NaN in nullable types; sparse columns. It is also faster: converting a frame of ten columns to an array
+takes 90 us with narwhals and 2 us with pandas.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _describe_extension_type(dtype: Any) -> ColumnType:
 
 
 def _like_series(source: Any, values: NDArray[Any], make: Any) -> Any:
-    """Return values as a series like `source`; nullable types keep null entries, and NaN beside them."""
+    """Return values as a series like `source`; nullable types keep null entries and NaN."""
     kind = _floating_type(source.dtype, values.dtype)
     if isinstance(kind, np.dtype):
         return make(values, index=source.index, name=source.name)

@@ -1,4 +1,4 @@
-"""Reading of data, once: numbers, column names and row weights. Results are returned in the form of the input."""
+"""Reading of data: numbers, column names and row weights. Results are returned in the form of the input."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def labelled(matrix: Matrix, values: NDArray[Any]) -> Any:
 
 
 def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Return a user's ``out=`` array, checked.
+    """Check a user's ``out=`` array, and return it.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
     shape, dtype
         Its required shape and type.
     values : ndarray, optional
-        The input. Writing over it is fine cell by cell, not where cells lie elsewhere in the same memory.
+        The input. `out` may be the same array, but must not be a shifted view of the same memory.
 
     Raises
     ------

@@ -13,8 +13,8 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """Open a file next to `path` that replaces it when the block ends without an error.
 
-    Until then, and after an error (a full disk, Ctrl-C), the old file stays. Permissions are kept. Anything but a
-    regular file, a device or a pipe, is written directly.
+    Until then, and after an error (a full disk, Ctrl-C), the old file remains. Permissions are preserved. A device or a
+    pipe is written directly.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():

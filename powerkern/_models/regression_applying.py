@@ -1,4 +1,4 @@
-"""The methods of `RegressionFit` that apply it: transforms, fitted values, residuals, predictions."""
+"""The methods of `RegressionFit` that use it: transforms, fitted values, residuals, predictions."""
 
 from __future__ import annotations
 

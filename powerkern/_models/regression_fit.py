@@ -34,10 +34,10 @@ _FOUND = (Status.SCANNED, Status.MULTIMODAL)
 
 
 class RegressionFit(RegressionPredictions, RoundedPowers):
-    """Power transforms of responses, each with its linear model of the covariates; made by `fit_regression`.
+    """Power transforms of responses, each with its linear model of the covariates.
 
-    Made by `fit_regression`. Arrays have one entry, or one column, per response. `save` and `to_json` do not keep how
-    a formula codes categories: such a fit, read back, predicts no more; pickle it instead.
+    Made by `fit_regression`. Arrays have one entry, or one column, per response. `save` and `to_json` do not store how
+    a formula codes categories, so such a fit cannot predict after it is read back; pickle it instead.
 
     Attributes
     ----------
@@ -60,8 +60,8 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         Residual sum of squares of psi. Like `coef` and both scales it refers to raw psi, and may overflow (inf) or
         underflow (0) where predictions do not.
     llf, nll : (p,) ndarray
-        Log-likelihood ``-n/2 ln(RSS/n) + (lmbda - 1) sum(J)``, as `scipy.stats.boxcox_llf` counts it, and its negative.
-        car and statsmodels subtract ``n/2 (1 + ln 2 pi)``, MASS subtracts ``n/2 ln(n)`` and centers J.
+        Log-likelihood ``-n/2 ln(RSS/n) + (lmbda - 1) sum(J)``, as `scipy.stats.boxcox_llf` defines it, and its
+        negative. car and statsmodels subtract ``n/2 (1 + ln 2 pi)``, MASS subtracts ``n/2 ln(n)`` and centers J.
     information : (p,) ndarray
         Second derivative of `nll` in lambda.
     n_obs : (p,) ndarray
@@ -69,7 +69,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
     rank : (p,) ndarray of int
         Number of coefficients.
     n_iter : (p,) ndarray of int
-        Evaluations of the likelihood and its derivatives, those on a sample of the rows too.
+        Evaluations of the likelihood and its derivatives, including those on a sample of the rows.
     status : (p,) ndarray of int
         A `powerkern.Status` each.
     status_text : list of str
@@ -85,7 +85,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
     n_responses : int
         Number of responses.
     column_names : list of str or None
-        Names of the responses, where they had names.
+        Names of the responses, if they had names.
     intercept : bool
         Whether the constant is among the covariates.
     formula : str or None
@@ -138,8 +138,8 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         level : float, default 0.95
             Confidence level, between 0 and 1.
         method : {"profile", "wald"}, default "profile"
-            Where the profile likelihood ends, on either side of lambda, or ``lmbda -+ Phi^-1((1 + level)/2) se``. The
-            latter needs no data.
+            "profile": the lambdas on either side at which the log-likelihood has dropped by half a quantile of
+            chi-square. "wald": ``lmbda -+ Phi^-1((1 + level)/2) se``, which needs no data.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -215,7 +215,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         level : float, default 0.95
             Confidence level of interval and rounded power.
         method : {"profile", "wald"}, optional
-            Of the interval, as in `confint`: "profile" (default), or "wald" (default where the fit no longer has its
+            Kind of the interval, as in `confint`: "profile" (default), or "wald" (default if the fit no longer has its
             data).
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
@@ -223,8 +223,8 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         Returns
         -------
         Summary
-            To print, or as arrays (`Summary.to_dict`) or a data frame (`Summary.to_frame`). Tests are left out where
-            the fit no longer has its data.
+            It can be printed, or returned as arrays (`Summary.to_dict`) or a data frame (`Summary.to_frame`). Tests are
+            left out if the fit no longer has its data.
 
         Examples
         --------

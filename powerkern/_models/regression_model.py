@@ -1,4 +1,4 @@
-"""The parts of a fitted regression: transforms, covariates, coefficients, and the data that it remembers."""
+"""The parts of a fitted regression: transforms, covariates, coefficients, and the fitted data."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RegressionModel(StoredFit):
         power_fit : PowerFit
             The transforms of the responses.
         covariates : Covariates
-            How covariates are read.
+            Specification of the design.
         figures : Figures
             The results of each response.
         center : (k,) ndarray

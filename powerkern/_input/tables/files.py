@@ -35,7 +35,7 @@ _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None}
 
 
 def _open_zstandard(file: Any, mode: str) -> Any:
-    """Open a path to write, or an open file to read, by the standard library from Python 3.14 on, else by pyarrow."""
+    """Open a .zst path to write, or an open file to read, by the standard library (Python 3.14) or pyarrow."""
     if sys.version_info >= (3, 14):
         return importlib.import_module("compression.zstd").open(file, mode)
     try:
@@ -79,7 +79,7 @@ def _open_to_write(path: Path) -> BinaryIO:
 
 
 def _decompressed(file: Any, label: str) -> Any:
-    """Return the reader of a text file, decompressed if it begins as compressed ones do; refuse other kinds."""
+    """Return a reader of a text file, decompressed if its first bytes say so; raise for other kinds of files."""
     if not isinstance(file, io.BufferedReader):  # whose beginning can be read without being lost
         file = io.BufferedReader(file)
     begin: bytes = file.peek(16)
@@ -110,7 +110,7 @@ def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Tab
     path : Path
         The file.
     choose : callable
-        Picks columns, given the names of all and whether these are real names.
+        Chooses columns, given all names and whether the file contains them.
     text : TextFormat
         How numbers and cells are written in text.
     keep : bool

@@ -37,7 +37,7 @@ def read_npy(path: Path, choose: Choice) -> Table:
 
 
 def stream_npy(path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
-    """Return blocks of rows, with the other columns unchanged."""
+    """Return the layout and the blocks of rows; columns that were not chosen are copied unchanged."""
     array = open_npy(path)
     names, matrix = _columns(array)
     positions = choose(names, False).candidates(len(names))
@@ -75,7 +75,7 @@ def _gather_evidence(name: str, column: NDArray[Any]) -> IdentifierEvidence:
 
 
 class NpyWriter:
-    """An array that is written block by block; the header last, when the number of rows is known."""
+    """An array that is written block by block. The header is completed last, when the number of rows is known."""
 
     def __init__(self, file: IO[bytes], path: Path, layout: FileLayout) -> None:
         if layout.other_names:

@@ -1,4 +1,4 @@
-"""Parquet files, a group of rows at a time."""
+"""Parquet files, read and written in groups of rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True)
 
 
 def stream_parquet(file: IO[bytes], path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
-    """Return blocks of rows, with the other columns unchanged."""
+    """Return the layout and the blocks of rows; columns that were not chosen are copied unchanged."""
     data = _opened(file, path)
     names, _, positions = _select(data, path, choose)
     layout = FileLayout(names, True, tuple(positions), data.schema_arrow.metadata)
@@ -108,7 +108,7 @@ def _gather_evidence(data: Any, path: Path, names: Sequence[str]) -> dict[str, I
 
 
 def _whole_values(column: Any) -> NDArray[Any]:
-    """Return the values of a column without rounding whole numbers: as Python integers if need be."""
+    """Return the values of a column without rounding whole numbers: as Python integers if necessary."""
     pa = pyarrow()
     if column.null_count or pa.types.is_decimal(column.type):
         if pa.types.is_floating(column.type):
@@ -168,7 +168,7 @@ def _is_numeric(one: Any) -> bool:
 
 
 class ParquetWriter:
-    """A Parquet file that is written a group of rows at a time."""
+    """A Parquet file that is written in groups of rows."""
 
     def __init__(self, file: IO[bytes], layout: FileLayout) -> None:
         self._file, self._layout = file, layout

@@ -31,8 +31,8 @@ _MOST_MARKS = 3
 def find_remedy(cells: Sequence[str], text: TextFormat, uses_decimal: bool) -> str:
     """Return advice on how to read these cells, to end an error message; "" if no remedy is known.
 
-    An option is proposed only if with it all the cells are numbers. If several options do that, equally simple, and
-    the numbers differ, all are named, each with its number.
+    An option is proposed only if it makes all cells numbers. If several equally simple options do, with different
+    numbers, all of them are named, each with its number.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _options(other: TextFormat, text: TextFormat) -> str:
 
 
 def _as_argument(cells: Sequence[str]) -> str:
-    """Return cells as one word of a shell: a line of CSV, quoted where need be."""
+    """Return cells as one shell word: a line of CSV, quoted if necessary."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(cells)
     return shlex.quote(line.getvalue())

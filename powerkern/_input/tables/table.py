@@ -35,7 +35,7 @@ class Selection(NamedTuple):
         return list(dict.fromkeys((*self.positions, *self.required)))
 
     def is_asked(self, position: int) -> bool:
-        """Return whether the user asked for a column, so that it must hold numbers."""
+        """Return whether the user selected a column by name, so that it must hold numbers."""
         return self.positions is not None or position in self.required
 
 
@@ -59,7 +59,7 @@ class CensoredCells(NamedTuple):
 
 
 class TextFormat(NamedTuple):
-    """The format of a text table; None where the user leaves it to be detected."""
+    """The format of a text table; an entry is None if it is to be detected."""
 
     #: None: found in the first lines.
     delimiter: str | None = None

@@ -166,7 +166,7 @@ class TextSource:
             yield lines, columns
 
     def _check_unnamed(self, lines: Sequence[int], columns: Sequence[Sequence[str]]) -> None:
-        """Raise if several columns without a name hold something, so that no name tells them apart."""
+        """Raise if several columns without a name contain values, because names could not distinguish them."""
         unnamed = [j for j, name in enumerate(self.names) if not name]
         for j in unnamed[1:]:
             for line, cell in zip(lines, columns[j], strict=True):
@@ -176,7 +176,7 @@ class TextSource:
                     )
 
     def names_rows(self, cells: Sequence[str]) -> bool:
-        """Return whether the first column holds row labels: unnamed, or called "index", say, and counting the rows."""
+        """Return whether the first column holds row labels: it is unnamed, or is called "index", say, and counts rows."""
         if len(self.names) == 1 or not self.text.header or self.names[0] in _NO_NAMES:
             return len(self.names) > 1 and self.text.header
         first = [cell.strip() for cell in cells]
@@ -294,7 +294,7 @@ class _Reading:
     def _refuse_or_leave_out(
         self, position: int, parsed: Parsed, lines: Sequence[int], cells: Sequence[Sequence[str]]
     ) -> None:
-        """Raise for a column that was asked for, or for a number that float64 cannot hold; leave out others."""
+        """Raise for a requested column, or for a number that float64 cannot hold; leave out other columns."""
         problem, source = parsed.problem, self._source
         assert problem is not None
         is_asked = self._selection.is_asked(position)
@@ -387,7 +387,7 @@ def _csv_problem(error: str, first: int, last: int) -> str:
 
 
 def stream_text(source: TextSource, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
-    """Return blocks of rows of the chosen columns; all other columns are kept unchanged."""
+    """Return the layout and the blocks of rows; columns that were not chosen are copied unchanged."""
     selection = choose(source.names, source.text.header)
     assert selection.positions is not None
     positions = tuple(selection.candidates(len(source.names)))
