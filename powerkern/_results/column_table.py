@@ -43,7 +43,7 @@ class ColumnTable:
     kept_low, kept_high : (p,) ndarray
         Smallest and largest value that a robust fit keeps.
     route, status_codes : (p,) ndarray
-        Codes of `powerkern.Route` and of `powerkern.Status`, as kernels have them.
+        Codes of `powerkern.Route` and of `powerkern.Status`, as kernels store them.
     unit_weights : (p,) ndarray or None
         The weight that counts as one value, where weights are relative.
     censored : (p, N_CENSORED_FIELDS) ndarray or None
@@ -88,9 +88,9 @@ class ColumnTable:
         Parameters
         ----------
         kernel_rows : (p, N_RESULTS) ndarray
-            Rows of `kernels.results.ColumnFit`; kept, so nobody else may write to them.
+            Rows of `kernels.results.ColumnFit`. They are kept without a copy, so nothing else may write to them.
         family : str or (p,) ndarray of int
-            The family of all columns, or the code of each one's.
+            The family of all columns, or the code of each column's family.
         unit_weights, lmbda_error : (p,) ndarray, optional
             As the attributes; default: weights are counts, and errors are 0.
         censored : (p, N_CENSORED_FIELDS) ndarray, optional
@@ -234,7 +234,7 @@ class ColumnTable:
 
 
 def _read_only(array: A) -> A:
-    """Mark an array, which nothing else refers to, as read-only, and return it."""
+    """Mark an array as read-only, and return it; nothing else may refer to it."""
     array.flags.writeable = False
     return array
 
@@ -246,7 +246,7 @@ def _unpickle_table(
     lmbda_error: FloatArray | None,
     censored: FloatArray | None,
 ) -> ColumnTable:
-    """Return a table with a copy of the rows: joblib gives workers read-only maps of files, which kernels refuse."""
+    """Return a table with a copy of the rows; joblib passes workers read-only memmaps, which kernels reject."""
     return ColumnTable(
         np.array(kernel_rows), family, unit_weights=unit_weights, lmbda_error=lmbda_error, censored=censored
     )

@@ -1,4 +1,4 @@
-"""The attributes of `PowerFit`, which are set once, and fits of some of its columns."""
+"""The read-only attributes of `PowerFit`, and the selection of some of its columns."""
 
 from __future__ import annotations
 
@@ -171,15 +171,15 @@ class FitAttributes(StoredFit):
         return column_labels(positions, self.column_names)
 
     def _with_table(self, table: ColumnTable, data: KeptData | None = None) -> Self:
-        """Return the fit with other results of its columns."""
+        """Return a copy of the fit with other results for its columns."""
         return type(self)(self._spec, self._labels, table, data)
 
     def _with_spec(self, **changes: Any) -> Self:
-        """Return the fit with other options, without its data."""
+        """Return a copy of the fit with other options and without data."""
         return type(self)(replace(self._spec, **changes), self._labels, self._table)
 
     def _with_names(self, names: list[Any]) -> Self:
-        """Return the fit with other labels of its columns, without its data."""
+        """Return a copy of the fit with other column labels and without data."""
         return type(self)(self._spec, replace(self._labels, names=names), self._table)
 
     def _take(self, columns: slice | IntArray) -> Self:

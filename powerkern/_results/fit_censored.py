@@ -178,7 +178,7 @@ class FitOfCensored(FitDescription):
         return found
 
     def _to_own_scores(self, z: FloatArray) -> FloatArray:
-        """Convert standardised scores to the scale that `transform` returns."""
+        """Convert standardised scores to the scale of `transform`."""
         if self.standardize:
             return z
         return (self.loc + self.scale * z) * np.exp(self.log_factor)

@@ -38,7 +38,7 @@ class FitDescription(FitInference):
     """The part of `PowerFit` that describes the fit and its columns."""
 
     def __repr__(self) -> str:
-        """Return a line on the fit, with lambda and status of the first columns."""
+        """Return one line about the fit, with lambda and status of the first columns."""
         return "\n".join([self._headline(), format_table(self._first_columns()), *self._note_on_others()])
 
     def _repr_html_(self) -> str:
@@ -46,12 +46,12 @@ class FitDescription(FitInference):
         return html_page(self._headline(), [self._first_columns().items()], self._note_on_others())
 
     def _headline(self) -> str:
-        """Return a line on the fit."""
+        """Return one line about the fit."""
         fitted = f"{np.count_nonzero(~is_failed(self.status))} of {self.n_features} columns fitted"
         return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted})"
 
     def _first_columns(self) -> dict[str, NDArray[Any]]:
-        """Return name, lambda and status of the first columns, and their families where a fit has several."""
+        """Return name, lambda and status of the first columns, and their families if the fit has several."""
         first = self._table if len(self) <= SHOWN else self._table.take(slice(SHOWN))
         names = label_cells(self.column_names[:SHOWN] if self.column_names else range(len(first)))
         families = {"family": np.array(first.families)} if self.family != self.families[0] else {}
@@ -69,7 +69,7 @@ class FitDescription(FitInference):
         Parameters
         ----------
         X : (n, n_features) array-like, optional
-            The fitted data, or others; not needed right after `fit`, see `profile`. NaN is missing.
+            The fitted data, or new data; not needed right after `fit`, see `profile`. NaN is missing.
         sample_weight : (n,) array-like, or str, optional
             Weights that go with `X`, or the name of its column that holds them: counts of its rows as in
             `powerkern.fit`.
@@ -133,7 +133,7 @@ class FitDescription(FitInference):
         Notes
         -----
         The statistic is the mean of ``abs(z_i - Phi^-1(p_i))`` over the values with ``0.1 <= p_i <= 0.9`` [1]_, where
-        ``p_i = (i - 1/3)/(n + 1/3)``; equal values share the mean of their p. z are the transformed values, less their
+        ``p_i = (i - 1/3)/(n + 1/3)``; equal values have the mean of their p. z are the transformed values, less their
         location, over their scale, by Huber's proposal 2 with k = Phi^-1(0.9) and n - 1. P-values are interpolated
         between quantiles of 30,000 normal samples of each of 35 sizes from 6 to 10,000; beyond, the statistic falls as
         1/sqrt(n). As lambda was chosen to make the column normal, p-values are slightly too large.
@@ -174,10 +174,10 @@ class FitDescription(FitInference):
         level : float, default 0.95
             Confidence level of intervals and rounded powers.
         method : {"profile", "wald"}, optional
-            Of the intervals, as in `confint`: "profile" (default), or "wald" (default where the fit no longer has its
+            Kind of the intervals, as in `confint`: "profile" (default), or "wald" (default if the fit no longer has its
             data).
         sample : (n, n_features) array-like, optional
-            In place of `X`, rows drawn at random from data that are too many: `normality` is of these, and so are the
+            Rows drawn at random from data that are too large to pass as `X`. They are used for `normality` and for the
             replicates of the bootstrap, whose spread is rescaled to the weight of all rows. Everything else comes from
             the fit itself.
         sample_weight : (n,) array-like, or str, optional
@@ -287,7 +287,7 @@ class FitDescription(FitInference):
 
         The forms of RewML keep values within the cut-off of Huber's location and scale of the transformed data when
         they last fitted lambda (`outliers` are those beyond the cut-off at the final lambda). The trimmed likelihood
-        keeps its window of order statistics, and the other estimators everything.
+        keeps its window of order statistics, and other estimators keep all values.
 
         Parameters
         ----------
@@ -324,7 +324,8 @@ class FitDescription(FitInference):
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
-            The fitted data, or new ones. Missing values are no outliers, nor are values of columns not fitted.
+            The fitted data, or new ones. Missing values, and values of columns that could not be fitted, are not
+            flagged.
         cutoff : float, optional
             Quantile of the normal distribution. Default: `cutoff` of the fit, 0.995 unless given, which
             flags about 1 % of normal data.
@@ -332,7 +333,8 @@ class FitDescription(FitInference):
         Returns
         -------
         ndarray of bool, or a data frame or series like `X`
-            Same shape as `X`, the columns in the order of the fit: ``X[fit.outliers(X).any(axis=1)]`` has the rows.
+            Same shape as `X`, columns in the order of the fit. ``X[fit.outliers(X).any(axis=1)]`` selects the rows with
+            outliers.
 
         Examples
         --------

@@ -72,8 +72,8 @@ class FitInference(FitAttributes, RoundedPowers):
             Where to evaluate.
         X : array-like, optional
             The fitted data. Not needed right after `fit`, which keeps a copy of small data and a reference to large
-            ones; if these were changed in place since, methods raise ValueError. A fit that was copied, pickled or
-            read from JSON has no data, nor has one that was used to overwrite them.
+            ones; if these were changed in place since, methods raise ValueError. A fit that was copied, pickled or read
+            from JSON has no data; neither has a fit whose data were overwritten by its own transform.
         sample_weight : (n,) array-like, or str, optional
             Weights that go with `X`, or the name of its column that holds them.
         n_threads : int, optional
@@ -179,7 +179,7 @@ class FitInference(FitAttributes, RoundedPowers):
             less well in short columns, and is the only one with ``origin="fit"``. "bootstrap" (for all other
             estimators, and only for them): ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
         replicates : int, default 200
-            Of the bootstrap, see `standard_error`.
+            Replicates of the bootstrap, see `standard_error`.
 
         Returns
         -------
@@ -191,8 +191,8 @@ class FitInference(FitAttributes, RoundedPowers):
         -----
         The interval of a robust fit covers the lambda that the estimator finds in a very long column of the same kind.
         Without outliers the intervals of "robust" do so in 93 to 97 % of columns of 50 to 1000 values at level 0.95,
-        and the others in 91.5 to 98.5 % (see the guide on robust fits). ``1/sqrt(information)`` of the kept values
-        would be too short, as it takes these values as given.
+        and those of the other estimators in 91.5 to 98.5 % (see the guide on robust fits). ``1/sqrt(information)`` of
+        the kept values would be too short, because it treats the choice of these values as fixed.
 
         Examples
         --------
@@ -352,7 +352,7 @@ class FitInference(FitAttributes, RoundedPowers):
         -------
         PowerFit
             Columns whose lambda has changed get the status `Status.ROUNDED`; no other status changes. `ymax` is not
-            applied again. Rounding it once more changes nothing.
+            applied again. Rounding the result again changes nothing.
 
         Raises
         ------

@@ -22,10 +22,10 @@ _CHANGED = "changed after the fit, which does not copy large data"
 
 
 class FittedData:
-    """The values and weights that a fit was made from, or of a part of the columns.
+    """The values and weights from which a fit was made, for all columns or some of them.
 
-    Small data are copied. Of larger data a reference is kept, with fingerprints of the columns that `checked` compares
-    with the present column. A shallow copy of a data frame of pandas is kept, too: with copy-on-write, later
+    Small data are copied. For larger data, a reference is kept with fingerprints of the columns, which `checked`
+    compares with the present data. A shallow copy of a data frame of pandas is kept, too: with copy-on-write, later
     writes of the user go to other memory.
 
     Attributes
@@ -72,7 +72,7 @@ class FittedData:
         return not self._is_shared
 
     def without_values(self) -> FittedData:
-        """Return the fingerprints and the weights alone; `with_values` completes them."""
+        """Return the data without values: only fingerprints and weights; `with_values` adds values again."""
         return self.with_values(np.empty((0, self.values.shape[1])))
 
     def with_values(self, values: NDArray[Any]) -> FittedData:
@@ -89,7 +89,7 @@ class FittedData:
         return part
 
     def grouped(self, n_groups: int) -> GroupedData:
-        """Return the data for groups of rows, whose fingerprints are yet to be recorded."""
+        """Return the data for a fit of groups; the fingerprints of the groups must still be recorded."""
         return GroupedData(self.values, self.weight, n_groups if self._is_shared else 0, self._frames, self.ends)
 
     def checked(
@@ -204,7 +204,7 @@ class GroupedData:
             self._weight_prints[group] = _print_weights(part.weight)
 
     def group(self, group: int, rows: IntArray) -> FittedData:
-        """Return a copy of the rows of a group, to be compared with its fingerprints when it is used."""
+        """Return a copy of the rows of a group; when the copy is used, it is compared with the fingerprints."""
         values, weight = self.values[rows], None if self.weight is None else self.weight[rows]
         ends = None if self._ends is None else self._ends[rows]
         if not self._prints.size:

@@ -1,4 +1,4 @@
-"""The attributes of `GroupedFit`, which are set once, and its fits of single groups."""
+"""The read-only attributes of `GroupedFit`, and its fits of single groups."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         return text if self.n_features == 1 else f"{text}: {self._labels.texts(self.n_features)[j]}"
 
     def _list_columns(self, columns: IntArray) -> str:
-        """Return the labels of the first few of some columns of groups, for a message."""
+        """Return the first few labels of columns of groups, given by position, for a message."""
         p, names = self.n_features, self._labels.texts(self.n_features)
         each = [
             f"group {self._keys.label(k // p)!r}" + (f", column {names[k % p]}" if p > 1 else "")
@@ -229,7 +229,7 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         return "; ".join(each) + (f" and {rest} more" if rest else "")
 
     def _with_group_names(self, names: list[str]) -> Self:
-        """Return the fit whose labels are in the columns of these names."""
+        """Return a copy of the fit that reads labels from the columns called `names`."""
         keys = replace(self._keys, names=names)
         return type(self)(self._spec, self._labels, keys, self._table, self.pooled, self._data, self._runs)
 

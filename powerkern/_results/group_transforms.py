@@ -53,10 +53,10 @@ def transform_by_group(
     table : ColumnTable
         The results of all columns of the first group, then of the second, and so on.
     standardize : bool
-        Transform to standardised values, or from them.
+        Whether transformed values are standardised.
     completion : ImageRepair or Inversion
-        Transform, or undo it; the completion of a matrix with the columns of the table, made for results of the type
-        that `output_type` gives.
+        An `ImageRepair` to transform, an `Inversion` to undo the transform; made for the columns of the table and for
+        results of the type that `output_type` gives.
     out_of_range : {"nan", "raise", "clip"}
         Treatment of values without an image.
     infinite : {"raise", "missing", "keep"}

@@ -45,7 +45,7 @@ class GroupedFit(GroupAttributes):
 
     Made by `fit` with ``groups=``. It is a mapping from the labels of the groups to fits, in ascending order:
     ``fit[label]`` is the `PowerFit` of one group, ``len(fit)`` the number of groups, and a loop runs over their labels,
-    as over the keys of a dictionary (`keys`, `values`, `items`, `get`). Figures of all groups are arrays of shape
+    as over the keys of a dictionary (`keys`, `values`, `items`, `get`). Results for all groups are arrays of shape
     (groups, columns).
 
     Attributes
@@ -98,11 +98,11 @@ class GroupedFit(GroupAttributes):
         X : (n, n_features) array-like, or (n,) where the fit was to one column
             As for `PowerFit.transform`; in any order of the rows.
         groups : (n,) array-like, or names of columns of `X`, optional
-            Labels of the rows; not needed where `X` has the columns by whose names the fit was made.
+            Labels of the rows; not needed if `X` contains the columns of labels that were named in the fit.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
         out_of_range, infinite
-            As for `PowerFit.transform`; "clip" is to the range of the fitted data of the row's group.
+            As for `PowerFit.transform`; "clip" uses the range of the fitted data of the row's group.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class GroupedFit(GroupAttributes):
         out_of_range: OutOfRange,
         infinite: Infinite | None = None,
     ) -> Any:
-        """Transform all rows with this treatment of infinite values; undo the transform if `infinite` is None."""
+        """Transform all rows, treating infinite values as `infinite` says; undo the transform if it is None."""
         threads, method = thread_count(n_threads), "inverse_transform" if infinite is None else "transform"
         options: dict[str, Any] = {"n_threads": n_threads, "out_of_range": out_of_range}
         if infinite is not None:
@@ -244,9 +244,9 @@ class GroupedFit(GroupAttributes):
         Returns
         -------
         Summary
-            `lmbda`; of maximum likelihood fits its standard error `se` and the ends `low` and `high` of the Wald
-            interval, unless no group has any, as with ``shrink=True``; of robust ones `n_kept`; `n_obs` and status.
-            ``fit[label].summary()`` has more of one group.
+            `lmbda`, `n_obs` and status. Maximum likelihood fits add the standard error `se` and the ends `low` and
+            `high` of the Wald interval, unless no group has them, as with ``shrink=True``; robust fits add `n_kept`.
+            ``fit[label].summary()`` has more about one group.
         """
         table, notes = self._table, []
         entries: dict[str, NDArray[Any]] = {"lmbda": table.lmbda}
@@ -262,7 +262,7 @@ class GroupedFit(GroupAttributes):
         return Summary(repr(self), [self._name(k) for k in range(len(table))], [entries], notes=notes)
 
     def to_frame(self) -> Any:
-        """Return the figures as a pandas data frame, indexed by the labels, and by the columns if there are several.
+        """Return the results as a pandas data frame, indexed by the labels, and by the columns if there are several.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a transform does with values that have no image: raise, replace and count them, or pass infinite values on."""
+"""Treatment of values that a transform cannot map: raise, replace and count them, or pass infinite values on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CLIPPED = "beyond the range of the fitted data, and became its nearest end"
 
 
 class ImageRepair:
-    """A transform of the columns of a table: replaces the images of values that have none, and counts them.
+    """Completion of a transform: replaces and counts the results for values that have no image.
 
     A value has no image if it is infinite, outside the domain, or transformed to a number that overflows. It is a
     `Completion` of `transform_matrix` whose methods are called by several threads.
@@ -65,13 +65,13 @@ class ImageRepair:
         self._found: deque[tuple[int, int, int]] = deque()
 
     def part(self, numbers: NDArray[np.intp]) -> ImageRepair:
-        """Return the repair of a matrix that has the columns with these numbers; counts go into those of this one."""
+        """Return the repair for a matrix of the columns `numbers`; its counts are added to the counts of this one."""
         part = ImageRepair(self._table, self._out_of_range, self._infinite, self._dtype, numbers)
         part._found = self._found
         return part
 
     def repair(self, j: int, x: NDArray[Any], images: FloatArray) -> int:
-        """Replace images of column j that do not exist; return how many values remain for which an error is due."""
+        """Replace results of column j for values without an image; return how many values are left that must raise."""
         j = j if self._numbers is None else int(self._numbers[j])
         with np.errstate(over="ignore"):
             x = np.asarray(x, dtype=np.float64)
@@ -92,7 +92,7 @@ class ImageRepair:
         return (n_infinite if self._infinite == "raise" else 0) + (n_outside if self._out_of_range == "raise" else 0)
 
     def repair_rounded(self, x: NDArray[Any], images: NDArray[np.floating]) -> None:
-        """Repair images, a row for each column, that overflow where they are rounded to float32, or have been."""
+        """Repair images, a row for each column, that overflow in float32, whether they are rounded already or not."""
         if self._dtype == np.float64:
             return
         largest = np.finfo(self._dtype).max
@@ -107,13 +107,13 @@ class ImageRepair:
             self._found.extend((j, 0, n) for j, n in zip(numbers.tolist(), counts.tolist(), strict=True) if n)
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
-        """Do nothing: images that exist are final."""
+        """Do nothing, because results for values that have an image are final."""
 
     def clip_matrix(self, values: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return a copy of a matrix whose finite values are within the range of the fitted data, and count the others.
 
-        The order of values is kept, which would not be so if only values without an image were moved: in a Box-Cox
-        column, 0 would get the image of the smallest fitted value, above those of smaller positive values.
+        Clipping all values preserves their order. If only values without an image were moved, a 0 in a Box-Cox column
+        would get the image of the smallest fitted value, which is above the images of smaller positive values.
         """
         low, high = fitted_range(self._table, np.dtype(output_type(values.dtype)))
 
@@ -146,7 +146,7 @@ class ImageRepair:
         return total[0], total[1]
 
     def warn(self, label: Callable[[int], str]) -> None:
-        """Warn once of the values that were replaced, with their numbers by column; `label` names columns."""
+        """Warn once about the values that were replaced, with their number in each column; `label` names columns."""
         infinite, lost = self.counts()
         parts = []
         if lost.any() and self._out_of_range != "raise":
@@ -207,11 +207,11 @@ def error_without_image(
     number : int
         The position of the column in the table.
     infinite : {"raise", "missing", "keep"}
-        Treatment of infinite values; those that need no error are passed over.
+        Treatment of infinite values; they are skipped unless it is "raise".
     names : list or None
         Labels of the columns.
     weight : ndarray or None
-        Rows of weight 0 are passed over.
+        Rows of weight 0 are skipped.
     """
     with np.errstate(over="ignore"):
         x = np.array(matrix.values[:, column], dtype=np.float64)

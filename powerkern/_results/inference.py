@@ -1,4 +1,4 @@
-"""Profiles, intervals and tests of lambda, for every kind of fit: of columns, of regressions, of columns together."""
+"""Profiles, intervals and tests of lambda, for every kind of fit: column by column, regression, joint."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class LikelihoodOptimum(NamedTuple):
 
 
 def evaluate_curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -> FloatArray:
-    """Evaluate a function of lambda of all columns, (p, k), at given lambdas; return (p,) for a single one."""
+    """Evaluate a function that returns (p, k) for k lambdas; return (p,) for a single lambda."""
     points = as_reals("lmbdas", lmbdas)
     if points.ndim > 1 or not np.isfinite(points).all():
         raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
@@ -142,7 +142,8 @@ def confidence_interval(
     level : float
         Confidence level.
     method : {"profile", "wald"}
-        Where g exceeds its minimum by a quantile of chi-square, or lambda plus and minus standard errors.
+        "profile": where g exceeds its minimum by a quantile of chi-square; "wald": lambda plus and minus standard
+        errors.
     likelihood : callable
         Returns the likelihood of the data; called for "profile" only.
     """
@@ -173,7 +174,7 @@ def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> Likelihood
 def hypothesis_lambdas(
     lmbda0: ArrayLike, n: int, each: str = "column", names: Sequence[Any] | None = None
 ) -> FloatArray:
-    """Return the lambdas of a hypothesis: one for all, of shape (), or one for each of `n`.
+    """Check the lambdas of a hypothesis; return one for all, of shape (), or one for each of `n`.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ def hypothesis_lambdas(
 
 
 def refuse_number(X: object) -> None:
-    """Refuse a number in place of data: most likely a confidence level."""
+    """Raise for a number in place of data, most likely a confidence level."""
     if is_real(X):
         raise TypeError(f"X is the number {X!r}, not data; pass a confidence level by name, such as level=0.9")
 
@@ -236,7 +237,7 @@ class RoundedPowers(ABC):
         Returns
         -------
         (p,) ndarray
-            lambda itself where none of them is inside. As R's ``car::powerTransform`` rounds, which has .33 for 1/3.
+            lambda itself if none of them is inside. R's ``car::powerTransform`` rounds alike, but has .33 for 1/3.
 
         Examples
         --------

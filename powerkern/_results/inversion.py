@@ -29,12 +29,13 @@ _REMEDY = "keep the original values, or fit with bounds= on lambda"
 
 
 class Inversion:
-    """An inverse transform of the columns of a table, which completes its images and finds those that lack digits.
+    """Completion of an inverse transform: handles values without an inverse, and finds results that lack digits.
 
-    Where psi is flat, many x have one z. The z of an end of the fitted data becomes that end.
+    Where psi is flat, many x share one z. The z of an end of the fitted data is mapped to exactly that end.
 
-    Each column has safe bounds of z, between which no image lacks digits. They are computed once for a fit; the
-    smallest and the largest image are noted only of columns that have values outside, or lack digits within the data.
+    Each column has safe bounds of z, between which no result lacks digits. They are computed once for a fit. The
+    smallest and the largest result are recorded only for columns that have values outside these bounds, or lack digits
+    within the data.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Inversion:
         numbers : ndarray of int, optional
             Positions of the columns of the matrix in the table; default: all.
         keeps_infinite : bool
-            Whether infinite values, which the transform passed on, are passed back.
+            Whether infinite values are passed on, as the transform passed them.
         """
         self._table, self._standardize, self._dtype, self._numbers = table, standardize, dtype, numbers
         self._out_of_range, self._clip = out_of_range, out_of_range == "clip"
@@ -75,7 +76,7 @@ class Inversion:
         )
 
     def part(self, numbers: NDArray[np.intp]) -> Inversion:
-        """Return the inversion of a matrix that has the columns at these positions; they may repeat."""
+        """Return the inversion for a matrix that has only the columns at these positions, which may repeat."""
         return Inversion(
             self._table,
             self._standardize,
@@ -86,9 +87,9 @@ class Inversion:
         )
 
     def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
-        """Replace missing images of column j by NaN or the nearest end; return how many are lost.
+        """Replace missing results of column j by NaN or the nearest end; return how many values have no inverse.
 
-        The image of an end of the data may round to the end of the range of psi; such values are not lost.
+        The image of an end of the data may round to the end of the range of psi; such values do have an inverse.
         """
         table, j = self._table, j if self._numbers is None else int(self._numbers[j])
         low, high = self._transformed_ends[:, j]
@@ -103,7 +104,7 @@ class Inversion:
         return 0 if self._clip else int(np.count_nonzero(~inside & ~is_kept))
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
-        """Restore exact ends of the data, and note the range of the images, in the columns at `places`.
+        """Restore the exact ends of the data, and record the range of the results, in the columns at `places`.
 
         `numbers` are the positions of these columns in the matrix.
         """
@@ -140,7 +141,7 @@ class Inversion:
         return [each._replace(column=int(suspects[each.column])) for each in found]
 
     def _remembered(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return the result of `compute`, which is called once for the columns and remembered by `name`."""
+        """Return the result of `compute` for all columns, which is computed once for a fit and cached under `name`."""
         key, memo = (name, self._standardize, self._dtype), self._table.inversion_cache
         if key not in memo:
             memo[key] = compute()
@@ -157,7 +158,7 @@ class Inversion:
 
     @property
     def _images_of_ends(self) -> NDArray[Any]:
-        """The ends after a round trip."""
+        """The ends of the data, transformed and inverted."""
         return np.asarray(self._remembered("images", self._invert_ends))
 
     def _invert_ends(self) -> NDArray[Any]:
@@ -170,7 +171,7 @@ class Inversion:
     def _find_safe_bounds(self) -> FloatArray:
         """Return the range of z in which no image lacks digits, (2, p); NaN if images of the data lack digits.
 
-        The ends of the data are tried, then z farther and farther out: errors grow outwards.
+        The round trip is tried for the ends of the data, then for z farther out, because errors grow outwards.
         """
         ends = self._transformed_ends
         outwards = np.array([-1.0, 1.0])[:, np.newaxis] * (ends[1] - ends[0])
@@ -188,14 +189,15 @@ class Inversion:
 
     @property
     def _watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
-        """The result of `_find_watched` for all columns."""
+        """The limits that `_find_watched` returns for the columns of this matrix."""
         found: tuple[FloatArray, NDArray[np.bool_] | None] = self._remembered("watched", self._find_watched)
         return found
 
     def _find_watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
-        """Return the rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix`, and the columns that lack digits.
+        """Return limits of z beyond which kernels inspect results, and a mask of the columns that lack digits.
 
-        Ends that come back exactly are NaN. None: no column lacks digits within the data.
+        The limits are the rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix`; ends of the data whose round
+        trip is exact need no inspection, and are NaN. The mask is None if no column lacks digits.
         """
         ends = self._ends.astype(np.float64)
         z = self._ends.copy()
@@ -222,7 +224,7 @@ def _places(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 def _ranges(images: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the smallest and the largest value of each column, ignoring NaN; many rows at once in narrow matrices."""
+    """Return the extremes of each column, ignoring NaN; narrow matrices are reduced many rows at once."""
     n, p = images.shape
     k = _WIDTH // p
     if k > 1 and n >= 2 * k and images.flags.c_contiguous:

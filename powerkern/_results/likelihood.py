@@ -1,4 +1,4 @@
-"""The data of a fit, remembered or given again; their likelihood in lambda, its optimum, and other objectives."""
+"""The data of a fit, remembered or passed again; the likelihood of lambda, its optimum, and other objectives."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_data(
     data : FittedData, PowerSums, MixedSums or None
         The data that the fit remembers.
     X, sample_weight : array-like or None
-        The data that the user passed again.
+        The data and weights that the user passed again.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
     infinite : {"raise", "missing", "keep"}

@@ -56,8 +56,9 @@ def lost_digits(
 ) -> list[LostDigits]:
     """Find the columns that lose digits between their centres and the given smallest and largest values (NaN: none).
 
-    A column is in the list once for each direction, away from its centre, in which digits are lost. If they are lost at
-    the centre itself, it is in the list once, for the direction away from the end of the fitted data that keeps them.
+    A column is listed once for each direction from its centre in which digits are lost. If digits are lost at the
+    centre itself, the column is listed once: for the direction away from the end of the fitted data at which digits are
+    kept.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ def _centers(table: ColumnTable) -> FloatArray:
 
 
 def _smallest_sizes(table: ColumnTable) -> FloatArray:
-    """Return the |x| below which errors are absolute: the standard deviation at the centre, 0 if 0 ends the domain."""
+    """Return the |x| below which errors are absolute: the standard deviation at the centre; 0 for a domain x > 0."""
     log_slope = _rounding_at(table, _centers(table)[np.newaxis], True, np.dtype(np.float64))[1]
     inside: BoolArray = table.mirrored | (table.center != 0.0)
     return np.where(inside, np.nan_to_num(np.exp(-log_slope[0]), nan=0.0, posinf=0.0), 0.0)

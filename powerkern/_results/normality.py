@@ -42,10 +42,11 @@ class NormalityFigures(NamedTuple):
     kurtosis : ndarray
         ``m4/m2**2 - 3``; 0 for a normal distribution.
     ppcc : ndarray
-        Probability plot correlation coefficient: of the ascending values with normal quantiles at Filliben's median
-        ranks; 1 on a straight QQ plot.
+        Probability plot correlation coefficient: the correlation of the ascending values with normal quantiles at
+        Filliben's median ranks; 1 for a straight QQ plot.
     pvalue : ndarray
-        Of D'Agostino and Pearson's test of normality, which joins skewness and kurtosis; NaN for fewer than 8 values.
+        P-value of D'Agostino and Pearson's test of normality, which combines skewness and kurtosis; NaN for fewer than
+        8 values.
     """
 
     skewness: FloatArray
@@ -135,9 +136,9 @@ def pearson_normality(z: FloatArray, weight: Weights) -> float:
     """Return Pearson's chi-square statistic of normality over its degrees of freedom: about 1 for normal data.
 
     Values, less their mean, over their standard deviation (n - 1), are counted in ``k = ceil(2 n**0.4)`` classes of
-    equal probability [1]_: ``sum (count - n/k)**2/(n/k)`` over ``k - 3``. As R's ``nortest::pearson.test``, whose ratio
-    bestNormalize compares. Weights, unless empty, count; NaN is missing. NaN for fewer than 3 values, whose classes
-    leave no degree of freedom, and without spread.
+    equal probability [1]_: ``sum (count - n/k)**2/(n/k)`` over ``k - 3``. This is the ratio of R's
+    ``nortest::pearson.test`` that bestNormalize compares. Weights, unless empty, count as repetitions; NaN is missing.
+    The result is NaN without spread, and for fewer than 3 values, whose classes leave no degree of freedom.
 
     References
     ----------
@@ -159,8 +160,9 @@ def pearson_normality(z: FloatArray, weight: Weights) -> float:
 def dagostino_pearson(skewness: FloatArray, kurtosis: FloatArray, n: FloatArray) -> FloatArray:
     """Return p-values of the omnibus test of normality: ``P(chi-square with 2 degrees of freedom > Z1**2 + Z2**2)``.
 
-    Z1 and Z2 are skewness and kurtosis brought to the standard normal distribution [1]_, [2]_; as
-    `scipy.stats.normaltest`, except that a skewness of exactly 0 is not replaced. NaN for fewer than 8 values.
+    Z1 and Z2 are skewness and kurtosis transformed to standard normal variables [1]_, [2]_, as in
+    `scipy.stats.normaltest`, except that a skewness of exactly 0 is not replaced. The result is NaN for fewer than 8
+    values.
 
     References
     ----------

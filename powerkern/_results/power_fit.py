@@ -50,7 +50,8 @@ class PowerFit(FitOfCensored):
     """Power transforms fitted to the columns of a matrix.
 
     Made by `fit`; `save` writes it to a file, which `powerkern.load` reads back. All arrays have one entry per column;
-    a fit to a vector has arrays of one, ``fit.lmbda[0]``. `transform` and its like return arrays of the shape given.
+    a fit to a vector has arrays of one, ``fit.lmbda[0]``. `transform` and similar methods return arrays of the shape of
+    their argument.
 
     ``fit["age"]`` and ``fit[0]`` are fits of one column, ``fit[["age", "income"]]`` and ``fit[:2]`` fits of several.
     ``len(fit)`` is the number of columns, and a loop over the fit runs over their names, or their positions where
@@ -63,7 +64,7 @@ class PowerFit(FitOfCensored):
     families : list of str
         The transform of each column.
     estimator : ML, CentralML, RewML, RewMLNR, Carroll, MTL or PPCC
-        How lambda was found.
+        The estimator of lambda, with its options.
     cutoff : float
         Quantile of the normal distribution beyond which values are outliers: `cutoff` of the estimator.
     standardize : bool
@@ -101,9 +102,9 @@ class PowerFit(FitOfCensored):
     status_text : list of str
         The same in words.
     route : list of str
-        How the optimum was found: from sums over short columns, many in "lockstep", or of "one pass" over a long one,
-        from moments about means ("two pass"), from "power sums" of a sketch, from "moments" that sites sent, or by a
-        "refit" of the values that a robust estimator kept; "" where there is none.
+        How the optimum was found: from sums over many short columns in "lockstep", or over a long column in "one pass";
+        from moments about means ("two pass"); from "power sums" of a sketch; from "moments" that sites sent; or by a
+        "refit" of the values that a robust estimator kept. "" if there is no optimum.
     x_min, x_max : ndarray
         Smallest and largest value of the fitted data.
     lmbda0 : ndarray
@@ -115,7 +116,7 @@ class PowerFit(FitOfCensored):
         leave no value out ("mle", "carroll", "ppcc").
     lmbda_error : ndarray
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and federated fits (`powerkern.federated`), a bound
-        of the difference between `lmbda` and the lambda of the rows in memory, inf where none is known; else 0.
+        on the difference between `lmbda` and the lambda of the rows in memory, inf if none is known; else 0.
     center, divisor : ndarray
         The transform is applied to ``(x - center)/divisor``: origin and unit found by ``origin="fit"``; a median
         and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
@@ -152,9 +153,9 @@ class PowerFit(FitOfCensored):
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
         out_of_range : {"raise", "nan", "clip"}, default "raise"
-            Values without a transform. "raise": those not above -shift under Box-Cox are an error, and transforms that
-            overflow are infinite. "nan": both become NaN. "clip": all values beyond the range of the fitted data
-            (`x_min`, `x_max`) first move to its nearest end. "nan" and "clip" warn once, with the number of such
+            Values without a transform. "raise": values not above -shift under Box-Cox are an error, and transforms that
+            overflow are infinite. "nan": the results of both are NaN. "clip": all values beyond the range of the fitted
+            data (`x_min`, `x_max`) first move to its nearest end. "nan" and "clip" warn once, with the number of such
             values of each column.
         infinite : {"raise", "missing", "keep"}, optional
             Infinite values: an error; or NaN, with a warning that counts them; or passed on. Default: as in the fit.
@@ -183,10 +184,10 @@ class PowerFit(FitOfCensored):
 
         Notes
         -----
-        "clip" moves all values beyond the fitted range and not only those without a transform, so that order is kept:
-        in a Box-Cox column, 0 would else come out above smaller positive values than were fitted. Values are
-        not clipped to the end of the domain, because transforms are infinite there if lambda <= 0. A column without
-        fitted values has no range; its values become NaN if they have no transform. Raw output
+        "clip" moves all values beyond the fitted range and not only those without a transform, so that order is
+        preserved: otherwise, in a Box-Cox column, 0 would be mapped above positive values that are smaller than the
+        fitted ones. Values are not clipped to the end of the domain, because transforms are infinite there if lambda <=
+        0. A column without fitted values has no range; its values become NaN if they have no transform. Raw output
         (``standardize=False``) that overflows even at the ends of the fitted data becomes the largest number of its
         type.
 
@@ -271,15 +272,14 @@ class PowerFit(FitOfCensored):
         Warns
         -----
         UserWarning
-            Values that have no inverse. Once, listing columns, if the transform was so flat that fewer than six digits
-            of float64, or three of float32, of some values are left, and from which value on.
+            Values that have no inverse. Also, once for all columns, if the transform was so flat that some values keep
+            fewer than six digits (three for float32); the warning says from which value on.
 
         Notes
         -----
-        Rounding z changes x by ``eps |z|/z'(x)``, which is large where psi is close to the end of its range. Digits
-        count relative to ``|x|``, or under Yeo-Johnson to the standard deviation of x at the centre of the column if
-        that is larger.
-        The transforms of `x_min` and `x_max` become exactly these.
+        Rounding z changes x by ``eps |z|/z'(x)``, which is large where psi is close to the end of its range. Digits are
+        relative to ``|x|``, or under Yeo-Johnson to the standard deviation of x at the centre of the column if that is
+        larger. The transforms of `x_min` and `x_max` are inverted exactly.
 
         Examples
         --------
@@ -336,15 +336,15 @@ class PowerFit(FitOfCensored):
     def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> Any:
         """Return the mean of values whose transforms are normal: the bias-corrected inverse of a predicted mean.
 
-        The plain inverse of a mean on the transformed scale is a median, ``psi^-1(mean)``. This is the integral of
-        ``psi^-1(mean + sd t) phi(t)``, phi the standard normal density.
+        The plain inverse ``psi^-1(mean)`` of a mean on the transformed scale is a median. The mean returned here is the
+        integral of ``psi^-1(mean + sd t) phi(t)`` over t, with the standard normal density phi.
 
         Parameters
         ----------
         mean, sd : float or array-like
-            Mean and standard deviation (0: nothing is spread) on the scale of `transform`: standardised, or raw where
-            ``standardize=False``. They broadcast; the last axis stands for the columns of the fit, unless that is of
-            one vector: then arrays have any shape.
+            Mean and standard deviation (0: a single value) on the scale of `transform`: standardised, or raw if
+            ``standardize=False``. They broadcast; the last axis stands for the columns of the fit. For a fit to one
+            vector, arrays may have any shape.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -359,7 +359,7 @@ class PowerFit(FitOfCensored):
         TypeError
             `mean` or `sd` are not real numbers.
         ValueError
-            `sd` is negative or infinite, or the shapes do not go with each other or with the columns.
+            `sd` is negative or infinite, or the shapes do not match each other or the columns.
 
         Notes
         -----
@@ -448,7 +448,7 @@ class PowerFit(FitOfCensored):
             raise KeyError(str(error)) from None
 
     def _choose(self, positions: Sequence[int], alone: bool) -> PowerFit:
-        """Return the fit of the columns at these positions, or of one as a vector, with their data."""
+        """Return the fit of the columns at these positions, with their data; with `alone`, as a fit to one vector."""
         if not positions:
             raise KeyError("no column is chosen; a fit has at least one")
         chosen = np.array(positions)

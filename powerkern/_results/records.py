@@ -1,7 +1,7 @@
 """`PowerFit` as a record for JSON, and back: records that no fit could have produced are refused.
 
-The kernels rely on a positive slope, a reference inside the data and finite constants, and return NaN or infinity
-without a word where they are not.
+The kernels rely on a positive slope, a reference inside the data and finite constants; otherwise they silently return
+NaN or infinity.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def make_record(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict
 
 
 def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, ColumnTable]:
-    """Read a fit from a record of `make_record`; raise ValueError if its figures are inconsistent.
+    """Read a fit from a record of `make_record`; raise ValueError if its numbers are inconsistent.
 
     Options have an entry for each column of the data, results for each of them in each of `n_groups` groups.
     """
@@ -104,7 +104,7 @@ def _censored(record: dict[str, Any], n_features: int) -> FloatArray | None:
 
 
 def _results(record: dict[str, Any]) -> FloatArray:
-    """Read the figures: a row for each column of the data."""
+    """Read the results: a row for each column of the data."""
     table = entry(record, "columns")
     if not isinstance(table, dict) or not isinstance(table.get(FIELDS[0]), list) or not table[FIELDS[0]]:
         raise damaged(f"columns is not a table, or {FIELDS[0]} is missing")
@@ -177,7 +177,7 @@ def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
 
 
 def _check_figures(figures: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]) -> None:
-    """Raise for figures that are inconsistent."""
+    """Raise if the results are inconsistent."""
     status = figures["status"]
     _require(np.isin(status, list(Status)), "status is unknown")
     _require(np.isin(figures["route"], list(Route)), "route is unknown")

@@ -1,4 +1,4 @@
-"""Standard errors of lambda by a bootstrap, for estimators whose likelihood has none.
+"""Standard errors of lambda by a bootstrap, for estimators other than maximum likelihood.
 
 The values that an estimator keeps depend on the data, so the curvature of its likelihood is not enough. Rows are drawn
 with replacement, and every replicate is fitted as a column, by all threads. Replicates of long columns have fewer rows,

@@ -1,7 +1,7 @@
-"""One header for whatever powerkern writes: fits as JSON text; ranges, grids, sketches and messages as bytes.
+"""The header of everything that powerkern writes: fits as JSON text; ranges, grids, sketches and messages as bytes.
 
-The header has the name of the format, its version, and a digest of everything else. Text has them as entries of its
-JSON. Bytes are, with little-endian numbers,
+The header has the name of the format, its version, and a digest of everything else. In text they are entries of the
+JSON. Bytes have the following parts, with little-endian numbers:
 
     magic (4) | layout (2) | size of the description (4) | size of the payload (8) | digest (16) | description | payload
 

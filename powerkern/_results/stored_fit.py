@@ -1,4 +1,4 @@
-"""Fits that are kept as JSON, text or files, and read back bit for bit: NaN as null, infinity as a word."""
+"""Fits stored as JSON, in text or files, and read back bit for bit; NaN is stored as null, infinity as a word."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class StoredFit(ABC):
         Parameters
         ----------
         path : str or path-like
-            The file. One that exists is replaced when the new one is complete, and stays if writing fails.
+            The file. An existing file is replaced when the new one is complete, and is kept if writing fails.
 
         Raises
         ------

@@ -96,7 +96,7 @@ class Summary:
         Raises
         ------
         ImportError
-            If pandas is not installed; `to_dict` needs nothing.
+            If pandas is not installed; `to_dict` does not need it.
         """
         try:
             import pandas as pd
@@ -129,7 +129,7 @@ class Summary:
         ]
 
     def _rest(self, max_rows: int | None) -> list[str]:
-        """Return a line on the columns that are not shown, if any."""
+        """Return a line about the columns that are not shown, if any."""
         left = 0 if max_rows is None else len(self.names) - max_rows
         return [f"... and {left} more columns: to_text(None), to_dict() or to_frame()"] if left > 0 else []
 
@@ -148,7 +148,7 @@ def likelihood_entries(
     method: Method | None,
     likelihood: Callable[[], Likelihood] | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
-    """Return the entries that every maximum likelihood fit has, and notes on them; without data there are no tests.
+    """Return the entries common to all maximum likelihood fits, and notes on them; without data there are no tests.
 
     "lr_0" and "p_0" are the test of lambda = 0 of each column; tests of all columns together are not entries.
 

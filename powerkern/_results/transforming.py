@@ -1,4 +1,4 @@
-"""The steps of `PowerFit.transform` and its inverse: where to write, and which values to refuse."""
+"""Steps of `PowerFit.transform` and its inverse: allocation of the output, and errors about values."""
 
 from __future__ import annotations
 

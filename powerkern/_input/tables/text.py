@@ -176,7 +176,7 @@ class TextSource:
                     )
 
     def names_rows(self, cells: Sequence[str]) -> bool:
-        """Return whether the first column holds row labels: it is unnamed, or is called "index", say, and counts rows."""
+        """Return whether the first column holds row labels: it is unnamed, or called "index", say, and counts rows."""
         if len(self.names) == 1 or not self.text.header or self.names[0] in _NO_NAMES:
             return len(self.names) > 1 and self.text.header
         first = [cell.strip() for cell in cells]
