@@ -13,7 +13,7 @@ from powerkern._estimators.spec import FitOptions, FitSpec, OnFailure, UnknownGr
 from powerkern._fit.columns import fit_columns
 from powerkern._fit.groups import fit_groups
 from powerkern._input import frames as _frames
-from powerkern._input.censoring import Marks, with_marks
+from powerkern._input.censoring import Marks, with_marks, without_flags
 from powerkern._input.choices import LIKELIHOOD, Infinite
 from powerkern._input.infinite import without_infinite
 from powerkern._input.labels import GroupsLike, without_groups
@@ -112,10 +112,11 @@ def fit(
         Smallest and largest lambda: numbers, or (p,) arrays; None or infinity means no bound. A lambda beyond a
         bound is clipped (status `Status.AT_BOUND`, unless a more severe one applies), and all other results are
         computed at the bound.
-    below, above : (n, p) array-like of bool, optional
+    below, above : (n, p) array-like of bool, or dict, optional
         True for cells that are only known to lie below (above) the number in the cell, their detection limit. A marked
         NaN is censored at the limit of its column (see `limits`). Data frames are aligned by their
-        labels. Only with "mle".
+        labels. If columns of `X` hold the flags, name them, as in ``{"lead": "lead_flag"}``; they are not fitted. Only
+        with "mle".
     between : (lower, upper), optional
         Two arrays of the shape of `X`, for binned or rounded data: cells are only known to lie between these. If both
         are NaN, the cell has the value in `X`; if one is NaN, the interval is open at that end. Only with "mle".
@@ -209,6 +210,7 @@ def fit(
         shrink=shrink,
     )
     rows, groups_of_rows = (X, None) if groups is None else without_groups(X, groups, dropna)
+    rows, marks = without_flags(rows, marks)
     matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
     if spec.infinite != "raise":
         matrix = without_infinite(matrix, spec.infinite)

@@ -7,7 +7,7 @@ interval of each censored cell as its value, and the second end in `Matrix.ends`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -32,6 +32,34 @@ class Marks(NamedTuple):
     def are_given(self) -> bool:
         """True if the user passed any of them."""
         return self.below is not None or self.above is not None or self.between is not None
+
+
+class Flags(NamedTuple):
+    """Marks that columns of a data frame hold, by the name of the column that they mark."""
+
+    by_column: Mapping[Any, BoolArray]
+
+
+def without_flags(X: Any, marks: Marks) -> tuple[Any, Marks]:
+    """Read the columns of `X` that hold flags; return the other columns, and marks with the flags.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If flags are named and `X` is not a data frame, a column is missing, or a flag is not True or False.
+    """
+    taken: set[Any] = set()
+    for name in ("below", "above"):
+        given = getattr(marks, name)
+        if isinstance(given, str) or (isinstance(given, list | tuple) and given and isinstance(given[0], str)):
+            raise TypeError(
+                f"{name}={shown(given)}: say which column each flag marks, as in {name}={{'value': 'flag'}}"
+            )
+        if isinstance(given, dict):
+            flags = {column: frames.read_flags(X, flag, f"{name}[{column!r}]") for column, flag in given.items()}
+            marks = marks._replace(**{name: Flags(flags)})
+            taken.update(given.values())
+    return (frames.without_columns(X, taken) if taken else X), marks
 
 
 def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
@@ -104,6 +132,8 @@ def _flags(name: str, given: Any, matrix: Matrix, X: Any) -> BoolArray | None:
     """Read a mask of the shape of a matrix, aligned with it by label; raise for entries but True and False."""
     if given is None:
         return None
+    if isinstance(given, Flags):
+        return _spread_flags(name, given, matrix)
     read = _cells_like(name, given, matrix, X)
     if read.dtype == np.bool_:
         return read
@@ -114,6 +144,18 @@ def _flags(name: str, given: Any, matrix: Matrix, X: Any) -> BoolArray | None:
         where = describe_cell(i, None if matrix.was_vector else j, matrix.names)
         raise ValueError(f"{name}, {where}: marks are True or False, got {read[i, j]:g}")
     return np.asarray(flags)
+
+
+def _spread_flags(name: str, flags: Flags, matrix: Matrix) -> BoolArray:
+    """Return the mask of a matrix whose columns have these flags; columns without flags are not marked."""
+    names = matrix.names or []
+    mask = np.zeros(matrix.values.shape, dtype=bool)
+    for column, each in flags.by_column.items():
+        if column not in names:
+            fitted = ", ".join(map(repr, names))
+            raise ValueError(f"{name}={{{column!r}: ...}}: {column!r} is not a fitted column; these are {fitted}")
+        mask[:, names.index(column)] = each
+    return mask
 
 
 def _open_ends(below: BoolArray | None, above: BoolArray | None, like: NDArray[Any]) -> FloatArray:

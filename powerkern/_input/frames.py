@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from powerkern._input.foreign import library
 from powerkern._input.frame import Frame
 from powerkern._input.messages import shown, warn
 from powerkern._input.wrapping import as_frame, unwrap
-from powerkern._typing import FloatArray
+from powerkern._typing import BoolArray, FloatArray
 
 NonNumeric = Literal["raise", "warn", "ignore"]
 
@@ -88,7 +88,44 @@ def without_weights(X: Any, sample_weight: Any, what: str = "X") -> tuple[Any, A
     return rest if X is frame else rest.native, weight
 
 
-def position_named(name: str, names: list[Any], argument: str) -> int:
+def read_flags(X: Any, name: Any, argument: str) -> BoolArray:
+    """Return the column of a data frame that holds flags, True and False, or 1 and 0; raise for anything else.
+
+    Parameters
+    ----------
+    X : data frame
+        The data.
+    name : object
+        The name of the column.
+    argument : str
+        The argument that names it, for messages.
+    """
+    frame = _as_table(X)
+    if frame is None:
+        kind = type(unwrap(X)).__name__
+        raise TypeError(f"{argument}={shown(name)} names a column of flags, but X is not a data frame but a {kind}")
+    at = position_named(name, frame.names or [], argument)
+    try:
+        numbers = as_rows(frame.select([at])).values[:, 0]
+    except TypeError:
+        raise TypeError(f"{argument}={shown(name)}: column {name!r} must hold flags, True or False") from None
+    flags = numbers == 1.0
+    wrong = np.flatnonzero(~flags & (numbers != 0.0))
+    if wrong.size:
+        i = wrong[0]
+        raise ValueError(f"column {name!r}, row {i}: flags are True or False ({argument}), got {numbers[i]:g}")
+    return np.asarray(flags)
+
+
+def without_columns(X: Any, left_out: Collection[Any]) -> Any:
+    """Return a data frame without some of its columns, given by name."""
+    frame = _as_table(X)
+    assert frame is not None
+    rest = frame.select([j for j, name in enumerate(frame.names or []) if name not in left_out])
+    return rest if X is frame else rest.native
+
+
+def position_named(name: Any, names: list[Any], argument: str) -> int:
     """Return the position of the column that an argument names; raise unless exactly one has this name."""
     if names.count(name) != 1:
         found = "no column" if name not in names else "more than one column"

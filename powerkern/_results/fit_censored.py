@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import as_generator, each_column
 from powerkern._input.arrays import Matrix, as_choice
-from powerkern._input.censoring import Marks, given_limits, with_marks
+from powerkern._input.censoring import Marks, given_limits, with_marks, without_flags
 from powerkern._input.frames import by_name
 from powerkern._input.messages import suggest_in_class
 from powerkern._input.reading import read_fitted, wrap_like_input
@@ -169,6 +169,9 @@ class FitOfCensored(FitDescription):
 
     def _read_marked(self, X: object, marks: Marks, limits: Limits | None) -> Matrix:
         """Read the fitted columns of `X`, with the interval of every cell that is marked or beyond a limit."""
+        rest, marks = without_flags(X, marks)
+        if self.column_names is None:  # else flags are among the other columns, which pass through
+            X = rest
         matrix = read_fitted(X, self.column_names, self.n_features)
         given = self._spec.limits if limits is None else limits
         ends = None if given is None else given_limits(given, self.n_features, self.column_names)

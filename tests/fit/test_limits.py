@@ -170,6 +170,76 @@ def test_masks_are_aligned_by_label() -> None:
     npt.assert_array_equal(pk.fit(frame, "box-cox", limits=(limits[["b", "c", "a"]], None)).lmbda, plain.lmbda)
 
 
+def make_flagged_frame() -> tuple[pd.DataFrame, np.ndarray]:
+    """Return columns a and b, with flags beside them, groups and weights; and the mask that the flags mean."""
+    flags = LOGNORMAL[:, :2] < LOW[:2]
+    frame = pd.DataFrame(np.where(flags, LOW[:2], LOGNORMAL[:, :2]), columns=["a", "b"])
+    frame.insert(1, "nondetect", flags[:, 0])  # between the values, so that positions shift
+    return frame.assign(flag=flags[:, 1].astype(int), site=["u", "v", "v"] * 20, w=np.arange(60) % 3 + 1.0), flags
+
+
+FLAGS = {"a": "nondetect", "b": "flag"}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_columns_may_hold_flags(kind: str) -> None:
+    frame, mask = make_flagged_frame()
+    values = frame[["a", "b"]].to_numpy()
+    convert = {
+        "pandas": lambda: frame,
+        "polars": lambda: pytest.importorskip("polars").from_pandas(frame),
+        "pyarrow": lambda: pytest.importorskip("pyarrow").Table.from_pandas(frame),
+    }[kind]
+    data = convert()
+    fit = pk.fit(data, "box-cox", below=FLAGS, sample_weight="w", non_numeric="ignore")
+    expected = pk.fit(values, "box-cox", below=mask, sample_weight=frame["w"].to_numpy())
+    assert list(fit.column_names) == ["a", "b"]
+    npt.assert_array_equal(fit.lmbda, expected.lmbda)
+    grouped = pk.fit(data, "box-cox", below=FLAGS, groups="site", sample_weight="w")
+    for site in ("u", "v"):
+        rows = (frame["site"] == site).to_numpy()
+        part = pk.fit(values[rows], "box-cox", below=mask[rows], sample_weight=frame["w"].to_numpy()[rows])
+        npt.assert_allclose(grouped[site].lmbda, part.lmbda, rtol=1e-9)
+    scores = fit.expected(data, below=FLAGS)  # the flags pass through, as other columns do
+    found = np.column_stack([np.asarray(scores[name]) for name in ("a", "b")])
+    npt.assert_allclose(found, expected.expected(values, below=mask))
+
+
+def test_flags_mark_only_the_columns_that_are_named() -> None:
+    frame, mask = make_flagged_frame()
+    part = frame[["a", "nondetect", "b"]]
+    fit = pk.fit(part, "box-cox", above={"b": "nondetect"})
+    mask = np.column_stack([np.zeros(60, bool), mask[:, 0]])
+    npt.assert_array_equal(fit.lmbda, pk.fit(frame[["a", "b"]].to_numpy(), "box-cox", above=mask).lmbda)
+    assert fit.n_censored.tolist() == [0, mask.sum()]
+
+
+@pytest.mark.parametrize(
+    "flags, error, message",
+    [
+        ({"a": "nondetected"}, ValueError, r"below\['a'\]='nondetected': there is no column of that name among 'a', "),
+        (
+            {"c": "flag"},
+            ValueError,
+            r"below=\{'c': \.\.\.\}: 'c' is not a fitted column; these are 'a', 'nondetect', 'b'",
+        ),
+        ({"a": "site"}, TypeError, r"below\['a'\]='site': column 'site' must hold flags, True or False$"),
+        ({"a": "w"}, ValueError, r"column 'w', row 1: flags are True or False \(below\['a'\]\), got 2$"),
+        (["nondetect", "flag"], TypeError, r"say which column each flag marks, as in below=\{'value': 'flag'\}$"),
+        ("flag", TypeError, r"say which column each flag marks, as in below=\{'value': 'flag'\}$"),
+    ],
+)
+def test_wrong_flags_are_refused_by_name(flags: Any, error: type[Exception], message: str) -> None:
+    frame, _ = make_flagged_frame()
+    with pytest.raises(error, match=message):
+        pk.fit(frame, "yeo-johnson", below=flags, non_numeric="ignore")
+
+
+def test_flags_need_a_data_frame() -> None:
+    with pytest.raises(TypeError, match="names a column of flags, but X is not a data frame but a ndarray"):
+        pk.fit(LOGNORMAL, "box-cox", below={"a": "flag"})
+
+
 def test_profile_intervals_fall_by_half_a_quantile() -> None:
     fit = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, np.quantile(LOGNORMAL, 0.9)))
     low, high = fit.confint()
