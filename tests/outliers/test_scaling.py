@@ -275,8 +275,9 @@ def test_distribution_behind_each_rule():
 @pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
 def test_distribution_without_a_scale_is_a_step(rule):
     scaling = quietly(fit_scaling, [2.0, 2.0, 2.0], **rule)
-    found = scaling.cdf([1.0, 3.0, math.nan, math.inf, -math.inf])
-    expected = [0.0, float(rule.get("method") != "linear"), math.nan, 1.0, 0.0]
+    found = scaling.cdf([1.0, 2.0, 3.0, math.nan, math.inf, -math.inf])
+    step = float(rule.get("method") != "linear")
+    expected = [0.0, step, step, math.nan, 1.0, 0.0]
     assert found == pytest.approx(expected, nan_ok=True)
 
 
