@@ -7,8 +7,7 @@ from powerkern.kernels.moments import chan_merge, welford_update
 from powerkern.kernels.optimize.brent import brent
 from powerkern.kernels.optimize.golden_section import golden_section
 from powerkern.kernels.optimize.newton import newton_root
-from powerkern.kernels.robust.paper import huber_one_step, huber_psi, qq_objective
-from powerkern.kernels.robust.qq import bisquare_objective, rho
+from powerkern.kernels.robust.qq import bisquare_objective
 from powerkern.kernels.transforms.rectified import (
     inv_rectified_boxcox,
     inv_rectified_yeojohnson,
@@ -23,9 +22,7 @@ __all__ = [
     "chan_merge",
     "golden_section",
     "huber_location",
-    "huber_one_step",
     "huber_proposal2",
-    "huber_psi",
     "huber_scale",
     "inv_rectified_boxcox",
     "inv_rectified_yeojohnson",
@@ -33,10 +30,8 @@ __all__ = [
     "log_var",
     "logsumexp",
     "newton_root",
-    "qq_objective",
     "rectified_boxcox",
     "rectified_yeojohnson",
-    "rho",
     "welford_update",
     "yeojohnson_nll",
 ]

@@ -21,13 +21,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from powerkern._jit import compiled_as, kernel
+from powerkern._jit import kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.location.huber import HUBER_K, huber_beta
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
-from powerkern.kernels.plain_arguments import as_real, as_vector
 from powerkern.kernels.robust.qq import C, normal_scores, rho
 from powerkern.kernels.transforms.rectified import (
     rectified_boxcox,
@@ -37,41 +35,24 @@ from powerkern.kernels.transforms.rectified import (
 
 
 @kernel
-def _huber_psi(u: float, k: float = HUBER_K) -> float:
+def huber_psi(u: float, k: float = HUBER_K) -> float:
+    """Return Huber's psi of a residual in units of the scale, ``max(-k, min(k, u))``."""
     return max(-k, min(k, u))
 
 
-@compiled_as(_huber_psi)
-def huber_psi(u: float, k: float = HUBER_K) -> float:
-    """Return Huber's psi, ``max(-k, min(k, u))``.
+@kernel
+def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
+    """Return one reweighting step of Huber's location and scale from median and MAD.
+
+    The scale is 0 if the MAD about the median, or about the new location, is 0.
 
     Parameters
     ----------
-    u : float
-        A residual, in units of the scale.
+    y : ndarray of float64, shape (n,)
+        The values, in any order.
     k : float, default 1.5
-        Where residuals begin to be clipped.
-
-    Returns
-    -------
-    float
-        The clipped residual.
-
-    See Also
-    --------
-    huber_one_step : location and scale with this psi.
-
-    Examples
-    --------
-    >>> from powerkern.kernels import huber_psi
-    >>> huber_psi(-0.7), huber_psi(9.0)
-    (-0.7, 1.5)
+        Where values begin to be clipped, in scales.
     """
-    return _huber_psi(as_real("u", u), as_real("k", k))
-
-
-@kernel
-def _huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
     median = float(np.median(y))
     s0 = MAD_FACTOR * float(np.median(np.abs(y - median)))
     if not s0 > 0.0:
@@ -91,42 +72,21 @@ def _huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
     return loc, float(s1 * math.sqrt(squares / y.size / huber_beta(k)))
 
 
-@compiled_as(_huber_one_step)
-def huber_one_step(y: npt.ArrayLike, k: float = HUBER_K) -> tuple[float, float]:
-    """Return one reweighting step of Huber's location and scale from median and MAD.
+@kernel
+def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
+    """Return the mean of `rho` that RewML's initial lambda minimises: the objective of [1]_, eq. (5), divided by n.
 
     Parameters
     ----------
-    y : ndarray of float64, shape (n,)
-        The values, in any order.
-    k : float, default 1.5
-        Where values begin to be clipped, in scales.
-
-    Returns
-    -------
-    loc, scale : float
-        Location mu and scale s; the scale is 0 where the MAD about the median, or about mu, is 0.
-
-    See Also
-    --------
-    huber_psi : the psi.
-    huber_location, huber_proposal2 : the same estimating equations, solved.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.kernels import huber_one_step
-    >>> loc, scale = huber_one_step(np.array([-1.0, 0.0, 1.0, 2.0, 1000.0]))
-    >>> round(loc, 4), round(scale, 4)
-    (1.0559, 1.7375)
+    u : ndarray of float64, shape (n,)
+        The prestandardised values, ascending.
+    lmbda : float
+        Where to evaluate it.
+    mirrored : bool, default True
+        True for Yeo-Johnson ([1]_, eq. (2)), False for Box-Cox ([1]_, eq. (1)), rectified beyond the quartiles.
+    c : float, default 0.5
+        The constant of `rho`.
     """
-    values, k = as_vector("y", y), as_real("k", k)
-    with np.errstate(all="ignore"):  # NumPy's numbers warn where machine code gives inf or NaN
-        return _huber_one_step(values, k)
-
-
-@kernel
-def _qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
     n, y, scores = u.size, np.empty(u.size), np.empty(u.size)
     # the rectified transform of [1]_, with the first and the third quartile as change points
     lower, upper = u[tail_rank(n, 0.25)], u[n - 1 - tail_rank(n, 0.25)]
@@ -142,48 +102,6 @@ def _qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float =
     for i in range(n):
         total += rho((y[i] - loc) / scale - scores[i], c)
     return float(total / n)
-
-
-@compiled_as(_qq_objective)
-def qq_objective(u: npt.ArrayLike, lmbda: float, mirrored: bool = True, c: float = C) -> float:
-    """Return the mean of `rho` that RewML's initial lambda minimises: the objective of [1]_, eq. (5), divided by n.
-
-    Parameters
-    ----------
-    u : ndarray of float64, shape (n,)
-        The prestandardised values, ascending.
-    lmbda : float
-        Where to evaluate it.
-    mirrored : bool, default True
-        True for Yeo-Johnson ([1]_, eq. (2)), False for Box-Cox ([1]_, eq. (1)), rectified beyond the quartiles.
-    c : float, default 0.5
-        The constant of `rho`.
-
-    Returns
-    -------
-    float
-        The objective, from 0 to 1.
-
-    See Also
-    --------
-    rho, huber_one_step : what it is made of.
-
-    References
-    ----------
-    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
-       4953-4975.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.kernels import qq_objective
-    >>> u = np.array([-1.2, -0.6, -0.1, 0.1, 0.6, 1.2, 30.0])
-    >>> qq_objective(u, 1.0) < qq_objective(u, 0.0)
-    True
-    """
-    values, lmbda, c = as_vector("u", u), as_real("lmbda", lmbda), as_real("c", c)
-    with np.errstate(all="ignore"):
-        return _qq_objective(values, lmbda, mirrored, c)
 
 
 @kernel

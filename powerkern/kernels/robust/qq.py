@@ -253,11 +253,6 @@ def _add_run(
 
 
 @kernel
-def _rho(t: float, c: float = C) -> float:
-    return 1.0 - (1.0 - (t / c) ** 2) ** 3 if abs(t) <= c else 1.0
-
-
-@compiled_as(_rho)
 def rho(t: float, c: float = C) -> float:
     """Return Tukey's bisquare of a residual: ``1 - (1 - (t/c)**2)**3`` for abs(t) <= c, and 1 beyond.
 
@@ -267,23 +262,8 @@ def rho(t: float, c: float = C) -> float:
         The distance of a standardised value from its normal score.
     c : float, default 0.5
         The distance beyond which a value counts as lost, however far it is.
-
-    Returns
-    -------
-    float
-        The loss, from 0 to 1.
-
-    See Also
-    --------
-    qq_objective : the mean of this loss over a column.
-
-    Examples
-    --------
-    >>> from powerkern.kernels import rho
-    >>> rho(0.0), rho(0.25), rho(100.0)
-    (0.0, 0.578125, 1.0)
     """
-    return _rho(as_real("t", t), as_real("c", c))
+    return 1.0 - (1.0 - (t / c) ** 2) ** 3 if abs(t) <= c else 1.0
 
 
 @inlined
