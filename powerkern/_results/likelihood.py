@@ -208,7 +208,7 @@ class DataLikelihood:
     weight: Weights
     n_threads: int
     #: The divisor of the values.
-    unit: FloatArray | float = 1.0
+    unit: FloatArray
 
     def curve(self, lmbdas: FloatArray) -> FloatArray:
         """Return negative log-likelihoods at every lambda: (p, len(lmbdas))."""

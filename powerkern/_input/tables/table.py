@@ -94,7 +94,7 @@ class Block(NamedTuple):
     rest: Mapping[int, Sequence[object]]
     #: The line of the file that each row of a text table ends on.
     lines: NDArray[np.int64] | None = None
-    #: The first row.
+    #: The first row, where lines are not counted.
     start: int = 0
     #: (n, p) -1 where the number is a limit that the value lies below, 1 where it lies above, else 0; None: no limits.
     marks: NDArray[np.int8] | None = None

@@ -396,7 +396,7 @@ def stream_text(source: TextSource, choose: Choice) -> tuple[FileLayout, Iterato
 
 
 def _text_blocks(source: TextSource, selection: Selection, layout: FileLayout) -> Iterator[Block]:
-    others, start = sorted(set(range(len(source.names))).difference(layout.positions)), 0
+    others = sorted(set(range(len(source.names))).difference(layout.positions))
     reading = _Reading(source, selection)
     for lines, cells in source.blocks():
         matrix = np.empty((len(lines), len(layout.positions)))
@@ -406,8 +406,7 @@ def _text_blocks(source: TextSource, selection: Selection, layout: FileLayout) -
             if parsed.marks is not None:
                 marks = np.zeros(matrix.shape, np.int8) if marks is None else marks
                 marks[:, j] = parsed.marks
-        yield Block(matrix, {position: cells[position] for position in others}, np.array(lines), start, marks)
-        start += len(lines)
+        yield Block(matrix, {position: cells[position] for position in others}, np.array(lines), marks=marks)
     reading.finish()
 
 
