@@ -165,7 +165,7 @@ def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infi
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
     out_of_range, infinite
-        As in `PowerFit.transform`; every chunk warns of its own values.
+        As in `PowerFit.transform`; every chunk warns about its own values.
 
     Returns
     -------

@@ -63,9 +63,9 @@ def fit_joint(
 
     .. math:: \tfrac{1}{2} \ln \det S(\lambda) - \sum_j (\lambda_j - 1)\, \overline{J_j}
 
-    ([1]_, [2]_) with the covariance S
-    (divisor n) of the transformed columns, or of their residuals given covariates and an intercept. psi and J are as in
-    `powerkern.fit`. For one column without covariates, the fit is the same.
+    ([1]_, [2]_) with the covariance S (divisor n) of the transformed columns, or of their residuals given covariates
+    and an intercept. psi and J are as in `powerkern.fit`. For one column without covariates, the result is the fit of
+    `powerkern.fit`.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def fit_joint(
     ValueError
         If a value is infinite or outside the domain, or a covariate is missing or infinite (the message names column
         and row); if a column has fewer than two distinct values; if there are no more complete rows than columns and
-        coefficients; if transformed columns are linearly dependent (the message names them), since f then has no
+        coefficients; if transformed columns are linearly dependent (the message names them), because f then has no
         minimum; if a formula has no constant.
     ImportError
         If there is a formula and formulaic is not installed.
@@ -116,11 +116,11 @@ def fit_joint(
     Notes
     -----
     The objective is not convex. The result is a local minimum near the fits of single columns, with a zero gradient and
-    a positive definite Hessian. Newton's method with exact derivatives takes 5 to 8 evaluations. Where rows are
-    few, ``n < 2 p + r`` (r coefficients of the design), there may be lambdas at which S is singular and f unbounded
-    below; the fit is the local optimum next to them.
+    a positive definite Hessian. Newton's method with exact derivatives takes 5 to 8 evaluations. If there are few rows,
+    ``n < 2 p + r`` (r coefficients of the design), there may be lambdas at which S is singular and f unbounded below;
+    the fit is the local optimum next to them.
 
-    Five arrays of the size of the data are held besides them.
+    The fit needs five more arrays of the size of the data.
 
     References
     ----------
@@ -222,7 +222,7 @@ class JointFit(StoredFit, RoundedPowers):
         found : JointFitState
             The results.
         rows, data : JointRows and FittedData, optional
-            The complete rows for which methods answer that are called without `X`, and the data they are from.
+            The complete rows, used by methods that are called without `X`, and the data from which they were selected.
         """
         for array in (found.lmbda_cov, found.coef, found.cov):
             array.flags.writeable = False
@@ -357,12 +357,12 @@ class JointFit(StoredFit, RoundedPowers):
         -------
         Interval
             `low` and `high`, as in `PowerFit.confint`. NaN, with a warning, if the profile does not fall that far, or
-            if Newton's method cannot follow it.
+            if Newton's method does not converge.
 
         Notes
         -----
         An end of a profile interval takes about five evaluations of the joint likelihood, by the method of [1]_. It is
-        good to the rounding of the likelihood, some ``1e-7 sqrt(n)`` standard errors.
+        accurate up to the rounding of the likelihood, some ``1e-7 sqrt(n)`` standard errors.
 
         References
         ----------

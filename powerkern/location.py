@@ -92,7 +92,7 @@ def _positive(what: str, value: object) -> float:
 
 
 def _order(center: str, spread: str) -> _Method:
-    """Return the method of order statistics with this center and this scale."""
+    """Return the method that estimates this center and this scale from order statistics."""
     codes = [float(_CENTERS.index(center)), float(_SPREADS.index(spread))]
     if center != "trimmed":
         return _Method(order_columns, {}, lambda: [*codes, 0.0, 0.0])
@@ -209,8 +209,8 @@ def location_scale(
         sum psi((x - mu)/s) = 0 and sum psi((x - mu)/s)**2 = (n - 1) beta(k), ``k=1.5`` [2]_; ``k_location`` is a
         separate constant for the first equation.
     "bisquare"
-        sum u (1 - u**2)**2 = 0 over ``abs(u) < 1``, u = (x - mu)/(c nMAD), ``c=4.685``: the root reached by
-        reweighting from the median; the scale is nMAD.
+        sum u (1 - u**2)**2 = 0 over ``abs(u) < 1``, u = (x - mu)/(c nMAD), ``c=4.685``: the root to which reweighting
+        from the median converges; the scale is nMAD.
     "bisquare-proposal2"
         The equation of "bisquare" with s in place of nMAD, and the second of "huber-proposal2"; ``k=1.5``, ``c=4.685``.
     "biweight"

@@ -131,7 +131,7 @@ def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infi
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
     out_of_range, infinite
-        As in `PowerFit.transform`; every chunk warns of its own values.
+        As in `PowerFit.transform`; every chunk warns about its own values.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def _summarised_block(
 
 
 def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> ChunkOutcome:
-    """Merge outcomes and blocks of outcomes, the first chunk first, since it decides on the order of columns."""
+    """Merge outcomes and blocks of outcomes, the first chunk first, because it determines the order of columns."""
     outcomes = sorted((outcome for part in parts for outcome in _outcomes(part)), key=lambda outcome: outcome.position)
     total = merged_outcomes(merge, outcomes)
     return dataclasses.replace(total, position=outcomes[0].position) if outcomes else total

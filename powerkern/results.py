@@ -1,7 +1,7 @@
 """Classes of results that methods and functions return, for annotations and for the documentation.
 
-Nobody needs to make one: `PowerFit.confint` returns an `Interval`, `PowerFit.summary` a `Summary`, and so on. Results
-that are plain named tuples have no name here: the functions that return them describe their fields.
+Users need not create them: `PowerFit.confint` returns an `Interval`, `PowerFit.summary` a `Summary`, and so on. Results
+that are plain named tuples are not listed here; the functions that return them describe their fields.
 """
 
 from powerkern._results.inference import Interval

@@ -124,7 +124,7 @@ class _VariableFit(NamedTuple):
     position: Any
 
     def figure(self, values: Any, name: str) -> Any:
-        """Return one number per column as a DataArray."""
+        """Return an array with one number per column as a DataArray."""
         return self.position.copy(data=np.asarray(values)[self.position.values]).rename(name)
 
 
@@ -318,7 +318,7 @@ class _StackedArray:
         return result
 
     def _reshaped(self, values: Any, shape: tuple[int, ...], chunks: Any = None) -> Any:
-        """Reshape an array; blocks of a Dask array stay blocks."""
+        """Reshape an array; the blocks of a Dask array are not split or merged."""
         if not self.is_lazy:
             return np.reshape(values, shape)
         import dask.array as da

@@ -96,8 +96,8 @@ class JointLikelihood:
     Notes
     -----
     Columns are sorted by a digest of their values, so that results do not depend on the order in which they are given:
-    `order` holds their original positions, and `restore_order` undoes the sort.
-    Four arrays of the size of the columns are held besides them.
+    `order` holds their original positions, and `restore_order` undoes the sort. The object holds four more arrays of
+    the size of the columns.
     """
 
     def __init__(self, columns: FloatArray, family: int, weight: Weights, basis: FloatArray, n_threads: int) -> None:

@@ -112,7 +112,7 @@ class DDCFit(Cells):
     cutoff : float
         Absolute standardized residual beyond which a cell is flagged.
     connected : (p,) ndarray of bool
-        Columns that others predict; the rest are judged alone.
+        Columns that are predicted by other columns; all others are judged by themselves.
     """
 
     check: DataCheck
@@ -266,8 +266,8 @@ def ddc(
     With the wrapped search, step 3 takes the product-moment correlation and least-squares slope of the wrapped z over
     the rows where both are present, for at most `n_neighbors` others.
 
-    Residuals are judged no more finely than to 1e-12 of the column's scale. Results are the same bits for any number of
-    threads, any memory order, and any order of the columns.
+    Residuals below 1e-12 of the column's scale count as 0. Results are the same bits for any number of threads, any
+    memory order, and any order of the columns.
 
     References
     ----------

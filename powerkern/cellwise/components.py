@@ -169,8 +169,8 @@ def wrapped_pca(
 
     Notes
     -----
-    Where all of the dimensions are taken, or nearly, orthogonal distances are rounding errors; those below 1e-12 of the
-    largest length of a row are set to 0.
+    If the components span all dimensions, or nearly all, orthogonal distances are rounding errors; distances below
+    1e-12 of the largest length of a row are set to 0.
 
     References
     ----------
@@ -266,7 +266,7 @@ def _center_rows(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable
     matrix : Matrix
         The data, (n, p).
     center, divisor : (p,) ndarray
-        Subtracted from each row, and dividing it.
+        Number subtracted from each column, and its divisor.
     usable : (p,) ndarray of bool
         Columns with a positive, finite scale.
     """

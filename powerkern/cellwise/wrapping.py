@@ -98,7 +98,7 @@ def wrap(
     """Wrap every column: ``loc + scale psi((x - loc)/scale)``.
 
     ``psi(z) = z`` for ``|z| < b``, ``q1 tanh(q2 (c - |z|)) sign(z)`` for ``b <= |z| <= c``, and 0 beyond [1]_: 87 % of
-    normal values stay as they are, and a far outlier becomes the center of its column. Classical statistics of wrapped
+    normal values are unchanged, and a far outlier becomes the center of its column. Classical statistics of wrapped
     data, correlations above all, bound the influence of each cell.
 
     Parameters
@@ -135,8 +135,8 @@ def wrap(
     Warns
     -----
     UserWarning
-        Listing the columns without a positive scale (no values, or more than half of them equal): they stay as they
-        are.
+        Listing the columns without a positive scale (no values, or more than half of them equal), which are not
+        changed.
 
     See Also
     --------
@@ -149,7 +149,7 @@ def wrap(
     smallest variance; its mean, and its standard deviation times a consistency factor. Then it takes the mean and
     standard deviation of the values within 2.2414 (the root of the 0.975 quantile of chi-square with one degree of
     freedom) of these, again made consistent for normal data, and unbiased for small n (within 1.5 % from n = 4 on, by
-    simulation). Nearly half of a column may be arbitrary.
+    simulation). Up to nearly half of the values of a column may be arbitrary.
 
     "wrapping" then takes the mean and standard deviation of all values with weights ``psi(z)/z``, z standardized by the
     MCD; the standard deviation is made consistent and unbiased likewise (within 2.5 % from n = 4 on, for the default b

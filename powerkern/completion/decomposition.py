@@ -249,7 +249,7 @@ def uv_decompose(
         Maximum number of epochs.
     validation_fraction : float from 0 to 0.9, default 0
         Hold out this random fraction of the entries, and return the factors of the epoch that predicts them best. The
-        factors are not fitted again with the entries that were held out.
+        factors are not fitted again with all entries afterwards.
     patience : int, default 5
         With entries held out, stop after this many epochs without a new smallest RMSE on them.
     rng : int, numpy.random.Generator or None, optional
@@ -270,13 +270,14 @@ def uv_decompose(
     Warns
     -----
     UserWarning
-        Once, listing rows and columns without entries: U or V is zero there, and their estimates are the offsets alone.
+        Once, listing rows and columns without entries: U or V is zero there, and their estimates consist of the offsets
+        only.
 
     Notes
     -----
-    Without a ridge, entries that no data determine (in a row with fewer entries than `rank`) depend on the start.
-    A constant matrix is fitted exactly; its missing entries get the constant where the rank is 1 or
-    `normalize` takes means out, and components in excess leave them undetermined.
+    Without a ridge, entries that no data determine (in a row with fewer entries than `rank`) depend on the start. A
+    constant matrix is fitted exactly. Its missing entries get the constant if the rank is 1 or `normalize` subtracts
+    means; otherwise, superfluous components leave them undetermined.
 
     References
     ----------

@@ -55,8 +55,8 @@ def rank_profile(
     Returns
     -------
     RankProfile
-        Both `best` and `elbow` are estimates from one random split. If they differ, every rank between them is as good
-        a choice.
+        Both `best` and `elbow` are estimates from one random split. If they differ, any rank between them is a
+        reasonable choice.
 
     Examples
     --------

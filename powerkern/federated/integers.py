@@ -82,7 +82,7 @@ def _raw_sums(row: list[float]) -> list[Fraction]:
 
 
 def _count_digits(quantum: float) -> int:
-    """Return the number of digits of a raw sum in multiples of the quantum."""
+    """Return the number of digits with which a raw sum is encoded, in multiples of the quantum."""
     bits = _SUM_BITS - int(np.log2(quantum))
     return -(-bits // DIGIT_BITS)
 

@@ -70,7 +70,7 @@ class PooledColumn(NamedTuple):
 
 
 def make_column(found: FloatArray, family: int) -> PooledColumn:
-    """Make a column from its row of a `powerkern.sketch.Range` of all sites."""
+    """Make a column from its row in the table of a `powerkern.sketch.Range` of all sites."""
     base = log_offset(family)
     if found[R_COUNT] == 0.0:
         return _make_unfitted_column(base, math.nan, math.nan, Status.EMPTY)

@@ -52,7 +52,7 @@ class Request(NamedTuple):
     """A request to every client.
 
     `read` takes the body of an answer and the name of its sender or, for `Kind.SUMS`, the total and the bytes of the
-    request. It raises a ValueError that says why these cannot be an answer.
+    request. It raises a ValueError if this is not a valid answer.
     """
 
     kind: Kind
@@ -207,7 +207,7 @@ def _advance(
 
 
 def _choose_status(best: ColumnOptimum, task: _ColumnTask, n_obs: float) -> Status:
-    """Return the status of an optimum; with errors in the sums it depends on how precisely they locate the optimum."""
+    """Return the status of an optimum, which depends on its precision if the sums have errors."""
     if not best.certified:
         return Status.UNRESOLVED if best.error > 0.0 else Status.NOT_CERTIFIED
     standard = 1.0 / math.sqrt(n_obs * best.best.at.d2) if best.best.at.d2 > 0.0 else 0.0

@@ -190,8 +190,8 @@ class Server:
         Raises
         ------
         ProtocolError
-            If the total is refused, because a client is missing in it or answered another request, it is not exact, no
-            rows have such sums, or the round does not ask for it. The server has not changed.
+            If the total is refused: a client is missing or answered another request, the total is not exact, no rows
+            can have these sums, or the round does not ask for a total. The server has not changed.
         """
         if not self.wants_total:
             raise ProtocolError(f"round {self.round} asks for no total")

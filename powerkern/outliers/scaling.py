@@ -375,8 +375,8 @@ def outlier_probability(
     -----
     UserWarning
         Listing the columns whose scale is 0 (their probabilities are the limit, 1 above mu and 0 elsewhere; 0
-        throughout for "linear"), those without finite scores, and those the gamma rules cannot do; the latter two
-        become NaN.
+        throughout for "linear"), those without finite scores, and those for which the gamma rules are undefined; the
+        latter two become NaN.
 
     See Also
     --------

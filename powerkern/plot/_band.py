@@ -33,10 +33,10 @@ def normal_scores(ranks: FloatArray | IntArray, n: int) -> FloatArray:
 def simultaneous_band(n: int, level: float) -> Band:
     """Return the simultaneous band of `n` independent standard normal values.
 
-    Each order statistic, ``U_(i) ~ Beta(i, n + 1 - i)``, leaves the band with the same probability. That probability is
-    such that all of them stay inside with probability `level`. This is the tail-sensitive band of Aldor-Noiman, Brown,
-    Buja, Rolke and Stine, "The power to see: a new graphical test of normality", The American Statistician 67, 2013,
-    249-260. As in the paper, it is computed by simulation, here with 2,000 samples and a fixed seed.
+    Each order statistic, ``U_(i) ~ Beta(i, n + 1 - i)``, leaves the band with the same probability. It is chosen so
+    that all of them stay inside with probability `level`. This is the tail-sensitive band of Aldor-Noiman, Brown, Buja,
+    Rolke and Stine, "The power to see: a new graphical test of normality", The American Statistician 67, 2013, 249-260.
+    As in the paper, it is computed by simulation, here with 2,000 samples and a fixed seed.
     """
     ranks = _ranks(n)
     low = ndtri(betaincinv(ranks, n + 1 - ranks, 0.5 * _local_level(n, level)))
@@ -51,7 +51,7 @@ def _ranks(n: int) -> IntArray:
 
 
 def _local_level(n: int, level: float) -> float:
-    """Return the probability with which each order statistic leaves its interval."""
+    """Return the probability with which a single order statistic may leave a band of joint probability `level`."""
     ranks = _ranks(n)
     # gaps between uniform order statistics are gamma variables over their sum
     gaps = np.diff(np.concatenate(([0], ranks, [n + 1])))

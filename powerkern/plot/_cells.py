@@ -149,7 +149,7 @@ def _mark_rows(ax: Axes, rows: IntArray) -> Any:
 
 
 def _mark_missing(ax: Axes, z: FloatArray, failed: BoolArray) -> Any:
-    """Draw dots on the background, which show through missing cells."""
+    """Draw dots on the background, which are visible through missing cells."""
     if not np.isnan(z[:, ~failed]).any():
         return None
     from matplotlib.patches import Patch

@@ -39,7 +39,7 @@ def get_axes(ax: Axes | None, **figure_options: Any) -> Axes:
 
 
 def figure_width(ax: Axes) -> float:
-    """Return the width of the figure or subfigure, in inches: only figures have `get_figwidth`."""
+    """Return the width of the figure or subfigure in inches; only figures have `get_figwidth`."""
     return float(ax.figure.bbox.width / ax.figure.dpi)
 
 
@@ -49,7 +49,7 @@ def ink(ax: Axes) -> Any:
 
 
 def faint(ax: Axes) -> tuple[float, ...]:
-    """Return a grey between text color and background, for reference lines and the like."""
+    """Return a grey between text color and background, for reference lines."""
     return mix_colors(ink(ax), ax.get_facecolor(), 0.4)
 
 
@@ -73,7 +73,7 @@ def draw_key_above(ax: Axes, **options: Any) -> None:
 
 
 def count_names(ax: Axes, across: bool) -> int:
-    """Return how many names fit along the axes: on lines below each other or, if `across`, turned and side by side."""
+    """Return how many names fit along the axes: one below the other or, if `across`, rotated and side by side."""
     extent, size = ax.get_window_extent(), ax.xaxis.label.get_fontsize() * ax.figure.dpi / 72.0
     return max(1, int(0.6 * (extent.width if across else extent.height) / size))
 

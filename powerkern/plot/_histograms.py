@@ -97,7 +97,8 @@ def before_after_plot(
     Returns
     -------
     (k, len(kinds)) ndarray of matplotlib Axes
-        A row for each column; their figure is ``axes[0, 0].figure``. The panels of a column without values say so.
+        A row for each column; their figure is ``axes[0, 0].figure``. The panels of a column without values show "no
+        values".
 
     Raises
     ------
@@ -159,7 +160,7 @@ def _check_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axe
 def _new_panels(k: int, width: int) -> NDArray[Any]:
     """Make a figure; return its axes in k rows, one for each column.
 
-    The `width` panels of a column lie beside each other. Axes that would stay empty are removed.
+    The `width` panels of a column are side by side. Axes that would be empty are removed.
     """
     if k * width > _MOST_PANELS:
         raise ValueError(f"{k * width:,} panels do not fit into a figure, {_MOST_PANELS} do: choose columns=")

@@ -27,7 +27,7 @@ def lambda_map(
     marks: Mapping[str, ArrayLike] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a heat map of the scores of pairs of lambdas, with the optima of searches that see only part of it.
+    """Draw a heat map of the scores of pairs of lambdas, with the optima of searches that try only some of the pairs.
 
     Three optima are marked. The full optimum is the best of all pairs. The spherical optimum is the best pair of equal
     lambdas. The diagonal optimum has for each column the best lambda with the other column at 1, or at the lambda of

@@ -60,8 +60,9 @@ def qq_plot(
     Notes
     -----
     The band is simultaneous: every order statistic has the same probability of leaving it, about 0.004 for 20 values
-    and 0.001 for 5,000, so chosen that a sample of the standard normal distribution leaves it nowhere with probability
-    `band`. Since mean, standard deviation and lambda are estimated, normal columns leave it more rarely than that.
+    and 0.001 for 5,000, chosen so that a sample of the standard normal distribution lies entirely inside with
+    probability `band`. Since mean, standard deviation and lambda are estimated, normal columns leave the band more
+    rarely.
 
     Points that lie within 0.005 standard deviations of each other are drawn once, so that a file of a million values
     is as small as one of a few thousand.

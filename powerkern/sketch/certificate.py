@@ -1,10 +1,10 @@
 """Bounds on the difference in lambda between a robust fit of chunks and the fit of the same rows in memory.
 
-The bins do not record where their values lie. The fit represents the values by one set of points; sets drawn at random,
-with the same counts, extremes and means, differ from it as the rows do. Fits of these sets show how far the start and
-the ends of the kept interval may be off. The pass that sums the kept values also weighs the rows that close to an end.
-Usually there are none; then both fits keep the same rows and find the same lambda. Where there are some, their
-influence bounds the error of lambda, which moves the ends in the next step.
+The bins do not record where their values lie. The fit represents the values by one set of points. Random sets with the
+same counts, extremes and means differ from this set as the rows do. Fits of these sets show how far the start and the
+ends of the kept interval may be off. The pass that sums the kept values also sums the weights of the rows that are this
+close to an end. Usually there are none; then both fits keep the same rows and find the same lambda. Where there are
+some, their influence bounds the error of lambda, which moves the ends in the next step.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def uncertain_ends(column: RobustChunkColumn, state: Reweighting, turn: int) -> 
 
 
 def _farthest(column: RobustChunkColumn, here: FloatArray, moved: list[FloatArray]) -> FloatArray:
-    """Return the largest distances of the ends at any of these cuts from the ends `here`."""
+    """Return the largest distances between the ends `here` and the ends of the kept intervals at the cuts `moved`."""
     farthest: FloatArray = np.max([np.abs(_ends(column, cut) - here) for cut in moved], axis=0, initial=0.0)
     return farthest
 
@@ -117,7 +117,7 @@ def error_after_step(column: RobustChunkColumn, state: Reweighting, near: FloatA
 
 
 def _error_of_cut_off(column: RobustChunkColumn, state: Reweighting, near: FloatArray) -> float:
-    """Return the bound where rows are kept by their distance: an end that moves crosses the rows on one side only."""
+    """Return the bound for a cut-off by distance: an end that moves crosses the rows on one side of it only."""
     interval = state.last_step.interval
     error = EXACT * max(1.0, abs(state.lmbda))
     with np.errstate(all="ignore"):
@@ -140,7 +140,8 @@ def _influences(column: RobustChunkColumn, interval: FloatArray) -> FloatArray:
 def _error_of_scaling(column: RobustChunkColumn, state: Reweighting) -> float:
     """Return the effect on lambda of a center and a divisor known to within a bin; none under Box-Cox.
 
-    It decides in long columns: without it, 5 of 16 columns of 300,000 and of a million rows exceeded their bounds.
+    This effect dominates in long columns: without it, 5 of 16 columns of 300,000 and of a million rows exceeded their
+    bounds.
     """
     if column.family == BOX_COX:
         return 0.0

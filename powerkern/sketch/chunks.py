@@ -222,7 +222,7 @@ def location_chunks(
 
 
 class _Source(NamedTuple):
-    """Chunks, as an engine, with what is to be told to the fit."""
+    """The engine that reads the chunks, with its options for the fit."""
 
     map_reduce: MapReduce
     sample_weight: str | None  #: the column of weights, if the engine does not pass it with the chunks
@@ -251,7 +251,7 @@ def reading(
     progress : bool
         Show a progress bar.
     n_threads : int or None
-        Threads that summarise a chunk; not of a given engine.
+        Threads to use; default: all CPUs of this process. They have no effect on an engine that is passed as `chunks`.
     labels : sequence of str
         Columns with the labels of groups, which need not be numeric.
     """

@@ -1,4 +1,4 @@
-"""The one driver of fits from chunks, whatever engine reads them."""
+"""The driver of fits from chunks, the same for every engine."""
 
 from __future__ import annotations
 

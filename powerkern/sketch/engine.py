@@ -4,7 +4,7 @@
 Passes and the summaries that they return can be pickled. Chunks that hold only some of the columns are summarised by
 `Pass.part`; `Pass.join` puts their summaries side by side.
 
-Engines retry a task that raises, and report its error as a page of traces. A chunk that is invalid once is always
+Engines retry a task that raises, and report its error as a long traceback. A chunk that is invalid once is always
 invalid, so its error is returned as a result (`ChunkOutcome`) and raised in the process that called `fit`.
 """
 
@@ -194,13 +194,13 @@ class Passes:
     engine : function
         As in `MapReduce`.
     sample_weight, n_threads
-        As every `Pass` has them.
+        Passed to every `Pass`.
     bar : object, optional
         A progress bar, which counts the passes.
     columns : (p,) ndarray of bool, optional
         The columns to pass over, as if there were no others; default: all.
     labels : tuple, optional
-        The labels of the columns, where the first pass has seen some: see `Pass`.
+        The labels of the columns, if the first pass found labels; see `Pass`.
     infinite : {"raise", "missing", "keep"}
         Treatment of infinite values.
     """
@@ -214,7 +214,7 @@ class Passes:
     infinite: Infinite = "raise"
 
     def with_labels(self, labels: Sequence[Any] | None) -> Self:
-        """Return the passes after the first one, for columns with the labels that it read."""
+        """Return a copy for the later passes, which read columns in the order of the labels of the first one."""
         return self if labels is None else dataclasses.replace(self, labels=tuple(labels))
 
     def __call__(self, kind: Callable[..., Pass[S]], *, chosen: BoolArray | None = None, **fields: Any) -> S:

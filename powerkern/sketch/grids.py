@@ -214,12 +214,12 @@ class Range(_GridColumns, ChunkSummary):
         return self._laid(stream=True)._relaid(np.full(self.n_features, -np.inf), _STREAM_BINS)
 
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
-        """Make a grid for the range."""
+        """Make a grid for this range; arguments are as for `kernels.power_sums`."""
         cells = grids_for(self.table.copy(), self._code, largest_exponent, stream)
         return Grid(self.family, cells, self.column_names, self.was_vector, self.shift, self.labels)
 
     def merged(self, other: Range) -> Range:
-        """Return the range of the rows of both ranges, with the columns in the order of this one."""
+        """Return the range of the rows of both, with the columns in the order of this range."""
         if (order := self.order_of(other)) is not None:
             other = other.part(order)
         table = merged_ranges(np.array([self.table, other.table]))
@@ -275,7 +275,7 @@ class Range(_GridColumns, ChunkSummary):
         return found
 
     def _possible(self) -> NDArray[np.bool_]:
-        """Mask of the columns whose range some rows can have; without values, only `EMPTY_RANGE` is possible."""
+        """Mask of the columns whose range is consistent; a column without values must have `EMPTY_RANGE`."""
         count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self.table.T
         with np.errstate(invalid="ignore", over="ignore"):
             seen = np.isfinite(self.table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
@@ -394,7 +394,7 @@ class Grid(_GridColumns):
         return is_on_reference_grid(self.table)
 
     def _joined(self, other: Grid) -> FloatArray:
-        """Return the cells extended to the ranges of another grid; its cells if this grid has none."""
+        """Return the cells extended to the ranges of the other grid, or that grid's cells if this one has none."""
         a, b = self.table, other.table
         cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
         both = (a[:, G_BINS] > 0) & (b[:, G_BINS] > 0)

@@ -62,7 +62,7 @@ class Located:
     Attributes
     ----------
     range : Range
-        Of the columns.
+        The ranges of the columns.
     """
 
     def __init__(self, passes: Passes) -> None:

@@ -44,8 +44,9 @@ _HUGE = 2.0**1020
 class ColumnSample(ChunkSummary):
     """Ranges of the columns and a sample of the values of each, in proportion to their weights.
 
-    Every sampled row has a key, an exponential variable over its weight, made from its value and its place in the
-    chunk by a hash; the rows with the smallest keys are kept. Samples therefore merge in any order to the same bits.
+    Every row has a key: an exponential variable divided by the weight of the row, computed by a hash from its value and
+    its place in the chunk. The rows with the smallest keys are sampled. Samples therefore merge in any order to the
+    same bits.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class ColumnSample(ChunkSummary):
 
     @property
     def ends(self) -> FloatArray:
-        """(p, 2): smallest and largest value, plus the shift."""
+        """Smallest and largest value of each column, plus the shift, (p, 2)."""
         return self.range.table[:, [R_MIN, R_MAX]]
 
     @property
@@ -231,7 +232,7 @@ class Bins(ChunkSummary):
         self.ends = ends  #: (2, bins of all columns): smallest and largest value
 
     def merged(self, other: Self) -> Self:
-        """Return the bins of the rows of both, which were counted between the same edges."""
+        """Return the bins of the rows of both summaries, which have the same edges."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
         return type(self)(self.edges, self.quantum, self.sums + other.sums, ends)
 

@@ -74,7 +74,7 @@ class SketchPass(Pass[Sketch]):
     Attributes
     ----------
     grid : Grid
-        Of the chosen columns.
+        The grid of the chosen columns.
     """
 
     grid: Grid

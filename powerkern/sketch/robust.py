@@ -1,4 +1,4 @@
-"""Robust fits of data that only passes over chunks can see.
+"""Robust fits of data that can only be read in passes over chunks.
 
 1. A sample, and exact counts between its values (`powerkern.sketch.order`). The start, the lambda that minimises the
    estimator's objective, is found for points that represent the counts.

@@ -80,7 +80,7 @@ class CutRule(NamedTuple):
 
 
 class RobustChunkColumn(CountedColumn):
-    """A column that is fitted robustly: its estimator, its counts in cells, and the start found from these.
+    """A column of a robust fit: its estimator, its counts in cells, and the start that is computed from the counts.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class RobustChunkColumn(CountedColumn):
         return RobustStart(points, cell, search, tie, tied_weight)
 
     def _search_where_lower(self, search: Options, points: Points) -> tuple[Options, Points]:
-        """Start from another minimum if the finer search without weights found a lower one."""
+        """Start from another minimum if the finer search, which ignores weights, found a lower one."""
         total = points.w.sum()
         m = int(min(total, _N_QUANTILES))
         x = points.x[np.searchsorted(np.cumsum(points.w), (np.arange(m) + 0.5) * total / m)]

@@ -110,7 +110,7 @@ def _is_open(column: RobustChunkColumn, state: Reweighting) -> bool:
 
 
 def _bound(column: RobustChunkColumn, state: Reweighting | None) -> float:
-    """Return the bound on the error of lambda, with a margin where rows are near cut-offs, whose effects add up."""
+    """Return the bound on the error of lambda, with a margin if rows are near cut-offs: their effects add up."""
     if state is None:
         return 0.0
     return _MARGIN * state.error if _is_open(column, state) else state.error

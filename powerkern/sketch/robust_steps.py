@@ -80,7 +80,7 @@ class Reweighting(NamedTuple):
     alternatives : list of Points
         Other points for the cells, whose fits show how far the start may be off.
     search_error : float
-        How far from the minimum the search in memory may end.
+        Bound on the distance from the minimum at which a search in memory may end.
     error : float
         Bound on the error of lambda.
     n_eval : float
@@ -111,7 +111,7 @@ class Reweighting(NamedTuple):
 
 
 def choose_step(column: RobustChunkColumn, state: Reweighting, turn: int) -> tuple[Reweighting, bool]:
-    """Choose the values to be fitted in a step; also return whether there is anything to fit."""
+    """Choose the values to fit in a step; also return whether there are any."""
     start, criterion = column.found_start, column.estimator.criterion
     n_fits = max_fits(start.points.options)
     n_steps = n_fits + 1 if criterion == CELLWISE_QQ or n_fits == 0 else n_fits

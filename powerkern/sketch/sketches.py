@@ -36,7 +36,7 @@ class Sketch(ChunkSummary):
         Where the bins lie.
     sums : (bins of all columns, 8) ndarray of int64
         In each bin the weighted sums of ``t**k``, k = 0..7, t the local coordinate between -1 and 1, in units of
-        ``2**grid.quantum``, a column's own. Nothing else is kept of the rows.
+        ``2**grid.quantum``, a column's own. No other information about the rows is kept.
     roundings : (p, 4) ndarray of int64
         Counts for the error bound, merged by addition: how often the sums of each column were rounded to whole
         numbers, the number of rows summed, how many sums of weights were rounded to 0, and how often the sums were
@@ -124,7 +124,7 @@ class Sketch(ChunkSummary):
         return found
 
     def is_sound(self) -> bool:
-        """Return whether these can be the sums of some rows."""
+        """Return whether the sums are consistent, that is, whether some rows can have them."""
         sums = self.sums.astype(np.float64)
         totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid.starts])
         return bool(
@@ -209,7 +209,7 @@ def _paired(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
 
 
 def _folded(sums: FloatArray) -> FloatArray:
-    """Join the first bin, which has values only at its upper border, to the second."""
+    """Merge the first bin, whose values all lie on its upper border, into the second."""
     joined = sums[1:].copy()
     joined[0] += _FROM_BELOW @ sums[0]
     return joined

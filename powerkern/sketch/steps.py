@@ -115,7 +115,7 @@ def summarize_chunk(
     sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
     column_names : sequence of str, optional
-        Names of the columns in results. Columns go by their labels if chunk and grid have labels, else by names. The
+        Names of the columns in results. Columns are matched by labels if chunk and grid have labels, else by names. The
         columns may be in any order.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
@@ -127,7 +127,7 @@ def summarize_chunk(
     Raises
     ------
     ValueError
-        A value beyond the range that the grid was made for, or other columns.
+        If a value lies beyond the range of the grid, or the columns are not those of the grid.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def _read_like(grid: Grid, chunk: object, sample_weight: Any, column_names: Sequ
     Raises
     ------
     ValueError
-        If the columns are others.
+        If the columns are not those of the grid.
     """
     matrix = read_chunk(chunk, sample_weight, column_names)
     by_label = grid.labels is not None and matrix.labels is not None

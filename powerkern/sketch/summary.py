@@ -1,4 +1,4 @@
-"""Summaries of chunks, which merge over rows and stand side by side over columns."""
+"""Summaries of chunks, which can be merged over rows and joined over columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 
 class ChunkSummary(ABC):
-    """A summary of the columns of some rows."""
+    """A summary of some rows, column by column."""
 
     @abstractmethod
     def merged(self, other: Any) -> Self:

@@ -135,7 +135,7 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
         return np.asarray(-self._judged(X)[1].row_outlyingness)
 
     def decision_function(self, X: Any) -> NDArray[np.floating]:
-        """Return `score_samples` less `offset_`; negative for outliers."""
+        """Return ``score_samples(X) - offset_``, which is negative for outliers."""
         return np.asarray(self.score_samples(X) - self.offset_)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -144,7 +144,7 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
         return np.where(cells.flagged_rows | np.isnan(cells.row_outlyingness), -1, 1)
 
     def _judged(self, X: Any) -> tuple[NDArray[np.floating], Cells]:
-        """Judge the cells and rows of `X`; return its values, too."""
+        """Judge the cells and rows of `X`; also return its values."""
         check_is_fitted(self)
         values = read_finite(self, X, reset=False)
         return values, self.fit_.predict(values, n_threads=self.n_threads)

@@ -78,7 +78,7 @@ def read_arguments(theirs: Any) -> dict[str, Any]:
 
 
 def convert_fit(theirs: PowerTransformer) -> PowerFit:
-    """Make the fit that a fitted transformer of scikit-learn holds."""
+    """Make the fit that is equivalent to a fitted transformer of scikit-learn."""
     p, box_cox = theirs.n_features_in_, theirs.method == "box-cox"
     lmbda = np.asarray(theirs.lambdas_, dtype=np.float64)
     loc, scale, n_obs = np.zeros(p), np.ones(p), np.zeros(p)

@@ -18,7 +18,7 @@ _REMEDY = "start with a clone, and pass the rows of fit to partial_fit first"
 class FittedRows:
     """The rows that `fit` was given, as long as they are in memory and unchanged.
 
-    A transformer must not keep large data alive that a pipeline has made and dropped. Small data are copied. Large data
+    A transformer must not keep large data alive after a pipeline has discarded them. Small data are copied. Large data
     are kept as a weak reference with the fingerprints that `powerkern.fit` computes. Pickles and deep copies contain no
     rows.
 
@@ -89,9 +89,9 @@ def _weak_reference(given: object) -> Callable[[], Any]:
 
 
 def _weak_view(array: NDArray[Any]) -> Callable[[], NDArray[Any] | None]:
-    """Return a function that returns an equal view of an array while something else keeps its memory alive.
+    """Return a function that returns a view of an array's memory, or None once nothing else keeps that memory alive.
 
-    The array object may be gone, as ``X[:100]`` is right after ``fit(X[:100])``.
+    The array itself may have been deleted, as ``X[:100]`` is right after ``fit(X[:100])``.
     """
     owner = array
     while isinstance(owner.base, np.ndarray):

@@ -59,7 +59,7 @@ class GroupedPowerTransformer(FloatTransformer):
     lambdas_ : ndarray, shape (n_groups, n_features)
         The transformation parameters; rows as in `grouped_fit_.groups`.
     n_features_in_, feature_names_in_
-        Number and names of the features, labels among them, as in scikit-learn.
+        Number and names of the features, including columns of labels, as in scikit-learn.
 
     Examples
     --------

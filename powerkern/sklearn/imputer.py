@@ -174,7 +174,7 @@ class UVImputer(FloatTransformer):
         return self
 
     def _mask_outliers(self, values: NDArray[np.floating]) -> FloatArray:
-        """Return `values` with NaN for those beyond the limits, row-major, as the kernels take them."""
+        """Return `values` as a row-major array, with NaN in place of values beyond the limits."""
         low, high = self.limits_
         return np.ascontiguousarray(np.where((values >= low) & (values <= high), values, np.nan), dtype=np.float64)
 

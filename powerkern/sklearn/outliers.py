@@ -49,7 +49,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     combination : str, default "mean"
         Combination of several detectors, as in `powerkern.outliers.combine_probabilities`.
     contamination : "auto" or float, default "auto"
-        Rows that `predict` declares outliers.
+        Which rows `predict` declares outliers:
 
         "auto"
             The rows beyond the limit of the detector, which its ``contamination`` or ``nu`` determines. If its limit is

@@ -115,7 +115,7 @@ class PowerTransformer(PartTransformer):
     -----
     NaN is missing: left out of the fit, kept in the output. A feature that has no optimum (constant, or all missing)
     keeps its values; a constant feature becomes 0 where ``standardize=True``, as in scikit-learn. An all-missing
-    feature under Box-Cox is an error, also as there.
+    feature under Box-Cox is an error, as in scikit-learn.
 
     `fit` with ``estimator="mle"`` is as silent as scikit-learn's. One warning lists the features that scikit-learn
     refuses to fit: constant under Box-Cox, all missing under Yeo-Johnson. ``power_fit_.status_text`` and
@@ -213,10 +213,10 @@ class PowerTransformer(PartTransformer):
         likelihood to about 1e-13. A feature that cannot be fitted yet causes no warning; see
         ``power_fit_.status_text``. This method is available only with ``estimator="mle"``.
 
-        After `fit` it goes on from the rows of `fit`, as if `partial_fit` had been given both: `fit` makes no sketch,
-        so the first call summarises the data that `fit` was given. It raises a ValueError if these have been changed or
-        are no longer in memory. A transformer that was pickled, or deeply copied, between `fit` and `partial_fit` holds
-        none of them.
+        After `fit`, it continues from the rows of `fit`, as if `partial_fit` had been called with both: `fit` makes no
+        sketch, so the first call summarises the data that `fit` was given. It raises a ValueError if these have been
+        changed or are no longer in memory. A transformer that was pickled, or deeply copied, between `fit` and
+        `partial_fit` holds none of them.
         """
         if self.limits is not None:
             raise ValueError("partial_fit has no limits=; call fit with all rows")
@@ -362,8 +362,8 @@ class PowerTransformer(PartTransformer):
     def to_sklearn(self) -> Any:
         """Convert to the fitted `sklearn.preprocessing.PowerTransformer` that transforms alike.
 
-        It agrees with this one to 1e-12 on data of ordinary range. Where lambda is large its formula, with the mean
-        taken from transformed values, loses digits that are kept here, down to half of them.
+        It agrees with this one to 1e-12 on data of ordinary range. If lambda is large, its formula, which subtracts the
+        mean from transformed values, loses up to half of the digits, which are kept here.
 
         Raises
         ------
@@ -392,8 +392,8 @@ class PowerTransformer(PartTransformer):
     def from_sklearn(cls, transformer: Any) -> Self:
         """Convert a fitted `sklearn.preprocessing.PowerTransformer`, with its lambdas.
 
-        All features have the status `Status.FIXED`. Nothing is known of the training data: likelihoods are NaN, and
-        `x_min` and `x_max` the ends of the domain. Raises a TypeError for another estimator, and
+        All features have the status `Status.FIXED`. The training data are unknown: likelihoods are NaN, and `x_min` and
+        `x_max` are the ends of the domain. Raises a TypeError for another estimator, and
         `sklearn.exceptions.NotFittedError` if it is not fitted.
 
         Examples

@@ -119,7 +119,7 @@ def _refuse_repeated_names(X: Any) -> None:
 
 
 def feature_names(estimator: Any) -> list[str] | None:
-    """Return the names of the features for messages, or None if there are none or two are equal."""
+    """Return the names of the features for messages; None if there are none, or if names are repeated."""
     names = list(getattr(estimator, "feature_names_in_", []))
     return names if names and len(set(names)) == len(names) else None
 

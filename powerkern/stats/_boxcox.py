@@ -203,12 +203,11 @@ def boxcox_normmax(
 
     Notes
     -----
-    Maximum likelihood: within 1e-12 of the true maximiser for well-conditioned data. The correlation is evaluated
-    from scaled exponentials and cannot overflow; its maximiser (the one downhill from `brack`, should there be
-    several) is good to about 1e-8. With fewer than three distinct values all lambdas have the same correlation,
-    and the result is 1.
-    The bound on lambda solves ``expm1(t)/t = ymax/|ln x|`` for ``t = lmbda ln x``, as SciPy's Lambert W form does, but
-    without its overflow, and also for ``ymax < |ln x|``, where SciPy returns 0 and exceeds `ymax`.
+    Maximum likelihood: within 1e-12 of the true maximiser for well-conditioned data. The correlation is evaluated from
+    scaled exponentials and cannot overflow; its maximiser (if there are several, the one downhill from `brack`) is
+    accurate to about 1e-8. With fewer than three distinct values all lambdas have the same correlation, and the result
+    is 1. The bound on lambda solves ``expm1(t)/t = ymax/|ln x|`` for ``t = lmbda ln x``, as SciPy's Lambert W form
+    does, but without its overflow, and also for ``ymax < |ln x|``, where SciPy returns 0 and exceeds `ymax`.
 
     References
     ----------

@@ -50,7 +50,7 @@ def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int
 
     Notes
     -----
-    Evaluated from scaled exponentials: finite where SciPy's overflows.
+    The correlation is evaluated from scaled exponentials, so it is finite where SciPy's overflows.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def yeojohnson_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N:
 
 
 def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot: Any, n: int) -> Any:
-    """Compute and plot probability plot correlations.
+    """Compute the probability plot correlation at equally spaced lambdas, and plot it if `plot` is given.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def _check_brack(brack: Sequence[float], objective: Callable[[Any], float]) -> N
 def best_correlation(
     column: FloatArray, brack: Sequence[float] | None, optimizer: Callable[..., Any] | None
 ) -> np.float64:
-    """Return the lambda of the straightest normal probability plot under Box-Cox."""
+    """Return the Box-Cox lambda with the largest correlation in the normal probability plot."""
     x = np.sort(column)
     one_minus = _one_minus_correlations(x, BOX_COX)
 

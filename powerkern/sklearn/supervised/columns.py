@@ -78,7 +78,7 @@ class TransformedColumns:
 
 
 class ColumnScaling(NamedTuple):
-    """The map x -> (x - offset)/size + base, clipped to [lowest, highest]."""
+    """The map ``x -> (x - offset)/size + base``, clipped to [lowest, highest]."""
 
     offset: FloatArray
     size: FloatArray

@@ -24,7 +24,7 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
     """Classifier on power-transformed columns, with the lambdas that give it the best score.
 
     It is equivalent to a pipeline of a `SupervisedPowerTransformer` and its classifier (Algorithms 2 to 4 of [1]_), but
-    has one set of parameters, and passes data frames on as data frames.
+    has one set of parameters, and passes data frames to the classifier as data frames.
 
     Parameters
     ----------
