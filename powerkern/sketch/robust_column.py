@@ -225,7 +225,7 @@ class RobustChunkColumn(CountedColumn):
         return R_MAD_FACTOR * _median_distance(logs, points.w, weighted_median(logs, points.w))
 
     def cut(self, points: Points, lmbda: float, rule: CutRule) -> tuple[FloatArray, FloatArray]:
-        """Return the kept interval of points at a lambda (`robust.fit.EstimatorEntries`), and their transforms."""
+        """Return the interval that a rule keeps at a lambda (see `EstimatorEntries`), and the transformed points."""
         cut, y = np.empty(N_CUT), np.empty(points.x.size)
         work = self._work_for(points.x.size)
         self.estimator.entries.cut(
