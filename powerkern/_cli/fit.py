@@ -11,7 +11,13 @@ import numpy as np
 
 import powerkern as pk
 from powerkern._cli.arguments import fit_options
-from powerkern._cli.limits import as_masks, censored_cells_to_fit, describe_limits, given_column_limits
+from powerkern._cli.limits import (
+    as_masks,
+    censored_cells_of,
+    censored_cells_to_fit,
+    describe_limits,
+    given_column_limits,
+)
 from powerkern._cli.output import complain, finite, plural, print_json, print_table, short
 from powerkern._cli.reading import (
     choose_columns,
@@ -30,7 +36,6 @@ from powerkern._input.tables.table import (
     NAMES_ROWS,
     BadInput,
     Block,
-    CensoredCells,
     FileLayout,
     Selection,
     Table,
@@ -114,7 +119,8 @@ def fit_table(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     if getattr(args, "fit", None) is not None:
         refuse_options(args, "cutoff")
         fit = select_fit_columns(read_fit(args.fit), args)
-        text = text_format(args, CensoredCells("", needs_number=False))
+        needs_number = args.command != "outliers"  # which does not judge limits
+        text = text_format(args, censored_cells_of(fit)._replace(needs_number=needs_number))
         return fit, files.read(args.data, choose_fitted_columns(fit, args), text)
     found = _read_table(args)
     rows, weight = _split_weights(args, found.layout, found.rows)

@@ -36,6 +36,16 @@ def censored_cells_to_fit(args: argparse.Namespace) -> CensoredCells:
     return CensoredCells(refusal, dict(args.below_limit), dict(args.above_limit))
 
 
+def censored_cells_of(fit: pk.PowerFit) -> CensoredCells:
+    """Return how a table for a finished fit states limits: ``<LOD`` takes the limit that the fit has for the column."""
+    limits = fit._spec.limits_of(fit.n_features)
+    if limits is None:
+        return CensoredCells("")
+    names = range(fit.n_features) if fit.column_names is None else fit.column_names
+    below, above = ([str(name) for name, has in zip(names, mask, strict=True) if has] for mask in np.isfinite(limits))
+    return CensoredCells("", below, above)
+
+
 def given_column_limits(
     args: argparse.Namespace, layout: FileLayout, known: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray] | None:

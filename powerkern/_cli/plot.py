@@ -7,6 +7,7 @@ from typing import Any
 
 import powerkern as pk
 from powerkern._cli.fit import fit_table, print_left_out
+from powerkern._cli.limits import as_masks, without_limits
 from powerkern._cli.output import plural
 from powerkern._cli.reading import locate_errors_in_file
 from powerkern._input.tables import files
@@ -56,7 +57,7 @@ def _before_after(*kinds: str) -> Any:
     def draw(fit: pk.PowerFit, table: Table) -> Any:
         from powerkern.plot import before_after_plot
 
-        return before_after_plot(table.rows.matrix, fit, kinds=kinds)[0, 0].figure
+        return before_after_plot(table.rows.matrix, fit, kinds=kinds, **as_masks(table.rows))[0, 0].figure
 
     return draw
 
@@ -72,7 +73,7 @@ def _cells(fit: pk.PowerFit, table: Table) -> Any:
     """Draw a map of cells."""
     from powerkern.plot import cell_map
 
-    return cell_map(table.rows.matrix, fit).figure
+    return cell_map(without_limits(table.rows), fit).figure
 
 
 _KINDS = {

@@ -6,15 +6,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from powerkern._fit.fit import fit as pk_fit
 from powerkern._input.alignment import are_default
 from powerkern._input.arrays import Matrix, column_label, position_of, to_list
+from powerkern._input.censoring import Marks
 from powerkern._input.infinite import without_infinite
-from powerkern._input.messages import shown
+from powerkern._input.messages import muted, shown
 from powerkern._input.reading import read_fitted
 from powerkern._results.power_fit import PowerFit
-from powerkern._typing import BoolArray, FloatArray
+from powerkern._typing import BoolArray, FloatArray, Limits
 from powerkern.joint import JointFit
+from powerkern.plot._censored_positions import censored_positions
 from powerkern.regression import RegressionFit
 
 
@@ -59,12 +63,24 @@ class PlotColumn(NamedTuple):
     after: FloatArray
     #: Mask of the values that the fit kept.
     kept: BoolArray
+    #: Plotting positions of the values if others are only known to lie beyond a limit; None if all are known.
+    positions: FloatArray | None = None
+    #: Number of values that are only known to lie beyond a limit.
+    n_censored: int = 0
 
 
-def select_column(X: object, fit: PowerFit | JointFit, column: int | str) -> PlotColumn:
+class CensoringMarks(NamedTuple):
+    """The arguments of a plot that mark censored cells, as those of `powerkern.fit`."""
+
+    below: object = None
+    above: object = None
+    limits: Limits | None = None
+
+
+def select_column(X: object, fit: PowerFit | JointFit, column: int | str, marks: CensoringMarks) -> PlotColumn:
     """Return one column of the data, by position or name, before and after its transform."""
     fit = column_transforms(X, fit)
-    matrix = read_columns(X, fit)
+    matrix = read_marked_columns(X, fit, marks)
     return read_column(matrix, fit, find_column(column, matrix, fit))
 
 
@@ -72,10 +88,19 @@ def read_column(matrix: Matrix, fit: PowerFit, j: int) -> PlotColumn:
     """Return column j of the data, before and after its transform; raise NoValuesError if it has no values."""
     names = matrix.names or fit.column_names
     values, part = matrix.values[:, j : j + 1], fit._take(slice(j, j + 1))
+    if matrix.ends is None and part.n_censored[0]:
+        raise ValueError(
+            f"{column_label(j, names)} has censored cells in the fit; pass below=, above= or limits= as to the fit "
+            "(cells between two numbers have no plotting positions)"
+        )
     before = values[:, 0].astype(np.float64)
-    known = ~np.isnan(before)
+    is_censored = np.zeros(before.shape, bool) if matrix.ends is None else ~np.isnan(matrix.ends[:, j])
+    known = ~np.isnan(before) & ~is_censored
     if not known.any():
         raise NoValuesError(f"{column_label(j, names)} has no values; there is nothing to draw")
+    if is_censored.any():
+        assert matrix.ends is not None
+        return _read_censored_column(values, matrix.ends[:, j], part, column_label(j, names), title_label(j, names))
     after = part.transform(values)[known, 0].astype(np.float64)
     return PlotColumn(
         label=title_label(j, names),
@@ -83,6 +108,47 @@ def read_column(matrix: Matrix, fit: PowerFit, j: int) -> PlotColumn:
         before=standardize_values(before[known]),
         after=after if fit.standardize else standardize_values(after),
         kept=part.weights(values)[known, 0] > 0.0,
+    )
+
+
+def _read_censored_column(values: NDArray[Any], ends: FloatArray, part: PowerFit, label: str, title: str) -> PlotColumn:
+    """Return the observed values of a column with censored cells, and their plotting positions.
+
+    Values before the transform are standardized by the mean and the standard deviation that are likeliest if the
+    untransformed values are normal.
+
+    Parameters
+    ----------
+    values : (n, 1) ndarray
+        The column, with limits in the places of censored values.
+    ends : (n,) ndarray
+        -inf where the value lies below its limit, inf where it lies above, else NaN.
+    part : PowerFit
+        The fit of the column.
+    label, title : str
+        Its name in messages and titles.
+    """
+    is_below, is_above = ends == -np.inf, ends == np.inf
+    if is_below.any() and is_above.any():
+        raise ValueError(
+            f"{label} has values below limits and values above limits; a QQ plot takes limits on one side only"
+        )
+    x = values[:, 0].astype(np.float64)
+    known = ~np.isnan(x)
+    x, is_below, is_above = x[known], is_below[known], is_above[known]
+    observed = ~(is_below | is_above)
+    positions = 1.0 - censored_positions(-x, is_above) if is_above.any() else censored_positions(x, is_below)
+    with muted():
+        untransformed = pk_fit(x, part.families[0], lmbda=1.0, shift=part.shift[0], below=is_below, above=is_above)
+    after = part._with_spec(standardize=True).transform(x[:, np.newaxis])[observed, 0]
+    return PlotColumn(
+        label=title,
+        lmbda=float(part.lmbda[0]),
+        before=untransformed.transform(x)[observed],
+        after=after,
+        kept=np.ones(after.size, dtype=bool),
+        positions=positions,
+        n_censored=int(np.count_nonzero(~observed)),
     )
 
 
@@ -110,6 +176,14 @@ def standardize_values(values: FloatArray) -> FloatArray:
 def read_columns(X: object, fit: PowerFit) -> Matrix:
     """Read `X`; raise if it does not have the columns of the fit."""
     matrix = read_fitted(X, fit.column_names, fit.n_features)
+    return without_infinite(matrix, fit._spec.infinite, warns=False)
+
+
+def read_marked_columns(X: object, fit: PowerFit, marks: CensoringMarks) -> Matrix:
+    """Read `X` like `read_columns`, with the marks of censored cells; limits default to those of the fit."""
+    if fit._spec.limits is None and all(mark is None for mark in marks):
+        return read_columns(X, fit)
+    matrix = fit._read_marked(X, Marks(marks.below, marks.above), marks.limits)
     return without_infinite(matrix, fit._spec.infinite, warns=False)
 
 

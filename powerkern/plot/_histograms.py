@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 from powerkern._input.arrays import to_list
 from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Limits
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import get_axes, ink, mix_colors, pyplot, set_title
 from powerkern.plot._fits import (
+    CensoringMarks,
     NoValuesError,
     PlotColumn,
     column_transforms,
     find_columns,
     read_column,
-    read_columns,
+    read_marked_columns,
     select_column,
     title_label,
 )
@@ -39,15 +40,24 @@ _PANEL, _ROOM = (3.0, 2.7), (0.62, 0.1, 0.5, 0.5)
 _PANELS_IN_A_ROW, _MOST_PANELS = 4, 200
 
 
-def histogram_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
+def histogram_plot(
+    X: object,
+    fit: PowerFit | JointFit,
+    *,
+    column: int | str = 0,
+    below: object = None,
+    above: object = None,
+    limits: Limits | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw histograms of one column before and after its transform, with the normal density.
 
     Both are standardized as in `qq_plot` and use the same bins. Their area is 1 less the fraction of values beyond four
-    standard deviations, which the legend counts.
+    standard deviations, which the legend counts. So it does censored values, which are not drawn.
 
     Parameters
     ----------
-    X, fit, column, ax
+    X, fit, column, below, above, limits, ax
         As in `qq_plot`.
 
     Returns
@@ -64,7 +74,7 @@ def histogram_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0
     >>> [patch.get_label() for patch in ax.patches]
     ['before', 'after']
     """
-    one = select_column(X, fit, column)
+    one = select_column(X, fit, column, CensoringMarks(below, above, limits))
     ax = get_axes(ax)
     _draw_histograms(ax, one)
     ax.legend()
@@ -79,13 +89,16 @@ def before_after_plot(
     columns: Sequence[int | str] | None = None,
     kinds: Sequence[str] = ("histogram", "qq"),
     band: float | None = 0.95,
+    below: object = None,
+    above: object = None,
+    limits: Limits | None = None,
     ax: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Draw many columns in one figure, before and after: a histogram, a QQ plot, or both for each.
 
     Parameters
     ----------
-    X, fit, band
+    X, fit, band, below, above, limits
         As in `qq_plot`.
     columns : sequence of int or str, optional
         Columns to draw, by position or by name; default: all.
@@ -115,7 +128,7 @@ def before_after_plot(
     """
     draw = _check_kinds(kinds, band)
     fit = column_transforms(X, fit)
-    matrix = read_columns(X, fit)
+    matrix = read_marked_columns(X, fit, CensoringMarks(below, above, limits))
     chosen = find_columns(columns, matrix, fit)
     panels = _new_panels(len(chosen), len(draw)) if ax is None else np.asarray(ax, dtype=object)
     if panels.shape != (len(chosen), len(draw)):
@@ -183,34 +196,38 @@ def _new_panels(k: int, width: int) -> NDArray[Any]:
 
 def _draw_histograms(ax: Axes, one: PlotColumn) -> None:
     """Draw both histograms of a column and the normal density."""
-    edges = _edges(one.after.size)
-    _draw_histogram(ax, one.before, edges, "before", fill=True, color=mix_colors(ink(ax), ax.get_facecolor(), 0.25))
-    _draw_histogram(ax, one.after, edges, "after", color="C0", linewidth=1.5)
+    n = one.after.size + one.n_censored
+    edges = _edges(n)
+    _draw_histogram(ax, one.before, edges, "before", n, fill=True, color=mix_colors(ink(ax), ax.get_facecolor(), 0.25))
+    _draw_histogram(ax, one.after, edges, "after", n, color="C0", linewidth=1.5)
     z = np.linspace(-_REACH, _REACH, 201)
     ax.plot(z, np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi), color=ink(ax), linewidth=0.8, label="normal")
     ax.set(xlabel="standardized value", ylabel="density", xlim=(-_REACH, _REACH))
 
 
-def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str, **style: Any) -> None:
-    """Draw one histogram as a density; its label counts the values beyond the outer edges.
+def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str, n: int, **style: Any) -> None:
+    """Draw one histogram as a density; its label counts censored values and the values beyond the outer edges.
 
     Parameters
     ----------
     ax : matplotlib Axes
         The axes to draw on.
     values : (n,) ndarray
-        Standardized values.
+        Standardized observed values.
     edges : (k + 1,) ndarray
         Edges of the bins.
     label : str
         Name for the legend.
+    n : int
+        Number of all values, censored ones included.
     **style
         Options of `matplotlib.axes.Axes.stairs`.
     """
     counts = np.histogram(values, edges)[0]
     beyond = values.size - int(counts.sum())
-    text = f"{label} ({beyond:,} beyond)" if beyond else label
-    ax.stairs(counts / (values.size * np.diff(edges)), edges, label=text, **style)
+    parts = [f"{k:,} {what}" for k, what in ((n - values.size, "censored"), (beyond, "beyond")) if k]
+    text = f"{label} ({', '.join(parts)})" if parts else label
+    ax.stairs(counts / (n * np.diff(edges)), edges, label=text, **style)
 
 
 def _edges(n: int) -> FloatArray:

@@ -5,15 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from powerkern._input.arrays import is_real
 from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
-from powerkern._typing import BoolArray, FloatArray
+from powerkern._typing import BoolArray, FloatArray, Limits
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band
 from powerkern.plot._drawing import faint, get_axes, ink, set_title
-from powerkern.plot._fits import PlotColumn, check_fit, find_column, read_columns, select_column, title_label
+from powerkern.plot._fits import (
+    CensoringMarks,
+    PlotColumn,
+    check_fit,
+    find_column,
+    read_columns,
+    select_column,
+    title_label,
+)
 from powerkern.regression import RegressionFit, fit_regression
 
 if TYPE_CHECKING:
@@ -30,14 +39,20 @@ def qq_plot(
     *,
     column: int | str = 0,
     band: float | None = 0.95,
+    below: object = None,
+    above: object = None,
+    limits: Limits | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a normal QQ plot of one column before and after its transform.
+    r"""Draw a normal QQ plot of one column before and after its transform.
 
     The sorted values, standardized by their mean and standard deviation, are drawn over the normal scores
     ``Phi^-1((i - 1/3)/(n + 1/3))``. Normal values lie on the diagonal. Values after a fit with ``standardize=True`` are
     drawn as `PowerFit.transform` returns them, so that a robust fit shows outliers as such. Values that it left out are
     red, and the blue stripe contains the values that it kept (`PowerFit.weights`).
+
+    In a column with censored cells, the observed values are drawn at the plotting positions of Hirsch and Stedinger
+    [2]_, as R's NADA draws them [3]_. All limits of a column must be lower ones, or all upper ones.
 
     Parameters
     ----------
@@ -48,7 +63,10 @@ def qq_plot(
     column : int or str, default 0
         The column, by position or by name.
     band : float or None, default 0.95
-        Probability with which the grey band contains all points of a normal sample [1]_; None draws no band.
+        Probability with which the grey band contains all points of a normal sample [1]_; None draws no band. Columns
+        with censored cells have none.
+    below, above, limits
+        Censored cells, as in `powerkern.fit`; `limits` defaults to the limits of the fit.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
@@ -67,10 +85,24 @@ def qq_plot(
     Points that lie within 0.005 standard deviations of each other are drawn once, so that a file of a million values
     is as small as one of a few thousand.
 
+    Let :math:`L_1 < \dots < L_m` be the lower limits in a column, :math:`L_0 = -\infty`, and
+    :math:`L_{m+1} = \infty`. Of the values, :math:`A_j` are observed in :math:`[L_j, L_{j+1})`, and :math:`B_j` are
+    known to be less than :math:`L_j`. From the largest limit downwards, :math:`L_j` is exceeded with probability
+
+    .. math:: p_j = p_{j+1} + \frac{A_j}{A_j + B_j} (1 - p_{j+1}), \qquad p_{m+1} = 0,
+
+    and the i-th of the :math:`A_j` values between two limits has the normal score
+    :math:`\Phi^{-1}(1 - p_j + \frac{i}{A_j + 1} (p_j - p_{j+1}))`. Upper limits are treated as lower limits of -x.
+    Values before the transform are standardized by the mean and the standard deviation of the censored normal
+    likelihood.
+
     References
     ----------
     .. [1] S. Aldor-Noiman, L. D. Brown, A. Buja, W. Rolke and R. A. Stine, "The power to see: a new graphical test of
        normality", The American Statistician 67, 2013, 249-260.
+    .. [2] R. M. Hirsch and J. R. Stedinger, "Plotting positions for historical floods and their precision", Water
+       Resources Research 23, 1987, 715-727.
+    .. [3] D. R. Helsel, "Statistics for Censored Environmental Data Using Minitab and R", second edition, Wiley, 2012.
 
     Examples
     --------
@@ -81,7 +113,8 @@ def qq_plot(
     >>> [line.get_label() for line in ax.lines[:2]]
     ['before', 'after']
     """
-    return _draw_qq_axes(get_axes(ax), select_column(X, fit, column), band, "standardized value")
+    one = select_column(X, fit, column, CensoringMarks(below, above, limits))
+    return _draw_qq_axes(get_axes(ax), one, band, "standardized value")
 
 
 def residual_plot(
@@ -187,27 +220,45 @@ def draw_qq(ax: Axes, one: PlotColumn, *, band: float | None, ylabel: str = "sta
     every = np.ones(one.before.size, dtype=bool)
     order = np.argsort(one.after)
     after, kept = one.after[order], one.kept[order]
+    if one.positions is None:
+        scores = normal_scores(np.arange(1, after.size + 1), after.size)
+    else:
+        scores = np.asarray(ndtri(np.sort(one.positions)))
     rings = {"marker": "o", "markersize": 5.0, "markerfacecolor": "none", "markeredgewidth": 0.8}
-    _draw_points(ax, np.sort(one.before), every, label="before", color=faint(ax), **rings)
+    _draw_points(ax, scores, np.sort(one.before), every, label="before", color=faint(ax), **rings)
     dots = {"marker": ".", "markersize": 5.0, "markeredgewidth": 0.0}  # small enough to fit into the rings
-    _draw_points(ax, after, every, label="after", color="C0", **dots)
+    _draw_points(ax, scores, after, every, label="after", color="C0", **dots)
     if not kept.all():
-        _draw_points(ax, after, ~kept, label="left out of the fit", color="C3", **dots)
+        _draw_points(ax, scores, after, ~kept, label="left out of the fit", color="C3", **dots)
         ax.axhspan(after[kept][0], after[kept][-1], color="C0", alpha=0.1, linewidth=0.0)
     ax.axline((0.0, 0.0), slope=1.0, color=ink(ax), linewidth=0.8)
     ax.set(xlabel="normal score", ylabel=ylabel)
     if band is not None:
         if not (is_real(band) and 0.0 < band < 1.0):
             raise ValueError(f"band must be a probability between 0 and 1, or None, got {shown(band)}")
+        if one.positions is not None:
+            return
         style = {"color": ink(ax), "alpha": 0.12, "linewidth": 0.0, "zorder": 0.5}
         ax.fill_between(
             *simultaneous_band(after.size, float(band)), label=f"{100 * band:g}% of normal samples", **style
         )
 
 
-def _draw_points(ax: Axes, values: FloatArray, chosen: BoolArray, **style: Any) -> None:
-    """Draw a selection of sorted values: the first point in each cell of a fine grid, and the last point."""
-    points = np.stack([normal_scores(np.arange(1, values.size + 1), values.size)[chosen], values[chosen]])
+def _draw_points(ax: Axes, scores: FloatArray, values: FloatArray, chosen: BoolArray, **style: Any) -> None:
+    """Draw a selection of sorted values: the first point in each cell of a fine grid, and the last point.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes to draw on.
+    scores, values : (n,) ndarray
+        Normal scores, and the sorted values.
+    chosen : (n,) ndarray of bool
+        The values to draw.
+    **style
+        Options of `matplotlib.axes.Axes.plot`.
+    """
+    points = np.stack([scores[chosen], values[chosen]])
     cells = np.floor(np.arcsinh(points) / _STEP)
     seen = np.concatenate([[True], (np.diff(cells) != 0.0).any(axis=0)])
     seen[-1] = True

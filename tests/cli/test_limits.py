@@ -287,6 +287,36 @@ def test_a_value_known_only_up_to_a_limit_is_no_outlier(run, water: Path, tmp_pa
     assert [(each["column"], each["line"]) for each in json.loads(out)["outliers"]] == [("lead", 2)]
 
 
+def test_plots_show_limits_at_their_plotting_positions(
+    run, water: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plot = pytest.importorskip("powerkern.plot")
+    panels = []
+
+    def record(*arguments: object, **options: object) -> np.ndarray:
+        panels.append(draw(*arguments, **options))
+        return panels[-1]
+
+    draw = plot.before_after_plot
+    monkeypatch.setattr(plot, "before_after_plot", record)
+    fit, picture = tmp_path / "fit.json", tmp_path / "qq.png"
+    assert run("fit", water, "--family", "box-cox", "-o", fit)[0] == 0
+    for words in (["--family", "box-cox"], ["--fit", fit]):
+        code, out, err = run("plot", water, "--kind", "qq", "-o", picture, *words)
+        assert (code, err) == (0, "")
+        assert "cells read as limits: 'lead'" in out
+    expected = draw(NUMBERS, pk.load(fit), kinds=["qq"], below=BELOW, above=ABOVE)
+    for drawn in panels:
+        for ax, other in zip(drawn.flat, expected.flat, strict=True):
+            npt.assert_allclose(ax.lines[1].get_xydata(), other.lines[1].get_xydata())
+    assert run("plot", water, "--kind", "cells", "--fit", fit, "-o", picture)[0] == 0
+    # without a limit in the fit, a cell without a number cannot be drawn
+    unknown = write_table(tmp_path / "unknown.csv", lead=["1", "2", "<LOD"], zinc=["1", "2", "3"])
+    code, _, err = run("plot", unknown, "--kind", "qq", "--fit", fit, "-o", picture)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "column 'lead', line 4: '<LOD' is a limit without a number" in err
+
+
 def test_large_files_with_limits_are_read_whole(run, water: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = fit_json(run, water, "--family", "box-cox")
     monkeypatch.setattr("powerkern._cli.fit.LARGE", 10)
