@@ -1,15 +1,15 @@
-"""From NumPy to kernels: threads, columns made contiguous, matrices divided into parts. No numerics.
+"""Connect NumPy arrays to kernels: threads, contiguous columns, parts of matrices. No numerics.
 
 Entries of `powerkern.kernels` take contiguous, writable float64 vectors, one per column, and scratch space; users pass
 matrices of any order, stride and dtype. This package connects the two:
 
-* `threads`: their number, and the processing of a list of parts, with progress and prompt interruption;
-* `gather`: columns copied into contiguous scratch, perhaps shifted, and back;
-* `blocks`: the division of a matrix into groups of columns, blocks of rows, and blocks that fit the cache;
-* `by_column`: kernels called for every column;
-* `by_row_block`: kernels called for every block of rows of every column, for long columns;
-* `lines`: matrices handed to kernels with their rows or columns as lines;
-* `apply`: transforms of whole matrices, along lines, and by column where values are not ordinary;
-* `ragged`: groups of different lengths as columns of a matrix; `products`: products of matrices on all threads;
-* `one_column`: kernels called for a single vector, with little overhead, and to trace one column.
+* `threads`: number of threads; run a list of parts on them, with progress and prompt interruption;
+* `gather`: copy columns into contiguous scratch, optionally shifted and scaled, and back;
+* `blocks`: divide a matrix into groups of columns, blocks of rows, and blocks that fit the cache;
+* `by_column`: call a kernel for every column;
+* `by_row_block`: call a kernel for every block of rows of every column, for long columns;
+* `lines`: pass matrices to kernels as rows or columns ("lines") in place;
+* `apply`: transform whole matrices along lines, and column by column where values need full precision;
+* `ragged`: groups of different lengths as columns of a matrix; `products`: matrix products on several threads;
+* `one_column`: call kernels for a single vector, with little overhead, and to trace one column.
 """

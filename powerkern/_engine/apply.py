@@ -1,4 +1,4 @@
-"""Transforms of whole matrices, along the lines in which values lie or by column, in blocks that fit the cache."""
+"""Transform whole matrices, along the lines in memory or column by column, in blocks that fit the cache."""
 
 from __future__ import annotations
 
@@ -30,24 +30,32 @@ from powerkern.kernels.transforms.family import FORWARD, INVERSE
 
 
 class ImageHandler(Protocol):
-    """A consumer of computed images; several threads call its methods."""
+    """Callbacks that repair missing images and inspect extreme ones; called from several threads."""
 
     @property
     def watched(self) -> FloatArray | None:
-        """Rows INNER_LOW to WATCHED_MAX of the fields in `kernels.transforms.matrix`; None: no image is inspected."""
+        """Rows INNER_LOW to WATCHED_MAX of `found` in `kernels.transforms.matrix`; None: no image is inspected."""
 
     @property
     def is_inspected(self) -> NDArray[np.bool_] | None:
         """Mask of the columns that are always inspected; None: no column is."""
 
     def repair(self, j: int, values: NDArray[Any], images: FloatArray) -> int:
-        """Replace the images of column j that are infinite or NaN; return how many values remain without one."""
+        """Replace the infinite and NaN images of column j in place; return how many values remain without an image."""
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
-        """Look at the final images of some rows in the columns at these places, and perhaps correct them.
+        """Inspect final images of some columns, and correct them in place if necessary.
 
-        The columns are `numbers` in the whole matrix. Columns are inspected if `is_inspected`, or if a value was
-        outside their safe bounds or not ordinary.
+        Columns are passed if `is_inspected` selects them, or if a value was outside their safe bounds or not ordinary.
+
+        Parameters
+        ----------
+        images : ndarray
+            Final images of a block of rows.
+        places : (k,) ndarray of int
+            The columns of `images` to inspect.
+        numbers : (k,) ndarray of int
+            Indices of these columns in the whole matrix.
         """
 
 
@@ -63,7 +71,8 @@ def transform_matrix(
 ) -> IntArray:
     """Transform every column; return the number of values without an image, by column.
 
-    Ordinary values of float32 are transformed by `powerkern.kernels.transforms.single`, everything else in float64.
+    Ordinary float32 values, those for which float32 arithmetic is accurate, are transformed by
+    `powerkern.kernels.transforms.single`; everything else in float64.
 
     Parameters
     ----------
@@ -82,7 +91,7 @@ def transform_matrix(
     completion : ImageHandler, optional
         Repairs values without an image, and inspects images.
     fields : ndarray, optional
-        `select_fields` of the results, if they have been computed before.
+        The result of `select_fields(results)`, if the caller has it already.
     """
     if not values.size:
         return np.zeros(family.size, dtype=np.int64)
@@ -93,7 +102,7 @@ def transform_matrix(
 
 
 class _MatrixTransform:
-    """The transform of a matrix, part by part."""
+    """The transform of one matrix, processed in parts by several threads."""
 
     def __init__(
         self,
@@ -117,7 +126,7 @@ class _MatrixTransform:
         self._failures: deque[tuple[NDArray[np.intp], IntArray]] = deque()
 
     def run(self, n_threads: int) -> None:
-        """Transform the whole matrix: in place of a copy, unless it is overwritten or has columns of two families."""
+        """Transform the whole matrix, without a copy if source and output are separate and of one family."""
         values, out = self._values, self._out
         if out is not None and self._one_family and not np.may_share_memory(values, out):
             layout = choose_line_order(values, out)
@@ -154,7 +163,7 @@ class _MatrixTransform:
         numbers: NDArray[np.intp],
         found: FloatArray,
     ) -> None:
-        """Pass those columns of the target at `places` that are marked in `found` to the handler for inspection."""
+        """Pass the columns of `target` at `places` that are marked in `found` to the handler for inspection."""
         completion = self._completion
         if target is None or completion is None or self._watched is None:
             return
@@ -177,9 +186,9 @@ class _MatrixTransform:
     def _copied(
         self, source: NDArray[Any], target: NDArray[Any] | None, numbers: NDArray[np.intp]
     ) -> tuple[NDArray[Any], FloatArray]:
-        """Transform columns of one family from a copy in the memory order of the target, if possible into the target.
+        """Copy columns of one family in the target's memory order and transform them, if possible into the target.
 
-        Returns the images (in scratch space if no target is given) and marks of columns (see `Lines.transform`).
+        Returns the images (in scratch space if no target is given) and marks of columns (see `MatrixLines.transform`).
         """
         turned = is_column_major(source if target is None else target)
         copy = copy_rows(source.T if turned else source, self._copies)
@@ -195,16 +204,16 @@ class _MatrixTransform:
         return images, found
 
     def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], found: FloatArray) -> None:
-        """Replace the images of values that are not ordinary, by column, in blocks that fit the cache.
+        """Recompute in float64 the images of values that are not ordinary, by column, in blocks that fit the cache.
 
         Parameters
         ----------
         source, target : ndarray
             Values and their images.
         numbers : ndarray of int
-            Numbers of their columns in the matrix.
+            Indices of their columns in the whole matrix.
         found : ndarray
-            The bounds of ordinary values, and marks of columns that have others (see `Lines.transform`).
+            Bounds of ordinary values, and marks of columns that have others (see `MatrixLines.transform`).
         """
         if not found[rowwise.EXTREME].any():
             return
@@ -226,13 +235,13 @@ class _MatrixTransform:
                     target[rows, columns] = images
 
     def _replace_by_images(self, block: FloatArray, source: NDArray[Any], numbers: NDArray[np.intp]) -> None:
-        """Replace columns of one family, as rows of a block, by their images; `source` has the original values."""
+        """Replace columns of one family, the rows of `block`, by their images; `source` has the original values."""
         counts = np.zeros(numbers.size, dtype=np.int64)
         entry = gather.APPLY[int(self._family[numbers[0]]), self._direction]
         entry(block, self._results[numbers], counts)
         if self._single:
             beyond = (abs(block) > np.finfo(np.float32).max) & np.isfinite(block)
-            if beyond.any():  # infinite once rounded
+            if beyond.any():  # infinite when rounded to float32
                 counts = counts + np.count_nonzero(beyond, axis=1)
                 block[beyond] = np.copysign(np.inf, block[beyond])
         if self._completion is not None:
@@ -248,7 +257,7 @@ class _MatrixTransform:
         numbers: NDArray[np.intp],
         counts: IntArray,
     ) -> IntArray:
-        """Repair values without an image; return how many remain in each column.
+        """Let the handler repair values without an image; return how many remain in each column.
 
         Parameters
         ----------
@@ -257,9 +266,9 @@ class _MatrixTransform:
         source : (m, k) ndarray
             The original values.
         numbers : (k,) ndarray of int
-            Numbers of the columns in the matrix.
+            Indices of the columns in the whole matrix.
         counts : (k,) ndarray of int
-            Values without an image.
+            Numbers of values without an image; updated in place.
         """
         for j in np.flatnonzero(counts):
             counts[j] = completion.repair(int(numbers[j]), source[:, j], block[j])
@@ -267,7 +276,7 @@ class _MatrixTransform:
 
 
 def _as_slice(numbers: NDArray[np.intp]) -> slice | NDArray[np.intp]:
-    """Return increasing positions as a slice, which needs no copy, if they have no gaps."""
+    """Convert increasing indices without gaps to a slice, which selects without a copy; return others unchanged."""
     first, last = int(numbers[0]), int(numbers[-1])
     return slice(first, last + 1) if last - first + 1 == numbers.size else numbers
 
@@ -301,13 +310,13 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
 
 
 def map_blocks(change: Callable[[FloatArray, slice], None], values: NDArray[Any], n_threads: int) -> NDArray[Any]:
-    """Return a copy of a matrix to which `change` was applied: float32 for float32, else float64.
+    """Return a copy of a matrix, changed block by block by `change`: float32 for float32 input, otherwise float64.
 
     Parameters
     ----------
     change : callable
-        Called with a block of contiguous rows, to be changed in place, and a slice of columns. Row j of the block has
-        some of the values of column ``columns.start + j``.
+        Called as ``change(block, columns)`` with a contiguous block, to be changed in place, and a slice of columns.
+        Row j of the block holds some of the values of column ``columns.start + j``.
     values : (n, p) ndarray
         The matrix.
     n_threads : int

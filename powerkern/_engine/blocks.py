@@ -1,4 +1,4 @@
-"""Division of a matrix into groups of columns, blocks of rows, and blocks that fit the cache."""
+"""Divide a matrix into groups of columns, blocks of rows, and blocks that fit the cache."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from powerkern._engine.gather import Columns
 from powerkern._engine.threads import SERIAL_VALUES
 from powerkern.kernels.transforms import gather
 
-#: Cache lines of columns in a group; the CPU prefetches a row of them while it copies.
+#: Width of a group of columns, in cache lines; the CPU prefetches a row of them while it copies.
 _GROUP_LINES = 8
-#: More if columns are shorter than _SHORT_COLUMN / _GROUP_LINES; fewer if the copy would exceed GROUP_VALUES or
-#: a thread would have fewer than _TURNS groups; less than a line if columns are longer than LONG_COLUMN / 8, so that
-#: Ctrl-C is prompt.
+#: Groups are wider if columns are shorter than _SHORT_COLUMN / _GROUP_LINES. They are narrower if the copy would exceed
+#: GROUP_VALUES or a thread would have fewer than _TURNS groups, and narrower than a cache line if columns are longer
+#: than LONG_COLUMN / 8, so that Ctrl-C takes effect promptly.
 _SHORT_COLUMN = 4096
 GROUP_VALUES = 1_000_000
 _TURNS = 4
 LONG_COLUMN = 8_000_000
-#: Least number of values in a part, which justifies another thread.
+#: Smallest number of values in a part for which another thread pays.
 SMALLEST_PART = 65_536
-#: Values transformed at once, which fit the second-level cache. The larger side of such a block lies along
-#: the matrix's memory.
+#: Values in a block, which fit the second-level cache. The longer dimension of such a block is the contiguous one.
 _CACHE_VALUES = 98_304
 _CACHE_ROWS = 8192
 _CACHE_COLUMNS = 192
-#: The same along lines. Each value is read once, and each block computes the constants of its columns, so larger
-#: blocks are better, but each thread should have _LINE_TURNS of them, and _COPIED_VALUES suffice if they are copied
-#: first. Blocks have whole columns if there are at least _LEAST_COLUMNS, so that constants are computed once;
-#: otherwise rows of _LINE_COLUMNS.
+#: Values in a block that is transformed along lines. Each value is read once, and each block computes the constants of
+#: its columns, so larger blocks are better, but each thread should get _LINE_TURNS of them. Blocks that are copied
+#: first have _COPIED_VALUES. A block of a row-major matrix has all rows of at least _LEAST_COLUMNS columns if it has
+#: room for them, so that constants are computed once; otherwise it has _LINE_COLUMNS columns.
 _LINE_VALUES = 524_288
 _COPIED_VALUES = 262_144
 _LINE_TURNS = 3
@@ -43,7 +42,7 @@ def slices(whole: slice, step: int) -> list[slice]:
 
 
 def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
-    """Divide columns into groups of some cache lines: more if columns are short, fewer if threads would idle."""
+    """Divide columns into groups of a few cache lines: wider if columns are short, narrower if threads would idle."""
     n, p = shape
     if n * p < SERIAL_VALUES:
         n_threads = 1
@@ -54,13 +53,13 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
 
 
 def is_one_group(shape: tuple[int, int]) -> bool:
-    """Return whether a matrix is so small that `column_groups` leaves it whole, and one thread does the work."""
+    """Return whether a matrix is so small that one thread fits it as a single group of columns."""
     n, p = shape
     return p <= gather.CACHE_LINE and n * p < SERIAL_VALUES
 
 
 def cache_shape(values: Columns) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a block that fits the cache."""
+    """Return the numbers of rows and columns of a block that fits the second-level cache."""
     n, p = values.shape
     if abs(values.strides[0]) < abs(values.strides[1]):
         rows = max(1, min(n, _CACHE_ROWS))
@@ -70,7 +69,7 @@ def cache_shape(values: Columns) -> tuple[int, int]:
 
 
 def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[slice, slice]]:
-    """Divide a matrix into parts that are transformed along its lines, or `copied` and then transformed."""
+    """Divide a matrix into blocks to be transformed along lines; `copied` says that each is copied first."""
     n, p = values.shape
     size = _COPIED_VALUES if copied else _LINE_VALUES
     if n_threads > 1:
@@ -82,14 +81,15 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
         width = min(p, size // n if size // n >= _LEAST_COLUMNS else _LINE_COLUMNS)
         height = min(n, max(1, size // width))
     columns_first = height == n
-    height, width = (-(-whole // round(whole / part)) for whole, part in ((n, height), (p, width)))  # about even
+    # blocks of about equal size
+    height, width = (-(-whole // round(whole / part)) for whole, part in ((n, height), (p, width)))
     rows, groups = slices(slice(0, n), height), slices(slice(0, p), width)
     blocks = [(some, group) for some in rows for group in groups]
     return _interleaved(blocks, n_threads) if not columns_first else blocks
 
 
 def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int) -> list[tuple[slice, slice]]:
-    """Divide a matrix into blocks of rows and columns that fit the cache.
+    """Divide a matrix into blocks of at most `height` rows and `width` columns.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
     height, width : int
         Rows and columns of a block (see `cache_shape`).
     n_threads : int
-        Largest number of threads at work. Blocks have whole rows if there are enough of them for all threads.
+        Largest number of threads at work. If blocks of whole rows suffice to keep all threads busy, `width` is ignored.
     """
     n, p = shape
     blocks = slices(slice(0, n), height)

@@ -1,4 +1,4 @@
-"""A kernel called for every column of a matrix, in groups of columns on a pool of threads."""
+"""Call a kernel for every column of a matrix, in groups of columns on several threads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def for_each_group(
     *,
     use_calling_thread: bool = False,
 ) -> None:
-    """Call `job` for groups of columns of a matrix, on threads.
+    """Call `job` for every group of columns of a matrix, on several threads.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def measure_columns(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """Return the results of a function of columns, called for groups of columns: (p, width).
+    """Call a function for every group of columns; return its results as an array, (p, width).
 
     Parameters
     ----------
     measure : callable
-        Called with columns, as contiguous rows of a block that it may change, and the slice of their numbers. Returns
-        `width` numbers for each of them.
+        Called as ``measure(columns, group)`` with columns as contiguous rows of a block, which it may overwrite, and
+        the slice of their indices. Returns `width` numbers for each column.
     values : (n, p) ndarray or AffineView
         The matrix.
     width : int
@@ -94,12 +94,12 @@ def _on_columns(
     width: int,
     n_threads: int,
 ) -> FloatArray:
-    """Call a function for groups of columns; return its results, (p, width).
+    """Call a function that needs fit scratch for every group of columns; return its results, (p, width).
 
     Parameters
     ----------
     function : callable
-        Called with contiguous columns, the slice of their numbers, scratch space, and the rows of the result to fill.
+        Called with contiguous columns, the slice of their indices, scratch space, and the rows of the result to fill.
     values : (n, p) ndarray or AffineView
         The matrix.
     width : int
@@ -144,7 +144,7 @@ def fit_matrix(
     progress : bool
         Show a progress bar.
     lockstep : bool
-        One column per vector lane, as short columns are fitted (`powerkern._estimators.routes`).
+        Fit several columns at once, one per SIMD lane; `powerkern._estimators.routes` chooses this for short columns.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def fit_matrix(
     """
     n, p = values.shape
     out, scratch = np.empty((p, N_RESULTS)), FitScratch(n)
-    if is_one_group((n, p)) and not progress:  # without the frames of `for_each_group`, which show in small fits
+    if is_one_group((n, p)) and not progress:  # the overhead of `for_each_group` is noticeable in small fits
         fit_part(values, family, lmbda, weight, scratch, out, lockstep)
         return out
 
@@ -173,7 +173,7 @@ def fit_part(
     out: FloatArray,
     lockstep: bool,
 ) -> None:
-    """Fit some columns: all of them one by one, or in lockstep and then one by one those that lockstep defers.
+    """Fit some columns one by one, or in lockstep and then one by one those that lockstep defers.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def fit_part(
 
 
 def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return g of every column at every lambda, (p, len(lmbdas)).
+    """Return the negative log-likelihood g of every column at every lambda, (p, len(lmbdas)).
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Wei
 
 
 def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return g of every column at its own lambda, (p,).
+    """Return the negative log-likelihood g of every column at its own lambda, (p,).
 
     Parameters
     ----------
@@ -249,16 +249,16 @@ def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights
 def interval_matrix(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return the two lambdas of each column at which g exceeds its minimum by `drop`, (p, 2).
+    """Return, for each column, the two lambdas at which g exceeds its minimum by `drop`, (p, 2).
 
     Parameters
     ----------
     values, family, weight, n_threads
         As in `fit_matrix`.
     lmbda : (p,) ndarray
-        Where g is smallest.
+        The lambda of each column that minimises g.
     drop : (p,) ndarray
-        Differences of g.
+        The rise of g at the ends of each interval.
     """
     at, given = np.column_stack([lmbda, drop]), NO_WEIGHTS if weight is None else weight
 
@@ -271,16 +271,16 @@ def interval_matrix(
 def partial_moments_matrix(
     values: Columns, family: int, scalings: FloatArray, at: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return moments of every column, over the rows of one site, at k exponents: (p, k, partial_moments.N_PARTIAL).
+    """Return moments of this site's rows at k exponents per column, (p, k, partial_moments.N_PARTIAL).
 
     Parameters
     ----------
     values, family, weight, n_threads
         As in `fit_matrix`.
     scalings : (p, 6) ndarray
-        How all sites scale the logs of each column (`partial_moments.Scaling`).
+        The scaling of the logs of each column, common to all sites (`partial_moments.Scaling`).
     at : (p, k) ndarray
-        Exponents; NaN for none.
+        Exponents; entries with NaN are skipped.
     """
     given = NO_WEIGHTS if weight is None else weight
 
@@ -300,7 +300,7 @@ def derivative_matrix(
     out: tuple[FloatArray, FloatArray, FloatArray],
     n_threads: int,
 ) -> FloatArray:
-    """Compute psi, psi', psi'' of every column as `joint_derivatives.derivative_columns` scales them.
+    """Compute psi and its first two derivatives in lambda, scaled as in `joint_derivatives.derivative_columns`.
 
     Parameters
     ----------
@@ -316,6 +316,7 @@ def derivative_matrix(
     Returns
     -------
     (p, joint_derivatives.N_FIGURES) ndarray
+        The statistics of each column, by `joint_derivatives.derivative_columns`.
     """
     y, y1, y2 = out
     given = NO_WEIGHTS if weight is None else weight

@@ -1,4 +1,4 @@
-"""A kernel called for every block of rows of every column; all threads share a long column."""
+"""Call a kernel for every block of rows of every column, so that several threads share a long column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from powerkern._engine.gather import BlockScratch, Columns, contiguous_columns, 
 from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray
 
-#: Parts of a block of rows, from top to bottom: their columns, made contiguous, and their rows.
+#: Yields the parts of a block of rows from top to bottom: contiguous columns, and the slice of their rows.
 Parts = Iterator[tuple[FloatArray, slice]]
 
 
@@ -20,16 +20,16 @@ def for_each_row_block(
     n_threads: int,
     progress: bool = False,
 ) -> None:
-    """Call `job` for blocks of rows of groups of columns, on threads.
+    """Call `job` for blocks of rows of groups of columns, on several threads.
 
     Parameters
     ----------
     job : callable
-        Called with the parts of a block, the slice of its rows and the slice of its columns.
+        Called as ``job(parts, rows, columns)``: an iterator over the parts of a block, and the block's two slices.
     values : (n, p) ndarray or AffineView
         The matrix.
     n_rows : int
-        Largest number of rows of a block. Groups of columns are narrower where there are fewer blocks than threads.
+        Largest number of rows of a block. Groups of columns are narrower if there are fewer blocks than threads.
     n_threads : int
         Largest number of threads at work.
     progress : bool

@@ -1,8 +1,8 @@
 """The number of CPUs this process may use: its affinity, or fewer if a container's quota is lower.
 
-A quota is CPU time in a period, divided by that period. Linux shows it in the files of the process's control group,
-and of the groups around it, each of which limits all within: ``cpu.max`` in version 2 of the interface [1]_,
-``cpu.cfs_quota_us`` and ``cpu.cfs_period_us`` in version 1 [2]_.
+A quota is CPU time per period. Linux gives it in files of the process's control group and of each enclosing group, all
+of which apply: ``cpu.max`` in version 2 of the interface [1]_, ``cpu.cfs_quota_us`` and ``cpu.cfs_period_us`` in
+version 1 [2]_.
 
 .. [1] https://docs.kernel.org/admin-guide/cgroup-v2.html
 .. [2] https://docs.kernel.org/scheduler/sched-bwc.html
@@ -21,18 +21,18 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cpus() -> int:
-    """Return the number of CPUs that this process may use at once, at least 1; fractions are rounded up."""
+    """Return the number of CPUs that this process may use at once, at least 1; round a fractional quota up."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, math.ceil(min(_quota_at_start(), 2.0**31))))
 
 
-@functools.cache  # asked for at every fit
+@functools.cache  # called by every fit
 def _quota_at_start() -> float:
     return cpu_quota()
 
 
 def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
-    """Return the CPUs that the quotas of this process's control groups allow; infinity without a quota.
+    """Return the number of CPUs that the control groups of this process allow; infinity without a quota.
 
     Parameters
     ----------
@@ -45,10 +45,10 @@ def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
 
 
 def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
-    """Yield the folders of the control groups of this process, and of the groups around them.
+    """Yield the folders of the control groups of this process, and of the enclosing groups.
 
-    In a container the mounted folder is often the container's own, while the listed path is the host's; missing
-    folders are harmless.
+    Some may not exist: in a container the mounted folder is often the container's own, while the listed path is the
+    host's.
     """
     try:
         lines = membership.read_text().splitlines()
@@ -63,7 +63,10 @@ def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
 
 
 def _quota_of(folder: Path) -> float:
-    """Return the smaller quota of both versions: "max 100000", or time and period; in version 1, -1 means no quota."""
+    """Read the quota of one control group, in CPUs: the smaller one if both versions of the interface give one.
+
+    Version 2 has "quota period" or "max period" in one file; in version 1 a quota of -1 means none.
+    """
     version_2 = _words(folder / "cpu.max")[:2]
     version_1 = [*_words(folder / "cpu.cfs_quota_us")[:1], *_words(folder / "cpu.cfs_period_us")[:1]]
     return min(_ratio(*version_2), _ratio(*version_1))

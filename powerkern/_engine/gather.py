@@ -1,4 +1,4 @@
-"""Columns of a matrix copied to contiguous float64 vectors in scratch space, perhaps shifted, and back."""
+"""Copy columns of a matrix to contiguous float64 vectors in scratch space, optionally shifted, and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from powerkern.kernels.transforms import gather as columnwise
 class AffineView:
     """A lazy view of ``(values + shift)/divisor``, evaluated as columns are gathered.
 
-    Sliced by rows and columns as a matrix is.
+    It can be sliced by rows and columns like a matrix.
     """
 
     def __init__(self, values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> None:
@@ -28,13 +28,13 @@ class AffineView:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Numbers of rows and columns."""
         n, p = self.values.shape
         return n, p
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Strides of the values before the shift."""
+        """Strides of the underlying values."""
         return self.values.strides
 
     def __len__(self) -> int:
@@ -46,24 +46,24 @@ class AffineView:
         return AffineView(self.values[rows, columns], self.shift[columns], divisor)
 
 
-#: The array that stands for weights of None in kernels of the likelihood.
+#: Passed to likelihood kernels in place of weights of None.
 NO_WEIGHTS: FloatArray = np.empty(0)
-#: Up to this many values NumPy copies as fast as a kernel, which then need not be compiled.
+#: Up to this many values NumPy copies as fast as our kernel, which then need not be compiled.
 _FEW = 10_000
 
-#: A matrix as read by fits.
+#: A matrix that fits can read.
 Columns = NDArray[Any] | AffineView
 
 
 def shift_and_scale(values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> Columns:
-    """Return a view of ``(values + shift)/divisor``, with one number per column; `values` itself if nothing changes."""
+    """Return a view of ``(values + shift)/divisor``, one shift and divisor per column; `values` if both are trivial."""
     if divisor is not None and not (divisor != 1.0).any():
         divisor = None
     return AffineView(values, shift, divisor) if shift.any() or divisor is not None else values
 
 
 class BlockScratch(threading.local):
-    """A block for each thread, into which columns are gathered."""
+    """Scratch memory, separate for each thread, for a block of gathered columns."""
 
     _memory: FloatArray = np.empty(0)
     _n_beside = 0
@@ -77,10 +77,10 @@ class BlockScratch(threading.local):
 
 
 class FitScratch(BlockScratch):
-    """A thread's block, and the arrays that fits of columns of `n` values work in, made when they are needed.
+    """Scratch of each thread for fits of columns of `n` values: a block, and work arrays created on demand.
 
-    They share one allocation with the block if the block is requested first: malloc would return parts of several
-    allocations to the system, and fits of long columns would spend half their time on new pages.
+    The work arrays share one allocation with the block if the block is requested first. With several allocations,
+    malloc would return some to the system, and fits of long columns would spend half their time on new pages.
 
     `functools.cached_property` is not used: Python 3.11 has one lock for all instances, and a child process forked
     while it is held would wait forever.
@@ -93,7 +93,7 @@ class FitScratch(BlockScratch):
 
     @property
     def work(self) -> Work:
-        """Work space for columns one by one."""
+        """Work arrays for fitting columns one by one."""
         if self._work is None:
             self.block(0, 0)
             self._work = new_work(self._n, self._memory[: self._n_beside])
@@ -101,19 +101,19 @@ class FitScratch(BlockScratch):
 
     @property
     def lockstep(self) -> LockstepWork:
-        """Work space for columns in lockstep."""
+        """Work arrays for fitting columns in lockstep."""
         if self._lockstep is None:
             self._lockstep = new_lockstep_work(self._n)
         return self._lockstep
 
 
 def is_native(values: NDArray[Any], dtype: type[np.floating[Any]] = np.float64) -> bool:
-    """Return whether a matrix has this dtype, in native byte order and aligned, so that the CPU can load it."""
+    """Return whether a matrix has this dtype, in native byte order and aligned: kernels can read it in place."""
     return values.dtype == dtype and values.dtype.isnative and values.flags.aligned
 
 
 def _gather(part: NDArray[Any], block: FloatArray) -> None:
-    """Set ``block = part.T``, as float64."""
+    """Set ``block = part.T``, converted to float64."""
     if is_native(part) and part.size > _FEW:
         columnwise.gather(part, block)
     elif is_native(part, np.float32) and part.size > _FEW and not is_column_major(part):
@@ -124,7 +124,7 @@ def _gather(part: NDArray[Any], block: FloatArray) -> None:
 
 
 def scatter(block: FloatArray, part: NDArray[Any]) -> None:
-    """Set ``part = block.T``, rounded to the type of part."""
+    """Set ``part = block.T``, rounded to the dtype of `part`."""
     if is_native(part):
         columnwise.scatter(block, part)
     else:
@@ -133,7 +133,7 @@ def scatter(block: FloatArray, part: NDArray[Any]) -> None:
 
 
 def gather_columns(part: Columns, scratch: BlockScratch) -> FloatArray:
-    """Copy the columns of a part of a matrix into the rows of a block, which may be changed."""
+    """Copy the columns of a part of a matrix into the rows of a scratch block, which the caller may overwrite."""
     block = scratch.block(part.shape[1], part.shape[0])
     if isinstance(part, AffineView):
         _gather(part.values, block)
@@ -161,14 +161,14 @@ def contiguous_columns(values: Columns, group: slice, scratch: BlockScratch) -> 
 
 
 def as_float64(part: Columns, scratch: BlockScratch) -> FloatArray:
-    """Return a part of a matrix as native float64 of any strides, copied only if necessary; not to be modified."""
+    """Return a part of a matrix as native float64 with any strides, copied only if necessary; not to be modified."""
     if not isinstance(part, AffineView) and is_native(part):
         return part
     return gather_columns(part, scratch).T
 
 
 def copy_rows(part: NDArray[Any], scratch: BlockScratch) -> NDArray[Any]:
-    """Copy a part of a matrix into contiguous rows: float32 as float32, everything else as float64."""
+    """Copy a part of a matrix into contiguous rows: float32 stays float32, everything else becomes float64."""
     n, p = part.shape
     block: NDArray[Any] = scratch.block(n, p)
     if output_type(part.dtype) is np.float32:
@@ -182,7 +182,7 @@ def copy_rows(part: NDArray[Any], scratch: BlockScratch) -> NDArray[Any]:
 
 
 def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
-    """Set ``part = block``, rounded to the type of part; the rows of the block are contiguous."""
+    """Set ``part = block``, rounded to the dtype of `part`; the rows of the block are contiguous."""
     if is_column_major(part) and is_native(part):
         columnwise.scatter(block, part.T)
     else:
@@ -191,5 +191,5 @@ def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
 
 
 def is_column_major(part: NDArray[Any]) -> bool:
-    """Return whether columns, rather than rows, lie along the memory of a matrix of float64 or float32."""
+    """Return whether columns rather than rows lie along memory; False for a dtype other than float64 and float32."""
     return abs(part.strides[0]) < abs(part.strides[1]) and part.dtype in (np.float64, np.float32)

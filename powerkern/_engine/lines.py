@@ -1,4 +1,4 @@
-"""Matrices processed along lines, rows or columns, by the entries of `kernels.transforms.matrix`."""
+"""Transform matrices in place along lines (rows or columns), by the entries of `kernels.transforms.matrix`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from powerkern.kernels.transforms import matrix as rowwise
 from powerkern.kernels.transforms.branch import BLOCK
 from powerkern.kernels.transforms.lines import SHORTEST_COLUMN, SHORTEST_ROW, Placement, rows_joined
 
-#: Shorter parts of rows are not processed in place.
+#: Parts of rows with fewer values are copied rather than processed in place.
 SHORTEST_PART = 64
 
 
 class LineOrder(Enum):
-    """The lines along which values are transformed in place. COPY: they must be copied."""
+    """The direction in which values are transformed in place; COPY: they must be copied first."""
 
     ROWS, COLUMNS, COPY = range(3)
 
 
 def choose_line_order(source: NDArray[Any], target: NDArray[Any]) -> LineOrder:
-    """Choose the lines along which a matrix is read and its images are written to a target."""
+    """Choose the direction in which a matrix is read and its images are written to `target` without copies."""
     n, p = source.shape
     if not _is_float(target):
         return LineOrder.COPY
@@ -38,7 +38,7 @@ def choose_line_order(source: NDArray[Any], target: NDArray[Any]) -> LineOrder:
 
 
 def _has_steps(x: NDArray[Any]) -> bool:
-    """Return whether x has native floats at equal strides, and rows no farther apart in memory than their values."""
+    """Return whether x has native floats with strides in whole items, the smaller stride within a row."""
     between, within = x.strides
     along = 1 in x.shape or abs(within) <= abs(between)
     return along and between % x.itemsize == 0 and within % x.itemsize == 0 and _is_float(x)
@@ -57,7 +57,7 @@ def _has_lines(x: NDArray[Any]) -> bool:
 
 
 def join_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
-    """Return the memory of a matrix, its row stride, and the number of rows in a line; None if rows must be copied."""
+    """Return the memory of a matrix, its row stride, and the number of rows per line; None if rows must be copied."""
     n, p = x.shape
     if not _has_lines(x):
         return None
@@ -70,7 +70,7 @@ def join_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
 
 
 class MatrixLines:
-    """A matrix and its images, each in one piece of memory, to be transformed part by part."""
+    """A matrix and its images, each as one piece of memory, transformed part by part."""
 
     def __init__(self, source: NDArray[Any], target: NDArray[Any], layout: LineOrder) -> None:
         self._column_major = layout == LineOrder.COLUMNS
@@ -86,7 +86,7 @@ class MatrixLines:
         columns: slice,
         watched: FloatArray | None = None,
     ) -> FloatArray:
-        """Transform a part of the matrix.
+        """Transform a part of the matrix, given by its rows and columns.
 
         Parameters
         ----------
@@ -97,13 +97,14 @@ class MatrixLines:
         rows, columns : slice
             The part.
         watched : ndarray, optional
-            Rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix` for all columns, if ends are restored.
+            Rows INNER_LOW to WATCHED_MAX of the `found` array of `kernels.transforms.matrix`, for all columns; None
+            if images are not inspected.
 
         Returns
         -------
         ndarray
-            For each column of the part, the bounds of ordinary values and whether there are others; and if ends are
-            restored, the rows from BEYOND on.
+            The `found` array of `kernels.transforms.matrix`: for each column of the part, the bounds of ordinary values
+            and a mark if there are others; with `watched`, also the rows from BEYOND on.
         """
         found = np.zeros(
             (rowwise.N_FOUND if watched is None else rowwise.WATCHED_MAX + 1, columns.stop - columns.start)
@@ -127,7 +128,7 @@ class MatrixLines:
 
 
 def memory_of(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
-    """Return the memory of a matrix, the position of its first value, and the strides between rows and columns."""
+    """Return the memory of a matrix as a vector, the index of its first value, and its row and column strides."""
     n, p = x.shape
     if x.flags.c_contiguous:
         return x.reshape(-1), 0, p, 1

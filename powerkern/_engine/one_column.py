@@ -1,6 +1,6 @@
-"""Kernels called for one vector, for callers to whom microseconds matter, and to trace how one column is fitted.
+"""Call kernels for one vector with the least overhead, or to trace how one column is fitted.
 
-With ``NUMBA_DISABLE_JIT=1`` in the environment a debugger steps from here into the kernels.
+With ``NUMBA_DISABLE_JIT=1`` in the environment a debugger can step from here into the kernels.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def fit_vector_robustly(x: FloatArray, family: int, entries: EstimatorEntries, o
     family : int
         A code of `kernels.transforms.family`.
     entries : EstimatorEntries
-        The entries of the estimator.
+        The compiled entries of the estimator.
     options : Options
-        Its options, `RobustEstimator.kernel_options`.
+        The options of the estimator, from `RobustEstimator.kernel_options`.
     """
     out = np.empty((1, N_RESULTS))
     work = new_robust_work(x.size)
@@ -45,7 +45,7 @@ def nll_vector(x: FloatArray, family: int, lmbdas: FloatArray) -> FloatArray:
 
 
 def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tuple[float, float]:
-    """Return the two lambdas at which g exceeds its minimum by `drop`.
+    """Return the two lambdas at which g of a vector exceeds its minimum by `drop`.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tu
     family : int
         A code of `kernels.transforms.family`.
     lmbda : float
-        Where g is smallest.
+        The lambda that minimises g.
     drop : float
-        Difference of g.
+        The rise of g at the ends of the interval.
     """
     out = np.empty((1, 2))
     mle.interval_columns(x.reshape(1, -1), NO_WEIGHTS, family, np.array([[lmbda, drop]]), new_work(x.size), out)

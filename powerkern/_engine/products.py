@@ -1,4 +1,4 @@
-"""Products of matrices whose rows are columns of data, on several threads, bit-identical for any number."""
+"""Products of matrices whose rows are data columns; the results do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from powerkern._engine.threads import run_parallel
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate import products
 
-#: Multiplications that cost as much as one value of a fit.
+#: Multiplications that take as long as fitting one value; converts work to the unit of `run_parallel`.
 _CHEAP = 128
-#: Rows of a panel: blocks of it stay in the second-level cache.
+#: Rows of a panel, few enough for the second-level cache.
 _PANEL = 64
 
 
@@ -56,14 +56,14 @@ def cross_rows(a: FloatArray, rows: slice, b: FloatArray) -> FloatArray:
 
 
 def _whole_tiles(a: FloatArray, rows: slice, columns: slice, b: FloatArray | None = None) -> FloatArray:
-    """Return inner products of rows, each summed in a whole tile, so that its bits do not depend on its place.
+    """Return inner products of rows; each is summed in a full tile, so that its bits do not depend on its position.
 
     Parameters
     ----------
     a : (p, n) ndarray
         The rows.
     rows, columns : slice
-        Rows of `a` and, in the columns of the result, rows of `b`.
+        The rows of `a` (rows of the result) and the rows of `b` (columns of the result).
     b : (q, n) ndarray, optional
         By default `a`.
     """
@@ -74,7 +74,7 @@ def _whole_tiles(a: FloatArray, rows: slice, columns: slice, b: FloatArray | Non
 
 
 def _padded(rows: FloatArray) -> FloatArray:
-    """Pad with rows of zeros to a multiple of the height of a tile."""
+    """Append rows of zeros up to a multiple of the height of a tile."""
     missing = -rows.shape[0] % products.TILE
     return np.vstack([rows, np.zeros((missing, rows.shape[1]))]) if missing else rows
 
@@ -100,7 +100,7 @@ def combine(factors: FloatArray, a: FloatArray, out: FloatArray | None = None, n
 
 
 def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_threads: int) -> None:
-    """Call `job` for groups of rows of a product.
+    """Call `job` for groups of rows of a product, on several threads.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_thread
     out : ndarray
         The product.
     depth : int
-        Multiplications that an element takes.
+        Multiplications per element.
     n_threads : int
         Largest number of threads at work.
     """
@@ -118,7 +118,7 @@ def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_thread
 
 
 def cholesky(a: FloatArray) -> tuple[FloatArray, int]:
-    """Return the lower Cholesky factor, and the first row without a positive pivot, or else the number of rows."""
+    """Return the lower Cholesky factor, and the first row without a positive pivot (p if all are positive)."""
     out = np.empty_like(a)
     return out, products.cholesky(a, out)
 

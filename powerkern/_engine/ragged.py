@@ -1,7 +1,7 @@
-"""Rows of many groups of different lengths, as matrices with a column for each group and each column of the data.
+"""Arrange many groups of rows as matrices with one column per group and data column.
 
-Groups of about the same length share such a matrix, in which NaN fills up the shorter ones: kernels that know missing
-values and many columns need not know groups.
+Groups of similar length share a matrix, in which NaN pads the shorter ones. Kernels that handle missing values and many
+columns therefore need not know about groups.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from powerkern.kernels.transforms import runs as by_run
 
 #: Values in a batch, unless one group has more.
 _BATCH = 262_144
-#: The longest padded group of a batch is at most so much longer than the shortest.
+#: Largest ratio of the longest to the shortest padded group of a batch.
 _PADDING = 1.04
 _NO_ORDER = np.empty(0, dtype=np.int64)
-#: Runs are transformed where they lie if they have at least this many rows on average: a block of constants is written
-#: for each. Values that a thread transforms at a time.
+#: Smallest mean number of rows of a run for which runs are transformed in place, since each run needs a block of
+#: constants; and the number of values per task.
 _ROWS_OF_A_RUN, _PART = 16, 131_072
 
 
 class Groups:
-    """Rows of each group: ``order[starts[g]:starts[g] + lengths[g]]``, or without `order` the range itself.
+    """The rows of each group: ``order[starts[g]:starts[g] + lengths[g]]``, or that range itself if `order` is empty.
 
     Parameters
     ----------
@@ -41,16 +41,16 @@ class Groups:
     n_groups : int
         Number of groups.
     padded_up_to : int
-        Groups of at most so many rows may be padded, a little, so that they share a matrix with longer ones.
+        Groups with at most this many rows may be padded slightly, to share a matrix with longer ones.
 
     Attributes
     ----------
     codes : (G,) ndarray of int
         The groups that have rows, shortest first.
     starts, lengths : (G,) ndarray of int
-        Of each of them.
+        Start and length of each of these groups in `order`.
     order : ndarray of int
-        Numbers of the rows, one group after the other; empty where groups lie in one piece each.
+        Row indices, one group after the other; empty if the rows of every group are consecutive.
     """
 
     def __init__(self, runs: Runs, n_groups: int, padded_up_to: int = 0) -> None:
@@ -81,7 +81,7 @@ class Groups:
         """Divide groups into batches of similar length, so that each batch makes a matrix of some 100,000 values."""
         found, k, n = [], 0, self.lengths.size
         while k < n:
-            # short groups are fitted in lockstep, where missing values do not change a bit; others are not padded
+            # only short groups are padded: they are fitted in lockstep, where missing values change no bit
             most = int(self.lengths[k])
             if most <= self._padded_up_to:
                 most = min(max(int(most * _PADDING), most + 1), self._padded_up_to)
@@ -92,7 +92,7 @@ class Groups:
         return found
 
     def for_each_batch(self, job: Callable[[slice, int], None], p: int, n_threads: int, progress: bool = False) -> None:
-        """Call `job` for batches of groups: side by side on threads, or one after the other with all of them.
+        """Call `job` for batches of groups: several batches in parallel, or one after the other, each with all threads.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Groups:
             run_parallel(on_one, ((batch,) for batch in batches), shape, 1 if together else n_threads, bar)
 
     def pad_batch(self, values: NDArray[Any], batch: slice, scratch: BlockScratch) -> FloatArray:
-        """Copy the columns of a batch, group by group, into the rows of a block, padded with NaN."""
+        """Copy each data column of each group of a batch into a row of a block, padded with NaN."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         block = scratch.block(starts.size * values.shape[1], int(lengths[-1]))
         order = self.order
@@ -140,7 +140,7 @@ class Groups:
 
 
 def lies_in_runs(values: NDArray[Any], runs: Runs) -> bool:
-    """Return whether `transform_runs` can transform the values: long runs, contiguous columns of float64."""
+    """Return whether `transform_runs` can transform the values: long runs, and contiguous columns of float64."""
     in_one_piece = is_native(values) and values.strides[0] == values.itemsize
     return in_one_piece and runs.codes.size * _ROWS_OF_A_RUN <= len(values)
 
@@ -154,18 +154,18 @@ def transform_runs(
     out: NDArray[Any],
     n_threads: int,
 ) -> IntArray:
-    """Transform every column of a matrix run by run, forward; return the number of values without an image by fit.
+    """Transform every column forward, run by run; return the number of values without an image for each fit.
 
     Parameters
     ----------
     values, out : (n, p) ndarray
-        The matrix, and where its images go, NaN for runs without a fit; each column in one piece.
+        The matrix and its images (NaN for runs without a fit), both with contiguous columns.
     runs : Runs
         The group of each row.
     family, direction : int
         Codes of `kernels.transforms.family`.
     results : (G p, N_RESULTS) ndarray
-        The fits of the columns of the first group, then of the second, and so on.
+        Fits of the columns of the first group, then of the second, and so on.
     n_threads : int
         Largest number of threads at work.
     """

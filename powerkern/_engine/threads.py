@@ -1,11 +1,11 @@
-"""Threads: their number, and the processing of parts of a matrix, with progress and prompt interruption.
+"""Process parts of a matrix on several threads, with progress and prompt interruption.
 
-Entry points release the GIL, so plain Python threads run in parallel: no threading layer of numba, no crash in a
-forked child, no conflict between several calling Python threads. The same code processes a part of a matrix whatever
-the number of threads, so results are bit-identical.
+Entries release the GIL, so plain Python threads run in parallel. This avoids numba's threading layer, crashes in forked
+children, and conflicts between Python threads that call us concurrently. The same code processes a part of a matrix
+whatever the number of threads, so results are bit-identical.
 
-Helper threads are kept for a second after their work, since waking one costs a fraction of starting it. All end before
-the process forks: a child has only the thread that forked, and Python warns of others.
+Helper threads stay alive for a second after their work, since waking one is much cheaper than starting one. All of them
+end before the process forks, because a child has only the thread that forked, and Python warns about others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from powerkern._engine.cpus import usable_cpus
 from powerkern._input.arrays import is_integer
 from powerkern._input.messages import shown
 
-#: Fewer values than this are processed on one thread.
+#: Number of values below which one thread does the work.
 SERIAL_VALUES = 32_768
 #: Seconds of work after which a progress bar appears.
 _PROGRESS_DELAY = 1.0
@@ -46,7 +46,7 @@ def default_threads() -> int:
 
 
 def thread_count(n_threads: int | None, n_values: float = math.inf) -> int:
-    """Check the argument ``n_threads``; return its default if it is None: all CPUs, but one for few values."""
+    """Check the argument ``n_threads``, and replace None by the number of CPUs, or by 1 for few values."""
     if n_threads is None:
         return default_threads() if n_values >= SERIAL_VALUES else 1
     if not is_integer(n_threads):
@@ -65,7 +65,7 @@ def run_parallel(
     *,
     use_calling_thread: bool = False,
 ) -> None:
-    """Call ``job(*part)`` for all parts of a matrix; the first exception stops the rest.
+    """Call ``job(*part)`` for all parts of a matrix; after an exception, start no further part and raise it.
 
     Parameters
     ----------
@@ -80,10 +80,10 @@ def run_parallel(
     bar : object with a method ``update``, optional
         Progress bar.
     use_calling_thread : bool
-        Process parts on the calling thread, too, which suits parts of a few milliseconds: Ctrl-C waits for the current
-        part (and, the first time, for the compiler). Otherwise the calling thread only waits, so that Ctrl-C takes
-        effect at once. A thread that Ctrl-C does not reach, such as a Dask worker's, does the work itself if one
-        thread is to do it.
+        Process parts on the calling thread, too. This suits parts of a few milliseconds, since Ctrl-C waits for the
+        current part (and, the first time, for the compiler). Otherwise the calling thread only waits, so that Ctrl-C
+        takes effect at once. With one thread, a caller other than the main thread (a Dask worker, say) always does the
+        work itself, since Ctrl-C does not reach it.
     """
     waiting, done, completions = deque(parts), deque[slice](), Completions()
 
@@ -110,7 +110,7 @@ def run_parallel(
         at_work = cancel(tasks) if use_calling_thread else len(tasks)
         while at_work:
             failures: list[BaseException] = []
-            # with a timeout: without one, Windows could not be interrupted, and a bar would not move
+            # without a timeout, Windows could not be interrupted, and the bar would not move
             with suppress(Empty):
                 failures = _await_failures(completions, 1, _POLL)
                 at_work -= 1
@@ -120,7 +120,7 @@ def run_parallel(
                 columns = done.popleft()
                 bar.update(columns.stop - columns.start)
     except KeyboardInterrupt:
-        waiting.clear()  # running parts end by themselves, without being waited for
+        waiting.clear()  # running parts end by themselves; do not wait for them
         raise
     except BaseException:
         waiting.clear()
@@ -129,7 +129,7 @@ def run_parallel(
 
 
 def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) -> None:
-    """Call ``job(k)`` for k = 0, ..., n - 1.
+    """Call ``job(k)`` for k = 0, ..., n - 1, on several threads.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) 
     n : int
         Number of calls.
     values : int
-        Cost of a call, as the number of values whose fit takes as long.
+        Cost of a call, in values whose fit would take as long.
     n_threads : int
         Largest number of threads at work.
     """
@@ -153,7 +153,8 @@ def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) 
 def _await_failures(completions: Completions, n: int, timeout: float | None = None) -> list[BaseException]:
     """Wait for n tasks and return the exceptions they raised; raise `Empty` after `timeout` seconds.
 
-    A caller that raises one of them must remove it from the list, since its traceback refers to variables.
+    A caller that raises one of them must remove it from the list; otherwise the traceback, which refers to the list,
+    would keep arrays alive.
     """
     return [error for error in (completions.get(timeout=timeout) for _ in range(n)) if error is not None]
 
@@ -166,7 +167,7 @@ def _pop_each(waiting: deque[_Part]) -> Iterator[_Part]:
 
 
 def progress_bar(total: int | None, unit: str, wanted: bool) -> AbstractContextManager[Any]:
-    """Return a context manager that gives a progress bar if `wanted`, otherwise None; a total of None is unknown."""
+    """Return a context manager that yields a tqdm bar if `wanted`, otherwise None; a total of None means unknown."""
     if not wanted:
         return nullcontext()
     try:
@@ -186,7 +187,7 @@ Completions = SimpleQueue[BaseException | None]
 
 
 class Task:
-    """A function for a helper to call, until the helper begins it or the caller cancels it."""
+    """A function that a helper will call once, unless the caller cancels it first."""
 
     def __init__(self, helper: Helper, function: Callable[[], object], completions: Completions) -> None:
         self.helper = helper
@@ -200,13 +201,13 @@ class Task:
             return []
 
 
-#: Idle helpers. A thread that removes one gives it a task. It has no lock, so that signal handlers, which run
-#: anywhere, may use helpers too.
+#: Idle helpers. Whoever removes one gives it a task. There is no lock, since signal handlers, which may interrupt any
+#: line, use helpers too; append, pop and remove are atomic.
 _idle: list[Helper] = []
 
 
 class Helper(threading.Thread):
-    """A thread that runs tasks; None ends it."""
+    """A thread that runs the tasks in its queue; None in the queue ends it."""
 
     def __init__(self) -> None:
         super().__init__(name="powerkern", daemon=True)
@@ -238,7 +239,7 @@ class Helper(threading.Thread):
 
 
 def _remove_idle(helper: Helper) -> bool:
-    """Remove a helper from the idle ones; return whether it was idle."""
+    """Remove a helper from the list of idle ones; return whether it was there."""
     try:
         _idle.remove(helper)
     except ValueError:
@@ -256,13 +257,13 @@ def submit(n: int, function: Callable[[], object], completions: Completions) -> 
     function : callable
         Called without arguments.
     completions : Completions
-        Receives the exception that a call raised, or None, when the call ends.
+        Receives the outcome of each call when it ends: the exception raised, or None.
 
     Returns
     -------
     list of Task
-        One per thread. Fewer than n if the system grants no more threads; none while the interpreter shuts down, when
-        no other thread runs.
+        One per thread. Fewer than n if the system grants no more threads; none while the interpreter shuts down, since
+        other threads no longer run then.
     """
     tasks: list[Task] = []
     if sys.is_finalizing():
@@ -289,7 +290,7 @@ def _submit_to_one(function: Callable[[], object], completions: Completions) -> 
 
 
 def cancel(tasks: list[Task]) -> int:
-    """Cancel tasks that have not started; return the number of the others, whose ends will be reported."""
+    """Cancel tasks that have not started; return the number of the others, which will still report to their queue."""
     waiting = [task.helper for task in tasks if task.claim()]
     _idle.extend(waiting)
     return len(tasks) - len(waiting)
