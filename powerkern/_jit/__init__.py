@@ -1,29 +1,30 @@
-"""How kernels are compiled: decorators that mark functions, and machine code of entries as plain object files.
+"""Compile kernels: decorators that mark functions, and a disk cache of machine code as plain object files.
 
 ``kernel``
-    A composable numeric function. Plain Python that a debugger can step; inlined where jitted code
-    (ours, or a user's own ``@njit`` function) calls it.
+    A numeric function that jitted code (ours, or a user's ``@njit`` function) may call, and that is then inlined.
+    Called from Python it is a plain function, which a debugger can step through.
 ``inlined``
-    A kernel that LLVM must inline at every call, whatever its size: scalar functions of hot loops, which
+    A kernel that LLVM must inline at every call, whatever its size: for scalar functions in hot loops, which
     vectorise only then.
 ``reduction``
     A kernel whose sums may be re-associated, so that LLVM vectorises them. Nothing else in the package
     may be re-associated: the rounding tricks of `powerkern.kernels.elementary.exp` would break.
 ``entry``
-    An outer function that Python calls: one explicit signature, GIL released, kept on disk, loaded or compiled
-    at its first call and never at import.
+    An outer function that Python calls. It has one explicit signature, releases the GIL, and is cached on disk. Its
+    first call loads or compiles it; importing it does not.
 ``by_dtype``
-    Gives a kernel of one argument a float32 twin.
+    Give a kernel of one argument a float32 version.
 ``specialize_on_none``
-    Gives a kernel a twin for calls whose first argument is None.
+    Give a kernel another version for calls whose first argument is None.
 ``compiled_as``
-    Says which kernel stands for a public Python function inside jitted code.
+    Name the kernel that replaces a public Python function inside jitted code.
 
 The modules, from the call of an entry downwards:
 
-* `entries`: an entry finds its machine code, or has it compiled, when Python first calls it;
-* `interface`: the types of an entry's arguments, and how Python hands them to machine code;
-* `code_cache`: object files on disk, in a folder for the sources and for one of `cpus`; `files` reads and writes them;
+* `entries`: find the machine code of an entry, or compile it, when Python first calls it;
+* `interface`: the types of an entry's arguments, and how Python passes them to machine code;
+* `code_cache`: object files on disk, one folder per CPU type (`cpus`), named by a hash of the sources (`source_keys`);
+  `files` reads and writes them;
 * `marks`: the decorators. None of the modules above imports numba;
 * `object_code`: compiles an entry with numba and LLVM, and `compile_notice` tells the user;
 * `numba_extension`: shows marked functions to numba;

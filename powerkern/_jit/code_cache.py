@@ -1,11 +1,11 @@
-"""Machine code on disk: a folder for each CPU, and in it an object file for each entry and state of its sources.
+"""Cache machine code on disk: a folder for each CPU type, and in it a file for each entry and state of its sources.
 
-The name of a file has the key of its entry (see `source_keys`): a hash of every module that determines its code. It
-depends on no version of Python, NumPy, numba or LLVM. A file starts with a digest of its content; one that does not
-match is compiled anew and replaced. Where the disk fails, code is used but not kept.
+A file is named after its entry and the entry's key (see `source_keys`), a hash of every module that determines the
+code. The key does not depend on the versions of Python, NumPy, numba or LLVM. A file starts with a digest of its
+content; a damaged file is compiled again and replaced. If writing fails, the code is used but not cached.
 
-Code compiled for this very CPU goes before code that a wheel, or another machine, has for all CPUs with the same
-instruction set (see `cpus`). Files that have not been used for a long time are removed when new ones are written.
+Code compiled for exactly this CPU is preferred to code that a wheel, or another machine, has for all CPUs with the same
+instruction set (see `cpus`). Writing a new file also removes files that have not been used for a long time.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from powerkern._jit import cpus, files, source_keys
 from powerkern._jit.interface import HEADER
 
 PACKAGE = Path(__file__).parents[1]
-#: Only entries of these modules are kept: what is compiled elsewhere may depend on anything.
+#: Only entries of these modules are cached: code compiled elsewhere may depend on files that the key does not cover.
 _COMPILED = "powerkern.kernels."
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
-#: Versions of an entry that stay in a folder, for branches and environments that share it.
+#: Versions of an entry that are kept in a folder, for branches and environments that share it.
 _N_VERSIONS = 8
-#: Seconds since its last use after which the only version of an entry goes: the entry no longer exists.
+#: Seconds without use after which a file is removed; its entry probably no longer exists.
 _UNUSED = 365 * 86_400.0
-#: Seconds after which the use of a file is noted again, in its time of modification.
+#: Seconds between updates of a file's modification time, which records its last use.
 _NOTED = 86_400.0
 
-#: Why compiled code could not be kept, and whether that has been reported.
+#: Reasons why compiled code could not be cached; and a list that is non-empty once they have been reported.
 _not_kept: list[str] = []
 _said: list[bool] = []
 
 
 class _File(Protocol):
-    """A path, or a member of a zip file."""
+    """A path, or a member of a zip file: the part of their interface that is used here."""
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ class _File(Protocol):
 
 
 def folder_name(cpu: cpus.Cpu | None = None) -> str:
-    """Return the name of the folder for this CPU or another, and for the layout of Python's objects."""
+    """Return the folder name for a CPU type (by default this CPU) and the memory layout of Python's objects."""
     name, features = cpu or cpus.this_cpu()
     return f"powerkern-{re.sub('[^A-Za-z0-9_-]', '_', name)}-{_hash(f'{cpus.platform()}{HEADER}{features}')}"
 
@@ -70,7 +70,7 @@ def _hash(text: str) -> str:
 
 
 def file_name(function: Callable[..., object]) -> str:
-    """Return the name of the file with the code of an entry; raise `source_keys.Unknown` if it has no key."""
+    """Return the file name for the code of an entry; raise `source_keys.Unknown` if the entry has no key."""
     key = source_keys.cache_key(function.__module__)
     if not key.text:
         raise source_keys.Unknown(f"{function.__module__} has neither source nor bytecode")
@@ -81,26 +81,26 @@ def _entry_name(function: Callable[..., object]) -> str:
     return f"{function.__module__.removeprefix('powerkern.')}.{function.__qualname__}"
 
 
-# --- where it is kept ---------------------------------------------------------------------------------
+# --- folders ------------------------------------------------------------------------------------------
 
 
 def _bases() -> list[Path]:
     """Return the folders searched for compiled code; new code is written to the first writable one.
 
-    If NUMBA_CACHE_DIR is set, it is the only one. Otherwise the ``__pycache__`` of the folder that powerkern is
-    installed in comes first, since it is copied with an image or an environment, then the user's cache folder. A frozen
-    application has only the latter: its own folder may exist for one run only.
+    If NUMBA_CACHE_DIR is set, it is the only one. Otherwise the ``__pycache__`` next to the installed package comes
+    first, since copies of an environment or image include it, and the user's cache folder second. A frozen application
+    uses the user's folder only, because its own folder may exist for one run only.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return [Path(os.environ["NUMBA_CACHE_DIR"])]
     if getattr(sys, "frozen", False):
         return [_users_cache()]
-    # not inside the package: left behind by an uninstallation, the folder would still be imported as powerkern
+    # not inside the package: a folder left behind by pip uninstall would still be importable as powerkern
     return [PACKAGE.parent / "__pycache__", _users_cache()]
 
 
 def _users_cache() -> Path:
-    """Return the user's cache folder, or a relative path, which is refused, if the user has none."""
+    """Return the user's cache folder; without a home folder, a relative path, which later checks refuse."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", "")) / "powerkern" / "Cache"
     home = Path(os.path.expanduser("~"))
@@ -113,7 +113,7 @@ def _users_cache() -> Path:
 
 
 def load_or_compile(function: Callable[..., object], compile_entry: Callable[[], bytes]) -> bytes:
-    """Read the code of an entry from disk, or compile and keep it; one process compiles while others wait."""
+    """Read the code of an entry from disk, or compile and cache it; other processes wait for the one that compiles."""
     if not function.__module__.startswith(_COMPILED):
         return compile_entry()
     code = _read(function)
@@ -126,7 +126,7 @@ def load_or_compile(function: Callable[..., object], compile_entry: Callable[[],
         except (OSError, source_keys.Unknown) as error:
             _not_kept.append(str(error))
             return compile_entry()
-        code = _read(function)  # another process may have kept it meanwhile
+        code = _read(function)  # another process may have written it meanwhile
         if code is None:
             code = compile_entry()
             try:
@@ -139,7 +139,7 @@ def load_or_compile(function: Callable[..., object], compile_entry: Callable[[],
 
 
 def keep_in(folder: Path, function: Callable[..., object], compile_entry: Callable[[], bytes]) -> bool:
-    """Compile an entry into a folder; return False if the folder already has its code. Raise OSError on failure."""
+    """Compile an entry into a folder; return False if its code is there already. Raise OSError if writing fails."""
     name = file_name(function)
     with files.draft(folder / name) as draft:
         if _undamaged(folder / name, files.read) is not None:
@@ -151,7 +151,7 @@ def keep_in(folder: Path, function: Callable[..., object], compile_entry: Callab
 
 
 def writable_folder() -> Path:
-    """Return the folder in which code compiled now is kept; raise OSError, with the reasons, if there is none."""
+    """Return the folder to which newly compiled code is written; raise OSError with the reasons if there is none."""
     with contextlib.ExitStack() as stack:
         folder, trial = _draft("trial", stack)
         trial.discard()
@@ -159,7 +159,7 @@ def writable_folder() -> Path:
 
 
 def _read(function: Callable[..., object]) -> bytes | None:
-    """Return the undamaged code of an entry for this CPU, or for one whose features it has; None if there is none."""
+    """Return the intact code of an entry for this CPU or a more general CPU type; None if there is none."""
     key = source_keys.cache_key(function.__module__)
     for cpu in cpus.runnable():
         folder = folder_name(cpu)
@@ -168,7 +168,7 @@ def _read(function: Callable[..., object]) -> bytes | None:
             if code is not None:
                 _note_use(base / folder / file_name(function))
                 return code
-        # the code that was built with sources belongs to a package that has come without them
+        # a package distributed without sources has no key: accept the installed code whatever its key
         name = file_name(function) if key.from_sources else f"{_entry_name(function)}-"
         for file in _installed(folder):
             code = _undamaged(file, methodcaller("read_bytes")) if file.name.startswith(name) else None
@@ -179,7 +179,7 @@ def _read(function: Callable[..., object]) -> bytes | None:
 
 @functools.cache
 def _installed(folder: str) -> tuple[_File, ...]:
-    """Return the compiled files that a wheel has installed; they are trusted as much as the package's sources."""
+    """List the compiled files that came with a wheel; they are trusted as much as the package's sources."""
     if PACKAGE.is_dir():
         root: Any = PACKAGE
     else:
@@ -191,7 +191,7 @@ def _installed(folder: str) -> tuple[_File, ...]:
 
 
 def _undamaged(file: Any, read: Callable[[Any], bytes]) -> bytes | None:
-    """Return the code in a file; None if the file is not there, not to be trusted or damaged."""
+    """Return the code in a file; None if the file is missing, untrusted or damaged."""
     try:
         content = read(file)
     except OSError:
@@ -201,7 +201,7 @@ def _undamaged(file: Any, read: Callable[[Any], bytes]) -> bytes | None:
 
 
 def _draft(name: str, stack: contextlib.ExitStack) -> tuple[Path, files.Draft]:
-    """Return the first folder that can be written to, and a draft in it; raise OSError if there is none."""
+    """Open a draft of a file in the first writable folder, and return both; raise OSError if there is none."""
     reasons = []
     for base in _bases():
         folder = base / folder_name()
@@ -213,7 +213,7 @@ def _draft(name: str, stack: contextlib.ExitStack) -> tuple[Path, files.Draft]:
 
 
 def _digest(name: str, code: bytes) -> bytes:
-    """Return a hash that shows whether a file is intact and belongs to this entry."""
+    """Return a hash that detects damage and files renamed to another entry."""
     return hashlib.sha256(name.encode() + b"\0" + code).digest()
 
 
@@ -231,7 +231,7 @@ def _note_use(path: Path) -> None:
 def _prune(base: Path) -> None:
     """Remove obsolete code: old versions of entries, and entries unused for a year.
 
-    Code that a process has loaded stays in its memory. A process that finds a file gone compiles it anew.
+    This is safe at any time: processes keep loaded code in memory, and compile again if a file is gone.
     """
     now = time.time()
     for folder in base.glob("powerkern-*"):
@@ -240,7 +240,7 @@ def _prune(base: Path) -> None:
             versions = defaultdict[str, list[tuple[float, Path]]](list)
             for path in folder.iterdir():
                 status = path.lstat()
-                if path.name.endswith(".code.draft"):  # nobody compiles for a day
+                if path.name.endswith(".code.draft"):  # no compilation takes a day
                     _remove(path, now - status.st_mtime > _NOTED)
                 elif path.suffix == ".code" and stat.S_ISREG(status.st_mode):
                     versions[re.sub("-[0-9a-f]{16}$", "", path.stem)].append((status.st_mtime, path))
@@ -252,14 +252,14 @@ def _prune(base: Path) -> None:
 
 
 def _remove(path: Path, condition: bool) -> None:
-    """Remove a file if the condition holds and the system lets us."""
+    """Remove a file if the condition holds; ignore errors of the operating system."""
     if condition:
         with contextlib.suppress(OSError):
             path.unlink()
 
 
 def warn_once_if_not_kept() -> None:
-    """Warn, once per process, that every process has to compile anew, and why."""
+    """Warn, once per process, if compiled code could not be cached and must be compiled by every process."""
     if _not_kept and not _said:
         _said.append(True)
         warn(

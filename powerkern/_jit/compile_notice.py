@@ -9,17 +9,17 @@ import threading
 import time
 from collections.abc import Iterator
 
-#: Seconds of compiling that are passed over in silence.
+#: Seconds of compiling without a message.
 SILENCE = 2.0
-#: Seconds of compiling since something was said.
+#: Seconds of compiling since the last message.
 _silent = 0.0
-#: Whether the cause and the remedy were given: later waits get a short line.
+#: Whether the long message has been shown; later messages are short.
 _explained = False
 
 
 @contextlib.contextmanager
 def of_long_compiling(kernel: str) -> Iterator[None]:
-    """Tell the user that this kernel is being compiled, if the wait becomes long."""
+    """Announce this kernel to the user if compiling within the context takes long."""
     global _silent
     said = threading.Event()
     timer = threading.Timer(max(SILENCE - _silent, 0.0), _say, (kernel, said))
@@ -44,7 +44,7 @@ def _say(kernel: str, said: threading.Event) -> None:
         )
     _explained = True
     logging.getLogger("powerkern").info(text)
-    with contextlib.suppress(Exception):  # nothing that is said may stop a fit
+    with contextlib.suppress(Exception):  # a failing message must not stop a fit
         if _in_a_notebook():
             from IPython.display import display
 
@@ -55,7 +55,7 @@ def _say(kernel: str, said: threading.Event) -> None:
 
 
 def _in_a_notebook() -> bool:
-    """Return whether a Jupyter kernel runs this process, as IPython knows if it has been imported."""
+    """Return whether this process is a Jupyter kernel; only IPython, if imported, knows."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return hasattr(shell, "kernel")

@@ -1,7 +1,8 @@
-"""CPUs that compiled code runs on: the one it was compiled for, and all that have the features of its instruction set.
+"""Name the CPU types that code is compiled for, and find those whose code this machine can run.
 
-Code is compiled for the CPU at hand, or (``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=``) for an instruction set that
-many have: a wheel or a shared disk holds it for several, and every machine takes the best that it can run.
+Code is compiled for this machine's CPU, or for an instruction set that many CPUs have (set by
+``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=``). A wheel or a shared disk may hold code for several instruction sets;
+every machine uses the best that it can run.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ import llvmlite.binding as llvm
 _V2 = frozenset(["cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"])
 _V3 = _V2 | frozenset(["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"])
 _V4 = _V3 | frozenset(["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"])
-#: The levels of the x86-64 psABI, by LLVM's names for them and for the features that they ask for; best first.
+#: The levels of the x86-64 psABI, best first: LLVM's name for each, and for the features that it requires.
 _X86_LEVELS = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2, "x86-64": frozenset[str]()}
 
 
 class Cpu(NamedTuple):
-    """A target of the compiler: LLVM's name for it, and the features required besides those that the name implies."""
+    """A compilation target: LLVM's name for the CPU, and features required beyond those that the name implies."""
 
     name: str
     features: str = ""
 
 
 def this_cpu() -> Cpu:
-    """Return the CPU that code is compiled for: this computer's, or the one that NUMBA_CPU_NAME states."""
+    """Return the compilation target: this machine's CPU, unless NUMBA_CPU_NAME and NUMBA_CPU_FEATURES override it."""
     here = _host()
     return Cpu(os.environ.get("NUMBA_CPU_NAME", here.name), os.environ.get("NUMBA_CPU_FEATURES", here.features))
 
@@ -37,18 +38,18 @@ def this_cpu() -> Cpu:
 def _host() -> Cpu:
     try:
         features = llvm.get_host_cpu_features().flatten()
-    except RuntimeError:  # LLVM does not know
+    except RuntimeError:  # LLVM cannot detect them
         features = ""
     return Cpu(llvm.get_host_cpu_name(), features)
 
 
 def platform() -> str:
-    """Return LLVM's name of the architecture and system, without the system's version."""
+    """Return LLVM's name for the architecture and operating system, without the system's version."""
     return re.sub(r"(darwin|macosx)[\d.]+$", r"\1", llvm.get_process_triple())
 
 
 def levels() -> dict[str, frozenset[str]]:
-    """Return the instruction sets for which code may be shared, and the features they need, best first."""
+    """Return the instruction sets for which code may be shared, best first, with the features each needs."""
     return _X86_LEVELS if platform().startswith("x86_64") else {"generic": frozenset()}
 
 

@@ -20,29 +20,29 @@ from powerkern._jit import code_cache, compile_notice
 from powerkern._jit.interface import Interface, Kind
 from powerkern._jit.marks import F
 
-#: For kernels and their tests, by way of `powerkern._jit`.
+#: Re-exported by `powerkern._jit`, for kernels and their tests.
 __all__ = ["JIT_DISABLED", "Entry", "entry"]
 
 #: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
 JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
-#: The switches of numba with which entries are functions of plain numba, and not kept: that check indices, or that
-#: debuggers can step through.
+#: Switches that make numba check indices or emit debug information. With one of them set, entries are plain numba
+#: functions, and are not cached.
 _PLAIN = ("NUMBA_BOUNDSCHECK", "NUMBA_DEBUGINFO")
-#: The three views of the one pointer that is passed (see `interface`); the call releases Python's lock.
+#: An entry's machine code: one pointer passed three times, as three types (see `interface`); the call releases the GIL.
 _NATIVE = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_char_p,) * 3)
-#: All that was loaded: machine code lives as long as this.
+#: Keeps loaded libraries alive, and with them their machine code.
 _LOADED: list[Any] = []
 
 
 def entry(signature: tuple[Kind, ...]) -> Callable[[F], F]:
-    """Mark an outer function that Python calls with arguments of exactly these types.
+    """Make an entry of an outer function, which Python calls with arguments of exactly these types.
 
-    Compiled, or loaded from the disk cache, at the first call, so that importing powerkern stays cheap.
+    Its first call compiles it or loads it from the disk cache, so that importing powerkern stays cheap.
     """
 
     def decorate(function: F) -> F:
-        if JIT_DISABLED:  # numpy scalars would warn where compiled code silently gives inf or nan
+        if JIT_DISABLED:  # NumPy scalars would warn where compiled code silently returns inf or NaN
             return np.errstate(all="ignore")(function)
         return Entry(function, signature)  # type: ignore[return-value]
 
@@ -50,7 +50,7 @@ def entry(signature: tuple[Kind, ...]) -> Callable[[F], F]:
 
 
 class Entry:
-    """A function compiled for one signature at its first call."""
+    """A callable that compiles or loads its machine code, for one signature, at its first call."""
 
     def __init__(self, function: Callable[..., Any], signature: tuple[Kind, ...]) -> None:
         functools.update_wrapper(self, function)
@@ -74,12 +74,12 @@ class Entry:
         return self._function.__qualname__
 
     def keep_in(self, folder: Path) -> bool:
-        """Compile the entry into a folder; return False if the code exists already. Raise OSError on failure."""
+        """Compile the entry into a cache folder; return False if its code is there. Raise OSError if writing fails."""
         with LOCK:
             return code_cache.keep_in(folder, self._function, self.object_code)
 
     def file_in(self, folder: Path) -> Path:
-        """Return the file that holds the code in a folder."""
+        """Return the path of the entry's code in a cache folder."""
         return folder / code_cache.file_name(self._function)
 
     def object_code(self) -> bytes:
@@ -95,7 +95,7 @@ class Entry:
         return self.__wrapped__  # type: ignore[attr-defined, no-any-return]
 
     def interface(self) -> Interface:
-        """Return how Python hands the arguments to machine code."""
+        """Return the calling convention between Python and the machine code."""
         return Interface.of(self._function, self._signature)
 
     def _symbol(self) -> str:
@@ -116,7 +116,7 @@ def _is_plain() -> bool:
 
 
 def _native(code: bytes, symbol: str) -> Any:
-    """Load an object file into this process and return its function, which takes the words of its arguments."""
+    """Load an object file into this process; return its function, which takes the address of the packed arguments."""
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
     _LOADED.append(library.link(_linker(), f"{symbol} {len(_LOADED)}"))
     return _NATIVE(_LOADED[-1][symbol])
@@ -126,14 +126,14 @@ def _native(code: bytes, symbol: str) -> Any:
 def _linker() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    # the code of a file and its constants are at most 2 GB apart: JITLink lays them side by side, LLVM's older linker
-    # wherever there is room, and aborts the process (Windows has the older one: JITLink is young there)
+    # Code and its constants must be at most 2 GB apart. JITLink places them side by side; LLVM's older linker places
+    # them anywhere and aborts the process if they are too far apart. JITLink is not mature on Windows.
     return llvm.create_lljit_compiler(use_jit_link=sys.platform != "win32")
 
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Switch garbage collection off: looking through the compiler's live objects takes a seventh of its time."""
+    """Switch garbage collection off: scanning the compiler's live objects takes a seventh of compile time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

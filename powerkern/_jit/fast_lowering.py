@@ -1,11 +1,12 @@
-"""Save compile time by means of numba's private parts, if these are the known ones.
+"""Save compile time with replacements for private parts of numba.
 
-numba compiles every function by itself, counts references, and compiles it again wherever a caller has inlined it.
-Kernels run in entries, or in users' functions, which LLVM optimises as a whole: they are lowered once, to text, in few
-instructions, without a variant for each constant argument. Without this file results are the same to rounding.
+numba optimises every function separately, emits reference counts, and optimises the code again in every caller. LLVM
+optimises an entry, or a user's function, as a whole, so its kernels need none of this. Here each kernel is lowered
+once, to LLVM text of few instructions, without a variant for each constant argument. Plain numba gives the same results
+to rounding.
 
 Nothing depends on this file. If it cannot be imported, or if anything in it fails while an entry is compiled,
-`numba_extension` has the entry compiled by plain numba, and logs it.
+`numba_extension` logs the failure and lets plain numba compile the entry.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from powerkern._jit.llvm_text import joined, split_definitions
 
 
 class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
-    """A library of functions as LLVM text, neither optimised nor translated."""
+    """A code library that holds its functions as LLVM text, neither optimised nor translated to machine code."""
 
     codegen: Any = SimpleNamespace(set_env=lambda *_: None)  # no machine code needs an environment
     get_pointer_to_function: Any = lambda *_: 0
@@ -34,9 +35,9 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
     finalize: Any = lambda _: None
 
     def _get_module_for_linking(self) -> Any:
-        """Return a module of this code and all that it calls, directly or not, each function once."""
+        """Return a module with this code and everything it calls, directly or indirectly, each function once."""
         found: list[Any] = [self]
-        for each in found:  # which grows meanwhile
+        for each in found:  # the loop appends to this list
             callees = each._linking_libraries if isinstance(each, _Text) else ()
             found.extend(dict.fromkeys(callee for callee in callees if callee not in found))
         texts = [text for each in found if isinstance(each, _Text) for text in each.texts]
@@ -49,7 +50,7 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Lower(core.lowering.Lower):  # type: ignore[misc]
-    """Lowering with cached writers of operators; variables without references are not cleared."""
+    """Lowering that caches lowering functions of operators, and leaves variables without references unset."""
 
     def lower_binop(self, kind: Any, expression: Any, operation: Any) -> Any:
         wanted, typing = self.fndesc.calltypes[expression], self.context.typing_context
@@ -67,7 +68,7 @@ class _Lower(core.lowering.Lower):  # type: ignore[misc]
 
 
 class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
-    """Calling convention in which a callee stores its exception where the caller's goes; error codes are odd."""
+    """A calling convention in which a callee stores its exception in its caller's slot; error codes are odd."""
 
     def call_function(self, builder: Any, callee: Any, kind: Any, kinds: Any, args: Any, attrs: Any = None) -> Any:
         with builder.goto_entry_block():
@@ -82,7 +83,7 @@ class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
 
 
 class _Target(core.cpu.CPUContext):  # type: ignore[misc]
-    """numba's target with shorter calls and a cache of the writer of each operation."""
+    """numba's target with the short calling convention and a cache of lowering functions."""
 
     call_conv = property(_Calls)
     known: Any = cached_property(lambda _: {})
@@ -94,18 +95,18 @@ class _Target(core.cpu.CPUContext):  # type: ignore[misc]
         return self.known[fn, sig]
 
     def get_constant_generic(self, builder: Any, ty: Any, val: Any) -> Any:
-        if isinstance(ty, types.Dispatcher):  # not its address in this process, with which nothing could be cached
+        if isinstance(ty, types.Dispatcher):  # its address in this process would make the code uncacheable
             return self.get_dummy_value()
         return super().get_constant_generic(builder, ty, val)
 
 
 class _Typing(core.typing.Context):  # type: ignore[misc]
-    """numba's typing context with a cache of the types of calls."""
+    """numba's typing context with a cache of the result types of calls."""
 
     found: dict[Any, Any] = {}  # noqa: RUF012
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
-        if isinstance(func, str) or kws:  # a position, which may be a slice
+        if isinstance(func, str) or kws:  # an index, which may be a slice
             return super().resolve_function_type(func, args, kws)
         if isinstance(func, types.Dispatcher):
             args = [types.intp if isinstance(each, types.IntegerLiteral) else each for each in args]
@@ -120,7 +121,7 @@ _Lowering: Any = type("_Lowering", (core.typed_passes.NativeLowering,), {"loweri
 
 
 class _Compiler(core.compiler.CompilerBase):  # type: ignore[misc]
-    """Compiles by the passes that kernels need."""
+    """numba's compiler reduced to the passes that kernels need."""
 
     def _compile_core(self) -> Any:
         state, typed, untyped = self.state, core.typed_passes, core.untyped_passes
@@ -152,15 +153,15 @@ _EntryCompiler: Any = type("_EntryCompiler", (_Compiler,), {})
 
 
 class Pipelines:
-    """Makes numba's compilers: those above, or numba's own once `are_fast` is false."""
+    """Choose between the compilers above and, once `are_fast` is false, numba's own."""
 
     def __init__(self) -> None:
         self.are_fast = True
 
     def of_kernels(self, *args: Any) -> Any:
-        """Return a compiler of kernels that users' functions call."""
+        """Return a compiler for kernels called from users' functions."""
         return (_Compiler if self.are_fast else core.compiler.Compiler)(*args)
 
     def of_entries(self, *args: Any) -> Any:
-        """Return a compiler of entries and their kernels: these are given all their memory and count no references."""
+        """Return a compiler for entries and their kernels, which allocate nothing and therefore count no references."""
         return (_EntryCompiler if self.are_fast else core.compiler.Compiler)(*args)

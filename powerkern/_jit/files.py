@@ -1,9 +1,10 @@
 """Atomic reads and writes of cache files that refuse anything another user could have modified.
 
-Loading compiled code means running it, so nobody but this user, or root, may have been able to put it there.
+Loading compiled code means running it, so only this user and root may have been able to write it.
 
-A file is written under another name, its draft, and renamed. Whoever holds the lock on the draft is the one who
-writes; the system releases it when the process ends, however it ends, and the next writer takes the draft over.
+A file is first written under another name, as a draft, and then renamed. Only the process that holds the lock on the
+draft may write. The operating system releases the lock when that process ends, even by a crash, and the next writer
+takes over the draft.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-#: Seconds to wait for another process that compiles the same function, and between two attempts.
+#: Seconds to wait for another process that compiles the same function, and seconds between attempts to get its lock.
 PATIENCE = 120.0
 _POLL = 0.05
-#: The errors for a lock that another process holds; a file system without locks raises others.
+#: Error codes for a lock that another process holds; a file system without locks raises other errors.
 _HELD = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
-# a draft is not a symbolic link to somewhere else, nor a pipe that nobody feeds
+# refuse symbolic links, and do not block on a pipe without a writer
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-#: Nobody but the owner may write; root's own group, to which some container platforms give the files, counts as root.
+#: Write permissions that files must not have. Root's group is exempt: some container platforms give it the files.
 _GROUP_OR_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _ROOT = 0
 
@@ -39,13 +40,13 @@ _ROOT = 0
 
 
 def make(folder: Path) -> None:
-    """Create a folder that only its owner can write to, if it does not exist."""
+    """Create a folder that only its owner can write to, unless it exists."""
     _require_absolute(folder)
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
 
 
 def require_trusted(folder: Path) -> None:
-    """Raise PermissionError, with the reason, unless only this user and root can have put files into a folder."""
+    """Raise PermissionError, with the reason, if anyone but this user and root can have put files into a folder."""
     _require_absolute(folder)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
@@ -57,9 +58,9 @@ def require_trusted(folder: Path) -> None:
 
 
 def require_owned(status: os.stat_result) -> None:
-    """Raise PermissionError, with the reason, unless a file or folder is this user's or root's, and no one else's."""
+    """Raise PermissionError, with the reason, unless only this user or root owns and can write to a file or folder."""
     if not hasattr(os, "geteuid"):
-        return  # Windows keeps others out of the user's own folders
+        return  # Windows: the permissions of the user's folders keep others out
     if status.st_uid not in (_ROOT, os.geteuid()):
         raise PermissionError(f"it belongs to another user (uid {status.st_uid})")
     others = stat.S_IWOTH if status.st_gid == _ROOT else _GROUP_OR_OTHERS_WRITE
@@ -89,7 +90,7 @@ def read(path: Path) -> bytes:
 
 
 class Draft:
-    """A file in the making."""
+    """A file that is being written under a temporary name, while its lock is held."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -97,12 +98,12 @@ class Draft:
         self._open = True
 
     def publish(self, content: bytes) -> None:
-        """Replace the file by one with this content, atomically."""
+        """Write this content to the draft and rename it to the final name, atomically."""
         try:
             with open(self._descriptor, "wb", closefd=False) as file:
                 file.truncate()
                 file.write(content)
-            if sys.platform == "win32":  # which does not rename open files
+            if sys.platform == "win32":  # Windows cannot rename open files
                 self._close()
             _draft_path(self._path).replace(self._path)
         except OSError:
@@ -111,7 +112,7 @@ class Draft:
         self._close()
 
     def discard(self) -> None:
-        """Remove the draft if it has not become the file."""
+        """Remove the draft unless it has been published."""
         if self._open:
             with contextlib.suppress(OSError):
                 _draft_path(self._path).unlink()
@@ -125,7 +126,7 @@ class Draft:
 
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[Draft]:
-    """Lock the draft of a file, once no other process is writing it; raise OSError if that fails or takes too long."""
+    """Wait for the lock on the draft of a file and yield the draft; raise OSError if this fails or takes too long."""
     make(path.parent)
     require_trusted(path.parent)
     claimed = Draft(path, _claim(_draft_path(path)))
@@ -140,7 +141,7 @@ def _draft_path(path: Path) -> Path:
 
 
 def _claim(path: Path) -> int:
-    """Open and lock a draft; it may have become the file, or been discarded, during the wait for its lock."""
+    """Open and lock a draft; start over if it was published or discarded during the wait for its lock."""
     give_up = time.monotonic() + PATIENCE
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
@@ -153,7 +154,7 @@ def _claim(path: Path) -> int:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a draft unless another process has done so; do nothing where the system has no locks."""
+    """Try to lock a draft; return False if another process holds the lock, True if the system has no locks."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

@@ -1,10 +1,10 @@
-"""How Python hands arguments to the machine code of an entry: both sides, generated from its signature.
+"""The calling convention of entries; the code of caller and callee is generated from an entry's signature.
 
-The arguments, records taken apart, become 64-bit words: numbers, and the addresses of NumPy's array objects, which
-machine code reads as any extension module does (NumPy's C interface fixes where an array has its data, shape and
-strides; `llvm_arguments`). One pointer is passed, and nothing of an array is looked at in Python: 16 arrays cost 2 us.
+Arguments become 64-bit words: numbers, and the addresses of NumPy's array objects. Records are flattened. Machine code
+reads the fields of array objects as any C extension does, since NumPy's C API fixes their offsets (`llvm_arguments`).
+Python passes one pointer to these words and inspects no array, so that 16 arrays cost 2 us.
 
-The machine code checks every array before it runs, and returns the place of the first that is not of its type.
+The machine code checks the type of every array first, and returns the position of the first wrong one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
 
-#: For kernels and their tests, by way of `powerkern._jit`.
+#: Re-exported by `powerkern._jit`, for kernels and their tests.
 __all__ = [
     "BLOCKS", "BOOLEAN", "COLUMN", "COLUMN32", "COUNTS", "COUNT_ROWS", "INDEX32", "INTEGER", "READ_COLUMN",
     "READ_COLUMN32", "READ_MATRIX", "READ_MATRIX32", "REAL", "ROWS", "ROWS32", "WRITE_MATRIX",
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Array(NamedTuple):
-    """A NumPy array; contiguous in C order, or of any strides."""
+    """The type of a NumPy array argument: C-contiguous, or with any strides."""
 
     dtype: str
     ndim: int
@@ -36,31 +36,31 @@ class Array(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A number: "int64", "float64" or "bool"."""
+    """The type of a number argument: "int64", "float64" or "bool"."""
 
     dtype: str
 
 
 class Record(NamedTuple):
-    """A NamedTuple of arrays, numbers and other records."""
+    """The type of a NamedTuple of arrays, numbers and other records."""
 
     record: type
     fields: tuple[Any, ...]
 
     @property
     def in_memory(self) -> bool:
-        """Whether jitted code is given its address: it has arrays, and fields with names."""
+        """Whether jitted code receives its address rather than its values: named fields, not all of them numbers."""
         return self.record is not tuple and not all(isinstance(each, Number) for each in self.fields)
 
 
 def n_words(kind: Any) -> int:
-    """Return the number of words of an argument."""
+    """Return the number of 64-bit words that an argument of this kind occupies."""
     return sum(map(n_words, kind.fields)) if isinstance(kind, Record) else 1
 
 
 Kind: TypeAlias = Array | Number | Record
 
-# The first two take any order and strides of native float64.
+# READ_MATRIX and WRITE_MATRIX accept native float64 with any memory order and strides.
 READ_MATRIX = Array("float64", 2, contiguous=False, writable=False)
 WRITE_MATRIX = Array("float64", 2, contiguous=False)
 READ_COLUMN = Array("float64", 1, writable=False)
@@ -82,42 +82,42 @@ _OF_NUMBERS = {int: INTEGER, float: REAL, bool: BOOLEAN}
 
 
 def number_record_type(record: type) -> Record:
-    """Return the type of a NamedTuple of numbers, by its annotations."""
+    """Return the argument type of a NamedTuple of numbers, from its annotations."""
     return named_tuple(record, *(_OF_NUMBERS[kind] for kind in get_type_hints(record).values()))
 
 
 def named_tuple(record: type, *fields: Kind) -> Record:
-    """Return the type of a NamedTuple whose fields have these types."""
+    """Return the argument type of a NamedTuple whose fields have these types."""
     return Record(record, fields)
 
 
 # --- calls --------------------------------------------------------------------------------------------
 
-#: Words at the beginning of every Python object, more in builds without a global lock; the last one is its type.
+#: Words in the header of a Python object (more in free-threaded builds); the last one points to its type.
 HEADER = object.__basicsize__ // 8
-#: Where array objects have the address of their data, the number of dimensions, the addresses of their lengths, of
-#: strides, and of the type of values, and flags; and where that type has its number and byte order.
+#: Offsets, in words, within array objects: addresses of data, shape, strides and dtype; number of dimensions; flags.
+#: NUMBER is the offset of type number and byte order within a dtype object.
 DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = HEADER, HEADER + 1, HEADER + 2, HEADER + 3, HEADER + 5, HEADER + 6
 NUMBER = HEADER + 1
-#: The last byte order of values that are not this machine's.
+#: The byte order character of a dtype that is not in native byte order.
 _SWAPPED = ord(">" if sys.byteorder == "little" else "<")
 _FORMATS = {"int64": "q", "float64": "d", "bool": "q"}
 _CONTIGUOUS, _ALIGNED, _WRITABLE = 0x1, 0x100, 0x400
 
-#: The result of an entry that returns a number, written to an array of one.
+#: The array of one element that receives the result of an entry, by the name of its return type.
 _RESULTS = {"int": Array("int64", 1), "float": Array("float64", 1)}
 
 
 class Interface(NamedTuple):
-    """The calling convention of an entry: its arguments as words, and its result."""
+    """The calling convention of an entry: the types of its arguments, which become words, and of its result."""
 
     signature: tuple[Any, ...]
-    #: The array that takes the returned number, if there is one.
+    #: The type of the array that receives the returned number; None for an entry that returns None.
     result: Array | None
 
     @classmethod
     def of(cls, function: Callable[..., Any], signature: tuple[Any, ...]) -> Interface:
-        """Return the interface of a function, whose return annotation decides on the result."""
+        """Return the interface of a function with this signature; its return annotation gives the result type."""
         returned = function.__annotations__.get("return")
         result = _RESULTS.get(getattr(returned, "__name__", str(returned)))
         if result is None and returned not in (None, "None"):
@@ -129,21 +129,21 @@ class Interface(NamedTuple):
         return self.signature if self.result is None else (*self.signature, self.result)
 
     def _checks(self) -> list[int]:
-        """Return the table for `wrong_array`: NumPy's array types, the number of arrays, and place and type of each."""
+        """Return the table for `wrong_array`: accepted array types, number of arrays, position and type of each."""
         arrays = [(place, kind) for place, kind in enumerate(_leaves(self._kinds)) if isinstance(kind, Array)]
         first = 3 + len(arrays)
-        types = id(np.ndarray), id(np.memmap)  # joblib hands large arrays to its processes as memmaps
+        types = id(np.ndarray), id(np.memmap)  # joblib passes large arrays to its processes as memmaps
         return [*types, len(arrays), *(first + place | _described(kind) << 16 for place, kind in arrays)]
 
     def caller(self, native: Callable[[bytes], int], name: str) -> Callable[..., Any]:
-        """Generate a Python function that calls machine code.
+        """Generate the Python function that packs the arguments and calls the machine code.
 
         Parameters
         ----------
         native : callable
-            The machine code. It takes the words of the arguments, and returns the place of a wrong array or 0.
+            The machine code. It takes the packed arguments, and returns 0 or the position of the first wrong array.
         name : str
-            The name of the entry, for messages.
+            The name of the entry, for error messages.
         """
         checks, arguments = self._checks(), [f"a{k}" for k in range(len(self.signature))]
         words = [word for each in zip(self.signature, arguments, strict=True) for word in _words(*each)]
@@ -178,7 +178,7 @@ def call({", ".join(arguments)}):
         return scope["call"]  # type: ignore[no-any-return]
 
     def callee(self) -> str:
-        """Return the source of the function that is compiled: it reads arguments and calls `inner`."""
+        """Return the source of the function to compile, which reads the packed arguments and calls `inner`."""
         place, values = len(self._checks()), []
         for k, kind in enumerate(self._kinds):
             values.append(f"read{k}(i, {place})")
@@ -190,23 +190,23 @@ def call({", ".join(arguments)}):
         return "def entry(i, p, q):\n    " + "\n    ".join(lines)
 
     def kinds(self) -> dict[str, Any]:
-        """Return the kind of argument for each reader in `callee`."""
+        """Return the kind of the argument that each reader named in `callee` reads."""
         return {f"read{k}": kind for k, kind in enumerate(self._kinds)}
 
 
 def wrong_array(words: Any, objects: Any, parts: Any) -> int:
-    """Return the place of the first argument that is not an array of the expected type, or 0.
+    """Return the position of the first argument that is not an array of the expected type, or 0 if there is none.
 
-    All three arguments are the address of the packed arguments of a call, read as different types.
+    All three arguments are the same address, that of the packed arguments of a call, with different pointer types.
 
     Parameters
     ----------
     words : pointer to int64
-        Two addresses of array types, the number of arrays, and the expected type of each.
+        Addresses of two accepted array types, the number of arrays, then position and expected type of each array.
     objects : pointer to pointers
         Addresses of the array objects.
     parts : pointer to pointers to pointers
-        Addresses of the fields of these objects, the dtype among them.
+        Addresses stored in these objects, of which the dtype's is used.
     """
     for k in range(3, 3 + words[2]):
         place, ndim, number, flags = words[k] & 0xFFFF, words[k] >> 16 & 0xFF, words[k] >> 24 & 0xFF, words[k] >> 32
@@ -228,7 +228,7 @@ def _described(kind: Array) -> int:
 
 
 def _words(kind: Any, text: str) -> list[tuple[str, str]]:
-    """Return the words of an argument, which is a Python expression, as codes of `struct` and expressions."""
+    """Return the `struct` format and the Python expression of each word of the argument named `text`."""
     if isinstance(kind, Array):
         return [("q", f"id({text})")]
     if isinstance(kind, Number):
@@ -237,7 +237,7 @@ def _words(kind: Any, text: str) -> list[tuple[str, str]]:
 
 
 def _leaves(kinds: tuple[Any, ...], values: Any = None) -> Iterator[Any]:
-    """Yield the kinds of arrays and numbers, with records taken apart, or pairs of these and the given values."""
+    """Yield the kind of each array or number, with records flattened; given values, yield pairs of kind and value."""
     for k, kind in enumerate(kinds):
         value = None if values is None else values[k]
         if isinstance(kind, Record):

@@ -1,6 +1,6 @@
 """Operations that plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width.
 
-Each is a plain Python function; jitted code has its twin in `llvm_intrinsics` or `llvm_lanes`.
+The functions here run when kernels are plain Python; `llvm_intrinsics` and `llvm_lanes` lower them for jitted code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-#: For kernels and their tests, by way of `powerkern._jit`.
+#: Re-exported by `powerkern._jit`, for kernels and their tests.
 __all__ = [
     "LANES",
     "LANES32",
@@ -42,33 +42,33 @@ __all__ = [
     "widest_vectors",
 ]  # fmt: skip
 
-#: Numbers in a vector, of float64 and of float32: as many as fill a cache line, and the widest registers.
+#: Elements of a vector of float64 and of float32: both fill a cache line, and the widest registers.
 LANES, LANES32 = 8, 16
 
 
 def bits_of(x: float) -> int:
-    """Return the bit pattern of a float64, as int64, or of every lane of a vector."""
+    """Return the bit pattern of a float64 as int64; of a vector, lane by lane."""
     if isinstance(x, np.ndarray):  # type: ignore[unreachable]
         return x.view(np.int64)  # type: ignore[unreachable]
     return struct.unpack("<q", struct.pack("<d", x))[0]  # type: ignore[no-any-return]
 
 
 def float_of(bits: int) -> float:
-    """Return the float64 with the given int64 bit pattern, or those for a vector's lanes."""
+    """Return the float64 with the given int64 bit pattern; of a vector, lane by lane."""
     if isinstance(bits, np.ndarray):  # type: ignore[unreachable]
         return bits.view(np.float64)  # type: ignore[unreachable]
     return struct.unpack("<d", struct.pack("<Q", int(bits) & 0xFFFFFFFFFFFFFFFF))[0]  # type: ignore[no-any-return]
 
 
 def bits32_of(x: np.float32) -> int:
-    """Return the bit pattern of a float32, as int32, or of every lane of a vector."""
+    """Return the bit pattern of a float32 as int32; of a vector, lane by lane."""
     if isinstance(x, np.ndarray):  # type: ignore[unreachable]
         return x.view(np.int32)  # type: ignore[unreachable]
     return struct.unpack("<i", struct.pack("<f", x))[0]  # type: ignore[no-any-return]
 
 
 def float32_of(bits: int) -> np.float32:
-    """Return the float32 with the given int32 bit pattern, or those for a vector's lanes."""
+    """Return the float32 with the given int32 bit pattern; of a vector, lane by lane."""
     if isinstance(bits, np.ndarray):  # type: ignore[unreachable]
         return bits.view(np.float32)  # type: ignore[unreachable]
     return np.uint32(int(bits) & 0xFFFFFFFF).view(np.float32)
@@ -110,18 +110,18 @@ def release(array: npt.NDArray[Any]) -> None:
 
 
 def pack_eight(x: npt.NDArray[Any], first: int, within: int, out: npt.NDArray[Any], place: int) -> None:
-    """Copy eight values at equal distances as one vector.
+    """Copy eight equally spaced values to consecutive positions, as one vector.
 
     Parameters
     ----------
     x : (n,) ndarray
         Holds the values ``x[first], x[first + within], ...``.
     first, within : int
-        Index of the first value, and the distance to the next.
+        Index of the first value, and the step to the next.
     out : (m,) ndarray
-        Receives them at ``out[place : place + 8]``.
+        Receives the values at ``out[place : place + 8]``.
     place : int
-        Index of the first copy.
+        Index in `out` of the first value.
     """
     out[place : place + LANES] = [x[first + k * within] for k in range(LANES)]
 
@@ -132,11 +132,11 @@ def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float)
     Parameters
     ----------
     sums : (n,) ndarray
-        Eight sums for each row.
+        Rows of eight sums, flattened.
     row : int
-        Which eight of them.
+        Index of the row to add to.
     t, weight : float
-        The base of the powers, and their factor.
+        The base of the powers, and the factor that multiplies them.
     """
     for k in range(8):
         sums[8 * row + k] += weight * t**k
@@ -144,30 +144,30 @@ def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float)
 
 # --- vectors ------------------------------------------------------------------------------------------
 #
-# Eight float64, or sixteen float32: many columns at once, one in each lane, whatever LLVM makes of a loop. In jitted
-# code a `load` gives a vector in registers (one on CPUs with AVX-512, two with AVX2); + - * /, abs, comparisons, and
-# & | << >> of their bits work lane by lane, and numbers among the operands stand for all lanes. In plain Python a
-# vector is an array of eight or sixteen.
+# Vectors of eight float64 or sixteen float32 process one column per lane, even where LLVM would not vectorise a loop.
+# In jitted code `load` gives a vector in registers (one on CPUs with AVX-512, two with AVX2). Arithmetic, abs,
+# comparisons and bit operations work lane by lane; numbers among the operands are broadcast. In plain Python a vector
+# is an array of eight or sixteen elements.
 
 AnyFloats: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 
-#: A vector of numbers, and of booleans: nothing that kernels do with numbers is forbidden for them.
+#: A vector of numbers, and a vector of booleans; Any, so that type checkers accept the same code as for numbers.
 Lanes: TypeAlias = Any
 Mask: TypeAlias = Any
 
 
 def load(array: AnyFloats, index: tuple[int, ...]) -> Lanes:
-    """Load a vector from consecutive numbers in memory, the first of them ``array[index]``."""
+    """Load a vector from consecutive elements of an array, the first of them ``array[index]``."""
     return array[_side_by_side(array, index)].copy()
 
 
 def store(array: AnyFloats, index: tuple[int, ...], lanes: Lanes) -> None:
-    """Store a vector to consecutive places in memory, the first of them ``array[index]``."""
+    """Store a vector to consecutive elements of an array, the first of them ``array[index]``."""
     array[_side_by_side(array, index)] = lanes
 
 
 def lane_width(array: AnyFloats) -> int:
-    """Return the number of elements of an array in a vector."""
+    """Return the number of elements in a vector of this array's dtype."""
     return LANES32 if array.dtype == np.float32 else LANES
 
 
@@ -176,27 +176,27 @@ def _side_by_side(array: AnyFloats, index: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def in_all_lanes(x: float) -> Lanes:
-    """Broadcast a number to all lanes of float64."""
+    """Broadcast a number to a vector of float64."""
     return np.full(LANES, x)
 
 
 def broadcast_like(lanes: Lanes, x: float) -> Lanes:
-    """Broadcast a number to a vector of the same type as `lanes`."""
+    """Broadcast a number to a vector of the type of `lanes`."""
     return np.full_like(lanes, x)
 
 
 def select(mask: Mask, yes: Any, no: Any) -> Lanes:
-    """Select `yes` in the lanes where the mask holds, and `no` in the others; either may be a number."""
+    """Return `yes` in the lanes where the mask is true and `no` in the others; either may be a number."""
     return np.where(mask, yes, no)
 
 
 def first_lanes(n: int) -> Mask:
-    """Return a mask that holds in the first n lanes."""
+    """Return a mask that is true in the first n lanes."""
     return np.arange(LANES) < n
 
 
 def any_lane(mask: Mask) -> bool:
-    """Return whether a mask holds in any lane."""
+    """Return whether a mask is true in any lane."""
     return bool(mask.any())
 
 

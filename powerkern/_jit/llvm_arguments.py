@@ -1,7 +1,7 @@
-"""Read arguments in machine code: the words that `interface` packs, and NumPy's array objects behind them.
+"""Generate LLVM code that reads arguments from the words packed by `interface`, and from NumPy's array objects.
 
-Records of arrays stay where they are, in the words: they are passed on as the address of their first word, whatever
-the number of arrays, and a field is read where a kernel asks for it.
+A record with arrays is not unpacked: kernels pass on the address of its first word, and each field is read where it is
+used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBERS = {"int64": types.int64, "float64": types.float64, "bool": types.boolea
 
 
 class InMemory(types.NamedTuple):  # type: ignore[misc]
-    """The type of a record of arrays: the address of the first of its words."""
+    """numba type of a record with arrays, represented by the address of its first word."""
 
     def __init__(self, kind: Any) -> None:
         self.kinds = kind.fields
@@ -36,7 +36,7 @@ class _InMemoryModel(models.PrimitiveModel):  # type: ignore[misc]
 
 @functools.cache
 def numba_type(kind: Kind) -> Any:
-    """Return numba's type for an argument."""
+    """Return numba's type for an argument of this kind."""
     if isinstance(kind, Number):
         return _NUMBERS[kind.dtype]
     if isinstance(kind, Array):
@@ -47,7 +47,7 @@ def numba_type(kind: Kind) -> Any:
 
 
 def make_reader(kind: Kind) -> Any:
-    """Return a function for jitted code that reads an argument of this kind from the packed words."""
+    """Return a function with which jitted code reads an argument of this kind from the packed words."""
 
     def read(words: Any, place: int) -> Any:
         raise NotImplementedError
@@ -71,7 +71,7 @@ def _field(context, builder, kind, value, name):  # type: ignore[no-untyped-def]
 
 
 def _argument(context: Any, builder: Any, kind: Kind, at: Any) -> Any:
-    """Read the argument whose words begin at the address `at`."""
+    """Generate code that reads the argument whose words begin at the address `at`."""
     if isinstance(kind, Number):
         if kind.dtype == "float64":
             return builder.load(builder.bitcast(at, ir.DoubleType().as_pointer()))
@@ -89,7 +89,7 @@ def _argument(context: Any, builder: Any, kind: Kind, at: Any) -> Any:
 
 
 def _array(context: Any, builder: Any, kind: Array, at: Any) -> Any:
-    """Read an array; the address of its object is at the address `at`."""
+    """Generate code that reads an array; the address of the array object is stored at the address `at`."""
     kept = numba_type(kind)
     array = context.make_array(kept)(context, builder)
     own = builder.load(builder.bitcast(at, _WORD.as_pointer().as_pointer()))

@@ -1,4 +1,4 @@
-"""Lower `intrinsics` to LLVM's instructions, for jitted code."""
+"""Lower the scalar and memory functions of `intrinsics` to LLVM instructions, for jitted code."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def
     function_type = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
     builder.call(
         declared(builder, "llvm.prefetch.p0", function_type), [address, flag(0), flag(3), flag(1)]
-    )  # data, to be read, into the first-level cache
+    )  # read access, data, first-level cache
     return context.get_dummy_value()
 
 
 def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
-    """Return the address of an array's values, and the type of a vector of eight."""
+    """Return the address of an array's data, and the LLVM type of a vector of eight elements."""
     kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
     return unpack_array(context, builder, array_type, array).data, kind
 
@@ -101,7 +101,7 @@ def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-d
 
 @lowered(intrinsics.widest_vectors, lambda: types.none())
 def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
+    # llvmlite's whitelist has no string attributes; bypass it, since the printed IR is valid LLVM
     set.add(builder.function.attributes, '"prefer-vector-width"="512"')
     return context.get_dummy_value()
 
@@ -118,7 +118,7 @@ def _allocate(dtype: Any) -> Any:
 @lowered(intrinsics.allocated, _allocate(types.float64))
 @lowered(intrinsics.allocated_integers, _allocate(types.int64))
 def _allocated(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    """Call malloc, whose result is kept right before the values."""
+    """Call malloc for an aligned array; store the address that malloc returned in the word before its first value."""
     integer, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
     strides: list[Any] = []
     sizes, size = unpack_tuple(builder, args[0]), integer(8)

@@ -1,4 +1,4 @@
-"""Lower the vectors of `intrinsics` to LLVM's: their types, operators and functions, for jitted code."""
+"""Lower the vectors of `intrinsics` to LLVM vectors (types, operators and functions), for jitted code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from powerkern._jit.intrinsics import LANES, LANES32
 
 
 class LanesType(types.Type):  # type: ignore[misc]
-    """The type of a vector: of floats, of integers (their bits), or of booleans (a mask)."""
+    """numba type of a vector: of floats, of integers (bit patterns), or of booleans (a mask)."""
 
     def __init__(self, dtype: types.Type, width: int) -> None:
         self.dtype, self.width = dtype, width
@@ -43,7 +43,10 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def lowered(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
-    """Make the decorated function write LLVM's code for a call of `function`, whose signature is the `result`."""
+    """Register the decorated function to generate LLVM code for calls of `function` in jitted code.
+
+    `result` maps the argument types of a call to its return type or signature, or to None if it does not apply.
+    """
 
     @type_callable(function)
     def _typed(context):  # type: ignore[no-untyped-def]
@@ -53,12 +56,12 @@ def lowered(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def unpack_array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return the parts of an array, by name.
+    """Return an array's structure in numba, whose attributes are its fields (data, shape, strides, ...).
 
     Parameters
     ----------
     context, builder : object
-        The target context and the builder of numba and llvmlite.
+        numba's target context and llvmlite's builder.
     kind : numba.types.Array
         The type of the array.
     value : llvmlite.ir.Value
@@ -73,7 +76,7 @@ def unpack_tuple(builder: Any, value: Any) -> list[Any]:
 
 
 def declared(builder: Any, name: str, function_type: Any) -> Any:
-    """Return an LLVM function by name, declared if necessary."""
+    """Return the LLVM function of this name, after declaring it if necessary."""
     return builder.module.globals.get(name) or ir.Function(builder.module, function_type, name)
 
 
@@ -82,7 +85,7 @@ def _vector(kind: LanesType) -> Any:
 
 
 def _spread(context: Any, builder: Any, value: Any, given: Any, kind: LanesType) -> Any:
-    """Broadcast a number of the type `given` to all lanes of a vector of this kind; leave vectors alone."""
+    """Broadcast a number of type `given` to all lanes of a vector of this kind; return a vector unchanged."""
     if isinstance(given, LanesType):
         return value
     value = context.cast(builder, value, given, kind.dtype)
@@ -117,7 +120,10 @@ _COMPARISONS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.
 
 
 def _register(function: Any, result: Any, lower: Any) -> None:
-    """Let jitted code apply a binary operator where one operand at least is a vector; `result` types it, or None."""
+    """Let jitted code apply a binary operator to vectors, or to a vector and a number.
+
+    `result` maps the type of the vector to the type of the result, or to None; `lower` generates the code.
+    """
 
     @type_callable(function)
     def _typed(context):  # type: ignore[no-untyped-def]

@@ -1,6 +1,6 @@
 """Lower indexing, slicing, int, max and min to fewer LLVM instructions than numba does.
 
-`fast_lowering` uses them to save compile time. numba 0.63's own max and min also keep loops from vectorising.
+`fast_lowering` uses this module to save compile time. In addition, max and min of numba 0.63 prevent vectorisation.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from numba import types
 
 from powerkern._jit.llvm_lanes import declared
 
-#: Writes an operation: (numba's context, types of arguments and result, LLVM's builder, arguments, place in source).
+#: A lowering function, which generates the code of an operation: called with numba's context, the signature, LLVM's
+#: builder, the arguments, and the source location.
 Writer = Callable[..., Any]
-#: Where a vector of numba's has its number of values, their address, and its length.
+#: Positions in numba's structure for a one-dimensional array: number of items, data address, shape[0].
 _SIZE, _DATA, _LENGTH = 2, 4, [5, 0]
 
 
 def number_type(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., Any]) -> Any:
-    """Return the type of an operation on numbers of these types, or None if it is not lowered here."""
+    """Return the result type of an operation on numbers of these types, or None if this module does not lower it."""
     kinds = tuple(map(types.unliteral, kinds))
     if operation is int and isinstance(kinds[0], types.Integer | types.Boolean | types.Float):
         return kinds[0] if isinstance(kinds[0], types.Integer) else types.intp
@@ -54,7 +55,7 @@ def _converted(context, signature, builder, args, _=None):  # type: ignore[no-un
 
 
 def _extreme(operation, context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """Lower max or min in Python's order of comparisons, as a function of its own: LLVM then vectorises more loops."""
+    """Lower max or min, in Python's order of comparisons, as a separate function: more loops then vectorise."""
     kind = context.get_value_type(signature.return_type)
     name = f"{operation.__name__}.{len(args)}.{signature.return_type}"
     function = declared(builder, name, ir.FunctionType(kind, [kind] * len(args)))
@@ -71,7 +72,7 @@ def _extreme(operation, context, signature, builder, args, _=None):  # type: ign
 
 
 def _element(context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """Lower the value at an index, or, given a third argument, the assignment to it."""
+    """Lower ``array[index]`` or, given a third argument, ``array[index] = value``."""
     array, place = args[0], context.cast(builder, args[1], signature.args[1], types.intp)
     if not isinstance(place, ir.Constant) or place.constant < 0:
         from_end = builder.add(place, builder.extract_value(array, _LENGTH))
@@ -84,7 +85,7 @@ def _element(context, signature, builder, args, _=None):  # type: ignore[no-unty
 
 
 def _part(context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """Lower a slice from one index to another."""
+    """Lower ``array[start:stop]``."""
     array, bounds = args
     n = builder.extract_value(array, _LENGTH)
     zero = n.type(0)

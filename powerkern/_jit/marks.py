@@ -1,6 +1,6 @@
-"""The decorators of everything that is compiled. They only mark: a marked function stays plain Python.
+"""Decorators for functions that jitted code may call. A decorated function stays plain Python and only gets a mark.
 
-The package's docstring says which to use; `numba_extension` decides which function jitted code calls instead.
+The docstring of `powerkern._jit` says which decorator to use; `numba_extension` reads the marks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-#: For kernels and their tests, by way of `powerkern._jit`.
+#: Re-exported by `powerkern._jit`, for kernels and their tests.
 __all__ = ["by_dtype", "compiled_as", "inlined", "kernel", "reduction", "specialize_on_none"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,34 +20,34 @@ T = TypeVar("T")
 
 
 class Mark(NamedTuple):
-    """Mark on a function: how jitted code calls it."""
+    """What a decorator records about a function: the function that jitted code calls instead, and its options."""
 
-    #: The function compiled in its place.
+    #: The function that is compiled in its place.
     function: Callable[..., Any]
-    #: "kernel", "inlined" or "reduction": which of numba's options it is compiled with.
+    #: "kernel", "inlined" or "reduction": a key of `numba_extension.OPTIONS`.
     options: str
-    #: Those for a first argument of float32, and for one that is None, if there are any.
+    #: Alternatives for a first argument of type float32, and of type None.
     float32: Callable[..., Any] | None = None
     of_none: Callable[..., Any] | None = None
 
     @property
     def is_choice(self) -> bool:
-        """Whether the type of the first argument decides."""
+        """Whether there are alternatives, chosen by the type of the first argument."""
         return self.float32 is not None or self.of_none is not None
 
 
 def get_mark(function: Callable[..., Any]) -> Mark | None:
-    """Return the mark of a function, or None."""
+    """Return the mark of a function, or None if it has none."""
     return getattr(function, "_powerkern_mark", None)
 
 
-#: The functions whose twin is chosen by type, and the callbacks for new ones.
+#: Functions with alternatives chosen by type, and callbacks to be called for each new one.
 CHOICES: list[Callable[..., Any]] = []
 LISTENERS: list[Callable[[Callable[..., Any]], None]] = []
 
 
 def _marked(function: F, mark: Mark) -> F:
-    """Mark a function and return it."""
+    """Attach a mark to a function and return the function."""
     function._powerkern_mark = mark  # type: ignore[attr-defined]
     if mark.is_choice:
         CHOICES.append(function)
@@ -60,22 +60,22 @@ def _marked(function: F, mark: Mark) -> F:
 
 
 def kernel(function: F) -> F:
-    """Mark a composable numeric function; it stays callable as plain Python."""
+    """Mark a numeric function that jitted code may call; it stays callable as plain Python."""
     return _marked(function, Mark(function, "kernel"))
 
 
 def inlined(function: F) -> F:
-    """Mark a scalar kernel for hot loops: LLVM must inline it, or the loop around it stays scalar."""
+    """Mark a scalar kernel for hot loops, which LLVM must inline so that the loop around it vectorises."""
     return _marked(function, Mark(function, "inlined"))
 
 
 def reduction(function: F) -> F:
-    """Mark a kernel whose floating-point sums may be re-associated (vectorised)."""
+    """Mark a kernel whose floating-point sums may be re-associated, so that they vectorise."""
     return _marked(function, Mark(function, "reduction"))
 
 
 def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
-    """Let jitted code call `kernel_function`, according to its mark, in place of the decorated Python function."""
+    """Let jitted code call `kernel_function`, compiled by its own mark, in place of the decorated Python function."""
 
     def decorate(function: F) -> F:
         return _marked(function, Mark(kernel_function, "kernel"))
@@ -84,7 +84,7 @@ def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
-    """Dispatch at compile time on the type of the only argument: float32 numbers and vectors go to `float32_kernel`."""
+    """Dispatch at compile time on the only argument: for float32 numbers and vectors, call `float32_kernel`."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -97,9 +97,9 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def specialize_on_none(none_kernel: Callable[..., Any] | None = None) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Dispatch at compile time on the first argument: if it is None, call `none_kernel` (or return None).
+    """Dispatch at compile time on the first argument: if it is None, call `none_kernel` (by default, return None).
 
-    Jitted code decides by types, when it is compiled.
+    The type of None is known when a caller is compiled, so the choice costs nothing at run time.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
@@ -115,7 +115,7 @@ def specialize_on_none(none_kernel: Callable[..., Any] | None = None) -> Callabl
 
 
 def _nothing_like(function: Callable[..., Any]) -> Callable[..., None]:
-    """Return a function of the same arguments that returns None."""
+    """Return a function with the same parameters that returns None."""
     scope: dict[str, Any] = {}
     exec(f"def nothing({', '.join(inspect.signature(function).parameters)}): return None", scope)
     return scope["nothing"]  # type: ignore[no-any-return]

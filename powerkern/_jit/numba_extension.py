@@ -1,4 +1,4 @@
-"""Let jitted code call kernels: registered with numba when it first compiles (entry point ``numba_extensions``)."""
+"""Register kernels with numba, so that jitted code can call them (loaded by the entry point ``numba_extensions``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numba
 from numba import types
 from numba.extending import overload, typeof_impl
 
-from powerkern._jit import llvm_intrinsics  # noqa: F401  (the twins register themselves)
+from powerkern._jit import llvm_intrinsics  # noqa: F401  (importing it registers the lowering functions)
 from powerkern._jit.llvm_lanes import FLOAT32_LANES
 from powerkern._jit.marks import CHOICES, LISTENERS, get_mark
 
@@ -31,7 +31,7 @@ else:
 
 
 def _options(*fastmath: str, **own: Any) -> dict[str, Any]:
-    """Return numba's options for kernels: never ``fastmath=True``, which deletes NaN checks."""
+    """Return numba's options for kernels; never ``fastmath=True``, which would delete NaN checks."""
     own |= {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": set(fastmath)}
     return own if PIPELINES is None else {**own, "pipeline_class": PIPELINES.of_kernels}
 
@@ -41,20 +41,20 @@ OPTIONS = {
     "inlined": _options("contract", forceinline=True),
     "reduction": _options("contract", "reassoc"),
 }
-#: Whether this thread compiles an entry: its kernels count no references, and users' functions have others, which do.
+#: ``in_entry``: whether this thread compiles an entry. Kernels are compiled without reference counts in entries, and
+#: with them in users' functions.
 _THREAD = threading.local()
 
 
 def compile_entry(compiled: Callable[[dict[str, Any]], T]) -> T:
-    """Compile an entry.
+    """Compile an entry, by plain numba if `fast_lowering` fails, as it may with a later release of numba.
 
-    If anything in `fast_lowering` fails, as it may with a later release of numba, this entry, and
-    all that this process compiles later, is compiled by plain numba.
+    After such a failure this process compiles everything by plain numba.
 
     Parameters
     ----------
     compiled : callable
-        Compiles the entry, given numba's options for it; called once, or a second time by plain numba.
+        Compiles the entry, given numba's options for it. Called a second time if the first attempt fails.
     """
     options = {} if PIPELINES is None else {"pipeline_class": PIPELINES.of_entries}
     _THREAD.in_entry = True
@@ -99,14 +99,14 @@ def _jitted(function: Callable[..., Any], in_entry: bool, is_fast: bool) -> Any:
         return _jitted(mark.function, in_entry, is_fast)
     kind = "kernel" if mark is None else mark.options
     options = OPTIONS[kind]
-    # without reference counts in their functions, LLVM would associate some sums in another order
+    # reductions keep reference counts even in entries: without them, LLVM would associate some sums in another order
     if PIPELINES is not None and in_entry and kind != "reduction":
         options = {**options, "pipeline_class": PIPELINES.of_entries}
     return numba.njit(**options)(function)
 
 
 def plain(function: Callable[..., Any]) -> Any:
-    """Return an entry as a function of plain numba, compiled when it is called."""
+    """Return an entry as an ordinary numba function, compiled when it is called."""
     return numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
 
 

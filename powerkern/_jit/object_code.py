@@ -1,4 +1,4 @@
-"""Make an object file of an entry by numba's and LLVM's public interfaces."""
+"""Compile an entry to an object file, using only public interfaces of numba and LLVM."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from powerkern._jit.interface import Interface, wrong_array
 from powerkern._jit.llvm_arguments import make_reader
 from powerkern._jit.numba_extension import compile_entry, jitted
 
-#: The views of an entry's words: as integers, as addresses of array objects, and as addresses of addresses in these.
+#: Pointer types of the three arguments of an entry's machine code (see `interface.wrong_array`).
 _INTEGERS = types.CPointer(types.int64)
 _VIEWS = (_INTEGERS, types.CPointer(_INTEGERS), types.CPointer(types.CPointer(_INTEGERS)))
 
-#: Functions of the C library that machine code may call; LLVM finds them in the process.
+#: Functions of the C library that machine code may call; LLVM's linker finds them in the process.
 _LIBRARY = frozenset(
     ("ceil", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma", "free", "frexp", "hypot", "ldexp", "log",
      "log10", "log1p", "log2", "malloc", "memcpy", "memmove", "memset", "pow", "rint", "sinh", "trunc")
 )  # fmt: skip
-#: numba's functions that are the C library's under other names.
+#: numba's names for functions of the C library.
 _RENAMED = {"@numba_ldexp(": "@ldexp(", "@numba_frexp(": "@frexp("}
-#: Functions of ours in place of numba's: references need no counting, and a square root is an instruction.
+#: Replacements for functions that numba calls: references need no counting, and a square root is one instruction.
 _REPLACED = {
     "NRT_incref": "define private void @NRT_incref(ptr %p) alwaysinline { ret void }\n",
     "NRT_decref": "define private void @NRT_decref(ptr %p) alwaysinline { ret void }\n",
@@ -36,48 +36,48 @@ _REPLACED = {
 }
 """,
 }
-#: LLVM prefers vectors of 256 bits where there are 512, slower by up to 1.6.
+#: By default LLVM uses 256-bit vectors on CPUs with 512 bits, which is slower by a factor of up to 1.6.
 _WIDEST_VECTORS = '"prefer-vector-width"="512"'
 
 
 class Refused(Exception):
-    """An entry allocates, or may raise: its code needs numba's run time."""
+    """Raised for an entry that allocates or may raise: its code would need numba's run time."""
 
 
 def object_code(function: Callable[..., Any], interface: Interface, symbol: str, cpu: Cpu | None = None) -> bytes:
-    """Return the object file of an entry.
+    """Compile an entry and return the content of its object file.
 
     Parameters
     ----------
     function : callable
         The entry in Python.
     interface : Interface
-        How it is called.
+        The calling convention of the entry.
     symbol : str
-        Its name in the object file.
+        The name of the entry in the object file.
     cpu : Cpu, optional
-        The target, by default this CPU.
+        The target CPU; by default this machine's.
     """
     machine = target_machine(cpu or this_cpu())
     return machine.emit_object(optimised(function, interface, symbol, machine))  # type: ignore[no-any-return]
 
 
 def optimised(function: Callable[..., Any], interface: Interface, symbol: str, machine: Any) -> Any:
-    """Return the optimised LLVM module of an entry.
+    """Compile an entry and return its optimised LLVM module.
 
     Parameters
     ----------
     function, interface, symbol
         As in `object_code`.
     machine : TargetMachine
-        The target.
+        LLVM's target machine.
     """
     try:
         return compile_entry(partial(_module, function, interface, symbol, machine))
     except Refused:
         raise
     except Exception as error:
-        if "NRT required" in str(error):  # by numba, of a function in which nothing may be allocated
+        if "NRT required" in str(error):  # numba's error for an allocation in code that may not allocate
             raise Refused(
                 f"the entry {symbol} allocates, or may raise: its machine code needs NRT_ functions"
             ) from error
@@ -94,7 +94,7 @@ def _module(
         if each.name == name:
             each.name, each.linkage = symbol, llvm.Linkage.external
         elif not each.is_declaration:
-            each.linkage = llvm.Linkage.private  # unused arguments, and functions with one call site, can go
+            each.linkage = llvm.Linkage.private  # so that LLVM may drop unused arguments and inline single calls
     _optimise(module, machine)
     outside = {each.name for each in module.functions if each.is_declaration and not each.name.startswith("llvm.")}
     if outside - _LIBRARY:
@@ -104,7 +104,7 @@ def _module(
 
 
 def _llvm_text(function: Callable[..., Any], interface: Interface, options: dict[str, Any]) -> tuple[str, str]:
-    """Return the LLVM code of an entry and of all that it calls, and the name of the entry in it."""
+    """Return the LLVM code of an entry and of everything it calls, and the name of the entry in that code."""
     scope: dict[str, Any] = {"inner": jitted(function), "wrong_array": jitted(wrong_array)}
     scope.update((name, make_reader(kind)) for name, kind in interface.kinds().items())
     exec(interface.callee(), scope)
@@ -113,7 +113,7 @@ def _llvm_text(function: Callable[..., Any], interface: Interface, options: dict
 
 
 def _adapted(text: str) -> str:
-    """Replace some functions of numba's by ours, and ask for the CPU's widest vectors."""
+    """Replace some of numba's functions by ours, and request the CPU's widest vectors."""
     for name, library in _RENAMED.items():
         text = text.replace(name, library)
     replaced = [name for name in _REPLACED if f"@{name}(" in text]
@@ -136,13 +136,13 @@ def _adapted(text: str) -> str:
 
 def _optimise(module: Any, machine: Any) -> None:
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
-    # a choice between two numbers in a callee becomes one before its caller's loops are looked at, which vectorise then
+    # turn branches that choose between two numbers into selects before inlining, so that callers' loops vectorise
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()
     passes.run(module, builder)
     builder.getModulePassManager().run(module, builder)
-    # callers handle errors that, as has been found by now, no function returns; one finding makes way for the next
+    # remove the handling of errors that no function returns; each round may enable the next
     passes = llvm.create_new_module_pass_manager()
     for _ in range(3):
         passes.add_ipsccp_pass()

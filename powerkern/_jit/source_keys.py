@@ -1,8 +1,8 @@
-"""Keys of compiled code: a hash of the module of an entry and of every module that it imports, directly or not.
+"""Compute cache keys: a hash of the module of an entry and of every module that it imports, directly or indirectly.
 
-An edited kernel so gives new keys to the entries that can reach it, and to no others. Modules are read through their
-loaders, which know whether they lie in a folder, in a zip file or in an executable. Where there are no sources the
-bytecode is hashed in their place: what is compiled is bytecode.
+Editing a kernel therefore changes the keys of the entries that may call it, and no others. Modules are read through
+their loaders, so they may lie in a folder, a zip file or an executable. Without sources the bytecode, which is what
+numba compiles, is hashed instead.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import NamedTuple
 
-#: The package whose modules are compiled, and the one that compiles.
+#: The package whose imports are followed, and the package that compiles.
 _PACKAGE, _JIT = "powerkern", "powerkern._jit"
-#: Kernels import marks and types from _JIT. This module imports everything that determines their code.
+#: Kernels import marks and types from _JIT. This module of it imports everything that determines their code.
 _COMPILER = "powerkern._jit.object_code"
-#: ``from a.b import c, d`` with the names in parentheses or without, or ``import a.b``.
+#: Matches ``from a.b import c, d``, with or without parentheses around the names, and ``import a.b``.
 _IMPORT = re.compile(
     rf"^[ \t]*(?:from[ \t]+({_PACKAGE}[\w.]*)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]([^\n]*))", re.MULTILINE
 )
 
 
 class Unknown(Exception):
-    """A module has neither source nor bytecode that could be read."""
+    """Raised for a module whose source and bytecode both cannot be read."""
 
 
 class Key(NamedTuple):
-    """The key of an entry (empty if nothing can be hashed), and whether only sources were hashed."""
+    """The key of an entry (empty if nothing could be hashed), and whether it was made from sources alone."""
 
     text: str
     from_sources: bool
@@ -46,7 +46,7 @@ class _Module(NamedTuple):
 
 @functools.cache
 def cache_key(module: str) -> Key:
-    """Return the key of entries made in a module."""
+    """Return the key of the entries defined in a module."""
     try:
         modules = {name: _read(name) for name in import_closure(module)}
     except Unknown:
@@ -89,7 +89,7 @@ def _read(name: str) -> _Module:
 
 
 def forget() -> None:
-    """Read modules anew at the next call."""
+    """Clear the caches, so that the next call reads modules again."""
     _read.cache_clear()
     cache_key.cache_clear()
 
@@ -121,7 +121,7 @@ def _imports_of_code(code: CodeType) -> frozenset[str]:
 
 
 def _imported_from(module: str, names: list[str]) -> Iterator[str]:
-    """Yield the modules that ``from module import names`` needs."""
+    """Yield the modules that ``from module import names`` loads, as far as they determine code."""
     inner = [f"{module}.{name}" for name in names if _is_module(module, name)]
     yield from inner
     if module != _JIT and (len(inner) < len(names) or not names):  # _COMPILER stands for _JIT
@@ -129,7 +129,7 @@ def _imported_from(module: str, names: list[str]) -> Iterator[str]:
 
 
 def _is_module(package: str, name: str) -> bool:
-    """Return whether ``from package import name`` imports a module."""
+    """Return whether ``from package import name`` imports a submodule rather than an attribute."""
     imported = sys.modules.get(package)
     if imported is not None and (not hasattr(imported, "__path__") or name in vars(imported)):
         return isinstance(vars(imported).get(name), ModuleType)
@@ -149,7 +149,7 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 def _digest_of_code(code: CodeType) -> bytes:
-    """Hash the instructions of a code object, without file name and line numbers."""
+    """Hash a code object with the objects nested in it, ignoring file name and line numbers."""
     parts = [
         code.co_code, getattr(code, "co_exceptiontable", b""), code.co_names, code.co_varnames, code.co_freevars,
         code.co_cellvars, code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount,
@@ -162,7 +162,7 @@ def _digest_of_code(code: CodeType) -> bytes:
 
 
 def _described(constant: object) -> object:
-    """Describe a constant by its type and value: 1, 1.0 and True are equal but different; sets have no order."""
+    """Describe a constant by type and value: 1, 1.0 and True must differ, and the order within sets must not matter."""
     if isinstance(constant, CodeType):
         return _digest_of_code(constant)
     if isinstance(constant, tuple | frozenset):
