@@ -1,4 +1,4 @@
-"""Numerical kernels: compiled when Python calls them, inlined when jitted code does."""
+"""Numerical kernels, compiled when Python calls them and inlined when jitted code calls them."""
 
 from powerkern.kernels.likelihood.nll import boxcox_nll, yeojohnson_nll
 from powerkern.kernels.location.huber_location import huber_location, huber_proposal2, huber_scale

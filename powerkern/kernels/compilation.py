@@ -14,7 +14,7 @@ from powerkern._jit.cpus import runnable as runnable_cpus
 
 __all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "runnable_cpus", "writable_folder"]
 
-#: Modules, and single entries, compiled unless all are asked for: fit (mle and robust), transform, inverse and summary.
+#: Modules and single entries compiled by default: for fit (mle and robust), transform, inverse transform and summary.
 USUAL = (
     "fingerprint",
     "likelihood.lockstep",
@@ -31,7 +31,7 @@ USUAL = (
 
 
 def entries(everything: bool = True) -> dict[str, Entry]:
-    """Return the entries by module and name, of all modules or of the usual ones."""
+    """Return the compiled entries, keyed by full name: all of them, or those compiled by default."""
     prefix = f"{powerkern.kernels.__name__}."
     found = pkgutil.walk_packages(powerkern.kernels.__path__, prefix)
     names = (module.name.removeprefix(prefix) for module in found if not module.ispkg)

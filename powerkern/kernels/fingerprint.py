@@ -1,9 +1,9 @@
-"""Fingerprints of columns: a 64-bit number each, which almost surely differs once any bit of the column differs.
+"""Compute 64-bit fingerprints of columns, which almost surely differ if any bit of two columns differs.
 
 The fingerprint is the sum over the rows i, modulo 2**64, of the product of the two 32-bit halves of
-``bits(x_i) ^ key_i`` with pseudo-random keys. Sums over parts of the rows add up in any order, so threads and blocks of
-rows need no care. A change that is not made to deceive goes unnoticed with a probability of about 2**-32: one half of a
-key is a random factor of 32 bits for any change of the other half.
+``bits(x_i) ^ key_i`` with pseudo-random keys. Sums over parts of the rows can be added in any order, so the division
+into threads and blocks does not matter. A change that is not designed to deceive goes undetected with a probability of
+about 2**-32, because a change of one half of the bits is multiplied by a factor with the 32 random bits of the other.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from powerkern._typing import IntArray
 
 __all__ = ["JIT_DISABLED", "KEYS", "add_fingerprints"]
 
-#: The bits of float64 values, contiguous, which are only read.
+#: Read-only contiguous vector of the bit patterns of float64 values.
 _READ_BITS = Array("int64", 1, writable=False)
 #: Rows that share one table of keys; its 8 KB stay in the first-level cache.
 _PERIOD = 1024
 #: The lower half of 64 bits.
 _LOW = 0xFFFFFFFF
-#: The fractional part of the golden ratio times 2**64, odd, as a signed number: multiples differ in all bits.
+#: The fractional part of the golden ratio times 2**64, made odd, as a signed number. Its multiples k * _GOLDEN look
+#: random, which makes the keys of different periods differ.
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64
-#: Fewer columns than this are read one by one, within `_PERIOD` rows, although rows lie along the memory.
+#: Smallest number of columns for which a row-major matrix is read row by row instead of column by column.
 _WIDE = 16
 
 
@@ -36,7 +37,7 @@ def _random_keys(n: int) -> IntArray:
     return (z ^ (z >> np.uint64(31))).view(np.int64)
 
 
-#: Keys of the rows of a period; in period k they are combined with ``k * _GOLDEN``.
+#: Keys of the rows of a period; in period k they are xor-ed with ``k * _GOLDEN``.
 KEYS = _random_keys(_PERIOD)
 
 
@@ -49,7 +50,7 @@ def _term(bits: int, key: int) -> int:
 
 @kernel
 def _sum_of_column(values: IntArray, keys: IntArray, salt: int | np.int64) -> int:
-    """Return the sum of the terms of contiguous values."""
+    """Return the sum of the terms of contiguous values, with keys ``keys ^ salt``."""
     total = 0
     for i in range(values.size):
         total += _term(values[i], keys[i] ^ salt)
@@ -68,7 +69,7 @@ def add_fingerprints(
     keys: IntArray,
     out: IntArray,
 ) -> None:
-    """Add the fingerprints of some rows to `out`, one number for each column.
+    """Add the contributions of some rows to the fingerprints of all columns.
 
     Parameters
     ----------
@@ -77,11 +78,11 @@ def add_fingerprints(
     begin, row_stride, column_stride : int
         See `memory`. Columns, or rows, whose stride is 1 are read fastest.
     first_row : int
-        The number of the first of the rows in the whole column.
+        Index of the first of the rows in the whole column.
     n_rows : int
         The number of rows.
     lengths : (p,) ndarray of int
-        How many of the rows each column has, if they differ; else empty. Only with a `row_stride` of 1.
+        Number of rows of each column; empty if all have `n_rows`. Requires a `row_stride` of 1.
     keys : ndarray of int64
         `KEYS`.
     out : (p,) ndarray of int64
@@ -93,7 +94,7 @@ def add_fingerprints(
         at, salt = row % _PERIOD, np.int64(row // _PERIOD) * np.int64(_GOLDEN)
         height = min(_PERIOD - at, n_rows - top)
         base = begin + top * row_stride
-        # slices, and indices without a sign, are not checked for negative ones, which would keep loops from vectorising
+        # slices and unsigned indices: numba's test for negative indices would keep loops from vectorising
         if column_stride == 1 and row_stride != 1 and p >= _WIDE:
             for i in range(height):
                 key, line = keys[at + i] ^ salt, base + i * row_stride

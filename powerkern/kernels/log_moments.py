@@ -1,7 +1,8 @@
-"""Log-sum-exp, means and variances of numbers given by their logarithms, too large or too small for float64.
+"""Log-sum-exp, mean and variance of numbers given by their logarithms, which may be out of range for float64.
 
 Variances in the log domain are one of Xu and Cormode's remedies [2]_: x**lambda overflows where lambda ln(x) does not.
-`log_var` needs no logs of differences. Fits factor out a power instead (`powerkern.kernels.likelihood.score`).
+`log_var` avoids their logs of differences. Our fits do not use it: they factor out a power of the data instead
+(`powerkern.kernels.likelihood.score`).
 
 References
 ----------
@@ -37,11 +38,11 @@ from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.moments import BLOCK, add, joined, merge_tree, slice_weights, two_pass_moments, weight_at
 from powerkern.kernels.plain_arguments import as_vector
 
-#: Logs that log_var exponentiates at a time: the values stay in the first-level cache.
+#: Number of values that log_var exponentiates at a time, few enough for the first-level cache.
 _SCRATCH = 1024
-#: Variances below this are computed again from values times _MAGNIFIER: their terms may be subnormal.
+#: Variances below this are recomputed from values times _MAGNIFIER, since their terms may be subnormal.
 _TINY_VARIANCE = 1e-290
-#: A power of two, so that no digit is lost, and its log, 900 ln 2: squares are scaled by 2**1800.
+#: A power of two, so that scaling is exact, and its log, 900 ln 2. Squares are scaled by 2**1800.
 _MAGNIFIER, _LOG_MAGNIFIER = 2.0**900, 623.8324625039508
 _NONE = np.empty(0)
 
@@ -55,7 +56,7 @@ class LogNumber(NamedTuple):
 
 @kernel
 def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
-    """Return the largest value whose factor is not 0; -inf when empty. A value multiplied by 0 must not set a scale."""
+    """Return the largest value whose factor is not 0 (which must not set the scale); -inf if there is none."""
     widest_vectors()
     largest = ordered(bits_of(-math.inf))
     for i in range(x.size):
@@ -66,14 +67,14 @@ def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
 
 @kernel
 def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
-    """Return the reference that keeps exponentials from overflowing: the largest log, or 0 if that is not finite."""
+    """Return the log to subtract so that exponentials do not overflow: the largest one, or 0 if that is not finite."""
     largest = _largest(logs, factors)
     return largest if abs(largest) <= LARGEST else 0.0
 
 
 @reduction
 def _block_exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
-    """Return the sum of the factors whose log is the scale, and the sum of factor exp(log - scale) over the others."""
+    """Return the sum of factors whose log equals `scale`, and the sum of factor exp(log - scale) over the others."""
     widest_vectors()
     at_scale = 0.0
     rest = 0.0
@@ -100,9 +101,8 @@ def _exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tupl
 def _logsumexp(logs: np.ndarray, weights: np.ndarray | None = None) -> float:
     scale = _scale(logs, weights)
     at_scale, rest = _exp_sum(logs, weights, scale)
-    if (
-        not abs(rest) < at_scale
-    ):  # also where the largest log is not finite, or there is none, or its weight is negative
+    # true also if the largest log is infinite or NaN, if there is no log, or if its weight is negative
+    if not abs(rest) < at_scale:
         return scale + log(at_scale + rest)
     return scale + (log(at_scale) + log1p(rest / at_scale))
 
@@ -119,7 +119,7 @@ def _log_mean(logs: np.ndarray, signs: np.ndarray | None = None) -> LogNumber:
 
 @kernel
 def _sign(x: float) -> float:
-    """Return -1, 0, 1 or NaN."""
+    """Return the sign of x: -1, 0, 1 or NaN."""
     if x > 0.0:
         return 1.0
     if x < 0.0:
@@ -131,7 +131,7 @@ def _sign(x: float) -> float:
 def _shifted_values(
     logs: np.ndarray, signs: np.ndarray | None, origin: float, scale: float, factor: float, out: np.ndarray
 ) -> None:
-    """Write numbers minus `origin` (one of their signs), in units of e**scale/factor; differences keep their digits."""
+    """Write (x - origin e**scale) factor/e**scale for numbers x given by logs, without cancellation."""
     widest_vectors()
     for i in range(logs.size):
         s = weight_at(signs, i)
@@ -141,7 +141,7 @@ def _shifted_values(
 
 @kernel
 def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, factor: float) -> float:
-    """Return the variance in units of (e**scale/factor)**2."""
+    """Return the variance of the numbers, in units of (e**scale/factor)**2."""
     n_blocks = (logs.size + _SCRATCH - 1) // _SCRATCH
     parts, scratch = allocated((n_blocks, 3)), allocated((_SCRATCH,))
     for k in range(n_blocks):
@@ -188,7 +188,7 @@ def _log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
 
 
 def _companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.ndarray:
-    """Like `as_vector`, with one value for each log; empty for None."""
+    """Return an argument that must have one value per log as a vector; an empty one for None."""
     if values is None:
         return _NONE
     vector = as_vector(name, values)
@@ -198,7 +198,7 @@ def _companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.
 
 
 def _sign_vector(values: npt.ArrayLike | None, logs: np.ndarray) -> np.ndarray:
-    """Like `_companion`, but every value must be -1, 0 or 1."""
+    """Return the signs as a vector (empty for None), after checking that each is -1, 0 or 1."""
     signs = _companion(values, "signs", logs)
     wrong = np.flatnonzero((signs != 1.0) & (signs != -1.0) & (signs != 0.0))
     if wrong.size:
@@ -219,7 +219,7 @@ def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
     logs : array_like, shape (n,)
         The logarithms l; -inf stands for an exact 0.
     weights : array_like, shape (n,), optional
-        Real weights w, by default all 1. Terms of weight 0 do not count, whatever their log.
+        Real weights w, by default all 1. Terms of weight 0 are ignored, even if their log is infinite or NaN.
 
     Returns
     -------
@@ -240,10 +240,10 @@ def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
 
     Notes
     -----
-    Accurate to about 1e-15 (1 + abs(c)), also where the result is close to 0 because one term is 1 and the
+    Accurate to about 1e-15 (1 + abs(c)), even if the result is close to 0 because one term is 1 and the
     others are tiny. With weights of both signs the error grows as the sum cancels.
 
-    Inside jitted code it takes contiguous float64 vectors and checks nothing.
+    Jitted code must pass contiguous float64 vectors, which are not checked.
 
     References
     ----------
@@ -295,10 +295,10 @@ def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumb
 
     Notes
     -----
-    Accurate to about 1e-15 (1 + abs(c)) for one sign. For both, the relative error of the mean is about
+    Accurate to about 1e-15 (1 + abs(c)) if all signs are equal. Otherwise the relative error of the mean is about
     1e-15 mean(abs(x))/abs(mean(x)).
 
-    Inside jitted code it takes contiguous float64 vectors and checks nothing.
+    Jitted code must pass contiguous float64 vectors, which are not checked.
 
     Examples
     --------
@@ -342,10 +342,10 @@ def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
 
     Notes
     -----
-    Accurate to about 1e-15 (1 + 2 abs(c) + abs(ln Var(y))). The same quantity as obtained from log-sum-exps of
-    logarithms of the deviations, ``ln |x_i - mean|``, without losing nearly equal values to cancellation.
+    Accurate to about 1e-15 (1 + 2 abs(c) + abs(ln Var(y))). Log-sum-exps of the logarithms of the deviations,
+    ``ln |x_i - mean|``, would give the same quantity but cancel for nearly equal values.
 
-    Inside jitted code it takes contiguous float64 vectors and checks nothing.
+    Jitted code must pass contiguous float64 vectors, which are not checked.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Means and variances that merge: Welford's formula for one more value, Chan, Golub and LeVeque's for two parts.
+"""Means and variances that can be updated (Welford's formula) and merged (Chan, Golub and LeVeque's formula).
 
-`Moments` belong to a part of the data: one value, a block, the rows of a client. `two_pass_moments` takes two passes
-over blocks of fixed length, whose sums are added one after the other with their rounding errors collected.
-`merge_tree` joins the moments of many parts as a tree.
+`Moments` describe any part of the data: one value, a block, the rows of a client. `two_pass_moments` computes them in
+two passes, with compensated summation over blocks of fixed length. `merge_tree` merges the moments of many parts
+pairwise.
 
 References
 ----------
@@ -22,7 +22,7 @@ from powerkern._jit import compiled_as, inlined, kernel, reduction, specialize_o
 from powerkern.kernels.elementary.constants import LARGEST
 from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 
-#: Values that are summed before compensation: few enough to be added one after the other, enough to hide its cost.
+#: Values that are summed without compensation: few enough for accuracy, and enough to hide the cost of compensation.
 BLOCK = 256
 
 
@@ -35,7 +35,7 @@ class Moments(NamedTuple):
 
 
 def as_moments(what: str, given: object) -> Moments:
-    """Return an argument of a plain call, Moments or three numbers, as Moments of floats."""
+    """Convert an argument of a call from Python, Moments or three numbers, to Moments of floats."""
     if isinstance(given, Moments) and all(type(each) is float for each in given):
         return given
     numbers = as_vector(what, given)  # type: ignore[arg-type]  # anything else is refused
@@ -59,7 +59,7 @@ def _welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
 
 @compiled_as(_welford_update)
 def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
-    r"""Return the moments of the data seen so far and one more value.
+    r"""Return the moments after adding one more value.
 
     With W the weight so far and :math:`d = x - \bar x` [1]_,
 
@@ -74,7 +74,7 @@ def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
     x : float
         The value. NaN makes the moments NaN.
     w : float
-        Its weight, w >= 0. A weight of 0 leaves the state unchanged, whatever x.
+        The weight of the value, w >= 0. A weight of 0 leaves the state unchanged, even if x is NaN.
 
     Returns
     -------
@@ -154,9 +154,9 @@ def chan_merge(a: Moments, b: Moments) -> Moments:
 
 @kernel
 def merge_tree(parts: np.ndarray) -> Moments:
-    """Join the rows (weight, mean, m2) of `parts` in pairs, pairs of pairs, ...; overwrites `parts`.
+    """Merge the rows (weight, mean, m2) of `parts` in pairs, pairs of pairs, and so on; `parts` is overwritten.
 
-    The shape of the tree depends on the number of rows only.
+    The order of the merges depends only on the number of rows.
     """
     n = parts.shape[0]
     if n == 0:
@@ -176,7 +176,7 @@ def merge_tree(parts: np.ndarray) -> Moments:
 
 @kernel
 def add(total: float, lost: float, term: float) -> tuple[float, float]:
-    """Add a term and collect the rounding error of the sum (Knuth's two-sum)."""
+    """Add a term to a sum, and its rounding error to `lost` (Knuth's two-sum); return both."""
     new = total + term
     kept = new - total
     return new, lost + ((total - (new - kept)) + (term - kept))
@@ -184,19 +184,19 @@ def add(total: float, lost: float, term: float) -> tuple[float, float]:
 
 @kernel
 def joined(total: float, lost: float) -> float:
-    """Return a sum plus its rounding error, unless the sum is infinite."""
+    """Return a compensated sum, total + lost; without `lost`, which is then NaN, if the sum is infinite."""
     return total + lost if abs(total) <= LARGEST else total
 
 
 @inlined
 def weight_at(weight: np.ndarray | None, i: int) -> float:
-    """Return the weight of a value: 1 without weights."""
+    """Return the weight of value i, which is 1 if there are no weights."""
     return 1.0 if weight is None else weight[i]
 
 
 @specialize_on_none()
 def slice_weights(weight: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Return the weights from `start` to `stop` as a view; None without weights."""
+    """Return ``weight[start:stop]``, or None if there are no weights."""
     return weight[start:stop]
 
 
@@ -226,7 +226,7 @@ def _block_deviations(x: np.ndarray, w: np.ndarray | None, center: float) -> tup
 
 @kernel
 def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
-    """Return the sum of x, or of w x, to one rounding unless terms cancel: compensated over blocks of `BLOCK`."""
+    """Return the sum of x or w x, compensated over blocks of `BLOCK`: to one rounding unless terms cancel."""
     total, lost = 0.0, 0.0
     for start in range(0, x.size, BLOCK):
         stop = start + BLOCK
@@ -238,9 +238,9 @@ def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
 def two_pass_moments(x: np.ndarray, w: np.ndarray | None = None) -> Moments:
     """Return moments of a vector in two passes: the mean, then the deviations from it.
 
-    Every value may have a weight w >= 0; (0, 0, 0) for an empty vector, or if all weights are 0. Relative errors of
-    mean and variance are about 1e-15 (1e-14 with values of very unequal size), unless the mean nearly vanishes beside
-    the values. Values beyond 1e150 overflow m2. NaN and infinities make the moments NaN.
+    Weights w must be >= 0. For an empty vector, or if all weights are 0, the result is (0, 0, 0). Relative errors of
+    mean and variance are about 1e-15 (1e-14 with values of very unequal size), unless the mean is much smaller than the
+    values. Values beyond 1e150 overflow m2. NaN and infinities make the moments NaN.
     """
     weight = float(x.size) if w is None else sum_of(w)
     if weight == 0.0:

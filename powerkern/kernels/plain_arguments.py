@@ -1,23 +1,23 @@
-"""Conversion and checks of arguments for kernels called from Python; jitted calls bypass them."""
+"""Convert and check arguments of kernels that are called from Python; calls from jitted code skip this."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-#: Longest representation of an argument in a message.
+#: Largest number of characters of an argument's repr in an error message.
 _LONGEST = 60
 
 
 def shown(value: object) -> str:
-    """Return the representation of an argument for a message, on one line and cut if it is long."""
+    """Return the repr of an argument for an error message, on one line and truncated if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}... ({type(value).__name__})"
 
 
 def as_real(what: str, value: object) -> float:
-    """Return a number, or an array of one, as a float; the error names the argument."""
-    if type(value) is float:  # mostly
+    """Convert a number, or an array of one element, to a float; `what` names the argument in errors."""
+    if type(value) is float:  # fast path for the usual case
         return value
     array = as_reals(what, value)
     if array.size != 1:
@@ -26,7 +26,7 @@ def as_real(what: str, value: object) -> float:
 
 
 def as_vector(what: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return a contiguous vector of float64; the error names the argument."""
+    """Convert an argument to a contiguous float64 vector; `what` names it in errors."""
     array = as_reals(what, value)
     if array.ndim != 1:
         raise ValueError(f"{what} must be one-dimensional, got shape {array.shape}")
@@ -34,7 +34,7 @@ def as_vector(what: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def as_reals(what: str, value: object) -> npt.NDArray[np.float64]:
-    """Return numbers as an array of float64; the error names the argument."""
+    """Convert an argument to a float64 array of any shape; `what` names it in errors."""
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":  # Python's integers may be of any size

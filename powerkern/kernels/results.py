@@ -1,4 +1,4 @@
-"""The results of a fit: one row of numbers per column of the data. Declared here, and written here only."""
+"""The record of a fit: one row of numbers per column of the data, its fields, and kernels that write common ones."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from powerkern.kernels.status_codes import (
 
 
 class ColumnFit(NamedTuple):
-    """The fit of one column: the fields of a row, in order. `powerkern.PowerFit` has an array of each."""
+    """The fit of one column: the fields of a results row, in order. `powerkern.PowerFit` has an array of each."""
 
     lmbda: float
     #: mean and standard deviation of the transformed values, both divided by e^log_factor
     loc: float
     scale: float
     log_factor: float
-    #: standardised: slope (psi(x) - psi(ref)) e^-s + intercept
+    #: the standardised value of x is slope (psi(x) - psi(ref)) e^-log_factor + intercept
     ref: float
     slope: float
     intercept: float
-    #: minus log-likelihood, and its second derivative in lambda, per observation
+    #: negative log-likelihood per observation, and its second derivative in lambda
     nll: float
     curvature: float
-    #: number of values, or their weight
+    #: number of values, or the sum of their weights
     n_obs: float
     n_eval: int
     status: int
     #: the smallest and largest value
     x_min: float
     x_max: float
-    #: robust fits: the start of reweighting; how many values were kept, and the interval they are in
+    #: robust fits: lambda before reweighting, the number of values kept, and the interval that contains them
     lmbda0: float
     n_kept: float
     kept_low: float
     kept_high: float
-    #: the transform is of (x - center)/divisor
+    #: the transform is applied to (x - center)/divisor
     center: float
     divisor: float
-    #: how the optimum was found, see `powerkern.Route`
+    #: the algorithm that found the optimum, a code of `powerkern.Route`
     route: int
     #: the estimator's objective at lmbda0
     objective: float
@@ -58,17 +58,18 @@ class ColumnFit(NamedTuple):
 FIELDS = ColumnFit._fields
 N_RESULTS = len(FIELDS)
 
-# the position of each field; tests hold the names to those above
+# the index of each field; a test compares the names with the fields above
 LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT = range(7)
 NLL, CURVATURE, N_OBS, N_EVAL, STATUS, X_MIN, X_MAX = range(7, 14)
 LMBDA0, N_KEPT, KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR, ROUTE, OBJECTIVE = range(14, 22)
 
-# STATUS of a column without results, which no user sees. Negative, so that none is a `powerkern.Status`.
-#: Values outside the domain: the caller raises.
+# Internal values of STATUS for columns without results. They are negative, unlike every `powerkern.Status`, and callers
+# replace them, so that users never see them.
+#: The column has values outside the domain; the caller raises.
 BAD_INFINITE, BAD_NOT_POSITIVE = -1, -2
-#: Left to another kernel.
+#: The column must be fitted by another kernel.
 DEFERRED = -3
-#: A regression whose missing values may leave a design of lower rank: the caller fits it with a basis of its own.
+#: Rows with missing values may reduce the rank of a regression's design; the caller fits with a separate basis.
 BAD_RANK = -4
 
 #: Statuses of columns that could not be fitted, and pass through transforms unchanged.
@@ -77,14 +78,14 @@ UNFITTED = (CONSTANT, EMPTY, UNREPRESENTABLE, NO_SPREAD, FEW_OBSERVED, OUTSIDE_D
 
 @kernel
 def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> None:
-    """Write the fields that describe the data; all values are kept, and none is rescaled.
+    """Write the fields that describe the data, for a fit that keeps all values and does not rescale them.
 
     Parameters
     ----------
     row : (N_RESULTS,)
         Receives the fields.
     n_obs : float
-        Number of values, or their weight.
+        Number of values, or the sum of their weights.
     x_min : float
         The smallest value.
     x_max : float
@@ -99,20 +100,20 @@ def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> No
 def is_identity(row: FloatArray) -> bool:
     """Return whether the column could not be fitted and passes through unchanged."""
     found = False
-    for status in UNFITTED:  # `in` takes numba longer to compile
+    for status in UNFITTED:  # numba compiles this faster than `in`
         found |= row[STATUS] == status
     return bool(found)
 
 
 @kernel
 def is_rescaled(row: FloatArray) -> bool:
-    """Return whether values are moved or scaled before they are transformed."""
+    """Return whether values are shifted or scaled before they are transformed."""
     return bool(row[CENTER] != 0.0 or row[DIVISOR] != 1.0)
 
 
 @kernel
 def write_identity(row: FloatArray, status: int) -> None:
-    """Write the identity transform of a column without a fit."""
+    """Write the results of a column that could not be fitted: the identity transform, and this status."""
     row[LMBDA], row[LMBDA0], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 1.0, 0.0, 1.0, 0.0
     row[REF], row[SLOPE], row[INTERCEPT] = 0.0, 1.0, 0.0
     row[NLL], row[CURVATURE], row[OBJECTIVE], row[N_EVAL] = math.nan, math.nan, math.nan, 0.0

@@ -1,1 +1,1 @@
-"""Exponentials, logarithms, erf: accurate to about one ulp, and vectorised by LLVM."""
+"""Exponentials, logarithms, the error function and normal quantiles that LLVM vectorises, accurate to about one ulp."""

@@ -1,4 +1,4 @@
-"""Cholesky's factorisation, and linear equations from its factor.
+"""Cholesky factorisation, and solution of linear systems from the factor.
 
 References
 ----------
@@ -34,14 +34,14 @@ def factor_cholesky(a: FloatArray, factor: FloatArray, least: float, floor: floa
     factor : (n, n)
         Receives L, unchanged above the diagonal; may be `a` itself.
     least : float
-        A pivot must exceed this fraction of the diagonal element that it comes from.
+        A pivot must exceed this fraction of its diagonal element in `a`.
     floor : float
-        Pivots are raised to this, for matrices that are singular to rounding; 0 raises none.
+        Lower bound for pivots, for matrices that are singular to rounding; pivots below it are raised to it.
 
     Returns
     -------
     int
-        The first row whose pivot is too small, up to which `factor` holds; n if there is none.
+        The first row whose pivot is too small, or n if there is none. Rows before it hold L.
     """
     n = len(a)
     for i in range(n):

@@ -1,8 +1,8 @@
-"""The error function, written so that LLVM vectorises loops over it, and outlier probabilities computed with it.
+"""The error function, written so that LLVM vectorises loops over it, and outlier probabilities from it.
 
-Two minimax polynomials (Remez exchange, mpmath), both computed and one selected: x + x P(x**2) for |x| < 1, and
-1 - e**(-x**2) Q(|x| - 2) above, where Q approximates erfc(x) e**(x**2), weighted by e**(-x**2), up to x = 6; from 5.93
-on erf rounds to 1.
+Two minimax polynomials (Remez exchange, mpmath) are both evaluated, and one result is selected: x + x P(x**2) for
+|x| < 1, and 1 - e**(-x**2) Q(|x| - 2) otherwise. Q approximates erfc(x) e**(x**2) for 1 <= x <= 6, with errors weighted
+by e**(-x**2). From 5.93 on erf rounds to 1.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _Q = (
     1.1723842200727881e-12,
 )
 _Q_EVEN, _Q_ODD = _Q[::2], _Q[1::2]
-#: End of the interval of _Q: from 5.93 on erf rounds to 1.
+#: End of the interval of _Q; erf rounds to 1 from 5.93 on.
 _END = 6.0
 #: 1/sqrt(2): Phi(z) = (1 + erf(z/sqrt(2)))/2.
 SQRT_HALF = 0.7071067811865476
@@ -60,7 +60,7 @@ SQRT_HALF = 0.7071067811865476
 
 @inlined
 def _scaled_erfc(x: float) -> float:
-    """Return erfc(x) e**(x**2) for 1 <= x <= 6: even and odd powers apart, so that neither sum waits for the other."""
+    """Return erfc(x) e**(x**2) for 1 <= x <= 6; sums of even and odd powers are independent, for speed."""
     u = x - 2.0
     v = u * u
     return polynomial(_Q_ODD, v) * u + polynomial(_Q_EVEN, v)
@@ -68,7 +68,7 @@ def _scaled_erfc(x: float) -> float:
 
 @inlined
 def erf(x: float) -> float:
-    """Return the error function, 2/sqrt(pi) times the integral of e**(-t**2) from 0 to x; within 1 ulp, NaN for NaN."""
+    """Return the error function, 2/sqrt(pi) times the integral of e**(-t**2) from 0 to x, within 1 ulp."""
     a = abs(x)
     b = _END if a > _END else a
     tail = 1.0 - exp(-b * b) * _scaled_erfc(b)
@@ -77,9 +77,9 @@ def erf(x: float) -> float:
 
 @kernel
 def gaussian_probability(scores: FloatArray, center: float, scale: float) -> None:
-    """Turn scores s into max(0, erf((s - center)/(scale sqrt 2))), in place; NaN stays NaN.
+    """Replace outlier scores s by max(0, erf((s - center)/(scale sqrt 2))); NaN stays NaN.
 
-    For scale = 0 that is its limit, 1 above the center and 0 elsewhere.
+    For scale = 0 the limit is used, 1 above the center and 0 elsewhere.
     """
     if scale > 0.0:
         for i in range(scores.size):
@@ -93,6 +93,6 @@ def gaussian_probability(scores: FloatArray, center: float, scale: float) -> Non
 
 @entry((ROWS, COLUMN, COLUMN))
 def gaussian_probabilities(block: FloatArray, center: FloatArray, scale: FloatArray) -> None:
-    """Turn scores, one detector per row, into probabilities."""
+    """Apply `gaussian_probability` to each row of `block`, the scores of one detector."""
     for j in range(block.shape[0]):
         gaussian_probability(block[j], center[j], scale[j])

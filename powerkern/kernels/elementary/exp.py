@@ -1,7 +1,7 @@
-"""exp and expm1 that LLVM vectorises, and their extra-precise and unguarded forms.
+"""exp and expm1 that LLVM vectorises, with variants of extra precision and variants without range checks.
 
-Every function here is branch-free: a condition selects between computed values, so a loop that calls one
-of them becomes packed vector code. numba's stock wheels call libm for one value at a time instead.
+Every function here is branch-free: conditions select between computed values, so that LLVM vectorises a loop that calls
+the function. numba without Intel's SVML calls libm for each value instead.
 
 The method is classical (Tang 1989; Muller et al., Handbook of Floating-Point Arithmetic, ch. 10): k = round(x log2 e)
 by adding and subtracting 1.5 * 2**52, r = x - k ln 2, |r| <= ln(2)/2, with ln 2 in two parts; e^r = 1 + r + r**2 q(r);
@@ -22,19 +22,19 @@ import numpy as np
 
 from powerkern._jit import Lanes, any_lane, bits32_of, bits_of, by_dtype, float32_of, float_of, inlined, select
 
-#: A number or, as for all functions here, a vector of numbers.
+#: A number; all functions here also accept vectors.
 N = TypeVar("N", float, np.float32)
 
-#: log2(e): exponents of e times this are exponents of 2.
+#: log2(e), which converts exponents of e to exponents of 2.
 LOG2_E = 1.4426950408889634
 #: The first part of ln 2. It ends in 21 zero bits, so its product with any exponent is exact.
 LN2_HI = 6.93147180369123816490e-01
 #: The rest of ln 2.
 LN2_LO = 1.90821492927058770002e-10
-#: 1.5 * 2**52. Adding it rounds to an integer k; adding a further integer leaves that integer plus k in the low bits,
-#: where a shift by 52 puts it into the exponent field.
+#: 1.5 * 2**52. Adding it rounds to an integer k, which is then in the low bits of the sum; a shift by 52 moves it to
+#: the exponent field. To get k plus an offset, add the offset to this constant.
 _ROUND = 6755399441055744.0
-#: The exponent field of 1.0.
+#: The exponent field of 1.0 (the bias of exponents).
 EXPONENT_BIAS = 1023.0
 
 #: (e^r - 1 - r)/r**2 on |r| <= ln(2)/2, to 2.8e-18.
@@ -54,11 +54,12 @@ _Q = (
 
 #: 2**-54: below it ln(1 + x) and e^x - 1 round to x.
 TINY = 5.551115123125783e-17
-#: Beyond these exp is inf, or 0: the largest float64 is e**709.78, half of the smallest e**-745.13.
+#: exp overflows above the first and is 0 below the second: the largest float64 is e**709.78, half the smallest
+#: e**-745.13.
 _EXP_MAX, _EXP_MIN = 710.0, -746.0
-#: The largest float64 over the smallest is e**1454.
+#: Beyond the log of the ratio of the largest to the smallest float64, 1454.
 _RATIO_MAX = 1460.0
-#: Below about -37.5 expm1 rounds to -1.
+#: Arguments are clipped to this; expm1 rounds to -1 below about -37.5.
 _EXPM1_MIN = -50.0
 
 
@@ -73,7 +74,7 @@ def polynomial(c: tuple[N, ...], x: N) -> N:
 
 @inlined
 def _reduced(x: float, rounder: float) -> tuple[float, float]:
-    """Return (k + rounder, r) with x = k ln 2 + r, |r| <= ln(2)/2; the low 12 bits hold k + rounder - _ROUND."""
+    """Return (k + rounder, r), x = k ln 2 + r, |r| <= ln(2)/2; the first's low 12 bits hold k + rounder - _ROUND."""
     shifted = x * LOG2_E + rounder
     k = shifted - rounder
     return shifted, (x - k * LN2_HI) - k * LN2_LO
@@ -81,9 +82,9 @@ def _reduced(x: float, rounder: float) -> tuple[float, float]:
 
 @inlined
 def _reduced_parts(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
-    """Return (bits, r, r_lo) with x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420, |x_lo| < 1.
+    """Return (bits, r, r_lo), x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420, |x_lo| < 1.
 
-    The low 12 of the bits hold k + (rounder - _ROUND).
+    The low 12 bits of `bits` hold k + (rounder - _ROUND).
     """
     shifted = (x + x_lo) * LOG2_E + rounder
     k = shifted - rounder
@@ -107,9 +108,9 @@ def _expm1_less(r: float, r_lo: float) -> float:
 
 @inlined
 def _scaled(mantissa: float, bits: int) -> float:
-    """Return mantissa * 2**k for the k whose biased value, k + 2046, is in the low twelve bits of `bits`.
+    """Return mantissa * 2**k, where the low 12 bits of `bits` are k + 2046.
 
-    2**k is split into two factors, since it may overflow or be subnormal where the product is not.
+    The factor is split into two, since 2**k may overflow or be subnormal even if the product is not.
     """
     biased = bits & 0xFFF
     half = biased >> 1
@@ -118,7 +119,7 @@ def _scaled(mantissa: float, bits: int) -> float:
 
 @inlined
 def exp(x: float) -> float:
-    """Return e**x."""
+    """Return e**x for any float64."""
     bounded = _EXP_MAX if x > _EXP_MAX else x
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
     shifted, r = _reduced(bounded, _ROUND + 2.0 * EXPONENT_BIAS)
@@ -127,7 +128,7 @@ def exp(x: float) -> float:
 
 @inlined
 def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
-    """Return e**x * 2**scale_k * scale_m for a positive number given by `split`; finite wherever the result is."""
+    """Return e**x * 2**scale_k * scale_m (factors from `split`), without overflow unless the result overflows."""
     bounded = _RATIO_MAX if x > _RATIO_MAX else x
     bounded = -_RATIO_MAX if bounded < -_RATIO_MAX else bounded
     shifted, r = _reduced(bounded, _ROUND)
@@ -140,7 +141,7 @@ def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
 
 @inlined
 def exp_parts(hi: float, lo: float) -> float:
-    """Return e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides."""
+    """Return e**(hi + lo) for a double-double exponent; `lo` is ignored if the result is 0 or inf anyway."""
     bounded = _EXP_MAX if hi > _EXP_MAX else hi
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
     bits, r, r_lo = _reduced_parts(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * EXPONENT_BIAS)
@@ -149,34 +150,35 @@ def exp_parts(hi: float, lo: float) -> float:
 
 @inlined
 def exp_parts_unchecked(hi: float, lo: float) -> float:
-    """Return `exp_parts` for |hi| <= 700, or NaN, for which the result is arbitrary."""
+    """Return `exp_parts` for |hi| <= 700; for NaN the result is arbitrary."""
     bits, r, r_lo = _reduced_parts(hi, lo, _ROUND + EXPONENT_BIAS)
     return (1.0 + (r + _expm1_less(r, r_lo))) * float_of(bits << 52)
 
 
 @inlined
 def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[float, float]:
-    """Return s e**(hi + lo) - subtrahend as a sum (head, tail), where s = 2**j is set by rounder = `make_rounder(j)`.
+    """Return s e**(hi + lo) - subtrahend as a sum (head, tail), with the scale s = 2**j.
 
-    For -50 <= hi and hi/ln 2 + j <= 1023.5; nothing is checked. With subtrahend = s this is s * expm1,
-    relatively accurate near 0; the scale lets a caller divide before the result would overflow. The
-    subtrahend must be s, or at most s e**(hi - 1).
+    Requires -50 <= hi and hi/ln 2 + j <= 1023.5, unchecked. With subtrahend = s the result is s * expm1(hi + lo),
+    relatively accurate near 0. With s < 1 a caller can divide results that would overflow if s were 1. The subtrahend
+    must be s, or at most s e**(hi - 1).
 
     Parameters
     ----------
     hi : float
-        The exponent.
+        The leading part of the exponent.
     lo : float
-        Its rounding error.
+        The trailing part of the exponent.
     rounder : float
-        `make_rounder(j)`.
+        `make_rounder(j)`, which sets s = 2**j.
     subtrahend : float
-        s, or a number of its size.
+        The number to subtract.
     """
     bits, r, r_lo = _reduced_parts(hi, lo, rounder)
     power = float_of(bits << 52)
     constant = power - subtrahend
-    # the constant is 0 or larger than the linear term, a product without rounding: the sum's error is exact
+    # Multiplying by a power of two is exact, and the constant is 0 or larger than the linear term: the next two lines
+    # are an exact sum.
     head = power * r + constant
     tail = power * r + (constant - head)
     return head, power * _expm1_less(r, r_lo) + tail
@@ -184,7 +186,7 @@ def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> 
 
 @inlined
 def scaled_expm1(t: float, rounder: float, subtrahend: float) -> float:
-    """Return s e**t - subtrahend, as in `scaled_expm1_dd` but rounded, to 2 ulp, at two thirds of the cost."""
+    """Return s e**t - subtrahend as one float64 to 2 ulp, in two thirds of the time of `scaled_expm1_dd`."""
     shifted, r = _reduced(t, rounder)
     power = float_of(bits_of(shifted) << 52)
     return power * (r * r * _exp_tail(r)) + (power * r + (power - subtrahend))
@@ -216,7 +218,7 @@ _ONE32, _BOUND32 = np.float32(1.0), np.float32(80.0)
 
 @inlined
 def _reduced32(x: np.float32) -> tuple[np.float32, np.float32]:
-    """Return (2**k, r) with x = k ln 2 + r, |r| <= ln(2)/2."""
+    """Return (2**k, r) with x = k ln 2 + r, |r| <= ln(2)/2, in float32."""
     shifted = x * _LOG2_E32 + _ROUND32
     k = shifted - _ROUND32
     return float32_of(bits32_of(shifted) << 23), (x - k * _LN2_HI32) - k * _LN2_LO32
@@ -230,7 +232,7 @@ def _expm1_excess32(t: np.float32) -> np.float32:
 
 @inlined
 def _expm1_minus_x(tail: Callable[[float], float], t: float) -> float:
-    """Return e**t - 1 - t, with the `tail` (e^r - 1 - r)/r**2."""
+    """Return e**t - 1 - t, where the function `tail` evaluates (e^r - 1 - r)/r**2."""
     shifted, r = _reduced(t, _ROUND + EXPONENT_BIAS)
     s = float_of(bits_of(shifted) << 52)
     return s * (r * r * tail(r)) + (s * r + ((s - 1.0) - t))
@@ -238,17 +240,17 @@ def _expm1_minus_x(tail: Callable[[float], float], t: float) -> float:
 
 @by_dtype(_expm1_excess32)
 def expm1_minus_x(t: float) -> float:
-    """Return e**t - 1 - t, relatively accurate near 0, for finite |t| <= 700 (float32: |t| <= 80); nothing is checked.
+    """Return e**t - 1 - t, relatively accurate near 0, for |t| <= 700 (float32: |t| <= 80), unchecked.
 
-    e**t - 1 is then t + h, and the derivatives of (e**(m a) - 1)/m in m follow from h without cancellation.
-    Relative error about 1e-15, float32 about 5e-7.
+    With the result h, e**t - 1 is t + h, and the derivatives of (e**(m a) - 1)/m in m follow without cancellation. The
+    relative error is about 1e-15, in float32 about 5e-7.
     """
     return _expm1_minus_x(_exp_tail, t)
 
 
 @inlined
 def _exp_tail_lanes(r: Lanes) -> Lanes:
-    """Return `_exp_tail` by Estrin's scheme: its chain of dependent operations is half as long."""
+    """Return `_exp_tail` by Estrin's scheme, which halves the chain of dependent operations."""
     square = r * r
     fourth = square * square
     low = (_Q[3] * r + _Q[2]) * square + (_Q[1] * r + _Q[0])
@@ -280,9 +282,9 @@ def _exp_lanes_parts32(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @by_dtype(_exp_lanes_parts32)
 def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
-    """Return s and p with e**t = s + s p, s a power of two; |t| is cut at 700 (float32: 80).
+    """Return s and p with e**t = s + s p, s a power of two; t is clipped to |t| <= 700 (float32: 80).
 
-    The first is exact, the second good to a few ulp.
+    s is exact, and p is accurate to a few ulp.
     """
     t = select(t < 700.0, select(t > -700.0, t, -700.0), 700.0)
     shifted, r = _reduced(t, _ROUND + EXPONENT_BIAS)
@@ -291,19 +293,19 @@ def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @inlined
 def expm1_lanes(t: Lanes) -> Lanes:
-    """Return e**t - 1 to within a few ulp; |t| is clipped to 700 (float32: 80), and NaN gives the value at a bound."""
+    """Return e**t - 1 within a few ulp; t, even NaN, is clipped to |t| <= 700 (float32: 80)."""
     s, p = _exp_lanes_parts(t)
     return s * p + (s - _ONE32)
 
 
 @inlined
 def exp_lanes(t: Lanes) -> Lanes:
-    """Return e**t to within a few ulp, with t clipped as in `expm1_lanes`."""
+    """Return e**t within a few ulp; t is clipped as in `expm1_lanes`."""
     s, p = _exp_lanes_parts(t)
     return s * p + s
 
 
-#: (2**f - 1)/f on |f| <= 1/2, to 1.3e-15 and, of float32, to 5e-7.
+#: (2**f - 1)/f on |f| <= 1/2, to 1.3e-15; _POWER2_32 to 5e-7.
 _POWER2 = (
     0.6931471805599462,
     0.24022650695909856,
@@ -336,9 +338,9 @@ def _exp2m1_lanes32(t: Lanes) -> Lanes:
 
 @by_dtype(_exp2m1_lanes32)
 def exp2m1_lanes(t: Lanes) -> Lanes:
-    """Return 2**t - 1, to 10 ulp (float32: 7), for |t| <= 1022 (float32: 126); nothing is checked.
+    """Return 2**t - 1 within 10 ulp (float32: 7), for |t| <= 1022 (float32: 126), unchecked.
 
-    It takes three quarters of the time of `expm1_lanes`: nothing is lost where a fraction is taken off t.
+    Splitting t into an integer and a fraction is exact, so this takes three quarters of the time of `expm1_lanes`.
     """
     c = _POWER2
     shifted = t + (_ROUND + EXPONENT_BIAS)
@@ -359,7 +361,7 @@ def _are_moderate32(t: Lanes) -> bool:
 
 @by_dtype(_are_moderate32)
 def are_moderate(t: Lanes) -> bool:
-    """Return whether |t| <= 700 (float32: 80) in every lane, so that `expm1_lanes` clips none."""
+    """Return whether |t| <= 700 (float32: 80) in every lane, so that `expm1_lanes` clips none of them."""
     return not any_lane(~(abs(t) <= 700.0))
 
 

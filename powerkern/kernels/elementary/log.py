@@ -1,8 +1,9 @@
-"""log and log1p that LLVM vectorises, and their extra-precise and unguarded forms.
+"""log and log1p that LLVM vectorises, with variants of extra precision and variants without range checks.
 
-The functions are branch-free, as in `powerkern.kernels.elementary.exp`. x = 2**k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2),
-by integer arithmetic on the bits; then the odd series in s = f/(2 + f), arranged as in fdlibm, or for extra precision
-in double-double arithmetic (Tang 1990; Muller et al., Handbook of Floating-Point Arithmetic, ch. 11).
+The functions are branch-free, as in `powerkern.kernels.elementary.exp`. Integer arithmetic on the bits gives
+x = 2**k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2). ln(1 + f) is then an odd series in s = f/(2 + f), arranged as in fdlibm,
+or for extra precision in double-double arithmetic (Tang 1990; Muller et al., Handbook of Floating-Point Arithmetic,
+ch. 11).
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ _R = (
 
 #: 2/3 in double-double.
 _TWO_THIRDS_HI, _TWO_THIRDS_LO = 2.0 / 3.0, 3.700743415417188e-17
-#: The bits of 1.0 and of sqrt(1/2), between which and twice which mantissas are taken.
+#: The bits of 1.0, and of sqrt(1/2), the lower end of the interval of mantissas.
 _ONE_BITS, _SQRT_HALF_BITS = 0x3FF0000000000000, 0x3FE6A09E667F3BCD
-#: The exponent and the mantissa of a float64.
+#: Masks of the exponent and the mantissa of a float64.
 _EXPONENT_MASK, _MANTISSA_MASK = 0x7FF0000000000000, 0x000FFFFFFFFFFFFF
-#: The bits of 2**52: an integer below 2**52 put into its mantissa converts to float64 by one subtraction of _TWO52.
+#: The bits of 2**52. To convert an integer below 2**52 to float64, put it into this mantissa and subtract _TWO52.
 _TWO52_BITS = 0x4330000000000000
 #: 2**52.
 _TWO52 = 4503599627370496.0
-#: 2**54: it makes a subnormal number a normal one.
+#: 2**54: times this, a subnormal number is normal.
 _TWO54 = 18014398509481984.0
 
 
@@ -101,7 +102,7 @@ def log_normal(x: float) -> float:
 
 @inlined
 def log(x: float) -> float:
-    """Return the natural logarithm: -inf at 0, NaN below."""
+    """Return the natural logarithm of any float64: -inf at 0, NaN for negative x."""
     k, m = split(x)
     y = log_sum(k, m - 1.0)
     y = y if x < math.inf else x
@@ -111,7 +112,7 @@ def log(x: float) -> float:
 
 @inlined
 def _lost_in_one_plus(x: float, u: float) -> float:
-    """Return the rounding error of u = 1 + x (Knuth's two-sum, with the operands in order)."""
+    """Return the rounding error of u = 1 + x (Knuth's two-sum, with operands sorted by size)."""
     larger = x if x > 1.0 else 1.0
     smaller = 1.0 if x > 1.0 else x
     return smaller - (u - larger)
@@ -119,14 +120,14 @@ def _lost_in_one_plus(x: float, u: float) -> float:
 
 @inlined
 def split_one_plus(x: float) -> tuple[float, float, float]:
-    """Return (k, f, f_lo) with 1 + x = 2**k (1 + f + f_lo), for x >= -1; f_lo is NaN for NaN."""
+    """Return (k, f, f_lo) with 1 + x = 2**k (1 + f + f_lo), for x >= -1; f_lo is NaN if x is."""
     u = 1.0 + x
     return _split_sum(u, _lost_in_one_plus(x, u), x, 0.0)
 
 
 @inlined
 def split_one_plus_parts(x: float, x_lo: float) -> tuple[float, float, float]:
-    """Return (k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for |x_lo| <= ulp(x)/2, also where 1 + x cancels."""
+    """Return (k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), |x_lo| <= ulp(x)/2, even if 1 + x cancels."""
     u = 1.0 + x
     lost = _lost_in_one_plus(x, u) + x_lo
     total = u + lost
@@ -137,8 +138,8 @@ def split_one_plus_parts(x: float, x_lo: float) -> tuple[float, float, float]:
 def _split_sum(u: float, lost: float, x: float, x_lo: float) -> tuple[float, float, float]:
     """Return (k, f, f_lo) with u + lost = 1 + x + x_lo = 2**k (1 + f + f_lo)."""
     shifted = bits_of(u) + (_ONE_BITS - _SQRT_HALF_BITS)
-    exponent = shifted & ~_MANTISSA_MASK  # with the sign: below -1, f is arbitrary, but in its range
-    # 2**(1-k) by mirroring the exponent; 2**-k itself would leave the field when k = 1024
+    exponent = shifted & ~_MANTISSA_MASK  # includes the sign: for x < -1, f is arbitrary but within its range
+    # 2**(1-k) by mirroring the exponent; 2**-k would overflow the exponent field for k = 1024
     twice_inverse = float_of(_EXPONENT_MASK - exponent)
     near = exponent == _ONE_BITS
     # where k = 0 the argument itself is f
@@ -148,11 +149,10 @@ def _split_sum(u: float, lost: float, x: float, x_lo: float) -> tuple[float, flo
 
 @inlined
 def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_inverse: float) -> float:
-    """Return ln((1 + x)/(1 + center)) for finite x, center >= 0: from (x - center)/(1 + center) near center.
+    """Return ln((1 + x)/(1 + center)) for finite x, center >= 0, relatively accurate near center.
 
-    `inverse` = 1/(1 + center); (base_k, m) = split(1 + center), `base_m_inverse` = 1/(2 m), so that its product with
-    1 + x cannot overflow; where no ratio is subnormal, 1 and `inverse` do for these two, to the same bits. The bits of
-    `log1p_finite` where center = 0.
+    With center = 0 the result has the bits of `log1p_finite`. If no ratio is subnormal, `base_k` = 1 and
+    `base_m_inverse` = `inverse` may be passed and give the same bits.
 
     Parameters
     ----------
@@ -163,9 +163,9 @@ def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_i
     inverse : float
         1/(1 + center).
     base_k : float
-        k of ``(k, m) = split(1 + center)``; or 1.
+        k of ``(k, m) = split(1 + center)``; or 1 (see above).
     base_m_inverse : float
-        1/(2 m); or `inverse`.
+        1/(2 m), whose product with 1 + x cannot overflow; or `inverse` (see above).
     """
     u = 1.0 + x
     bits = bits_of(u * base_m_inverse)
@@ -180,16 +180,16 @@ def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_i
 
 @inlined
 def log1p_finite(x: float) -> float:
-    """Return ln(1 + x) for finite x > -1; nothing is checked."""
+    """Return ln(1 + x) for finite x > -1, unchecked."""
     k, f, f_lo = split_one_plus(x)
-    # ln(1 + f + f_lo) = ln(1 + f) + f_lo/(1 + f), and a few bits of the quotient will do
+    # ln(1 + f + f_lo) = ln(1 + f) + f_lo/(1 + f); a few bits of the quotient suffice
     correction = f_lo * (f * (f - 1.0) + 1.0)
     return k * LN2_HI + (f + (_log_tail(f) + (k * LN2_LO + correction)))
 
 
 @inlined
 def log1p(x: float) -> float:
-    """Return ln(1 + x), relatively accurate near 0; -inf at -1, NaN below."""
+    """Return ln(1 + x) for any float64, relatively accurate near 0; -inf at -1, NaN for x < -1."""
     y = log1p_finite(x)
     y = y if x < math.inf else x
     y = y if x > -1.0 else -math.inf
@@ -201,14 +201,14 @@ def log1p(x: float) -> float:
 def short_log(k: float, f: float) -> tuple[float, float]:
     """Return k ln 2 + ln(1 + f) as a sum hi + lo, |lo| < |hi|/16, for sqrt(1/2) <= 1 + f <= sqrt(2).
 
-    The error is at most 2**-57 plus 2**-57 of the result, at half the cost of `extended_log`.
+    The error is at most 2**-57 (1 + |result|). It takes half the time of `extended_log`.
     """
     return _add_exponent(k, *_short_log(f))
 
 
 @inlined
 def short_log1p(k: float, f: float, f_lo: float) -> tuple[float, float]:
-    """Return k ln 2 + ln(1 + f + f_lo), with the accuracy of `short_log`."""
+    """Return k ln 2 + ln(1 + f + f_lo) as a sum hi + lo, with the accuracy of `short_log`."""
     log_f, log_f_lo = _short_log(f)
     return _add_exponent(k, log_f, f_lo * (f * (f - 1.0) + 1.0) + log_f_lo)
 
@@ -221,14 +221,14 @@ def extended_log(k: float, f: float, f_lo: float) -> tuple[float, float]:
 
 @inlined
 def _add_exponent(k: float, log_f: float, log_f_lo: float) -> tuple[float, float]:
-    """Add k ln 2 to a logarithm."""
+    """Return the sum of k ln 2 and log_f + log_f_lo, as hi + lo."""
     head = k * LN2_HI + log_f
     return head, (k * LN2_HI - head + log_f) + (k * LN2_LO + log_f_lo)
 
 
 @inlined
 def _short_log(f: float) -> tuple[float, float]:
-    """Return ln(1 + f) = f - f**2/2 + s (f**2/2 + R), as in `_log_tail`, with the error of the first two terms."""
+    """Return ln(1 + f) = f - f**2/2 + s (f**2/2 + R), cf. `_log_tail`, as hi + lo; the first two terms are exact."""
     s = f / (2.0 + f)
     half = 0.5 * f
     log_f = fma(-half, f, f)
@@ -238,7 +238,7 @@ def _short_log(f: float) -> tuple[float, float]:
 
 @inlined
 def _extended_log(f: float, f_lo: float) -> tuple[float, float]:
-    """Return ln(1 + f + f_lo) = 2 s + s**3 c, s = (f + f_lo)/(2 + f + f_lo), in double-double arithmetic."""
+    """Return ln(1 + f + f_lo) = 2 s + s**3 c, s = (f + f_lo)/(2 + f + f_lo), as a double-double number."""
     u = 2.0 + f
     reciprocal = 1.0 / u
     s = f * reciprocal

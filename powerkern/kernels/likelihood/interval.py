@@ -1,4 +1,4 @@
-"""Likelihood intervals: where the negative log-likelihood has grown by a given drop on either side of its minimum.
+"""Likelihood intervals: the two lambdas at which the negative log-likelihood exceeds its minimum by a given drop.
 
 The likelihood is [1]_, eq. (8); the drop of an interval is half a quantile of chi-square, divided by n.
 
@@ -20,24 +20,25 @@ from powerkern.kernels.likelihood.score import Scratch, nll_at, score
 from powerkern.kernels.likelihood.two_pass import MAX_EVAL, Centered
 from powerkern.kernels.optimize.newton import halley_step
 
-#: At the ends of intervals this is the relative error of the drop, or this many roundings of g. Of 108 intervals a
-#: tenth and ten times the first take 4.20 and 4.10 evaluations an end in place of 4.11, half and ten times the second
-#: as many; the distances of the ends from the minimum are right to 1e-13 in all cases (report_constants interval).
+#: Tolerance of the drop at the ends of intervals: this relative error, or this many rounding errors of g. On 108
+#: intervals, a tenth and ten times the first take 4.20 and 4.10 evaluations per end instead of 4.11; half and ten times
+#: the second make no difference. The ends are accurate to 1e-13 in all cases (report_constants interval).
 _END_ERROR, _ROUNDINGS = 1e-12, 8.0
-#: Drops below the first, as a fraction of g, are integrated from g': the rounding of g, 1e-16, would be more than 1e-10
-#: of them. Panels have an error below the second, as a fraction of the drop; the ends are at the drop to the third. Of
-#: 108 intervals with drops of 1e-7 to 1e-12 the ends are right to 4e-10; half of the third takes 3.00 evaluations in
-#: place of 2.99 and is right to 1e-10, half and ten times the others change nothing (report_constants interval).
+#: Small drops: below the first, as a fraction of g, the rise of g is integrated from g', since the rounding error of g,
+#: 1e-16, would exceed 1e-10 of the drop. The second is the tolerance of a panel's integral, the third that of the drop
+#: at the ends, both relative to the drop. On 108 intervals with drops of 1e-7 to 1e-12 the ends are accurate to 4e-10.
+#: Half the third takes 3.00 evaluations instead of 2.99 and gives 1e-10; half and ten times the others change nothing
+#: (report_constants interval).
 _FELT, _PANEL_ERROR, _FELT_ERROR = 1e-6, 1e-8, 1e-9
-#: After a step of this relative size Halley's next one, cubic, is within 1e-12. Half takes 1 % more evaluations, double
-#: as many (report_constants interval).
+#: After a Halley step of this relative size the next one, by cubic convergence, is accurate to 1e-12. Half of it takes
+#: 1 % more evaluations, double makes no difference (report_constants interval).
 _NEARLY = 1e-4
-#: Distances beyond this are infinite: products of greater ones with logs, which are below 1e4, might overflow.
+#: Distances beyond this count as infinite, since their products with logs, which are below 1e4, might overflow.
 _FAR = 1e290
 
 
 class _Excess(NamedTuple):
-    """Excess of g over its target at a distance from its minimum, and three derivatives in the distance."""
+    """Excess of g over its target, and three derivatives in the distance, at a distance from the minimum of g."""
 
     distance: float
     value: float
@@ -48,18 +49,18 @@ class _Excess(NamedTuple):
 
 @kernel
 def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray) -> None:
-    """Write the two lambdas at which g exceeds g(lmbda) by `drop`; `sign` is 1, -1, or 0 for both signs.
+    """Write the two lambdas at which g exceeds g(lmbda) by `drop`.
 
     Parameters
     ----------
     centered : Centered
-        The column.
+        The logs of the column.
     sign : float
-        1, -1, or 0 for both signs.
+        The sign of the values; 0 if there are both.
     lmbda : float
-        The lambda at which g is smallest.
+        The lambda that minimises g.
     drop : float
-        By how much g exceeds g(lmbda).
+        The rise of g at both ends.
     scratch : Scratch
         Scratch of `score`.
     out : (2,)
@@ -75,10 +76,11 @@ def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scra
 
 @kernel
 def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch: Scratch) -> float:
-    """Find where g has grown by `drop` on one side of its minimum: the root of a convex function of the distance.
+    """Return the exponent at which g exceeds its minimum, at `mu`, by `drop`, towards `side` (1 or -1).
 
-    The zeros of a chord and of a tangent enclose it and converge to it. NaN if the cap of evaluations
-    is reached before, an infinity if it is beyond float64.
+    The excess is a convex function of the distance from `mu`, so the zeros of a chord and of a tangent enclose its root
+    and converge to it. The result is NaN if this takes more than MAX_EVAL evaluations, and infinite if the root is
+    beyond _FAR.
     """
     logs = centered.logs
     low = high = _Excess(math.inf, 0.0, 1.0, 0.0, 0.0)
@@ -110,7 +112,7 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
         error = _FELT_ERROR * drop
         if panel == math.inf:
             error = max(_END_ERROR * drop, _ROUNDINGS * EPS * (1.0 + abs(nll)))
-        # g is steepest at the upper end: at the lower one, perhaps far away, it may be flat
+        # use the slope at the upper end, where g is steepest; far below the root g may be flat
         steepest = high.d1 if high.distance < math.inf else here.d1
         tolerance = max(error / steepest, EPS * abs(mu))
         least, most = _zeros(low, high)
@@ -124,9 +126,9 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
 
 @kernel
 def _integral(a: _Excess, b: _Excess) -> tuple[float, float]:
-    """Return the integral of g' from a to b, and a bound of its error, by Hermite's formulas of sixth and fourth order.
+    """Return the integral of g' from a to b and an error estimate, by Hermite formulas of sixth and fourth order.
 
-    g itself is known to its rounding only, in which a small drop is lost; g' is not.
+    A small drop would be lost in the rounding error of g, but not in that of g'.
     """
     h = b.distance - a.distance
     ends, bends = 0.5 * h * (a.d1 + b.d1), h * h * (a.d2 - b.d2)
@@ -141,7 +143,7 @@ def _tangent_zero(at: _Excess) -> float:
 
 @kernel
 def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
-    """Return bounds of the root of a convex function: the zeros of the chord and of the tangents at its ends."""
+    """Return bounds of the root of a convex function: the zeros of the chord, and of the tangents at both ends."""
     most = min(high.distance, min(_tangent_zero(low), _tangent_zero(high)))
     if not high.distance < math.inf:
         return low.distance, math.inf
@@ -151,7 +153,7 @@ def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
 
 @kernel
 def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, most: float, tolerance: float) -> float:
-    """Return Halley's next point; near the root, a point slightly beyond it, so that the root is enclosed."""
+    """Return Halley's next point, moved slightly beyond the root once it is near, so that the root is enclosed."""
     step = halley_step(here.value, here.d1, here.d2)
     x = here.distance + step
     if abs(step) <= _NEARLY * here.distance:
@@ -161,6 +163,6 @@ def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, mos
         return x if low.distance < x < farthest else farthest
     if not least <= x <= most:
         x = most
-    if x >= high.distance:  # whose tangent is 0 within rounding of it
+    if x >= high.distance:  # its tangent's zero coincides with it to rounding
         x = high.distance - max(tolerance, 2.0 * EPS * high.distance)
     return x if low.distance < x < high.distance else 0.5 * (low.distance + high.distance)

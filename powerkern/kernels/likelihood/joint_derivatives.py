@@ -1,4 +1,4 @@
-"""Transformed columns and their derivatives in lambda, value by value, for likelihoods of several columns ([1]_).
+"""Transformed columns and their derivatives in lambda, for the likelihood of several columns jointly ([1]_).
 
 References
 ----------
@@ -17,9 +17,9 @@ from powerkern.kernels.likelihood.score import nll_at, score_with_derivatives
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column
 
-#: Figures of a column: g(lambda), and the mean log-Jacobian term J of the centered logs, as it enters the score.
+#: Statistics of a column: g(lambda), and the mean log-Jacobian term J of the centered logs, as in the score.
 G, JACOBIAN = range(2)
-#: Number of figures.
+#: Number of statistics.
 N_FIGURES = 2
 
 
@@ -36,16 +36,16 @@ def derivative_columns(
     y2: FloatArray,
     figures: FloatArray,
 ) -> None:
-    """Write psi, psi' and psi'' of every column, less their means, over the standard deviation of psi, times `root`.
+    """Write psi, psi' and psi'' of every column, minus their means, over the standard deviation of psi, times `root`.
 
-    A factor exp(c lambda) of psi is left out, with c, the log of a reference in the data, that is missing from the
-    mean J in `figures`: products of psi and its derivatives with the inverse of the covariance matrix of psi change by
-    what the mean of J does. For columns without NaN or zero weights.
+    The logs are centered: psi lacks a factor exp(c lambda), c the log of a reference value in the data, and the mean J
+    in `figures` lacks c. In the joint score both omissions cancel: products of psi and its derivatives with the inverse
+    covariance matrix of psi change by as much as the mean of J. Columns must not have NaN or zero weights.
 
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows, NaN missing.
+        Columns as rows, without NaN.
     weight : (n,)
         Weights of the values; empty or None: all one.
     root : (n,)
@@ -53,7 +53,7 @@ def derivative_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : (p,)
-        Where to evaluate.
+        The lambda of each column.
     work : Work
         Scratch.
     y : (p, n)
@@ -74,7 +74,7 @@ def derivative_columns(
         sign = -1.0 if column.sign < 0.0 else 1.0
         figures[j, G] = nll_at(logs, mu, at, centered.log_reference)
         figures[j, JACOBIAN] = sign * logs.jacobian * logs.sigma
-        # below zero psi = -b_(2 - lambda): psi' = b', psi'' = -b''
+        # for negative values psi = -b_(2 - lambda), so psi' = b' and psi'' = -b''
         _restore_order(column.x, sign, root, work.spare, y[j])
         _restore_order(column.x, logs.sigma, root, work.spare, y1[j])
         _restore_order(column.x, sign * logs.sigma * logs.sigma, root, work.spare, y2[j])
@@ -82,7 +82,7 @@ def derivative_columns(
 
 @kernel
 def _restore_order(x: FloatArray, factor: float, root: FloatArray, spare: FloatArray, values: FloatArray) -> None:
-    """Restore the order of rows that `split_signs` changed; multiply by a factor and (unless empty) by `root`."""
+    """Undo the reordering of rows by `split_signs`, and multiply values by a factor and, unless empty, by `root`."""
     front, back = 0, x.size - 1
     copy(values, spare)
     for i in range(x.size):

@@ -1,15 +1,15 @@
-"""Short columns, eight at a time in the lanes of vectors: optima from raw sums, by Halley steps in lockstep.
+"""Fit short columns eight at a time, one per lane of a vector, by Halley steps in lockstep on raw sums.
 
-A column of some hundred values is too short for the loops of `kernels.likelihood.one_pass`: work done once a column
-costs more than its values do. Here everything is done for eight columns at once, whose values lie side by side in a
-row-major matrix. Each lane has its own exponent. A lane that has converged is evaluated again at the same exponent, to
-the same bits, until all have converged. A result therefore depends on its own column only.
+For columns of some hundred values the overhead per column of `kernels.likelihood.one_pass` would dominate. Here
+everything is done for eight columns at once, whose values are adjacent in a row-major matrix. Each lane has its own
+exponent. A lane that has converged is evaluated again at the same exponent, with the same bits as result, until all
+have converged. A result therefore depends only on its own column.
 
-The sums are formed as in `one_pass`, in float64, about the mean log of a column of one sign. A missing value, or one
-without weight, has a log of 0, which adds nothing to any sum. Columns that need more care are left to
-`kernels.likelihood.two_pass`: if they have fewer than three values, infinities, a narrow spread, an enormous range or
-values outside the domain, if sums lose digits or the optimum is not certified, or if powers are near the ends of
-float64.
+The sums are formed as in `one_pass`, in float64, about the mean log if all values have one sign. A missing value, or
+one of weight 0, gets a log of 0, which adds nothing to any sum. Columns that need more care are deferred to
+`kernels.likelihood.two_pass`: those with fewer than three values, infinities, a narrow spread, an enormous range or
+values outside the domain, and those for which sums lose digits, the optimum is not certified, or powers come near the
+limits of float64.
 """
 
 from __future__ import annotations
@@ -62,35 +62,36 @@ from powerkern.kernels.status_codes import FIXED, OK, ROUTE_LOCKSTEP
 from powerkern.kernels.transforms.branch import LINEAR
 from powerkern.kernels.transforms.family import is_mirrored, log_offset
 
-#: Vectors of columns that are copied at a time: as many as the CPU prefetches along a row.
+#: Vectors (of eight columns) that are copied at a time, as many as the CPU prefetches along a row.
 BAND = 8
-#: Fewer values than this have an optimum at the edge of what is certified: two, of one sign, have it exactly at 0 or 2.
+#: Smallest number of values. With two values of one sign the optimum is exactly at 0 or 2, the limit of certification.
 _FEWEST = 3.0
-#: Values beyond this have logs, but their inverses are, or nearly are, subnormal.
+#: Largest magnitude of values; the inverses of larger ones are subnormal or nearly so.
 _LARGEST = 1e300
-#: A power of the `base` within e to minus and plus this is a factor that mean and standard deviation can take: e^709 is
-#: the largest float64, and a factor e^100 is left for them.
+#: Largest |log| of the power of `base` that multiplies mean and standard deviation. The largest float64 is e^709, so
+#: they may be as large as e^100.
 _LARGEST_LOG = 600.0
 #: e^t - 1 rounds to -1 below.
 _EXPM1_MIN = -50.0
-#: A guard: columns that have not arrived take two passes. 6 and 24 give the same results in 234 simulated columns
-#: (report_constants lockstep).
+#: Largest number of evaluations; columns that have not converged by then are deferred. 6 and 24 give the same results
+#: for 234 simulated columns (report_constants lockstep).
 _MAX_EVAL = 12
-#: Rounding errors of the sums count times the square of the rate at which moments grow over the curvature of g. In 36
-#: rare binaries the largest error of lambda, in units of 1/(spread of the logs), is 1e-11 with 100, 9e-11 with 1,000,
-#: and 3e-10 without a limit; 10 leaves more columns to two passes and gains nothing (report_constants rare).
+#: Largest ratio of the squared growth rate of the moments to the curvature of g, which multiplies rounding errors of
+#: the sums. For 36 binary columns with a rare value the largest error of lambda, in units of 1/(spread of the logs), is
+#: 1e-11 with 100, 9e-11 with 1,000, and 3e-10 without a limit; 10 defers more columns without a gain (report_constants
+#: rare).
 _MAX_GROWTH_TO_CURVATURE = 100.0
-#: Longest step from lambda = 1, in units of 1/(spread of the logs), and the factor by which the limit grows from step
-#: to step. A guard: half and double change the 3.64 evaluations of 234 simulated columns by 0.01 at most
+#: Longest first step, in units of 1/(spread of the logs), and the factor by which this limit grows from step to step.
+#: A safeguard: half and double change the mean of 3.64 evaluations for 234 simulated columns by 0.01 at most
 #: (report_constants lockstep).
 _LONGEST, _EXPANSION = 2.0, 4.0
 
-#: A row of lanes after the results: the given lambdas, or NaN.
+#: Index of the row of `LockstepWork.found` with the given lambdas, or NaN; it follows the results.
 _GIVEN = N_RESULTS
 
 
 class LockstepWork(NamedTuple):
-    """Scratch for a band of columns: their values, (BAND, n, LANES), and the results of eight of them."""
+    """Scratch: the values of a band of columns, (BAND, n, LANES), and the results of the eight columns being fitted."""
 
     block: FloatArray
     found: FloatArray
@@ -100,12 +101,12 @@ _WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
 
 
 def new_lockstep_work(n: int) -> LockstepWork:
-    """Return the arrays of `LockstepWork` for columns of `n` values."""
+    """Allocate `LockstepWork` for columns of `n` values."""
     return LockstepWork(np.empty((BAND, n, LANES)), np.empty((N_RESULTS + 1, LANES)))
 
 
 class _Data(NamedTuple):
-    """Number of values, their weight, the smallest and the largest."""
+    """In each lane, the number of values, the sum of their weights, and the smallest and largest value."""
 
     count: Lanes
     weight: Lanes
@@ -114,22 +115,23 @@ class _Data(NamedTuple):
 
 
 class LaneLogs(NamedTuple):
-    """Description of the logs in each lane: weight, sign, reference, mean, root mean square and largest magnitude.
+    """Description of the logs in each lane."""
 
-    `start` is one Halley step from lambda = 1, or from 0 for Box-Cox.
-    """
-
+    #: the sum of the weights, and whether there are values of both signs
     weight: Lanes
     both: Mask
+    #: the value whose log is subtracted from all logs (1 if there are both signs)
     base: Lanes
+    #: mean, root mean square and largest magnitude of the logs
     jacobian: Lanes
     spread: Lanes
     farthest: Lanes
+    #: the exponent to start from: one Halley step from lambda = 1, or from 0 for Box-Cox
     start: Lanes
 
 
 class _LaneHalleyResult(NamedTuple):
-    """Result of Halley steps, and the point at which the last moments were taken."""
+    """Result of Halley steps: exponent, evaluations, certificate, and the last moments with their exponent."""
 
     x: Lanes
     evaluated_at: Lanes
@@ -145,7 +147,7 @@ class _LaneHalleyResult(NamedTuple):
 def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
     """Return moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
     below, r_pos = 2.0 - m, 1.0 / m
-    # logs of one sign may be negative, but their branch is the same
+    # centered logs may be negative although all values have one sign; then both branches are the same
     m_neg, r_neg = select(both, below, -m), select(both, -1.0 / below, r_pos)
     t = zero_sums(in_all_lanes(0.0))
     for i in range(weight.size):
@@ -164,6 +166,7 @@ def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
 
 @kernel
 def _scan(x: FloatArray, weight: FloatArray) -> _Data:
+    """Return number, weight and range of the values that are present and have positive weight."""
     count = total = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
     for i in range(weight.size):
@@ -179,7 +182,7 @@ def _scan(x: FloatArray, weight: FloatArray) -> _Data:
 
 @kernel
 def _in_domain(data: _Data, family: int) -> Mask:
-    """Return whether all values, and their ratios, have ordinary logarithms, and not all are equal."""
+    """Return the lanes whose values are not all equal, and whose values and ratios have ordinary logarithms."""
     least = select(data.low < 0.0, -data.high, data.low) + log_offset(family)
     largest = select(data.low < 0.0, -data.low, data.high) + log_offset(family)
     both = (data.low < 0.0) & (data.high >= 0.0)
@@ -193,9 +196,10 @@ def _in_domain(data: _Data, family: int) -> Mask:
 
 @kernel
 def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> LaneLogs:
-    """Replace values by logs, centered in columns of one sign; return their description.
+    """Replace values by logs, centered if they have one sign; return a description of the logs.
 
-    It is from lambda = 1, where e^t is the value itself, or for Box-Cox from 0, where all sums are powers of the logs.
+    The Halley step to `LaneLogs.start` is taken from lambda = 1, where e^t is the value itself, or for Box-Cox from 0,
+    where all sums are power sums of the logs.
     """
     both, mirrored = (data.low < 0.0) & (data.high >= 0.0), is_mirrored(family)
     largest = select(-data.low > data.high, -data.low, data.high) + log_offset(family)
@@ -220,7 +224,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
 
 @kernel
 def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
-    """Replace positive values by their logs, missing ones by NaN; return the sum of the logs."""
+    """Replace positive values by logs of `scale` times the value, missing ones by NaN; return the sum of the logs."""
     total = in_all_lanes(0.0)
     for i in range(weight.size):
         v = load(x, (i, 0))
@@ -233,7 +237,7 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
 
 @kernel
 def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Moments]:
-    """Replace values by signed logs, missing ones by NaN; return the sum of the logs, and the sums at lambda = 1."""
+    """Replace values by signed logs, missing ones by NaN; return the sum of the logs and the sums at lambda = 1."""
     total, t = in_all_lanes(0.0), zero_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         v = load(x, (i, 0))
@@ -250,7 +254,7 @@ def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, 
 
 @kernel
 def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
-    """Subtract a mean from the logs; return the largest magnitude, and the sums of powers up to the fifth."""
+    """Subtract the mean from the logs; return their largest magnitude, and the sums of powers one to five."""
     farthest = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
     for i in range(weight.size):
         a = load(x, (i, 0)) - mean
@@ -266,7 +270,7 @@ def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[La
 
 @kernel
 def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Moments:
-    """Return the central moments at lambda = 0, where psi and its derivatives are a, a^2/2, a^3/3 and a^4/4."""
+    """Return central moments at lambda = 0, where psi, psi', psi'', psi''' are a, a^2/2, a^3/3, a^4/4 of the log a."""
     y1, y2 = s2 / (2.0 * weight), s3 / (3.0 * weight)
     y1y1, y1y2 = s4 / 4.0 - weight * y1 * y1, s5 / 6.0 - weight * y1 * y2
     return (weight, in_all_lanes(0.0), y1, y2, s4 / (4.0 * weight), s2, s3 / 2.0, y1y1, s4 / 3.0, s5 / 4.0, y1y2)
@@ -277,7 +281,7 @@ def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> 
 
 @kernel
 def _halley_lanes(f: Lanes, df: Lanes, d2f: Lanes) -> Lanes:
-    """Return `halley_step` in all lanes."""
+    """Return `halley_step` for every lane."""
     newton = -(f / df)
     factor = 1.0 + 0.5 * newton * (d2f / df)
     return newton / select(factor > 0.5, factor, 1.0)
@@ -285,13 +289,13 @@ def _halley_lanes(f: Lanes, df: Lanes, d2f: Lanes) -> Lanes:
 
 @kernel
 def _limited(step: Lanes, longest: Lanes) -> Lanes:
-    """Return a step, cut to the `longest` in its direction."""
+    """Return steps, shortened to at most `longest` in magnitude."""
     return select(step > longest, longest, select(step < -longest, -longest, step))
 
 
 @kernel
 def _exponents_off_zero(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
-    """Return `exponents_off_zero` in all lanes."""
+    """Return `exponents_off_zero` for every lane."""
     x = select(abs(x) < floor, select(x < 0.0, -floor, floor), x)
     below = 2.0 - x
     return select(both & (abs(below) < floor), 2.0 - select(below < 0.0, -floor, floor), x)
@@ -308,11 +312,11 @@ def _halley_iterations(
     d : (n, LANES)
         The logs.
     weight : (n,)
-        Their weights.
+        The weights of the logs.
     logs : LaneLogs
-        What is known of them.
+        Description of the logs.
     given : Lanes
-        Exponents at which moments are wanted; a lane with NaN is searched for its optimum.
+        Exponents at which to evaluate only; in lanes with NaN, search for the optimum.
     ordinary : Mask
         The lanes to fit.
     """
@@ -341,7 +345,7 @@ def _halley_iterations(
 
 @kernel
 def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray) -> None:
-    """Fit the eight columns in `x`, which are overwritten; lambdas that are not NaN in `found` are kept."""
+    """Fit the eight columns in `x`, which are overwritten, into `found`, where lambdas may be given."""
     data = _scan(x, weight)
     ordinary = _in_domain(data, family)
     logs = _take_logs(x, weight, data, family)
@@ -379,14 +383,14 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalle
 
 @kernel
 def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
-    """Return b_m(a) for t = m a of moderate size, as `likelihood.b`."""
+    """Return b_m(a) for t = m a of moderate size; the lane form of `score_formulas.b`."""
     head, tail = scaled_expm1_dd(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, make_rounder(-1.0), 0.5)
     return select(abs(t) < LINEAR, a, 2.0 * (head + tail) / m)
 
 
 @kernel
 def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
-    """Write the row of results of one lane."""
+    """Write the results of one lane to a row."""
     for k in range(N_RESULTS):
         row[k] = found[k, lane]
     write_range(row, row[field.N_OBS], row[field.X_MIN], row[field.X_MAX])
@@ -398,7 +402,7 @@ def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
 
 @kernel
 def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
-    """Copy columns from `first` on to the lanes of vectors; lanes without a column have no values."""
+    """Copy a band of columns, from `first` on, to lanes; fill lanes beyond the last column with NaN."""
     n, p = x.shape
     stop = min(p, first + BAND * LANES)
     n_vectors = (stop - first) // LANES if x.strides[1] == x.itemsize else 0
@@ -415,7 +419,7 @@ def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
 def fit_in_lockstep(
     x: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: LockstepWork, out: FloatArray
 ) -> None:
-    """Fit the columns of `x` into the rows of `out`; the status of columns it cannot fit is DEFERRED.
+    """Fit each column of `x` into a row of `out`; columns that cannot be fitted here get the status DEFERRED.
 
     Parameters
     ----------

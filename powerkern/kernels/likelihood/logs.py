@@ -1,6 +1,7 @@
-"""A column prepared for its likelihood: scanned, without missing values, split by sign, as centered logs.
+"""Prepare a column for its likelihood: scan it, drop missing values, split it by sign, take centered logs.
 
-Logs are relative to a reference in the data, d = ln((offset + x)/(offset + ref)), and formed without cancellation.
+Centered logs are d = ln((offset + x)/(offset + ref)), with a reference ref near the data and offset 0 (Box-Cox) or 1
+(Yeo-Johnson). They are computed without cancellation.
 """
 
 from __future__ import annotations
@@ -34,21 +35,20 @@ from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
 
 class Scan(NamedTuple):
-    """A column without its absent values (NaN, or no weight): their number, extremes and weights.
+    """Summary of the values of a column that are present, that is, neither NaN nor of weight 0."""
 
-    `low`, `high`: the smallest and the largest value (inf and -inf if all are absent); `weight`, `squares`: sums of the
-    weights, and of their squares.
-    """
-
+    #: their number
     n: float
+    #: the smallest and the largest one; inf and -inf if there is none
     low: float
     high: float
+    #: sums of the weights and of their squares
     weight: float
     squares: float
 
 
 class Sides(NamedTuple):
-    """Magnitudes of a column's non-negative and negative values, and their weights (empty: all one)."""
+    """Magnitudes of a column's non-negative and negative values, and the weights of both (empty: all one)."""
 
     pos: FloatArray
     neg: FloatArray
@@ -57,7 +57,7 @@ class Sides(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds of a column's centered logs; `neg_high` is 0 without negative values."""
+    """Bounds of a column's centered logs: `low` and `high` for non-negative values, `neg_high` for negative ones."""
 
     low: float
     high: float
@@ -69,7 +69,7 @@ NOTHING = Scan(0.0, math.inf, -math.inf, 0.0, 0.0)
 
 @kernel
 def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
-    """Scan all values once, eight at a time; without weights all weights are one."""
+    """Summarise the values of a column that are present, eight at a time; weights of None are all one."""
     found, ends = NOTHING, allocated((5, LANES))
     n = total = squares = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
@@ -97,21 +97,21 @@ def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
         if x[i] == x[i] and own > 0.0:
             found = joined(found, Scan(1.0, x[i], x[i], own, own * own))
     if weight is None:
-        return Scan(found.n, found.low + 0.0, found.high + 0.0, found.n, found.n)  # no -0
+        return Scan(found.n, found.low + 0.0, found.high + 0.0, found.n, found.n)  # adding 0 turns -0 into 0
     return Scan(found.n, found.low + 0.0, found.high + 0.0, found.weight, found.squares)
 
 
 @kernel
 def joined(a: Scan, b: Scan) -> Scan:
-    """Merge the scans of two parts."""
+    """Merge the scans of two parts of a column."""
     return Scan(a.n + b.n, min(a.low, b.low), max(a.high, b.high), a.weight + b.weight, a.squares + b.squares)
 
 
 @kernel
 def squeeze(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_out: FloatArray) -> int:
-    """Copy the values that are present, and their weights; return their number.
+    """Copy the values that are present, and their weights, to the front of the outputs; return their number.
 
-    No branch to mispredict: every value is written, and the next one over it where it does not count.
+    To avoid mispredicted branches, every value is written, and an absent one is then overwritten.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def squeeze(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_ou
     out : (n,)
         Receives the values that are present.
     weight_out : (n,)
-        Receives their weights.
+        Receives the weights of these values.
     """
     n = np.uint64(0)
     for i in range(x.size):
@@ -137,11 +137,26 @@ def squeeze(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_ou
 
 @kernel
 def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
-    """Write |values| where x >= 0 from the front of `out`, where x < 0 from its back; return the border."""
+    """Write the magnitudes of `values` to `out`: from the front where x >= 0, from the back where x < 0.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values whose signs decide.
+    values : (n,)
+        The numbers to write, `x` itself or its weights.
+    out : (n,)
+        Receives their magnitudes. Those from the back are in reverse order.
+
+    Returns
+    -------
+    int
+        The number of x >= 0.
+    """
     front = np.uint64(0)
     back = np.uint64(x.size - 1)
     for i in range(x.size):
-        # no branch to mispredict: both ends are written, one of them advances
+        # to avoid mispredicted branches, write to both ends and advance one of them
         magnitude = abs(values[i])
         out[front] = magnitude
         out[back] = magnitude
@@ -152,13 +167,15 @@ def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
 
 @kernel
 def offset_log(offset: float, x: float) -> float:
-    """Return ln(offset + x), for an offset of 0 or 1."""
+    """Return ln(offset + x), where the offset is 0 or 1."""
     return log1p(x) if offset == 1.0 else log(x)
 
 
 @inlined
 def centered_log(x: float, offset: float, reference: float, log_reference: float) -> float:
-    """Return ln((offset + x)/(offset + reference)) without cancellation: near 1, x - reference is exact.
+    """Return ln((offset + x)/(offset + reference)) without cancellation.
+
+    If the ratio is near 1, the difference x - reference is exact.
 
     Parameters
     ----------
@@ -167,7 +184,7 @@ def centered_log(x: float, offset: float, reference: float, log_reference: float
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     reference : float
-        The reference.
+        The magnitude of the reference.
     log_reference : float
         ln(offset + reference).
     """
@@ -179,7 +196,7 @@ def centered_log(x: float, offset: float, reference: float, log_reference: float
 
 @kernel
 def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray) -> tuple[float, float]:
-    """Write centered logs of one side; return the smallest and the largest (0 for an empty side)."""
+    """Write centered logs of the magnitudes `x` to `d`; return the smallest and the largest one (0 if x is empty)."""
     log_reference = offset_log(offset, reference)
     for i in range(x.size):
         d[i] = centered_log(x[i], offset, reference, log_reference)
@@ -194,13 +211,13 @@ def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray)
 
 @kernel
 def power_of_two_above(x: float) -> float:
-    """Return the power of two above x, for 0 <= x < 2**1000; 2**-1021 for subnormal x."""
+    """Return the smallest power of two that exceeds x, for 0 <= x < 2**1000; 2**-1021 for subnormal x."""
     return max(float_of((bits_of(x) >> 52) + 1 << 52), 2.0**-1021)
 
 
 @kernel
 def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) -> Bounds:
-    """Write centered logs of both sides, one after the other; a negative `reference` is a negative value.
+    """Write centered logs, first of non-negative and then of negative values; return their bounds.
 
     Parameters
     ----------
@@ -209,9 +226,10 @@ def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) 
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     reference : float
-        The reference; negative if it is a negative value of a column of both signs.
+        The value whose log is subtracted from the logs of values of its sign. The logs of the other sign are not
+        shifted.
     d : (n,)
-        Receives the logs, of non-negative values first.
+        Receives the logs.
     """
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
     low, high = _logs_of_side(sides.pos, offset, max(reference, 0.0), d[:border])
@@ -220,26 +238,27 @@ def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) 
 
 @kernel
 def unit_of(bounds: Bounds) -> float:
-    """Return the power of two that logs are divided by."""
+    """Return the power of two by which logs with these bounds are divided."""
     return power_of_two_above(max(-bounds.low, max(bounds.high, bounds.neg_high)))
 
 
 @kernel
 def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: FloatArray) -> Logs:
-    """Divide the logs in `d` by `sigma`; `center` is the signed log of a reference with both signs, else 0.
+    """Divide the logs in `d` by `sigma`, and return them as `Logs`.
 
     Parameters
     ----------
     sides : Sides
         Magnitudes and weights by sign.
     bounds : Bounds
-        Their bounds.
+        Bounds of the logs.
     sigma : float
-        The unit.
+        The unit, a power of two.
     center : float
-        The log of the reference of a column of both signs, 0 without one.
+        For a column of both signs, the signed log of the reference, which was subtracted from the logs of its sign;
+        otherwise 0.
     d : (n,)
-        The logs.
+        The logs, first of non-negative values; divided in place.
     """
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
     unit = 1.0 / sigma
@@ -267,14 +286,14 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: 
 
 @kernel
 def logs_about(sides: Sides, both_signs: bool, offset: float, reference: float, spare: FloatArray) -> Logs:
-    """Return the logs of a column, written to `spare` in units of a power of two; for `reference` see `centered_logs`.
+    """Return the logs of a column about a reference, in units of a power of two; the arrays are in `spare`.
 
     Parameters
     ----------
     sides : Sides
         Magnitudes and weights by sign.
     both_signs : bool
-        Whether logs of both signs are meant, even if all values are of one.
+        Whether to return logs for a column of both signs, even if all values here have the same sign.
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     reference : float
@@ -292,19 +311,19 @@ def logs_about(sides: Sides, both_signs: bool, offset: float, reference: float, 
 
 
 class Prepared(NamedTuple):
-    """A column that was scanned; `sign` is 1, -1, or 0 for both signs; `status` is OK or a refusal."""
+    """A scanned column without absent values."""
 
     x: FloatArray
     weight: Any  #: an array, which may be empty (all one), or None
-    found: Scan
-    offset: float
-    sign: float
-    status: int
+    found: Scan  #: summary of the values
+    offset: float  #: 0 (Box-Cox) or 1 (Yeo-Johnson)
+    sign: float  #: the sign of all values (1 includes 0), or 0 for both signs
+    status: int  #: OK, or why the column cannot be fitted
 
 
 @kernel
 def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
-    """Squeeze out absent values; `weight` may be empty (all one).
+    """Scan a column and drop its absent values; the column itself is used if there are none.
 
     Parameters
     ----------
@@ -332,16 +351,16 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 
 @kernel
 def prepared(x: FloatArray, weight: FloatArray | None, found: Scan, family: int) -> Prepared:
-    """Return a column with its scan, or the scan of a part of it.
+    """Return a column without absent values, together with its scan (or the scan of a sample).
 
     Parameters
     ----------
     x : (n,)
-        The values, NaN missing.
+        The values.
     weight : (n,)
         Weights of the values; empty or None: all one.
     found : Scan
-        The scan of the column, or of a part of it.
+        The scan of the column, or of a sample of it.
     family : int
         BOX_COX or YEO_JOHNSON.
     """
@@ -350,13 +369,13 @@ def prepared(x: FloatArray, weight: FloatArray | None, found: Scan, family: int)
 
 @kernel
 def sign_of(found: Scan) -> float:
-    """Return 1 if no value is negative, -1 if all are, 0 for both signs."""
+    """Return 1 if no value is negative, -1 if all are negative, and 0 if there are both signs."""
     return 1.0 if found.low >= 0.0 else -1.0 if found.high < 0.0 else 0.0
 
 
 @kernel
 def refusal(found: Scan, family: int) -> int:
-    """Return the status of a column that cannot be fitted, or OK."""
+    """Return the status of a column that cannot be fitted; OK for one that can."""
     if found.n == 0.0:
         return EMPTY
     if max(-found.low, found.high) == math.inf:
@@ -368,22 +387,22 @@ def refusal(found: Scan, family: int) -> int:
 
 @kernel
 def magnitudes_of(found: Scan) -> tuple[float, float]:
-    """Return the smallest and the largest magnitude; with values of both signs the first is only a bound."""
+    """Return the smallest and largest magnitude; if there are both signs, 0 in place of the smallest."""
     return max(found.low, max(-found.high, 0.0)), max(-found.low, found.high)
 
 
 @kernel
 def sides_of(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Sides:
-    """Return magnitudes and weights by sign, copied only where there are negative values or no weights.
+    """Split values and weights by sign; they are copied only if some values are negative or weights are missing.
 
     Parameters
     ----------
     x : (n,)
-        The values, NaN missing.
+        The values, none of them NaN.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty: all one.
     sign : float
-        1, -1, or 0 for both signs.
+        The sign of all values (`Prepared.sign`), or 0 for both signs.
     work : Work
         Receives magnitudes and weights.
     """

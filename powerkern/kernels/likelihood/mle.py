@@ -1,12 +1,13 @@
-"""Maximum likelihood of one column: from raw values to lambda and the constants that standardise with it.
+"""Maximum likelihood of one column: from values to lambda and the constants of the standardised transform.
 
-How a column is fitted (`fit_columns`), unless it is one of many short ones (`powerkern.kernels.likelihood.lockstep`):
+`fit_columns` fits a column as follows, unless it is one of many short ones (`powerkern.kernels.likelihood.lockstep`):
 
-1. `kernels.likelihood.one_pass` finds the optimum by Halley steps on the sums of one pass: on a sample in float32;
-   one step on all values in float32, while their logs are taken; the last step in float64. Absent values are squeezed
-   out first if they are many in the sample; all values are scanned chunk by chunk, while their logs are taken.
-2. Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or
-   whose sums lose digits go to `powerkern.kernels.likelihood.two_pass`, which holds for any data.
+1. `kernels.likelihood.one_pass` takes Halley steps on raw sums. The first steps use a sample in float32. The next one
+   uses all values in float32, chunk by chunk while logs are taken and values are scanned. The last step is in float64.
+   If many values of the sample are absent, absent values are removed first.
+2. `powerkern.kernels.likelihood.two_pass`, which handles any data, fits the columns that remain: those that are short,
+   tightly clustered or of enormous range, those in which a few values carry nearly all the weight, and those whose
+   sums lose digits.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from powerkern.kernels.status_codes import NOT_CERTIFIED, OK, ROUTE_ONE_PASS, RO
 def one_pass_column(
     x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work, row: FloatArray
 ) -> None:
-    """Fit one column from the sums of one pass; write evaluations only if the result cannot be certified.
+    """Fit one column from raw sums; if the result cannot be certified, write only the number of evaluations.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def one_pass_column(
 
 @kernel
 def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
-    """Fit any column; the row has the number of evaluations made before.
+    """Fit one column, whatever its data, in two passes.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float
     work : Work
         Scratch.
     row : (N_RESULTS,)
-        Has the number of evaluations made so far; receives the results.
+        Receives the results; on entry, N_EVAL has the number of evaluations made so far.
     """
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
     write_range(row, column.found.weight, column.found.low, column.found.high)
@@ -86,9 +87,10 @@ def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float
 def fit_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit the rows of `columns`, each one column of the user's matrix made contiguous, one by one.
+    """Fit columns, stored as rows, one by one.
 
-    By several entries: most data need only one, and the others are not compiled.
+    The work is divided among several entries, since most data need only one of them and the others need not be
+    compiled.
 
     Parameters
     ----------
@@ -117,14 +119,14 @@ def fit_columns(
 def one_pass_columns(
     columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit the rows of `columns` that one pass can fit; leave the status DEFERRED in the others.
+    """Fit the columns that one pass suits; the others keep the status DEFERRED.
 
     Parameters
     ----------
     columns, family, lmbda, work, out
         As in `fit_columns`.
     none : (0,)
-        In the place of the weights, so that all entries have the same signature.
+        Stands for the weights, so that all entries have the same signature.
     """
     for j in range(columns.shape[0]):
         one_pass_column(columns[j], None, family, lmbda[j], work, out[j])
@@ -134,7 +136,7 @@ def one_pass_columns(
 def weighted_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit as `one_pass_columns` does, with a weight for each value of a row.
+    """Fit like `one_pass_columns`, but with a weight for each row of the data.
 
     Parameters
     ----------
@@ -151,7 +153,7 @@ def weighted_columns(
 def two_pass_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit the rows of `columns` whose status is DEFERRED.
+    """Fit those columns whose status in `out` is DEFERRED.
 
     Parameters
     ----------
@@ -166,7 +168,7 @@ def two_pass_columns(
     work : Work
         Scratch.
     out : (p, N_RESULTS)
-        Has the statuses; receives the results.
+        Receives the results; on entry, STATUS selects the columns to fit.
     """
     for j in range(columns.shape[0]):
         if out[j, STATUS] == DEFERRED:
@@ -182,7 +184,7 @@ def profile_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Evaluate g of the rows of `columns` at all `lmbdas`; NaN for a column that cannot be fitted.
+    """Evaluate g of each column at all `lmbdas`; NaN for a column that cannot be fitted.
 
     Parameters
     ----------
@@ -193,7 +195,7 @@ def profile_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbdas : (k,)
-        Where to evaluate.
+        The lambdas.
     work : Work
         Scratch.
     out : (p, k)
@@ -210,7 +212,7 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Find the lambdas at which g of each row exceeds g(at[:, 0]) by at[:, 1]; NaN as in `profile_columns`.
+    """Find, for each column, the two lambdas at which g exceeds its minimum by a given drop; NaN without a fit.
 
     Parameters
     ----------
@@ -221,7 +223,7 @@ def interval_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     at : (p, 2)
-        The best lambda of each column, and the drop.
+        The lambda that minimises g, and the drop, for each column.
     work : Work
         Scratch.
     out : (p, 2)

@@ -1,9 +1,9 @@
-"""The likelihoods as their papers print them, which all fits compute by other means, for speed and range.
+"""The likelihoods as printed in the papers; fits compute them by other formulas, for speed and range.
 
-`boxcox_nll` and `yeojohnson_nll` are the plain twins of `powerkern.kernels.likelihood.score` (any data),
-`powerkern.kernels.likelihood.one_pass` (long columns) and `powerkern.kernels.likelihood.lockstep` (many short columns).
-They take two passes and the transforms themselves, so they overflow where a power does, and lose the digits of values
-that differ little from each other; the twins do not. Tests hold each twin to them.
+`boxcox_nll` and `yeojohnson_nll` use the transforms themselves. They overflow if a power does, and lose digits if the
+values differ little from each other. Fits use `powerkern.kernels.likelihood.score` (any data),
+`powerkern.kernels.likelihood.one_pass` (long columns) and `powerkern.kernels.likelihood.lockstep` (many short columns),
+which do not have these problems. Tests compare each of them with the functions here.
 
 References
 ----------
@@ -28,7 +28,7 @@ from powerkern.kernels.transforms.yeojohnson import yeojohnson
 
 @kernel
 def _boxcox_nll(x: FloatArray, lmbda: float) -> float:
-    """Kernel of `boxcox_nll`."""
+    """Evaluate `boxcox_nll` without checks, for jitted code."""
     n, mean, variance, jacobian = x.size, 0.0, 0.0, 0.0
     for i in range(n):
         mean += boxcox(x[i], lmbda) / n  # [1]_, eq. (1)
@@ -41,7 +41,7 @@ def _boxcox_nll(x: FloatArray, lmbda: float) -> float:
 
 @kernel
 def _yeojohnson_nll(x: FloatArray, lmbda: float) -> float:
-    """Kernel of `yeojohnson_nll`."""
+    """Evaluate `yeojohnson_nll` without checks, for jitted code."""
     n, mean, variance, jacobian = x.size, 0.0, 0.0, 0.0
     for i in range(n):
         mean += yeojohnson(x[i], lmbda) / n  # [2]_, the definition of psi
@@ -64,7 +64,7 @@ def _yeojohnson_entry(x: FloatArray, lmbda: float) -> float:
 
 @compiled_as(_boxcox_nll)
 def boxcox_nll(x: npt.ArrayLike, lmbda: float) -> float:
-    r"""Return the negative profile log-likelihood of Box-Cox's lambda, per observation.
+    r"""Return the negative profile log-likelihood of lambda in Box and Cox's model, per observation.
 
     .. math:: \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline{\ln x},
               \qquad \psi_\lambda(x) = (x^\lambda - 1)/\lambda
@@ -95,8 +95,9 @@ def boxcox_nll(x: npt.ArrayLike, lmbda: float) -> float:
 
     Notes
     -----
-    Written as in the paper, with the variance in two passes: accurate to rounding of the transformed values, not of
-    their differences. Inside jitted code it takes a contiguous float64 vector and checks nothing.
+    The formula of the paper, with the variance in two passes. Its error is a rounding error of the transformed values,
+    which is large if their differences are much smaller. Jitted code must pass a contiguous float64 vector, which is
+    not checked.
 
     References
     ----------
@@ -113,7 +114,7 @@ def boxcox_nll(x: npt.ArrayLike, lmbda: float) -> float:
 
 @compiled_as(_yeojohnson_nll)
 def yeojohnson_nll(x: npt.ArrayLike, lmbda: float) -> float:
-    r"""Return the negative profile log-likelihood of Yeo-Johnson's lambda, per observation.
+    r"""Return the negative profile log-likelihood of lambda in Yeo and Johnson's model, per observation.
 
     .. math:: \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x)
               - (\lambda - 1)\, \overline{\operatorname{sign}(x) \ln(1 + |x|)}

@@ -1,11 +1,10 @@
-"""The optimum of a well-conditioned column from the sums of one pass.
+"""Find the optimum of a well-conditioned column from raw sums, formed in one pass per evaluation.
 
-The two passes within a block of `kernels.likelihood.score` hold for any data; most columns do not need them. Where
-``Y_0 = e^t - 1`` (t = m d, with logs d centered near their mean) has a mean that does not dwarf its standard
-deviation, the raw sums of Y_0..Y_3 and of their products give g', g'', g''' to nearly full precision.
+`kernels.likelihood.score` takes two passes over every block and handles any data; most columns do not need that. If the
+mean of ``Y_0 = e^t - 1`` (t = m d, with logs d centered near their mean) is not much larger than its standard
+deviation, the raw sums of Y_0, ..., Y_3 and of their products give g', g'', g''' to nearly full precision.
 
-All steps to the optimum but the last are taken on sums in float32, the last in float64 (see
-`powerkern.kernels.likelihood.one_pass_sums`).
+All steps to the optimum except the last use sums in float32 (see `powerkern.kernels.likelihood.one_pass_sums`).
 """
 
 from __future__ import annotations
@@ -48,73 +47,69 @@ from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import RUNNING
 from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
 
-#: Shorter columns take two passes at once: the sample to start from, at least as large, would be the column itself.
+#: Shortest column fitted here. The sample to start from has at least as many values, so it would be the column itself.
 ONE_PASS_MIN = 256
-#: Longer ones start from the optimum of a sample: one value in SAMPLE_STRIDE, more (ONE_PASS_MIN) where the column is
-#: short, and at most SAMPLE.
+#: The sample has one value in SAMPLE_STRIDE, but at least ONE_PASS_MIN and at most SAMPLE values.
 SAMPLE_STRIDE = 16
-#: Logs have an absolute error of 2e-16. They are used if their standard deviation exceeds ONE_PASS_SPREAD, so that
-#: their deviations are good to 2e-14, and |d| stays below ONE_PASS_REACH, so that no e^d overflows (e^709).
+#: Logs have an absolute error of 2e-16. Their standard deviation must be at least ONE_PASS_SPREAD, so that the relative
+#: error of deviations is at most 2e-14, and |d| at most ONE_PASS_REACH, so that e^d does not overflow (e^709).
 ONE_PASS_SPREAD, ONE_PASS_REACH = 1e-2, 600.0
-#: The standard deviation of the transformed values must exceed this, too: it divides those errors, to 2e-13 at most.
+#: Smallest standard deviation of the transformed values, by which errors are divided; relative errors are then at most
+#: 2e-13.
 ONE_PASS_SD = 1e-3
-#: The effective number of values, (sum w)^2/sum w^2 (Kish), must be at least this: a few that carry nearly all of the
-#: weight need a reference among them, as two passes have it.
+#: Smallest effective number of values, (sum w)^2/sum w^2 (Kish). If a few values carry nearly all the weight, the
+#: reference must be one of them, as it is in `two_pass`.
 MIN_EFFECTIVE = 32.0
-#: Absent values stay in the sums, where they add nothing, unless they are more than this share: then it is cheaper to
-#: squeeze them out first.
+#: Largest fraction of absent values that stay in the sums, to which they add nothing. If there are more, removing them
+#: first is cheaper.
 _MOST_ABSENT = 0.25
-#: If removing missing values would leave fewer than ONE_PASS_MIN, they stay in place as long as at least this fraction
-#: is present: two passes cost more.
+#: If removing absent values would leave fewer than ONE_PASS_MIN, keep them in place as long as at least this fraction
+#: is present, since two passes would cost more.
 _LEAST_PRESENT = 1.0 / 16.0
-#: Number of values among which a reference is chosen: it need only be a typical one.
+#: Number of values whose median is the reference, which need only be typical.
 _FEW = 11
 #: Largest Taylor step for the moments, in units of 1/sqrt(`moment_rate_squared`). Beyond it the truncated terms matter,
 #: e.g. near exponent 0 with outliers (`tests/kernels/likelihood` has the columns). With a tenth, 17 of 234 simulated
 #: columns leave lockstep and are no better; ten times as much changes none of them (report_constants lockstep).
 TAYLOR_REACH = 1e-4
-#: A guard: columns that have not arrived take two passes.
+#: Largest number of evaluations; a column that has not converged by then is deferred.
 _MAX_EVAL = 20
 
 
 class _SampleLogs(NamedTuple):
-    """Logs and their weights, in float32 or float64; their total, the largest magnitude, the weighted mean and spread.
-
-    `total` is in units of the weights given here; absent values do not count.
-    """
+    """Logs of a column or of its sample, in float32 or float64, with their weights and a summary."""
 
     d: AnyFloats
-    weight: Any
+    weight: Any  #: in the dtype of `d`, or None
     both_signs: bool
-    total: float
-    farthest: float
-    jacobian: float
-    spread: float
+    total: float  #: the sum of `weight` over the values that are present
+    farthest: float  #: the largest magnitude of a log
+    jacobian: float  #: the weighted mean of the logs
+    spread: float  #: their weighted standard deviation, about 0 with both signs
 
 
 class _HalleyResult(NamedTuple):
-    """Result of Halley's iteration: the exponent, and the last moments with the exponent they belong to."""
+    """Result of Halley's iteration."""
 
-    x: float
-    evaluated_at: float
+    x: float  #: the exponent
+    evaluated_at: float  #: the exponent at which `moments` were evaluated
     n_eval: int
-    good: bool
+    good: bool  #: whether it converged to a root without losing too many digits
     moments: Moments
 
 
 class _HalleyTolerances(NamedTuple):
     """Tolerances of Halley's iteration on sums in float32 or float64."""
 
-    #: in units of 1/sqrt(`moment_rate_squared`): a smaller step is the last, for it leaves an error of the order of its
-    #: cube
+    #: a smaller step, in units of 1/sqrt(`moment_rate_squared`), is the last one: its error is of the order of its cube
     step: float
-    floor: float  #: smallest |m| * spread at which sums are evaluated: Y_2 and Y_3 lose one and two powers of it
-    reach: float  #: largest |t|: squares of e^t stay finite
+    floor: float  #: smallest |m| * spread at which sums are evaluated; for smaller ones Y_2 and Y_3 lose digits
+    reach: float  #: largest |t|, so that squares of e^t do not overflow
 
 
 _FLOAT32 = _HalleyTolerances(5e-2, 1e-2, 40.0)
 FLOAT64 = _HalleyTolerances(2e-5, 1e-5, 340.0)
-#: Moments at the start, and no step.
+#: Evaluate moments at the start, without a step.
 _EVALUATE_ONLY = _HalleyTolerances(math.inf, 1e-5, 340.0)
 
 
@@ -129,14 +124,17 @@ def _is_in_reach(exponent: float, both_signs: bool, farthest: float, reach: floa
 
 @kernel
 def _weighted_sd(both_signs: bool, weight: float, total: float, squares: float) -> float:
-    """Return standard deviation of logs, about 0 with both signs, from weighted sums."""
+    """Return the standard deviation of logs (about 0 if there are both signs) from weighted sums."""
     mean = 0.0 if both_signs else total / weight
     return math.sqrt(max(squares / weight - mean * mean, 0.0))
 
 
 @kernel
 def _halley_iterations(logs: _SampleLogs, start: float, stage: _HalleyTolerances) -> _HalleyResult:
-    """Take Halley steps on raw sums until one is below the tolerance; not good if the sums lose too many digits."""
+    """Take Halley steps on raw sums until one is below the tolerance.
+
+    The result is not good if sums lose too many digits, or if convergence to a root is not certain.
+    """
     x = at = start
     moments = zero_sums(0.0)
     state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_EVAL)
@@ -164,9 +162,9 @@ def _halley_iterations(logs: _SampleLogs, start: float, stage: _HalleyTolerances
 def optimum_of_logs(
     d: FloatArray, weight: FloatArray | None, both_signs: bool, units: LogUnits, start: float, given: float
 ) -> Optimum:
-    """Find the optimum of ascending logs, of one sign or signed, or the moments at a `given` exponent.
+    """Find the optimum of sorted logs, or evaluate at a given exponent.
 
-    NOT_CERTIFIED where the sums lose too many digits: nothing else holds then.
+    The status is NOT_CERTIFIED, and the other fields are meaningless, if the sums lose too many digits.
 
     Parameters
     ----------
@@ -177,11 +175,11 @@ def optimum_of_logs(
     both_signs : bool
         Whether there are values of both signs.
     units : LogUnits
-        What they mean.
+        The unit and reference of the logs.
     start : float
         The exponent from which to search.
     given : float
-        The exponent at which moments are wanted; NaN: search.
+        The exponent at which to evaluate; NaN: search.
     """
     n, effective, total, squares = _sum_and_squares(d, weight)
     farthest, spread = max(-d[0], d[-1]), _weighted_sd(both_signs, n, total, squares)
@@ -193,7 +191,7 @@ def optimum_of_logs(
 
 @reduction
 def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, float, float, float]:
-    """Return the total weight, effective number of values, and the weighted sums of logs and of their squares."""
+    """Return the total weight, the effective number of values, and the weighted sums of logs and squared logs."""
     n = weight_squares = total = squares = 0.0
     for i in range(d.size):
         weighted = d[i]
@@ -210,7 +208,7 @@ def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, f
 
 @kernel
 def _optimum_from(logs: _SampleLogs, units: LogUnits, start: float, given: float, n_eval: int) -> Optimum:
-    """Find the optimum of float64 logs from `start`, or the moments at a `given` exponent."""
+    """Find the optimum of float64 logs, starting at `start`, or evaluate at a `given` exponent."""
     is_given = given == given
     result = _halley_iterations(
         logs, (given if is_given else start) * units.unit, _EVALUATE_ONLY if is_given else FLOAT64
@@ -229,7 +227,7 @@ def _optimum_from(logs: _SampleLogs, units: LogUnits, start: float, given: float
 
 @kernel
 def _no_optimum(n_eval: int) -> Optimum:
-    """Return an optimum that was not certified."""
+    """Return an `Optimum` with the status NOT_CERTIFIED."""
     return Optimum(1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, n_eval, NOT_CERTIFIED)
 
 
@@ -240,9 +238,9 @@ def _no_optimum(n_eval: int) -> Optimum:
 def one_pass_optimum(
     x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work
 ) -> tuple[Optimum, Prepared]:
-    """Find the optimum from the sums of one pass, or the moments at a given `lmbda`; return the scanned column, too.
+    """Find the optimum from raw sums, or evaluate at a given `lmbda`; return it with the scanned column.
 
-    NOT_CERTIFIED where those sums lose too many digits, or where the column cannot be fitted.
+    The status is NOT_CERTIFIED if the sums lose too many digits, or if the column cannot be fitted.
 
     Parameters
     ----------
@@ -253,7 +251,7 @@ def one_pass_optimum(
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : float
-        The lambda at which moments are wanted; NaN: search.
+        The lambda at which to evaluate; NaN: search.
     work : Work
         Scratch; receives the logs.
     """
@@ -264,7 +262,7 @@ def one_pass_optimum(
         x, weight = work.packed[:n], _squeezed(weight, work.weight, n)
         sample = _draw_sample(x, weight, family, work)
     best, column = _no_optimum(0), prepared(x, weight, sample.found, family)
-    for _ in range(2):  # again if the sample has not shown that there are values of both signs
+    for _ in range(2):  # repeat if all values of the sample have one sign, but not all of the column
         best, known = _find_optimum(column, sample, family, lmbda, best.n_eval, work)
         if known.sign == column.sign:
             break
@@ -274,7 +272,7 @@ def one_pass_optimum(
 
 @kernel
 def _draw_sample(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> Prepared:
-    """Return at most SAMPLE evenly spaced values of a column."""
+    """Return at most SAMPLE evenly spaced values of a column, with their scan."""
     stride = max(min(x.size // ONE_PASS_MIN, SAMPLE_STRIDE), (x.size + SAMPLE - 1) // SAMPLE, 1)
     some, own = _every(x, stride, work.split), _every(weight, stride, work.weight_split)
     return prepared(some, own, scan(some, own), family)
@@ -295,41 +293,38 @@ def _squeezed(weight: FloatArray, out: FloatArray, n: int) -> FloatArray:
 
 
 class _Reference(NamedTuple):
-    """The reference of the logs of a column, and whether it is a normal number, so that values can be divided by it."""
+    """The reference of the logs of a column, in the forms needed."""
 
     units: LogUnits
     kind: LogKind
-    is_normal: bool
+    is_normal: bool  #: whether offset + reference is a normal number, so that one can divide by it
 
 
 class _Start(NamedTuple):
-    """The exponent from which all values are searched, the evaluations made for it, and whether it is an optimum.
+    """The exponent at which the search over all values starts."""
 
-    Without a usable sample the search starts from 1. `has_spread`: the logs of the sample differ.
-    """
-
-    exponent: float
-    n_eval: int
-    is_optimum: bool
-    has_spread: bool
+    exponent: float  #: the optimum of a sample, or 1
+    n_eval: int  #: evaluations made so far
+    is_optimum: bool  #: whether it is the optimum of a sample
+    has_spread: bool  #: whether the logs of the sample differ
 
 
 @kernel
 def _find_optimum(
     guess: Prepared, sample: Prepared, family: int, lmbda: float, n_eval: int, work: Work
 ) -> tuple[Optimum, Prepared]:
-    """Return `one_pass_optimum` of a column, given what its sample has shown.
+    """Find the optimum of a column from raw sums, given its sample; the core of `one_pass_optimum`.
 
     Parameters
     ----------
     guess : Prepared
         The column, with the scan of its sample (or of all values) and the signs seen there.
     sample : Prepared
-        Its sample.
+        The sample.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : float
-        The lambda at which moments are wanted, NaN to search for the best.
+        The lambda at which to evaluate; NaN: search.
     n_eval : int
         The number of evaluations made before.
     work : Work
@@ -338,10 +333,10 @@ def _find_optimum(
     Returns
     -------
     Optimum
-        NOT_CERTIFIED in three cases: the sample shows that one pass will not do; the scan of all values does; the sums
-        lose too many digits.
+        Its status is NOT_CERTIFIED if the sample or the scan of all values shows that raw sums do not suit the column,
+        or if they lose too many digits.
     Prepared
-        The column with the scan of all values, if there was one. Its sign may differ from the guess's.
+        The column with the scan of all values, if one was made. Its sign may differ from that of `guess`.
     """
     exponent = exponent_of(lmbda, guess.sign)
     is_given = exponent == exponent
@@ -368,14 +363,14 @@ def _find_optimum(
 
 @kernel
 def _suits_one_pass(guess: Prepared, sample: Prepared) -> bool:
-    """Return whether the column is valid and long, and its sample shows no few values with most of the weight."""
+    """Return whether the column is valid and long, and no few values carry most of its weight, as the sample shows."""
     factor = guess.x.size / sample.x.size
     return guess.status == OK and guess.x.size >= ONE_PASS_MIN and _is_even(sample.found, factor)
 
 
 @kernel
 def _choose_reference(guess: Prepared, work: Work) -> _Reference:
-    """Return the reference of the logs of a column: the median of a few values, or 0 with both signs."""
+    """Choose the reference of the logs of a column: the median of a few values, or 0 if there are both signs."""
     both_signs = guess.sign == 0.0
     ref = 0.0 if both_signs else abs(subsample_median(guess.x, _FEW, work.spare))
     base = guess.offset + ref  # NaN if the few values are all missing
@@ -386,7 +381,7 @@ def _choose_reference(guess: Prepared, work: Work) -> _Reference:
 
 @kernel
 def _weight_scale(weight: FloatArray | None, total: float) -> float:
-    """Return the power of two that keeps weights in the range of float32, given the total weight of a sample."""
+    """Return a power of two that scales weights into the range of float32, from the total weight of a sample."""
     return 1.0 if weight is None else 1.0 / power_of_two_above(total)
 
 
@@ -394,14 +389,14 @@ def _weight_scale(weight: FloatArray | None, total: float) -> float:
 def _is_even(found: Scan, factor: float) -> bool:
     """Return whether the effective number of values, (sum w)^2/sum w^2, is at least MIN_EFFECTIVE.
 
-    `found` is the scan of one in `factor` values.
+    `found` is the scan of a sample of one in `factor` values.
     """
     return factor * found.weight * found.weight >= MIN_EFFECTIVE * found.squares
 
 
 @kernel
 def _farthest(found: Scan, kind: LogKind, log_ref: float) -> float:
-    """Return the largest magnitude of the logs; NaN if one is of a subnormal number."""
+    """Return the largest magnitude of the logs; NaN if a logarithm of a subnormal number is needed."""
     smallest, largest = magnitudes_of(found)
     low, high = kind.offset + smallest, kind.offset + largest
     return max(abs(log(high) - log_ref), abs(log(low) - log_ref)) if low >= SMALLEST_NORMAL else math.nan
@@ -409,7 +404,7 @@ def _farthest(found: Scan, kind: LogKind, log_ref: float) -> float:
 
 @kernel
 def _start_from_sample(sample: Prepared, reference: _Reference, scale: float, n_eval: int, work: Work) -> _Start:
-    """Return the optimum of a sample, nearly to float32 precision, as the start of the search."""
+    """Return the optimum of the sample, nearly to float32 precision, as the start of the search."""
     n, found, kind = sample.x.size, sample.found, reference.kind
     d32, weight32 = work.d32[:n], rounded(sample.weight, scale, work.weight32[:n])
     total, squares = take_logs(sample.x, sample.weight, kind, work.spare[:n], d32)
@@ -427,10 +422,10 @@ def _start_from_sample(sample: Prepared, reference: _Reference, scale: float, n_
 def _take_all_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, start: _Start, scale: float, work: Work
 ) -> tuple[float, float, Moments, Scan]:
-    """Write all logs to ``work.spare``; return their sum, their sum of squares, sums of powers, and a scan of x.
+    """Write all logs to ``work.spare``; return their sum and sum of squares, raw sums for a step, and a scan of x.
 
-    The sums of powers belong to a Halley step from the optimum of the sample, in float32, taken of each chunk while
-    it is in the first-level cache. Without that optimum they are 0.
+    The raw sums, for a Halley step from the optimum of the sample, are formed in float32 while a chunk is in the
+    first-level cache. They are 0 if the sample has no optimum.
     """
     total, squares, sums, found = 0.0, 0.0, zero_sums(0.0), NOTHING
     for begin in range(0, x.size, CHUNK):
@@ -447,7 +442,7 @@ def _take_all_logs(
 
 @kernel
 def _logs_of_all(column: Prepared, reference: _Reference, total: float, squares: float, work: Work) -> _SampleLogs:
-    """Return the logs of all values, which are in ``work.spare``, given the sums of them and of their squares."""
+    """Describe the logs of all values, which are in ``work.spare``, given their sum and sum of squares."""
     n, kind = column.found.weight, reference.kind
     farthest = _farthest(column.found, kind, reference.units.log_ref)
     spread = _weighted_sd(kind.both_signs, n, total, squares)
@@ -456,7 +451,7 @@ def _logs_of_all(column: Prepared, reference: _Reference, total: float, squares:
 
 @kernel
 def _refined_start(exponent: float, logs: _SampleLogs, sums: Moments, scale: float) -> float:
-    """Take one Halley step on float32 sums of all values, unless these lose too many digits."""
+    """Take a Halley step on float32 sums of all values; return the exponent, unchanged if they lose too many digits."""
     if not _is_in_reach(exponent, logs.both_signs, logs.farthest, _FLOAT32.reach):
         return exponent
     moments, kept = central_moments(sums, scale * logs.total)

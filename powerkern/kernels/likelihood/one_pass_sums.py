@@ -1,10 +1,10 @@
-"""The loops of fits from one pass: logs of values, and sums of powers over logs.
+"""The inner loops of `one_pass`: logs of values, and raw sums over logs.
 
-A column of one sign is stored as logs ``d = ln((offset + |x|)/(offset + ref))``, a Yeo-Johnson column of both signs as
-*signed* logs ``sign(x) log1p|x|``, whose sign selects the branch: no partition, no branch in the loops. The sums
-exist in float64 and, at more than twice the speed, in float32.
+A column of one sign is stored as logs ``d = ln((offset + |x|)/(offset + ref))``. A Yeo-Johnson column of both signs is
+stored as *signed* logs ``sign(x) log1p|x|``, whose sign selects the branch of the transform, so that loops need neither
+a partition nor a conditional jump. Sums are available in float64 and, at more than twice the speed, in float32.
 
-A value that is missing or has no weight gets a log of 0, which adds nothing to any sum.
+A value that is missing or has weight 0 gets a log of 0, which adds nothing to any sum.
 
 `weight` is None if all weights are one. numba specialises on the type of None, so unweighted fits pay nothing for
 weights.
@@ -49,18 +49,18 @@ def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array
 
 
 class LogKind(NamedTuple):
-    """How a column is stored: ``ln((offset + |x|) per_ref)``, signed as x if the column has both signs."""
+    """How a column is stored: ``ln((offset + |x|) per_ref)``, with the sign of x if the column has both signs."""
 
     both_signs: bool
     offset: float
-    per_ref: float
+    per_ref: float  #: 1/(offset + reference)
 
 
 @reduction
 def take_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, d: FloatArray, d32: Float32Array
 ) -> tuple[float, float]:
-    """Write logs of x, also rounded to float32; return the weighted sums of the logs and of their squares.
+    """Write logs of x in float64 and float32; return the weighted sums of the logs and of their squares.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ def take_logs(
 def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, below: float | None) -> Moments:
     """Return the weighted sums of y^(j) and of the six products that the score needs.
 
-    Of logs of one sign (`below` is None) y^(j) = Y_j. With both signs y^(j) = Y_j r^(j+1), with r = 1/m, and
-    r = -1/`below` where the log is negative and the exponent is `below`.
+    For values of one sign (`below` is None) the factors are left out: y^(j) = Y_j. For both signs y^(j) = Y_j r^(j+1),
+    where r is 1/m for positive logs, and -1/`below` for negative logs, whose exponent is `below`.
     """
     zero, one = m - m, m / m
     r, r_below = one / m, one if below is None else -one / below
@@ -131,7 +131,7 @@ def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, below: float | None)
 
 @kernel
 def add_sums(sums: Moments, d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs: bool) -> Moments:
-    """Add the weighted sums of y^(j) and of their products over the logs `d`; the total weight is not among them.
+    """Add the weighted sums of y^(j) and of their products over the logs `d`, but not the total weight.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def add_sums(sums: Moments, d: AnyFloats, weight: AnyFloats | None, exponent: fl
     weight : (n,)
         Weights of the values; empty or None: all one.
     exponent : float
-        Where to evaluate.
+        The exponent m.
     both_signs : bool
         Whether there are values of both signs.
     """

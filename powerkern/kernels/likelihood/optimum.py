@@ -1,4 +1,4 @@
-"""The optimum of the likelihood of one column, and the results that follow from it."""
+"""The optimum of one column's likelihood, and its conversion to the results of a fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from powerkern.kernels.likelihood.score_formulas import profile_nll
 from powerkern.kernels.results import write_identity
 from powerkern.kernels.status_codes import UNREPRESENTABLE
 
-#: Exponents above this are kept separately, in LOG_FACTOR.
+#: Factors of loc and scale whose log exceeds this are stored separately, in LOG_FACTOR.
 _LARGE_LOG = 600.0
 
 
@@ -24,18 +24,18 @@ class Optimum(NamedTuple):
 
     exponent: float  #: m
     mean: float  #: mean of ``e^-log_factor b_m(d)`` over the logs d
-    sd: float  #: its standard deviation
+    sd: float  #: standard deviation of the same
     log_factor: float  #: log of the factor that is divided out
-    ref: float  #: the value that logs are relative to
-    log_ref: float  #: its log
-    nll: float  #: g at the optimum
-    curvature: float  #: g'' there
+    ref: float  #: the reference, a value of the data
+    log_ref: float  #: the log of the reference (plus offset), relative to which logs are
+    nll: float  #: g at m
+    curvature: float  #: g'' at m
     n_eval: int  #: evaluations of g
     status: int  #: a `powerkern.Status`
 
 
 class LogUnits(NamedTuple):
-    """The meaning of logs d: ``unit d`` is the log of a value less ``log_ref``, the log of ``ref`` (signed logs: 0)."""
+    """The meaning of logs d: the log of a value is ``unit d + log_ref``, with ``log_ref`` the log of ``ref``."""
 
     unit: float
     ref: float
@@ -53,26 +53,24 @@ def optimum_in(
     n_eval: int,
     status: int,
 ) -> Optimum:
-    """Return the optimum at an exponent of the column, from moments of logs in the given units.
+    """Return the `Optimum` for an exponent, converting moments of logs in some unit to the units of the column.
 
     Parameters
     ----------
     units : LogUnits
-        The meaning of the logs.
+        The unit and reference of the logs.
     exponent : float
         The exponent, in units of the column.
-    mean : float
-        The mean of y.
-    variance : float
-        The variance of y.
+    mean, variance : float
+        Mean and variance of y, from logs in that unit.
     curvature : float
-        g''.
+        g'' in that unit.
     jacobian : float
-        The mean of the logs.
+        The mean of the logs, in that unit.
     n_eval : int
         The number of evaluations made so far.
     status : int
-        Its status.
+        The status to record.
     """
     unit = units.unit
     sd = math.sqrt(variance) * unit
@@ -84,15 +82,15 @@ def optimum_in(
 
 @kernel
 def exponent_of(lmbda: float, sign: float) -> float:
-    """Return m for lambda, or lambda for m: the exponent of the branch of this sign (both signs: the positive one)."""
+    """Return the exponent m of the branch for this sign from lambda, or lambda from m (the map is its own inverse)."""
     return 2.0 - lmbda if sign < 0.0 else lmbda
 
 
 @kernel
 def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: float) -> None:
-    """Translate the optimum of one branch (sign +-1) or of both (0) into lambda and the constants of the transform.
+    """Convert an optimum to lambda and the constants of the standardised transform, and write the results.
 
-    The identity where they are beyond float64. A `given` lambda (NaN: none) is kept unchanged.
+    The identity is written if these numbers are out of range for float64.
 
     Parameters
     ----------
@@ -101,11 +99,11 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: fl
     best : Optimum
         The optimum.
     sign : float
-        1, -1, or 0 for both signs.
+        The sign of the values; 0 for both signs.
     route : int
-        Its `powerkern.Route`.
+        A code of `powerkern.Route`.
     given : float
-        The lambda that was given; NaN: none.
+        The lambda that the caller asked for, recorded without rounding; NaN if it was searched for.
     """
     m = best.exponent
     if sign == 0.0:

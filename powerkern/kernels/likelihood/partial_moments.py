@@ -1,8 +1,8 @@
-"""Partial moments of a column whose rows lie at several sites: moments of one site's rows, at given exponents.
+"""Compute moments of one site's rows at given exponents, for columns whose rows are distributed over several sites.
 
-A site knows its own rows only. All sites have to agree on a scaling: bounds, reference and unit of
-the logs of all sites' rows (`powerkern.federated`). Under a common scaling, partial moments merge ([1]_) into those
-that `powerkern.kernels.likelihood.mle` would form of the whole column.
+A site knows only its own rows. All sites must agree on a scaling: bounds, reference and unit for the logs of all rows
+(`powerkern.federated`). The moments of all sites then merge ([1]_) into the moments of the whole column, as
+`powerkern.kernels.likelihood.mle` would compute them.
 
 References
 ----------
@@ -23,18 +23,18 @@ from powerkern.kernels.likelihood.score_formulas import N_MOMENTS
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.transforms.family import log_offset
 
-#: One row per column: the scaling that all sites agree on; logs are in units of SIGMA
+#: Fields of the common scaling of a column, a row of `scalings`; logs are in units of SIGMA.
 BOTH_SIGNS, REFERENCE, LOW, HIGH, NEG_HIGH, SIGMA = range(6)
-#: The length of such a row.
+#: Number of these fields.
 N_SCALING = 6
 
-#: Moments at one exponent, and the mean of the logs with their signs.
+#: Index of the mean of the signed logs, which follows the moments; and the length of both together.
 JACOBIAN = N_MOMENTS
 N_PARTIAL = N_MOMENTS + 1
 
 
 class Scaling(NamedTuple):
-    """How all sites scale the logs of one column: a row of `scalings`, by name."""
+    """The common scaling of the logs of one column, with the fields of a row of `scalings`."""
 
     both_signs: bool
     reference: float
@@ -54,9 +54,9 @@ def partial_moment_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Write partial moments of the rows of `columns` at the exponents in the rows of `at`, in units of the scaling.
+    """Write the moments of each column at its exponents, with logs in the units of the common scaling.
 
-    Zeros where there are no values, and at NaN.
+    Columns without values, and exponents that are NaN, give zeros.
 
     Parameters
     ----------
@@ -69,11 +69,11 @@ def partial_moment_columns(
     scalings : (p, N_SCALING)
         The common scaling of the logs of each column.
     at : (p, k)
-        The exponents.
+        The exponents of each column, in units of its logs.
     work : Work
         Scratch.
     out : (p, k * N_PARTIAL)
-        Receives the moments.
+        Receives the moments and the mean of the logs, one exponent after the other.
     """
     out[:] = 0.0
     for j in range(columns.shape[0]):
@@ -82,7 +82,7 @@ def partial_moment_columns(
             continue
         both_signs, sigma = scaling[BOTH_SIGNS] != 0.0, scaling[SIGMA]
         sides = sides_of(column.x, column.weight, column.sign, work)
-        if both_signs and column.sign < 0.0:  # other sites have positive values
+        if both_signs and column.sign < 0.0:  # all values here are negative, but other sites have positive ones
             sides = Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
         spare = work.spare[: column.x.size]
         centered_logs(sides, log_offset(family), scaling[REFERENCE], spare)

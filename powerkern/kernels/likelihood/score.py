@@ -1,22 +1,23 @@
-"""The score of a column (`powerkern.kernels.likelihood.score_formulas`) in two passes, for any data a float64 can hold.
+"""Evaluate the score of a column (`powerkern.kernels.likelihood.score_formulas`) in two passes, for any float64 data.
 
 Both families are made of one function of a log and an exponent, ``b_m(a) = expm1(m a)/m``: Box-Cox is
-``b_lambda(ln x)``; Yeo-Johnson is ``b_lambda(log1p x)`` for x >= 0 and ``-b_{2-lambda}(log1p(-x))`` below. Everything
-here works on such logs:
+``b_lambda(ln x)``; Yeo-Johnson is ``b_lambda(log1p x)`` for x >= 0 and ``-b_{2-lambda}(log1p(-x))`` for x < 0.
+Everything here works on such logs a:
 
-* logs are relative to the log of a reference among the values with the most weight, which changes g by a known affine
-  term only, and all are divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the
-  exponent in these units;
-* the derivatives y', y'', y''' of b in m are formed element by element, without cancellation: with t = m a,
-  ``y^(j) = Y_j/m^(j+1)``, ``Y_0 = e^t - 1`` and ``Y_j = t^j e^t - j Y_(j-1)`` (`derivatives`);
-* means, and products about the means, are formed in blocks that stay in the first-level cache, by two passes within a
-  block, and each block is merged with the sum of those before it [1]_, all with a common factor ``e^-s`` that cancels
-  in g', g'', g'''. That factor takes the place of variances in the log domain [2]_.
+* Logs are relative to the log of a reference, one of the values with the most weight. This changes g only by a known
+  affine term. All logs are divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the
+  exponent in these units.
+* The derivatives y', y'', y''' of b in m are computed for each value without cancellation: with t = m a,
+  ``y^(j) = Y_j/m^(j+1)``, ``Y_0 = e^t - 1`` and ``Y_j = t^j e^t - j Y_(j-1)`` (`derivatives`).
+* Means, and products about the means, are computed in two passes over each block, which stays in the first-level cache.
+  The moments of the blocks are then merged [1]_. All have a common factor ``e^-s``, which prevents overflow and cancels
+  in g', g'', g'''; it replaces variances in the log domain [2]_.
 
-Why the reference has to carry weight: y and its derivatives vanish there, and are known to a relative error elsewhere.
-With a fraction omega of the weight at y = 0, by Cauchy-Schwarz, ``sum w y^2 <= sum w (y - mean)^2/omega``, so that
-variance, covariances and mean logs are well conditioned sums, even where all other weights together are 1e-24
-of the reference's. About any other point the heavy values have a common offset that swamps what the others add.
+The reference must carry much weight for the following reason. y and its derivatives vanish at the reference and have
+small relative errors elsewhere. If a fraction omega of the weight is at y = 0, then, by Cauchy-Schwarz,
+``sum w y^2 <= sum w (y - mean)^2/omega``. So variance, covariances and mean logs are well conditioned sums, even if all
+other weights together are 1e-24 of the reference's. About any other point the heavy values would have a common offset,
+in which the contributions of the others would be lost.
 
 References
 ----------
@@ -57,7 +58,7 @@ from powerkern.kernels.likelihood.score_formulas import (
 )
 from powerkern.kernels.transforms.branch import LINEAR
 
-#: Values in a block: its derivatives and weights stay in the first-level cache.
+#: Number of values in a block, whose derivatives and weights fit the first-level cache.
 BLOCK = 512
 #: Values whose raw sums are added up before they are added to the sums so far.
 _CHUNK = 4 * BLOCK
@@ -70,22 +71,21 @@ _SUMMABLE = 300.0
 class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
 
-    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, relative to the reference.
-    With one branch only their differences matter. With two, ``abs(center)`` is the log of the reference, which
-    is positive or negative as `center` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
-    `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `center`.
+    A column of one sign has only the branch `pos`, with logs relative to the reference. With both signs, `pos` and
+    `neg` hold the logs of non-negative and negative values. The reference has the sign of `center`, and the log
+    ``abs(center)``, which is subtracted from the logs of that sign only.
     """
 
     pos: FloatArray
     pos_weight: FloatArray
     neg: FloatArray
     neg_weight: FloatArray
-    low: float
-    high: float
-    neg_high: float
-    jacobian: float
-    sigma: float
-    center: float
+    low: float  #: lower bound of `pos`
+    high: float  #: upper bound of `pos`
+    neg_high: float  #: upper bound of `neg`
+    jacobian: float  #: weighted mean of the signed logs, minus `center`
+    sigma: float  #: the unit of the logs, a power of two
+    center: float  #: signed log of the reference of a column of both signs; otherwise 0
 
 
 class WeighedLogs(NamedTuple):
@@ -96,10 +96,10 @@ class WeighedLogs(NamedTuple):
 
 
 class Score(NamedTuple):
-    """g', g'', g''' per unit of mu, with the mean and variance they came from.
+    """g', g'', g''' in mu, with the mean and variance of the transformed values.
 
-    `mean` and `variance` belong to ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared; with both
-    signs to ``e^-(log_factor + s) psi``, s what the reference's own exponent comes to (`growth_at_center`).
+    `mean` and `variance` are those of ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared. With both
+    signs they are those of ``e^-(log_factor + s) psi``, where s is `growth_at_center`.
     """
 
     d1: float
@@ -112,30 +112,23 @@ class Score(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch of `score`: derivatives of a block, (4, BLOCK), and rows of moments, (3, N_MOMENTS).
+    """Scratch of `score`."""
 
-    The rows of moments are for all values, for a block, and for the log of the value 0.
-    """
-
-    y: FloatArray
-    moments: FloatArray
+    y: FloatArray  #: y and its derivatives for a block, (4, BLOCK)
+    moments: FloatArray  #: moments of all values; of a block; and room for the log of the value 0, (3, N_MOMENTS)
 
 
 class _Scale(NamedTuple):
-    """Shift and scale of the logs of one sign: ``e^-log_factor b(logs - shift)``.
-
-    ``log_factor = exponent * top + rest``, with `top` the log at which e^t is largest and `rest` >= 0. `lead` is the
-    log, with its sign, of a reference in the other branch (else 0).
-    """
+    """Shift and scale of the logs of one sign: y = ``e^-log_factor b(logs - shift)``."""
 
     shift: float
-    exponent: float
-    sign: float
-    reach: float
-    top: float
-    rest: float
+    exponent: float  #: in units of the logs
+    sign: float  #: of the values
+    reach: float  #: upper bound of |t|
+    top: float  #: the log at which e^t is largest
+    rest: float  #: non-negative; log_factor = exponent * top + rest
     log_factor: float
-    lead: float
+    lead: float  #: signed log of the reference if it has the other sign; otherwise 0
 
 
 class _Branch(NamedTuple):
@@ -148,13 +141,13 @@ class _Branch(NamedTuple):
 
 @kernel
 def b(m: float, a: float) -> float:
-    """Return the branch b_m(a) = (e^(m a) - 1)/m, and its limit a where m a is tiny, or even subnormal."""
+    """Return the branch b_m(a) = (e^(m a) - 1)/m, or its limit a if m a is tiny or subnormal."""
     return a if abs(m * a) < LINEAR else expm1(m * a) / m
 
 
 @kernel
 def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
-    """Evaluate g', g'' and g''' at the exponent `mu`."""
+    """Evaluate g', g'' and g''' of a column at the exponent `mu`, in units of the logs."""
     return _evaluated(logs, logs.neg.size > 0, mu, scratch)[0]
 
 
@@ -162,9 +155,9 @@ def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
 def score_with_derivatives(
     logs: Logs, mu: float, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> Score:
-    """Evaluate `score`; write y, y', y'' of every value, less their means, over the standard deviation of y.
+    """Evaluate `score`, and write y, y', y'' of every value, minus their means, over the standard deviation of y.
 
-    The values are in the order of ``logs.pos``, then ``logs.neg``; derivatives are in mu.
+    Values are in the order of ``logs.pos``, followed by ``logs.neg``. Derivatives are with respect to mu.
 
     Parameters
     ----------
@@ -195,16 +188,16 @@ def score_with_points(
     y1: FloatArray,
     y2: FloatArray,
 ) -> Score:
-    """Evaluate `score`; write y, y', y'' at other points, less the means of the column, over the deviation of y.
+    """Evaluate `score`; write y, y', y'' at other points, minus the column's means, over the column's deviation.
 
     Parameters
     ----------
     logs : Logs
-        The logs, whose bounds hold for the points, too.
+        The logs of the column, with bounds that include the points.
     both_signs : bool
         Whether there are values or points of both signs.
     points : Logs
-        Logs of the points, in the units of `logs` and about its reference.
+        Logs of the points, with the unit and reference of `logs`.
     mu : float
         The exponent, in units of the logs.
     scratch : Scratch
@@ -265,6 +258,7 @@ def _write_points(
 
 @kernel
 def _evaluated(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
+    """Evaluate the score, and return with it both branches, and y and its derivatives at the value 0."""
     pos, neg = _branches(logs, both_signs, mu)
     origin = _add_branches(pos, neg, logs.center, scratch)
     return _score_from_branches(logs, pos, neg, origin, scratch), pos, neg, origin
@@ -281,16 +275,16 @@ def _score_from_branches(logs: Logs, pos: _Branch, neg: _Branch, origin: Origin,
 
 @kernel
 def growth_at_center(logs: Logs, mu: float) -> float:
-    """Return t = m a at the reference of a column of both signs, m the exponent of its branch."""
+    """Return t = m a at the reference of a column of both signs, where m is the exponent of its branch."""
     return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
 
 
 @kernel
 def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch]:
-    """Return the branches of positive and of negative values, each with its shift and its common factor.
+    """Return the branches of non-negative and negative values, scaled by a common factor.
 
-    Values of a branch are relative to the reference, which lies in one of them. The largest e^t is divided out; its log
-    is formed as exponent times log, not as the difference of two large products.
+    The factor is the inverse of the largest e^t. Its log is computed as exponent times log, since a difference of two
+    large products would cancel.
     """
     center, below = logs.center, 2.0 * logs.sigma - mu
     above_0, below_0 = max(center, 0.0), max(-center, 0.0)
@@ -307,9 +301,9 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
 
 @kernel
 def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> None:
-    """Write moments of y and its derivatives at `mu`, to ``scratch.moments[0]``, scaled as `scaling_at` says.
+    """Write moments of y and its derivatives at `mu` to ``scratch.moments[0]``, scaled as by `scaling_at`.
 
-    They depend on the bounds in `logs` alone, so that moments of parts of a column can be merged.
+    The scale depends only on the bounds in `logs`, so that moments of parts of a column can be merged.
 
     Parameters
     ----------
@@ -335,8 +329,8 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
 def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> Origin:
     """Write the moments of both branches, relative to the reference, to ``scratch.moments[0]``; return y at 0.
 
-    With the reference in one branch (at the log `center`), the other one lies on the far side of 0: y and its
-    derivatives there are the ones at 0 plus its own, all of one sign, so that nothing cancels.
+    In the branch without the reference, y is y at the value 0 plus the branch's own term, and likewise for derivatives.
+    Both terms have one sign, so nothing cancels.
     """
     origin = Origin(0.0, 0.0, 0.0, 0.0)
     if center != 0.0:
@@ -377,7 +371,7 @@ def _add_branches_by_sums(pos: _Branch, neg: _Branch, weighed: WeighedLogs, scra
 
 @kernel
 def _derivatives_at_zero(scale: _Scale, center: float, scratch: Scratch) -> Origin:
-    """Return y and its derivatives at 0, whose log is ``-abs(center)`` relative to the reference."""
+    """Return y and its derivatives at the value 0, whose log is ``-abs(center)`` relative to the reference."""
     log_of_zero, y = scratch.moments[2, :1], scratch.y
     log_of_zero[0] = -abs(center)
     _derivatives(log_of_zero, scale, y)
@@ -388,14 +382,14 @@ def _derivatives_at_zero(scale: _Scale, center: float, scratch: Scratch) -> Orig
 def scaling_at(
     low: float, high: float, neg_high: float, sigma: float, both_signs: bool, mu: float
 ) -> tuple[float, float, float]:
-    """Return the shift of logs, the exponent below zero, and the log of the common factor, at the exponent `mu`.
+    """Return the shift of logs, the exponent of negative values, and the log of the common factor, at `mu`.
 
     Parameters
     ----------
     low : float
-        Lower bound of the logs of one sign.
+        Lower bound of the logs of a column of one sign.
     high : float
-        Upper bound of the logs (of non-negative values).
+        Upper bound of the logs of a column of one sign, or of non-negative values.
     neg_high : float
         Upper bound of the logs of negative values.
     sigma : float
@@ -408,15 +402,15 @@ def scaling_at(
     if both_signs:
         below = 2.0 * sigma - mu
         return 0.0, below, max(0.0, max(mu * high, below * neg_high))
-    # every exponent is <= 0: no overflow, and no common factor needed
+    # every t is <= 0, so nothing overflows, and no common factor is needed
     return (high if mu > 0.0 else low), 0.0, 0.0
 
 
 @kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
-    """Return g at `mu`, given its score there; `log_ref` is the log that centered logs are relative to (else 0).
+    """Return g at `mu`, given the score there.
 
-    inf for absurd exponents (|lambda| beyond about 1e150), where the variance of y underflows.
+    The result is inf for absurd exponents (|lambda| beyond about 1e150), for which the variance of y underflows.
 
     Parameters
     ----------
@@ -425,9 +419,9 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
     mu : float
         The exponent, in units of the logs.
     at : Score
-        The score there.
+        The score at `mu`.
     log_ref : float
-        The log that centered logs are relative to; otherwise 0.
+        The log of the reference of a column of one sign; otherwise 0.
     """
     if not at.variance > 0.0:
         return math.inf
@@ -451,7 +445,7 @@ def _add_branch(branch: _Branch, origin: Origin, scratch: Scratch) -> None:
 def _write_branch(
     branch: _Branch, origin: Origin, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> None:
-    """Write standardised values and derivatives of a branch, moved to the `origin` as in `relative_to`."""
+    """Write standardised values and derivatives of a branch, relative to the reference as in `relative_to`."""
     total, part = scratch.moments[0], scratch.y
     mean0, mean1, mean2 = total[Y], total[Y1], total[Y2]
     if branch.scale.lead != 0.0:
@@ -471,7 +465,7 @@ def _write_branch(
 
 @kernel
 def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """Write y and its derivatives of a block."""
+    """Write y and its derivatives for the logs of a block to the rows of `y`."""
     if scale.reach <= SERIES_REACH:
         _derivatives_by_series(a, scale, exp(-scale.log_factor), y)
     else:
@@ -480,7 +474,7 @@ def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
 
 @kernel
 def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: FloatArray) -> None:
-    """Write y^(j) = u^(j+1) phi_j(t), t = m u; u is the log, negated below zero as m is."""
+    """Write y^(j) = u^(j+1) phi_j(t), t = m u, where u is the log, with m negated for negative values."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(a.size):
         u = (a[i] - scale.shift) * scale.sign
@@ -495,7 +489,7 @@ def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: Float
 
 @kernel
 def _derivatives_closed(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """Write y^(j) = Y_j/m^(j+1)."""
+    """Write y^(j) = Y_j/m^(j+1) for the logs of a block; m must not be close to 0."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     one = exp(-scale.log_factor)
     farthest = scale.shift + scale.top

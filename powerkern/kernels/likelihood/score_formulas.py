@@ -1,4 +1,4 @@
-"""The profile likelihood and its derivatives from moments: the formulas that all fits share.
+"""The profile likelihood and its derivatives as functions of moments: formulas that all fits share.
 
 With y = psi(lambda) and primes for derivatives in lambda, per observation ([1]_, eq. (8))::
 
@@ -6,8 +6,8 @@ With y = psi(lambda) and primes for derivatives in lambda, per observation ([1]_
     g'   = Cov(y, y')/Var(y) - mean(J)
     g''  = (Var(y') + Cov(y, y''))/Var(y) - 2 (Cov(y, y')/Var(y))^2
 
-and g''' in the same way. A common factor of y and its derivatives cancels. Moments are an array, or a tuple of numbers
-or of vectors, in one order; functions that write moments take arrays, the others any of them.
+and g''' similarly. A common factor of y and its derivatives cancels. Moments are an array, or a tuple of numbers or of
+vectors, in the order of the indices below. Functions that write moments take arrays; the others accept all three.
 
 References
 ----------
@@ -25,16 +25,17 @@ from powerkern._jit import inlined, kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1_minus_x, polynomial
 
-#: Total weight, means of y, y', y'', y''', sums of products about the means; or raw sums, before `central_moments`.
+#: Indices of moments: total weight, means of y, y', y'', y''', and sums of products about the means. In raw sums,
+#: before `central_moments`, the latter are sums of y^(j) and of their products.
 WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
-#: Their number.
+#: Number of moments.
 N_MOMENTS = 11
 #: An array of moments, or a tuple of them.
 Moments: TypeAlias = Any
 
-#: Raw sums are trusted while the mean square is at most this times the variance: they lose at most two digits.
+#: Largest ratio of mean square to variance for which raw sums are used; they then lose at most two digits.
 _MAX_SQUARE_TO_VARIANCE = 100.0
-#: Up to this |m| * max|a| the derivatives come from their power series, which hold at m = 0 too.
+#: Up to this |m| * max|a| the derivatives are computed from their power series, which are also valid at m = 0.
 SERIES_REACH = 0.5
 _PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
 
@@ -53,9 +54,9 @@ class Origin(NamedTuple):
 
 @kernel
 def derivatives(t: float, excess: float, one: float) -> tuple[float, float, float, float]:
-    """Return Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2, given e^t - 1 - t.
+    """Return Y_0 = e^t - 1 and Y_j = t^j e^t - j Y_(j-1) for j = 1, 2, 3, given `excess` = e^t - 1 - t.
 
-    In the type of t and of `one`; with t = m a, y^(j) = Y_j/m^(j+1).
+    With t = m a, y^(j) = Y_j/m^(j+1). `one` is 1 in the type of t (float32, float64 or a vector).
     """
     y0 = t + excess
     return _with_higher(t, t * t + t * t * y0, y0, t * y0 - excess, one)
@@ -63,7 +64,7 @@ def derivatives(t: float, excess: float, one: float) -> tuple[float, float, floa
 
 @inlined
 def scaled_derivatives(t: float, e: float, one: float) -> tuple[float, float, float, float]:
-    """Return `derivatives` times `one`, which may be tiny, for any t; given e = e^t times `one`."""
+    """Return `derivatives` times a factor `one`, which may be tiny, for any t; `e` is e^t times that factor."""
     near = abs(t) < 1.0
     small = t if near else 0.0
     excess = expm1_minus_x(small)
@@ -83,7 +84,7 @@ def _with_higher(t: float, t2e: float, y0: float, y1: float, one: float) -> tupl
 def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
     """Return phi_j(t) = sum_k t^k/(k! (k+j+1)) for j = 0..3, times `one`, given e = e^t times `one`.
 
-    phi_3 is summed; j phi_(j-1) = e^t - t phi_j gives the rest, stably for small t.
+    phi_3 is computed from its series; j phi_(j-1) = e^t - t phi_j gives the others, stably for small t.
     """
     phi3 = polynomial(_PHI3, t) * one
     phi2 = (e - t * phi3) * (1.0 / 3.0)
@@ -93,26 +94,20 @@ def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
 
 @kernel
 def zero_sums(zero: float) -> Moments:
-    """Return the sums over no value, all of them `zero`: a number, or a vector."""
+    """Return raw sums over no values, with `zero` of the type wanted: a number or a vector."""
     return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
 
 
 @kernel
 def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
-    """Add the terms of one value, or of one value of each lane, to raw sums; the total weight is not among them.
+    """Add the terms of one value, or one value per lane, to raw sums (not its weight to the total weight).
 
     Parameters
     ----------
     t : Moments
         The sums so far.
-    y0 : float
-        y.
-    y1 : float
-        y'.
-    y2 : float
-        y''.
-    y3 : float
-        y'''.
+    y0, y1, y2, y3 : float
+        y, y', y'' and y''' of the value.
     weight : float
         The weight of the value.
     """
@@ -138,9 +133,9 @@ def add_signed_sums(t: Moments, part: Moments, sign: float) -> Moments:
 
 @kernel
 def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
-    """Return central moments from raw sums, and whether few digits are lost (False for NaN and infinite sums).
+    """Return central moments from raw sums, and whether few digits were lost (False for NaN and infinite sums).
 
-    Sums may be numbers or vectors of lanes; for lanes the second result is a mask.
+    Sums may be numbers or vectors; for vectors the second result is a mask.
     """
     s0, s1, s2, s3 = t[Y] / weight, t[Y1] / weight, t[Y2] / weight, t[Y3] / weight
     n0, n1 = weight * s0, weight * s1
@@ -152,7 +147,7 @@ def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
 
 @reduction
 def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
-    """Write weighted means of the rows of y and their products about the means."""
+    """Write the moments of y and its derivatives, the four rows of `y`, in two passes."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     w = s0 = s1 = s2 = s3 = 0.0
     for i in range(weight.size):
@@ -181,7 +176,10 @@ def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None
 
 @kernel
 def relative_to(origin: Origin, lead: float, t: FloatArray) -> None:
-    """Turn moments of psi into moments of ``e^(-m lead) psi`` (Leibniz' rule), moved by the `origin`."""
+    """Convert moments of psi in place to moments of ``e^(-m lead) psi`` plus its value at the `origin`.
+
+    The derivatives of the factor enter by Leibniz' rule.
+    """
     c = -lead
     t[Y3] += c * (3.0 * t[Y2] + c * (3.0 * t[Y1] + c * t[Y])) + origin.y3
     t[Y2] += c * (2.0 * t[Y1] + c * t[Y]) + origin.y2
@@ -219,9 +217,7 @@ def merge_moments(total: FloatArray, part: FloatArray) -> None:
 
 @kernel
 def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> float:
-    """Return the exponent nearest to m at which |m|, and for values of both signs |2 - m|, are at least `floor`.
-
-    `two` is 2 in the units of m.
+    """Return the exponent nearest to m with |m| >= `floor` and, for both signs, |2 - m| >= `floor`.
 
     Parameters
     ----------
@@ -246,7 +242,7 @@ def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> 
 
 @kernel
 def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float) -> float:
-    """Return g at the exponent m, from the variance of y and mean(J) of logs relative to `log_base`.
+    """Return g at the exponent m, from Var(y) and mean(J) of logs relative to a reference.
 
     Parameters
     ----------
@@ -264,7 +260,7 @@ def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float)
 
 @kernel
 def _halves(t: Moments) -> tuple[float, float, float]:
-    """Return half of the first three derivatives in lambda of the sum of squares about the mean."""
+    """Return half of the first three derivatives in lambda of the sum of squares of y about its mean."""
     return t[YY1], t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
 
 
@@ -277,7 +273,7 @@ def ratios(t: Moments) -> tuple[float, float, float]:
 
 @kernel
 def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
-    """Return three derivatives of 1/2 ln Var(y) in lambda; the last two are derivatives of g as well."""
+    """Return the first three derivatives of 1/2 ln Var(y) in lambda; the last two equal those of g."""
     slope, bend, third = ratios(t)
     d2 = bend - 2.0 * slope * slope
     return slope, d2, third - 2.0 * slope * bend - 4.0 * slope * d2
@@ -285,16 +281,16 @@ def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
 
 @kernel
 def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float]:
-    """Return g', g'' and g''', the derivatives of [1]_, eq. (8); `jacobian` is mean(J)."""
+    """Return g', g'' and g''', where g is minus [1]_, eq. (8), per observation; `jacobian` is mean(J)."""
     slope, d2, d3 = _log_sd_derivatives(t)
     return slope - jacobian, d2, d3
 
 
 @kernel
 def has_root_near(d1: float, d2: float, d3: float) -> bool:
-    """Return whether g' has a root, the minimum of g, within twice the Newton step.
+    """Return whether g' certainly has a root, the minimum of g, within twice the Newton step.
 
-    A root is unique, because g is strictly convex.
+    The root is unique because g is strictly convex.
     """
     return (d2 > 0.0) & (abs(d1 * d3) <= 0.5 * d2 * d2)
 
@@ -304,27 +300,27 @@ def has_root_near(d1: float, d2: float, d3: float) -> bool:
 
 @kernel
 def shifted_score(t: Moments, jacobian: float, shift: float) -> tuple[float, float, float]:
-    """Return g', g'', g''' a tiny `shift` away from where the moments were taken."""
+    """Return g', g'', g''' at a point `shift` away from where the moments were taken, by Taylor expansion."""
     d1, d2, d3 = score_from_moments(t, jacobian)
     return d1 + shift * (d2 + 0.5 * shift * d3), d2 + shift * d3, d3
 
 
 @kernel
 def moment_rate_squared(t: Moments) -> float:
-    """Return the squared rate of growth of the moments: its power k/2 is the size of the k-th derivative in lambda."""
+    """Return the squared growth rate r^2 of the moments in lambda: their k-th derivatives have the size of r^k."""
     return abs(ratios(t)[1])
 
 
 @kernel
 def taylor_sum_of_squares(t: Moments, step: float) -> float:
-    """Return the sum of squares about the mean a short step from where the moments were taken (Taylor)."""
+    """Return the sum of squares about the mean a short `step` away from the moments, by Taylor expansion."""
     h1, h2, h3 = _halves(t)
     return t[YY] + step * (2.0 * h1 + step * (h2 + step * h3 / 3.0))  # type: ignore[no-any-return]
 
 
 @kernel
 def taylor_moments(t: Moments, step: float) -> tuple[float, float, float]:
-    """Return mean and variance of the transformed values, and g'', a short step from where the moments were taken."""
+    """Return mean and variance of y, and g'', a short `step` away from the moments, by Taylor expansion."""
     mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
     _, d2, d3 = _log_sd_derivatives(t)
     return mean, taylor_sum_of_squares(t, step) / t[WEIGHT], d2 + step * d3

@@ -1,4 +1,4 @@
-"""Scratch space of the kernels that fit one column: declared, made and handed to entries in one place."""
+"""Scratch space for kernels that fit one column: its types, and functions that allocate it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.likelihood.score import BLOCK, Scratch
 from powerkern.kernels.likelihood.score_formulas import N_MOMENTS
 
-#: Most values of the sample that a search starts from.
+#: Largest size of the sample from which a search starts.
 SAMPLE = 4096
-#: Values of a chunk: two arrays of float32 of them fit the first-level cache.
+#: Number of values in a chunk; two float32 arrays of this length fit the first-level cache.
 CHUNK = 2048
 
 
 class Work(NamedTuple):
-    """Scratch for one column: five arrays of its length and some small ones."""
+    """Scratch for one column: five arrays as long as the column, and some of fixed length."""
 
     packed: FloatArray
     spare: FloatArray
@@ -36,16 +36,16 @@ WORK = named_tuple(Work, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN32, COLUM
 
 
 def new_scratch() -> Scratch:
-    """Return the arrays of `Scratch`."""
+    """Allocate `Scratch`."""
     return Scratch(np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
 
 
-#: Arrays of `Work` that are as long as a column.
+#: Number of arrays in `Work` that are as long as a column.
 N_LONG = 5
 
 
 def new_work(n: int, memory: FloatArray | None = None) -> Work:
-    """Return the arrays of `Work` for columns of `n` values; the long ones share `memory`, (N_LONG n,)."""
+    """Allocate `Work` for columns of `n` values; its long arrays are views of `memory`, (N_LONG n,), if given."""
     memory = np.empty(N_LONG * n) if memory is None else memory
     packed, spare, split, weight, weight_split = memory.reshape(N_LONG, n)
     d32, weight32 = np.empty(SAMPLE, np.float32), np.empty(SAMPLE, np.float32)

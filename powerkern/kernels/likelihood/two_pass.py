@@ -1,7 +1,7 @@
-"""The optimum of any column by two passes within a block: moments about means, merged block after block.
+"""Find the optimum of any column from moments computed in two passes over each block (`likelihood.score`).
 
-It is slower than the sums of one pass, and holds where those lose digits: for columns that are short, tightly clustered
-or of enormous range, and where a few values carry nearly all of the weight.
+This is slower than the raw sums of `one_pass`, but accurate where those lose digits: for columns that are short,
+tightly clustered or of enormous range, and if a few values carry nearly all of the weight.
 """
 
 from __future__ import annotations
@@ -23,38 +23,34 @@ from powerkern.kernels.optimize.newton import NewtonState, newton_start, newton_
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
 
-#: A guard against endless searches. 234 simulated columns take 5.0 evaluations on average, with 15 as with 100
-#: (report_constants two-pass).
+#: Largest number of evaluations, a safeguard. 234 simulated columns take 5.0 evaluations on average, and all of them
+#: fewer than 15 (report_constants two-pass).
 MAX_EVAL = 100
 
-#: Logs whose unit is below this belong to a tight cluster: there lambda = 1 is below 1e-6 of a unit from 0.
+#: A column is a tight cluster if the unit of its logs is below this. In that unit lambda = 1 is within 1e-6 of 0.
 _TIGHT = 2.0**-20
-#: Most values among which a reference is chosen: it need only be a typical one. With 7 and 127 the errors of 234
+#: Largest number of values whose median is the reference, which need only be typical. With 7 and 127 the errors of 234
 #: simulated columns are the same (report_constants two-pass).
 MOST_TYPICAL = 63
-#: Powers within e to plus and minus this can be squared: e^(2 300) is less than e^709, the largest float64.
+#: Largest |log| of powers that must be squared: e^(2 * 300) is less than the largest float64, e^709.
 _MODERATE = 300.0
 
 
 class Centered(NamedTuple):
-    """Logs of a column and the log that they are relative to; the smallest and the largest magnitude in it.
-
-    `heavy` is the magnitude of the reference in a weighted column of one sign, else NaN. `reference` is negative if it
-    is a negative value of a column of both signs.
-    """
+    """Logs of a column about a reference, and what is needed to convert results back."""
 
     logs: Logs
-    log_reference: float
-    offset: float
-    smallest: float
-    largest: float
-    heavy: float
-    reference: float
+    log_reference: float  #: ln(offset + |reference|)
+    offset: float  #: 0 (Box-Cox) or 1 (Yeo-Johnson)
+    smallest: float  #: smallest magnitude of a value
+    largest: float  #: largest magnitude of a value
+    heavy: float  #: magnitude of the reference in a weighted column of one sign; otherwise NaN
+    reference: float  #: negative if the column has both signs and the reference is a negative value
 
 
 @kernel
 def centered_column(column: Prepared, work: Work) -> Centered:
-    """Return the logs of a column about a reference in it, in `work.spare`."""
+    """Return the logs of a column about one of its values; the arrays are in `work.spare`."""
     found, offset = column.found, column.offset
     sides = sides_of(column.x, column.weight, column.sign, work)
     weighted, both_signs = column.weight.size > 0, column.sign == 0.0
@@ -67,9 +63,9 @@ def centered_column(column: Prepared, work: Work) -> Centered:
 
 @kernel
 def _reference(sides: Sides, both_signs: bool, weighted: bool, scratch: FloatArray) -> float:
-    """Return a value near the bulk of the weight, with its sign if the column has both signs.
+    """Choose the reference, a value near most of the weight: a magnitude, or for both signs a signed value.
 
-    Without weights a column of both signs gets 0, which has values on either side.
+    For a column of both signs without weights it is 0, which lies among the values.
     """
     if not weighted:
         return 0.0 if both_signs else subsample_median(sides.pos, MOST_TYPICAL, scratch)
@@ -80,7 +76,7 @@ def _reference(sides: Sides, both_signs: bool, weighted: bool, scratch: FloatArr
 
 @kernel
 def subsample_median(x: FloatArray, most: int, scratch: FloatArray) -> float:
-    """Return the median of at most `most` evenly spaced values, NaN if all are missing."""
+    """Return the median of at most `most` evenly spaced values, leaving out NaN; NaN if all of them are."""
     few, n = min(x.size, most), 0
     for k in range(few):
         value = x[(2 * k + 1) * x.size // (2 * few)]
@@ -92,7 +88,7 @@ def subsample_median(x: FloatArray, most: int, scratch: FloatArray) -> float:
 
 @kernel
 def weighted_subsample_median(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
-    """Return the median of at most 63 values, evenly spaced in weight: a value with most of it is the median."""
+    """Return the median of at most MOST_TYPICAL values, spaced evenly in weight so that heavy ones are repeated."""
     spacing = sum_of(weight) / min(x.size, MOST_TYPICAL)
     seen, n = 0.0, 0
     for i in range(x.size):
@@ -105,14 +101,14 @@ def weighted_subsample_median(x: FloatArray, weight: FloatArray, scratch: FloatA
 
 @kernel
 def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
-    """Return the certified optimum, or the moments at a given `exponent` (NaN: none given).
+    """Find the optimum of a column, or evaluate at a given exponent; the status says whether it is certified.
 
     Parameters
     ----------
     centered : Centered
-        The column.
+        The logs of the column.
     exponent : float
-        The exponent at which moments are wanted, or NaN.
+        The exponent at which to evaluate; NaN: search.
     n_eval : int
         The number of evaluations made before.
     scratch : Scratch
@@ -136,24 +132,24 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
 def optimum_from_score(
     centered: Centered, both_signs: bool, mu: float, at: Score, nll: float, n_eval: int, status: int
 ) -> Optimum:
-    """Return the optimum `mu` in the column's own units, given mean and variance of y there.
+    """Convert the score at the exponent `mu` to an `Optimum`, in units of the column.
 
     Parameters
     ----------
     centered : Centered
-        The column.
+        The logs of the column.
     both_signs : bool
         Whether values have both signs.
     mu : float
         The exponent, in units of the logs.
     at : Score
-        Mean, variance and curvature.
+        Mean, variance and curvature at `mu`.
     nll : float
-        g.
+        g at `mu`.
     n_eval : int
         The number of evaluations made so far.
     status : int
-        Its status.
+        The status to record.
     """
     logs = centered.logs
     if centered.heavy == centered.heavy and _is_moderate(centered, mu):
@@ -167,11 +163,11 @@ def optimum_from_score(
 
 @kernel
 def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
-    """Find the root of g' by Halley's iteration; g is convex, so it is the minimum."""
+    """Find the minimum of g, the only root of the increasing g', by Halley's iteration."""
     state = newton_start(_start(logs), 4.0, 1e-8, MAX_EVAL)
     while state.status == RUNNING:
         at = score(logs, state.x, scratch)
-        # a difference below its own rounding counts as 0: Newton's steps would follow the noise
+        # treat g' below its rounding error as 0, or Newton's steps would follow the noise
         d1 = at.d1 if abs(at.d1) > 2.0 * EPS * abs(logs.jacobian) else 0.0
         state = newton_step(state, d1, at.d2, at.d3)
     return state
@@ -179,9 +175,9 @@ def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
 
 @kernel
 def _start(logs: Logs) -> float:
-    """Return the start of the search: lambda = 1, or 0 for a tight cluster, whose unit of lambda is large.
+    """Return the start of the search in units of the logs: lambda = 1, or 0 for a tight cluster.
 
-    Two values, and logs that are as good as symmetric, have their optimum at 0, where no step is taken any more.
+    A cluster of two values, or one whose logs are nearly symmetric, has its optimum at 0, so no step is needed.
     """
     if logs.neg.size == 0 and logs.sigma < _TIGHT:
         return 0.0
@@ -190,9 +186,9 @@ def _start(logs: Logs) -> float:
 
 @kernel
 def _is_moderate(centered: Centered, mu: float) -> bool:
-    """Return whether every power is less than e^300 times the reference's, and psi's scale does not underflow.
+    """Return whether every power is less than e^300 times that of the reference, and the scale does not underflow.
 
-    Powers much smaller than the reference's saturate, which does no harm.
+    Powers much smaller than that of the reference saturate, which does no harm.
     """
     logs = centered.logs
     growth = mu * (logs.high if mu > 0.0 else logs.low)
@@ -202,10 +198,10 @@ def _is_moderate(centered: Centered, mu: float) -> bool:
 
 @kernel
 def _at_reference(at: Score) -> Score:
-    """Return the score with mean and variance of b_mu itself, relative to the reference.
+    """Return the score with mean and variance of b_mu without a factor, relative to the reference.
 
-    Heavy values determine mean and standard deviation. Relative to an extreme that is 1e10 standard deviations
-    from them they would lose ten digits.
+    Heavy values determine mean and standard deviation. Relative to an extreme value 1e10 standard deviations away,
+    the mean would lose ten digits.
     """
     growth = exp(at.log_factor)
     return Score(at.d1, at.d2, at.d3, at.mean * growth, at.variance * growth * growth, 0.0, 0.0)
@@ -215,7 +211,7 @@ def _at_reference(at: Score) -> Score:
 def _at_extreme(logs: Logs, both_signs: bool, mu: float, at: Score) -> Score:
     """Return the score with its mean taken relative to the extreme log, so that standardising cannot overflow.
 
-    One branch: relative to the largest log for mu > 0, the smallest for mu < 0, where nothing overflows.
+    For values of one sign this is the largest log if mu > 0, and the smallest otherwise.
     """
     if both_signs:
         log_factor = at.log_factor + growth_at_center(logs, mu)
@@ -228,7 +224,7 @@ def _at_extreme(logs: Logs, both_signs: bool, mu: float, at: Score) -> Score:
 def optimum(
     logs: Logs, mu: float, at: Score, nll: float, offset: float, origin: float, n_eval: int, status: int
 ) -> Optimum:
-    """Return the optimum `mu` in the column's own units; `origin` is the value at ``at.shift`` (0 with both signs).
+    """Build the `Optimum` in units of the column from the score in units of the logs.
 
     Parameters
     ----------
@@ -237,17 +233,17 @@ def optimum(
     mu : float
         The exponent, in units of the logs.
     at : Score
-        The score there.
+        The score at `mu`.
     nll : float
-        g there.
+        g at `mu`.
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     origin : float
-        The value whose log is ``at.shift``, 0 with both signs.
+        The value whose log is ``at.shift``; 0 with both signs.
     n_eval : int
         The number of evaluations made so far.
     status : int
-        Its status.
+        The status to record.
     """
     return Optimum(
         mu / logs.sigma,
@@ -265,16 +261,16 @@ def optimum(
 
 @kernel
 def profile_of(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
-    """Write g at every lambda; `sign` is 1, -1, or 0 for both signs.
+    """Write g at every lambda.
 
     Parameters
     ----------
     centered : Centered
-        The column.
+        The logs of the column.
     sign : float
-        1, -1, or 0 for both signs.
+        The sign of the values; 0 for both signs.
     lmbdas : (k,)
-        Where to evaluate.
+        The lambdas.
     scratch : Scratch
         Scratch of `score`.
     out : (k,)

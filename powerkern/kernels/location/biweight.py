@@ -1,4 +1,4 @@
-"""Tukey's bisquare location of one sorted column, with several scales, and the one-step biweight ([1]_).
+"""Tukey's bisquare location of a sorted column, with several scales, and the one-step biweight ([1]_).
 
 References
 ----------
@@ -25,12 +25,12 @@ from powerkern.kernels.location.loc_scale import (
 )
 from powerkern.kernels.location.order_statistics import Sorted, find_position, mad_about, sorted_column
 
-#: Steps of the bisquare location, in units of its scale, that end it: 500 roundings.
+#: Largest last step of the bisquare location, in units of its scale: 500 rounding errors.
 _TOLERANCE = 1e-13
-#: Where Newton's steps may replace reweighting: for steps shorter than the first, in units of the distance where
-#: influence ends, if the slope is at least the second times the weight. Reweighting alone takes 18.1 iterations on 180
-#: simulated columns; 0.01, 0.02 and 0.04 take 4.2, 4.1 and 4.0. Twice the second takes 4.4, and 63 on one column; half
-#: changes nothing (report_constants bisquare).
+#: A Newton step replaces the reweighting step if the latter is shorter than _NEAR, in units of the rejection distance,
+#: and the slope is at least _STEEP times the weight. Reweighting alone takes 18.1 iterations on average on 180
+#: simulated columns; _NEAR = 0.01, 0.02 and 0.04 take 4.2, 4.1 and 4.0. Twice _STEEP takes 4.4, and 63 on one column;
+#: half changes nothing (report_constants bisquare).
 _NEAR, _STEEP = 0.02, 0.2
 
 
@@ -38,7 +38,7 @@ _NEAR, _STEEP = 0.02, 0.2
 def _biweight_sums(
     part: np.ndarray, w: FloatArray | None, center: float, mu: float, reach: float
 ) -> tuple[float, float, float]:
-    """Return the sums of u (1 - u**2)**2, (1 - u**2)**2 and (1 - u**2)(1 - 5 u**2), u = (y - center - mu)/reach."""
+    """Return sums of u (1 - u**2)**2, (1 - u**2)**2, (1 - u**2)(1 - 5 u**2) over u = (y - center - mu)/reach."""
     psi, weight, slope = 0.0, 0.0, 0.0
     for i in range(part.size):
         each = 1.0 if w is None else w[i]
@@ -52,7 +52,7 @@ def _biweight_sums(
 
 @reduction
 def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float, reach: float) -> float:
-    """Return the sum of u**2 (1 - u**2)**4, in the notation of `_biweight_sums`."""
+    """Return the sum of u**2 (1 - u**2)**4, with u as in `_biweight_sums`."""
     total = 0.0
     weighted = w.size > 0
     for i in range(part.size):
@@ -64,7 +64,7 @@ def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float,
 
 @kernel
 def _biweight_at(col: Sorted, mu: float, reach: float) -> tuple[float, float, float]:
-    """Evaluate `_biweight_sums` over the values closer to the location than `reach`."""
+    """Evaluate `_biweight_sums` over the values whose distance from the location is less than `reach`."""
     lo = find_position(col.y, col.center, mu - reach, 0)
     hi = find_position(col.y, col.center, mu + reach, col.y.size)
     if col.w.size == 0:
@@ -74,7 +74,7 @@ def _biweight_at(col: Sorted, mu: float, reach: float) -> tuple[float, float, fl
 
 @kernel
 def _bisquare_step(col: Sorted, mu: float, reach: float) -> float:
-    """Return a step towards the bisquare location: reweighting far from it, Newton's near it; NaN without values."""
+    """Return the next step to the bisquare location, by reweighting or, near it, Newton; NaN if no value is near."""
     psi, weight, slope = _biweight_at(col, mu, reach)
     if weight == 0.0:
         return math.nan
@@ -86,9 +86,9 @@ def _bisquare_step(col: Sorted, mu: float, reach: float) -> float:
 
 @kernel
 def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bool]:
-    """Return Tukey's bisquare location: the root of sum w u (1 - u**2)**2 = 0 that reweighting reaches.
+    """Return Tukey's bisquare location mu, starting from the median, the iterations, and whether they converged.
 
-    u = (y - center - mu)/(c scale); from the median. Returns mu, its iterations, and whether they converged.
+    mu is a root of sum w u (1 - u**2)**2 = 0, where u = (y - center - mu)/(c scale).
     """
     mu = col.median
     reach = c * scale
@@ -106,7 +106,7 @@ def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bo
 def _bisquare_proposal2_about(
     col: Sorted, start: float, c: float, k_scale: float, dof: float
 ) -> tuple[float, float, int, bool]:
-    """Solve `proposal2_about` with Tukey's bisquare in the equation of the location, from median and `start`."""
+    """Solve Huber's proposal 2 with Tukey's bisquare in the location equation, from the median and scale `start`."""
     mu, s = col.median, start
     for n_iter in range(1, MOST_ITERATIONS + 1):
         step = _bisquare_step(col, mu, c * s)
@@ -117,7 +117,7 @@ def _bisquare_proposal2_about(
         change = max(abs(step), abs(new_s - s))
         if not found:
             return mu, new_s, n_iter, False
-        if new_s <= VANISHED * start:  # most values are equal: to the median
+        if new_s <= VANISHED * start:  # most values equal the median
             return col.median, 0.0, n_iter, True
         s = new_s
         if change <= _TOLERANCE * s:
@@ -127,25 +127,25 @@ def _bisquare_proposal2_about(
 
 @kernel
 def sorted_bisquare_proposal2(y: np.ndarray, w: np.ndarray, k: float, c: float) -> LocScale:
-    """Solve `sorted_huber_proposal2` with Tukey's bisquare in the equation of the location.
+    """Return location and scale by Huber's proposal 2, with Tukey's bisquare in the location equation.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Their weights; empty: none.
+        Weights of the values; empty: all one.
     k : float
-        Huber's constant of the equation of the scale.
+        Huber's constant in the scale equation.
     c : float
-        The bisquare's constant of the equation of the location, in scales.
+        Rejection distance of the bisquare in the location equation, in units of the scale.
     """
     return solve_jointly(_bisquare_proposal2_about, y, w, k, c)
 
 
 @kernel
 def sorted_bisquare(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
-    """Return Tukey's bisquare location of a sorted column, with the normalised MAD as scale."""
+    """Return Tukey's bisquare location of a sorted column, with the normalised MAD as the known scale."""
     col = sorted_column(y, w)
     scale = MAD_FACTOR * mad_about(col, col.median)
     mu, n_iter, found = col.median, 0, True
@@ -156,18 +156,18 @@ def sorted_bisquare(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
 
 @kernel
 def sorted_biweight(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: float) -> LocScale:
-    """Return the one-step biweight location and the root of the biweight midvariance ([1]_), in units of the raw MAD.
+    """Return the one-step biweight location, and the square root of the biweight midvariance ([1]_).
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Their weights; empty: none.
+        Weights of the values; empty: all one.
     c_location : float
-        Constant of the location, in MADs.
+        Rejection distance of the location, in units of the raw MAD.
     c_scale : float
-        Constant of the midvariance, in MADs.
+        Rejection distance of the midvariance, in units of the raw MAD.
     """
     col = sorted_column(y, w)
     mad = mad_about(col, col.median)

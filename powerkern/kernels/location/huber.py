@@ -1,4 +1,4 @@
-"""Huber's M-estimators of location, or of scale, of one sorted column, and steps towards them.
+"""Huber's M-estimators of location or scale of a sorted column, and single steps towards them.
 
 References
 ----------
@@ -63,19 +63,19 @@ from powerkern.kernels.location.weights import (
     weights_between,
 )
 
-#: The constant of robust fits, as in R's MASS.
+#: Huber's k in robust fits, as in R's MASS.
 HUBER_K = 1.5
-#: Its beta (`huber_beta`) as R's cellWise rounds it.
+#: `huber_beta(HUBER_K)` as R's cellWise rounds it.
 CELLWISE_BETA = 1.556931 / 2.0
 
-#: Solves the equations of a location and a scale: (column, scale to start from, constants of the location and of the
-#: scale, degrees of freedom); returns both, the iterations and whether they converged.
+#: Solver of a pair of equations for location and scale. Arguments: the column, a scale to start from, the constants of
+#: the location and scale equations, degrees of freedom. Results: location, scale, iterations, whether they converged.
 _Solver = Callable[[Sorted, float, float, float, float], tuple[float, float, int, bool]]
 
 
 @kernel
 def huber_beta(k: float) -> float:
-    """Return E min(Z**2, k**2) of a standard normal Z, which makes Huber's scale consistent ([2]_, chapter 5)."""
+    """Return E min(Z**2, k**2) for standard normal Z, which makes Huber's scale consistent ([2]_, chapter 5)."""
     tail = math.erfc(k / math.sqrt(2.0))  # P(|Z| > k)
     density = math.exp(-0.5 * k * k) / math.sqrt(2.0 * math.pi)
     return (1.0 - tail) + k * k * tail - 2.0 * k * density
@@ -83,9 +83,9 @@ def huber_beta(k: float) -> float:
 
 @kernel
 def sd_within(reach: float) -> float:
-    """Return the standard deviation of a standard normal Z given abs(Z) <= reach.
+    """Return the standard deviation of a standard normal Z given |Z| <= reach.
 
-    Var(Z | abs(Z) <= k) = 1 - 2 k phi(k)/(2 Phi(k) - 1).
+    Its square is 1 - 2 reach phi(reach)/(2 Phi(reach) - 1).
     """
     if not reach < math.inf:
         return 1.0
@@ -95,9 +95,9 @@ def sd_within(reach: float) -> float:
 
 @kernel
 def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, bool]:
-    """Solve sum w psi_k((y - center - mu)/scale) = 0 for mu ([1]_); return also the iterations and convergence.
+    """Solve sum w psi_k((y - center - mu)/scale) = 0 ([1]_); return mu, the iterations, and convergence.
 
-    Newton steps, which are exact as soon as no value changes sides, inside a bracket.
+    Newton steps inside a bracket. A step is exact if the same values are clipped before and after it.
     """
     widest_vectors()
     reach = k * scale
@@ -111,7 +111,7 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
         if lo == last_lo and hi == last_hi:
             return mu, n_iter, True
         sums = inside(col, lo, hi)
-        # both tails are summed: the total less the middle would not cancel to rounding
+        # sum both tails, since total minus middle would leave rounding errors
         pull = reach * (weight_between(col, hi, col.y.size) - weight_between(col, 0, lo))
         excess = sums.first - sums.weight * mu + pull
         if excess == 0.0:
@@ -136,23 +136,29 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
 
 @kernel
 def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -> tuple[float, int, bool]:
-    """Solve sum w min(((y - center - point)/s)**2, k**2) = dof beta(k) for s ([2]_); return also the iterations.
+    """Solve sum w min(((y - center - point)/s)**2, k**2) = dof beta(k) for s ([2]_).
 
-    In s**2 the excess of the left side is concave, so Newton steps from above decrease to the root, and end at it as
-    soon as no value changes sides. 0 if too many values equal the point for a positive root to exist.
+    Multiplied by s**2, the difference of both sides is a concave function of s**2, so Newton steps from above decrease
+    to the root, and reach it once the same values are clipped before and after a step.
 
     Parameters
     ----------
     col : Sorted
         The column, relative to its median.
     point : float
-        The center of the scale, relative to ``col.center``.
+        The point about which the scale is estimated, relative to ``col.center``.
     guess : float
         A scale to start from.
     k : float
-        Where Huber's psi is clipped, in scales.
+        Where Huber's psi is clipped, in units of the scale.
     dof : float
         The degrees of freedom: the total weight, or one less.
+
+    Returns
+    -------
+    tuple of (float, int, bool)
+        s (0 if too many values equal the point for a positive root to exist), the iterations, and whether they
+        converged.
     """
     widest_vectors()
     target = dof * huber_beta(k)
@@ -177,7 +183,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
             variance = step
             if variance == 0.0:
                 return 0.0, n_iter, True
-        else:  # far below the root: start above it
+        else:  # far below the root: restart above it
             reach = distance_at(col, point, col.total - 0.5 * target / (k * k))
             if reach == 0.0:
                 return 0.0, n_iter, True
@@ -187,9 +193,9 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
 
 @kernel
 def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
-    """Return Huber's location, with the normalised MAD as known scale, and his scale about that location ([3]_).
+    """Return Huber's location, with the normalised MAD as known scale, and Huber's scale about it ([3]_).
 
-    `y` and `w` are as for `sorted_column`. With MAD = 0 the location is the median.
+    `y` and `w` are as for `sorted_column`. If the MAD is 0, the location is the median.
     """
     col = sorted_column(y, w)
     start = MAD_FACTOR * mad_about(col, col.median)
@@ -203,7 +209,7 @@ def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
 
 @kernel
 def sorted_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocScale:
-    """Take one reweighting step of `huber` from median and MAD, as R's cellWise does.
+    """Take one reweighting step towards `huber`, starting from median and MAD, as R's cellWise does.
 
     With u = (y - m0)/s0, m0 the median and s0 the normalised MAD::
 
@@ -215,9 +221,9 @@ def sorted_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocS
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Their weights; empty: none.
+        Weights of the values; empty: all one.
     k : float
-        Where Huber's psi is clipped, in scales.
+        Where Huber's psi is clipped, in units of the scale.
     beta : float
         The consistency constant of the scale, E min(Z**2, k**2).
     """
@@ -240,18 +246,18 @@ def sorted_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocS
 
 @kernel
 def nonempty_one_step(y: np.ndarray, counts: FrequencyWeights | None, k: float, beta: float) -> LocScale:
-    """Take `sorted_one_step` of at least one value: the fast form of `powerkern.kernels.robust.paper.huber_one_step`.
+    """Take the step of `sorted_one_step` for a column that is not empty, given tables of its weights.
 
-    `counts`: None, compiled by its type to sums without weights, or the tables made by `counts_of`.
+    This is the fast form of `powerkern.kernels.robust.paper.huber_one_step`.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values (`weights.frequency_weights`); None: all one.
     k : float
-        Where Huber's psi is clipped, in scales.
+        Where Huber's psi is clipped, in units of the scale.
     beta : float
         The consistency constant of the scale, E min(Z**2, k**2).
     """
@@ -281,14 +287,15 @@ def nonempty_one_step(y: np.ndarray, counts: FrequencyWeights | None, k: float, 
 def sorted_huber_likelihood(y: np.ndarray, counts: FrequencyWeights | None, k: float) -> LocScale:
     """Return the maximum-likelihood location and scale under Huber's least favourable density.
 
-    They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
-    ``sum psi(u) u = n c``. For given clipped values, with the mean m and the squares SS of the others about it, and
-    D the sum of y - m above less its sum below, the solution is::
+    They minimise ``ln s + sum rho(u)/(n c)``, with u = (y - mu)/s and c = P(|Z| < k) for standard normal Z. So
+    ``sum psi(u) = 0`` and ``sum psi(u) u = n c``. Let m be the mean of the values that are not clipped, and SS their
+    sum of squares about it. Let D be the sum of y - m over values clipped above, minus the sum over those clipped
+    below. If the set of clipped values is given, the solution is::
 
-        n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number of the others)
+        n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number not clipped)
 
-    The objective is convex in mu/s and 1/s: such steps, halved where they overshoot, converge. With `counts` every
-    number is a weight, and every sum weighted.
+    The objective is convex in mu/s and 1/s, so such steps, halved where they overshoot, converge. With `counts` all
+    numbers are sums of weights, and all sums are weighted.
     """
     n = y.size
     lower, upper = middle_positions(counts, n)
@@ -316,7 +323,7 @@ def sorted_huber_likelihood(y: np.ndarray, counts: FrequencyWeights | None, k: f
         gap = (m - mu) / s
         rho = 0.5 * (squares / (s * s) + near * gap * gap - k * k * (total - near)) + apart / s + k * excess * gap
         value = log(s) + rho / dof
-        if value > before + EPS * (1.0 + abs(before)):  # halfway back in mu/s and 1/s
+        if value > before + EPS * (1.0 + abs(before)):  # step back halfway, in mu/s and 1/s
             a, b = 0.5 * (mu / s + before_mu / before_s), 0.5 * (1.0 / s + 1.0 / before_s)
             mu, s, solved = a / b, 1.0 / b, (-1, -1)
         else:
@@ -359,22 +366,23 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 
 @kernel
 def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location: float) -> LocScale:
-    """Solve for location and scale at once; `k` and `of_location` are the constants of the two equations.
+    """Solve a pair of equations for location and scale at once.
 
-    Starts from the median and the normalised MAD; if the MAD is 0, from a scale that reaches past the ties.
+    The start is the median and the normalised MAD. If the MAD is 0, the scale starts large enough that values differing
+    from the median are not all clipped.
 
     Parameters
     ----------
     solve : kernel
-        Solves both equations (`_Solver`).
+        The solver (`_Solver`).
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Their weights; empty: none.
+        Weights of the values; empty: all one.
     k : float
-        Where Huber's psi is clipped, in scales.
+        Huber's constant in the scale equation, in units of the scale.
     of_location : float
-        The constant of the equation of the location.
+        The constant of the location equation, in units of the scale.
     """
     col = sorted_column(y, w)
     dof = col.total - 1.0
@@ -389,18 +397,18 @@ def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_loc
 
 @kernel
 def sorted_huber_location(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> LocScale:
-    """Return Huber's location of a sorted column for a known scale (NaN: the normalised MAD).
+    """Return Huber's location of a sorted column for a known scale.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Their weights; empty: none.
+        Weights of the values; empty: all one.
     scale : float
         The known scale; NaN: the normalised MAD.
     k : float
-        Where Huber's psi is clipped, in scales.
+        Where Huber's psi is clipped, in units of the scale.
     """
     col = sorted_column(y, w)
     if math.isnan(scale):
@@ -413,20 +421,20 @@ def sorted_huber_location(y: np.ndarray, w: np.ndarray, scale: float, k: float) 
 
 @kernel
 def sorted_huber_scale(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
-    """Return Huber's scale of a sorted column about a center (NaN: the median).
+    """Return Huber's scale of a sorted column about a center.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Their weights; empty: none.
+        Weights of the values; empty: all one.
     center : float
         The center; NaN: the median.
     k : float
-        Where Huber's psi is clipped, in scales.
+        Where Huber's psi is clipped, in units of the scale.
     ddof : float
-        Subtracted from the total weight.
+        Subtracted from the total weight to give the degrees of freedom.
     """
     col = sorted_column(y, w)
     if not math.isnan(center):
@@ -440,7 +448,7 @@ def sorted_huber_scale(y: np.ndarray, w: np.ndarray, center: float, k: float, dd
 
 @entry((ROWS, COUNTS, ROWS))
 def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -> None:
-    """Write location and scale by `sorted_huber_likelihood` for each row, whose first `counts[j]` values are sorted."""
+    """Write location and scale by `sorted_huber_likelihood` for each row, of which the first `counts[j]` are sorted."""
     for j in range(columns.shape[0]):
         out[j, 0], out[j, 1], _, _ = sorted_huber_likelihood(columns[j, : counts[j]], None, HUBER_K)
 
@@ -449,14 +457,14 @@ def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -
 def weighted_likelihood_columns(
     columns: FloatArray, weights: FloatArray, counts: IntArray, work: FrequencyWork, out: FloatArray
 ) -> None:
-    """Run `likelihood_columns` with weights.
+    """Write location and scale by `sorted_huber_likelihood` for each row, with weights.
 
     Parameters
     ----------
     columns : (p, n)
         Columns as rows, the first values of each sorted.
     weights : (p, n)
-        The weights of these values.
+        Weights of the values.
     counts : (p,) of int
         Number of sorted values of each column.
     work : FrequencyWork

@@ -1,4 +1,4 @@
-"""Huber's location and scale of a vector, as functions for Python and for jitted code."""
+"""Huber's location and scale of a vector: public functions for Python and for jitted code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 
 @kernel
 def _of_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) -> LocScale:
-    """Estimate location and scale of a sorted vector without changing it."""
+    """Apply an estimator to a copy of a sorted vector."""
     y = allocated((x.size,))
     copy(x, y)
     result = estimated(estimate, for_squares(without_missing(y, x[:0])), options)
@@ -54,7 +54,7 @@ def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = N
 
 
 def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
-    """Return the values of a vector in ascending order, without NaN."""
+    """Sort the values of a vector and drop NaN; raise for infinite values."""
     ascending = np.sort(as_vector("x", x))
     ascending = ascending[: np.searchsorted(ascending, np.nan)]
     if ascending.size and np.isinf(ascending[[0, -1]]).any():
@@ -63,7 +63,7 @@ def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
 
 
 def _checked(what: str, value: object, least: float) -> float:
-    """Return a finite number above `least`, or raise."""
+    """Convert an argument to a float; raise unless it is finite and exceeds `least`."""
     if not isinstance(value, Real):
         raise TypeError(f"{what} must be a number, got {shown(value)}")
     number = as_real(what, value)
@@ -84,24 +84,24 @@ def _estimated(columns_by: Callable[..., None], x: npt.ArrayLike, *options: floa
 def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5) -> LocScale:
     r"""Return Huber's M-estimate of location for a known scale.
 
-    The root mu of [1]_
+    The estimate is the root mu of [1]_
 
     .. math:: \sum_i \psi_k\Bigl(\frac{x_i - \mu}{s}\Bigr) = 0, \qquad \psi_k(u) = \max(-k, \min(k, u))
 
     Parameters
     ----------
     x : array_like, shape (n,)
-        Values; NaN are left out.
+        Values; NaN are ignored.
     scale : float, optional
         The scale s > 0; by default the normalised median absolute deviation, 1.4826 MAD.
     k : float, default 1.5
-        Where values begin to be clipped, in units of the scale. 1.345 has an efficiency of 95 % for normal data.
+        Distance beyond which values are clipped, in units of the scale. 1.345 has 95 % efficiency for normal data.
 
     Returns
     -------
     LocScale
         ``loc`` mu, ``scale`` s, ``n_iter`` iterations and ``status``, a `powerkern.location.LocationStatus`: CONVERGED;
-        ZERO_SCALE where MAD = 0, loc is the median then; EMPTY without values, loc and scale are NaN then.
+        ZERO_SCALE if MAD = 0, with the median as loc; EMPTY if there are no values, with loc and scale NaN.
 
     Raises
     ------
@@ -117,11 +117,10 @@ def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5)
 
     Notes
     -----
-    Newton steps inside a bracket. psi is piecewise linear, so a step that changes no value's side of a clip position is
-    exact: the result is the root to rounding, about 1e-15 of the scale.
+    The method is Newton steps inside a bracket. psi is piecewise linear, so a step is exact if the same values are
+    clipped before and after it. The result is the root to rounding, about 1e-15 of the scale.
 
-    Inside jitted code it takes a contiguous float64 vector that is sorted in ascending order and has no NaN, and checks
-    nothing.
+    Jitted code must pass a contiguous float64 vector, sorted in ascending order and without NaN, which is not checked.
 
     References
     ----------
@@ -141,7 +140,7 @@ def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5)
 def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, ddof: int = 0) -> LocScale:
     r"""Return Huber's M-estimate of scale about a center.
 
-    The root s of [1]_
+    The estimate is the root s of [1]_
 
     .. math:: \sum_i \min\Bigl(\Bigl(\frac{x_i - c}{s}\Bigr)^2, k^2\Bigr) = (n - \text{ddof})\, \beta(k), \qquad
               \beta(k) = \operatorname{E} \min(Z^2, k^2),
@@ -151,19 +150,19 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     Parameters
     ----------
     x : array_like, shape (n,)
-        Values; NaN are left out.
+        Values; NaN are ignored.
     center : float, optional
-        By default the median.
+        The center c; by default the median.
     k : float, default 1.5
-        Where distances begin to be clipped, in units of the scale.
+        Distance beyond which values are clipped, in units of the scale.
     ddof : int, default 0
-        1 where the center was estimated and the estimate is to agree with the unbiased variance for large k.
+        Pass 1 if the center was estimated and s**2 should agree with the unbiased variance for large k.
 
     Returns
     -------
     LocScale
         ``loc`` the center, ``scale`` s, ``n_iter`` and ``status`` as for `huber_location`. The scale is 0
-        (ZERO_SCALE) where more than a fraction 1 - beta(k)/k**2 of the values, 65 % for k = 1.5, equals the center.
+        (ZERO_SCALE) if more than a fraction 1 - beta(k)/k**2 of the values, 65 % for k = 1.5, equals the center.
 
     Raises
     ------
@@ -176,10 +175,10 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
 
     Notes
     -----
-    In s**2 the equation is piecewise linear and concave: Newton steps from above decrease to the root and reach it to
-    rounding.
+    In s**2 the equation is piecewise linear and concave, so Newton steps from above decrease to the root and reach it
+    to rounding.
 
-    Inside jitted code as `huber_location`.
+    Jitted code must pass the same kind of vector as to `huber_location`.
 
     References
     ----------
@@ -201,7 +200,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
 def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None = None) -> LocScale:
     r"""Return location and scale by Huber's proposal 2.
 
-    The roots mu and s of [1]_
+    The estimates are the roots mu and s of [1]_
 
     .. math:: \sum_i \psi_k\Bigl(\frac{x_i - \mu}{s}\Bigr) = 0, \qquad
               \sum_i \psi_k\Bigl(\frac{x_i - \mu}{s}\Bigr)^2 = (n - 1)\, \beta(k), \qquad
@@ -212,11 +211,11 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
     Parameters
     ----------
     x : array_like, shape (n,)
-        Values; NaN are left out.
+        Values; NaN are ignored.
     k : float, default 1.5
-        Where values begin to be clipped, in units of the scale.
+        Distance beyond which values are clipped, in units of the scale.
     k_location : float, optional
-        Another constant for the first equation only; statsmodels' ``Huber(norm=HuberT())`` has 1.345 there.
+        Another constant for the first equation only; statsmodels' ``Huber(norm=HuberT())`` uses 1.345 there.
 
     Returns
     -------
@@ -237,11 +236,11 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
 
     Notes
     -----
-    For given sets of clipped values both equations are solved at once, from median and nMAD on, until the sets no
-    longer change: mostly two to five steps, and the result is the root to rounding. MASS::hubers in R stops silently
-    after 30 steps of a fixed-point iteration; statsmodels raises an error.
+    Starting from median and normalised MAD, both equations are solved at once for given sets of clipped values, until
+    these sets no longer change. This takes two to five steps in most cases, and the result is the root to rounding.
+    MASS::hubers in R stops silently after 30 steps of a fixed-point iteration; statsmodels raises an error.
 
-    Inside jitted code as `huber_location`.
+    Jitted code must pass the same kind of vector as to `huber_location`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Results of estimators of location and scale, and the constants that these share."""
+"""The result of estimators of location and scale, and constants that the estimators share."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ from powerkern._status import LocationStatus
 CONVERGED, ZERO_SCALE = int(LocationStatus.CONVERGED), int(LocationStatus.ZERO_SCALE)
 MAX_ITER, EMPTY = int(LocationStatus.MAX_ITER), int(LocationStatus.EMPTY)
 OVERFLOW = int(LocationStatus.OVERFLOW)
-#: Status of a column with infinite values; the driver raises.
+#: Internal status of a column with infinite values; the caller raises.
 BAD_INFINITE = -1
 
 #: 1/Phi^-1(3/4), which makes the median absolute deviation consistent for normal data.
 MAD_FACTOR = 1.4826022185056018
-#: This constant as R's mad() rounds it, with which robust fits prestandardise columns.
+#: The same constant as rounded by R's mad(); robust fits use it to prestandardise columns.
 R_MAD_FACTOR = 1.4826
 
-#: 2 Phi^-1(3/4), which normalises the distance of the quartiles.
+#: 2 Phi^-1(3/4): the interquartile range over this is consistent for normal data.
 IQR_DIVISOR = 1.3489795003921634
 #: Consistency factor for Qn: 1/(sqrt(2) Phi^-1(5/8)).
 QN_FACTOR = 2.2191444659850757
 
-#: A guard: iterations after which an estimator gives up. 53 + 60 bisections find all digits of a root that is within a
-#: factor of 2**60 from the start.
+#: Largest number of iterations of an estimator, a safeguard. 53 + 60 bisections determine all digits of a root within a
+#: factor of 2**60 of the start.
 MOST_ITERATIONS = 500
-#: A scale that falls below this multiple of its start is taken to have no root other than 0: far below any ratio of
-#: scales in data.
+#: If a scale falls below this multiple of its start, its root is taken to be 0. Ratios of scales in data are far
+#: larger.
 VANISHED = 1e-60
-#: P(Z < -1.5): where clip positions are looked for first.
+#: P(Z < -1.5), the fraction of values that is expected to be clipped in each tail; the search for clip positions starts
+#: there.
 TAIL = 0.067
-#: Values at this multiple of a distance are inside it, whatever its rounding.
+#: Factor that makes a computed distance large enough to include the value at that distance, despite rounding.
 BEYOND = 1.0 + 1e-9
 
 
 class LocScale(NamedTuple):
-    """Location, scale, iterations and a status."""
+    """Location, scale, number of iterations, and a code of `LocationStatus`."""
 
     loc: float
     scale: float
@@ -46,14 +47,14 @@ class LocScale(NamedTuple):
 
 @kernel
 def outcome(loc: float, scale: float, n_iter: int, found: bool) -> LocScale:
-    """Return a result with its status, for a column that has values; `found` says whether the iteration converged.
+    """Build the result of an estimator, with its status, for a column that has values.
 
     Parameters
     ----------
     loc : float
-        Their location.
+        The location.
     scale : float
-        Their scale.
+        The scale.
     n_iter : int
         Iterations made.
     found : bool

@@ -1,4 +1,4 @@
-"""Location and scale of the columns of a matrix, by every method."""
+"""Estimate location and scale of each column of a matrix; entries for all methods."""
 
 from __future__ import annotations
 
@@ -42,27 +42,29 @@ from powerkern.kernels.location.order_statistics import (
 from powerkern.kernels.location.proposal2 import sorted_huber_proposal2
 from powerkern.kernels.moments import two_pass_moments
 
-#: Sizes beyond this, or below its inverse, are multiplied by _SHRINK, or divided by it, before they are squared:
-#: squares of the rest, up to 1e280, can be added up.
+#: Values larger than this are multiplied by _SHRINK before they are squared, and values smaller than its inverse are
+#: divided by it. The squares of all others are at most 1e280 and can be summed.
 _LARGE = 1e140
-#: A power of two. It brings the largest float64 to 2**424 and the smallest to 2**-474, whose squares are ordinary.
+#: A power of two. It scales the largest float64 to 2**424 and its inverse scales the smallest to 2**-474, whose squares
+#: are in range.
 _SHRINK = 2.0**-600
-#: An eighth of the largest power of two: sums of values below it, over their total weight, do not overflow.
+#: An eighth of the largest power of two. Weighted sums of values below it, divided by the total weight, do not
+#: overflow.
 _SUMMABLE = 2.0**1020
 
 
 class SortedSample(NamedTuple):
-    """A sorted column without its missing values, in units that can be squared."""
+    """A sorted column without its missing values, perhaps scaled to avoid overflow."""
 
-    y: np.ndarray
+    y: np.ndarray  #: the values times `unit`
     w: np.ndarray
     unit: float
-    infinite: bool
+    infinite: bool  #: whether there are infinite values
 
 
 @kernel
 def without_missing(column: np.ndarray, weights: np.ndarray) -> SortedSample:
-    """Return a sorted column without the NaN at its end, not copied."""
+    """Return the part of a sorted column before the NaN at its end, as a view."""
     n = n_present(column)
     y, w = column[:n], weights[:n]
     return SortedSample(y, w, 1.0, n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])))
@@ -76,7 +78,7 @@ def _in_units(column: SortedSample, unit: float) -> SortedSample:
 
 @kernel
 def _for_differences(column: SortedSample) -> SortedSample:
-    """Scale a column so that neither differences of its values nor weighted sums of them overflow."""
+    """Scale a column so that neither differences of its values nor their weighted sums overflow."""
     y, total = column.y, weight_of_all(column.y, column.w)
     if y.size == 0 or column.infinite:
         return column
@@ -87,7 +89,7 @@ def _for_differences(column: SortedSample) -> SortedSample:
 
 @kernel
 def for_squares(column: SortedSample) -> SortedSample:
-    """Scale a column so that the values of its inner half can be squared."""
+    """Scale a column so that squares of differences in its central half stay in range."""
     y, n = column.y, column.y.size
     if n == 0 or column.infinite:
         return column
@@ -97,7 +99,7 @@ def for_squares(column: SortedSample) -> SortedSample:
 
 @kernel
 def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
-    """Return the first and last index of the inner half of the values, or of their weight."""
+    """Return the distance between the ends of the central half of the values, or of their weight."""
     first, last = y.size // 4, (3 * y.size) // 4
     if w.size > 0:
         total = sum_weights(w)
@@ -107,7 +109,7 @@ def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def _safe_unit(size: float) -> float:
-    """Return a power of two that scales numbers of this size so that their squares stay in range; mostly 1."""
+    """Return a power of two that scales numbers of this size so that squares stay in range; usually 1."""
     if size > _LARGE:
         return _SHRINK
     if 0.0 < size < 1.0 / _LARGE:
@@ -123,13 +125,13 @@ def _multiply(y: np.ndarray, factor: float) -> None:
             y[i] *= factor
 
 
-#: An estimate of a sorted column: (column, options).
+#: An estimator of location and scale, called with a sorted column and its options.
 Estimate = Callable[[SortedSample, Any], LocScale]
 
 
 @kernel
 def estimated(estimate: Estimate, column: SortedSample, options: Any) -> LocScale:
-    """Convert an estimate to the units of the data: EMPTY without values, OVERFLOW if not finite."""
+    """Apply an estimator and convert its result to the units of the data."""
     if column.y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
     loc, scale, n_iter, status = estimate(column, options)
@@ -139,10 +141,10 @@ def estimated(estimate: Estimate, column: SortedSample, options: Any) -> LocScal
 
 
 def _by_column(name: str, scaled: Callable[[SortedSample], SortedSample], estimate: Estimate) -> Callable[..., None]:
-    """Make the entry that writes the estimates of `columns` to the rows of `out`.
+    """Make the entry `name`, which applies `estimate` to each column after scaling it by `scaled`.
 
-    It takes sorted columns as rows, NaN last (they are overwritten); their weights as rows, or (k, 0); the estimator's
-    options; and `out`, for loc, scale, n_iter and status.
+    The entry takes sorted columns as rows, NaN last (they are overwritten); their weights as rows, or an array of shape
+    (k, 0); the options of the estimator; and `out`, (k, 4), which receives loc, scale, n_iter and status.
     """
 
     def columns_by(columns: np.ndarray, weights: np.ndarray, options: np.ndarray, out: np.ndarray) -> None:
@@ -152,19 +154,22 @@ def _by_column(name: str, scaled: Callable[[SortedSample], SortedSample], estima
             if column.infinite:
                 out[j, 3] = BAD_INFINITE
 
-    columns_by.__name__ = columns_by.__qualname__ = name  # by which its code is kept
+    columns_by.__name__ = columns_by.__qualname__ = name  # the cache identifies code by this name
     return entry((ROWS, ROWS, COLUMN, ROWS))(columns_by)
 
 
 @kernel
 def location_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_huber_location`; options: k, the scale."""
+    """Estimate by `sorted_huber_location`; the options are k and the scale."""
     return sorted_huber_location(column.y, column.w, options[1] * column.unit, options[0])
 
 
 @kernel
 def scale_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_huber_scale` (0), `huber` (1) or `sorted_one_step` (2); options: code, k, ddof, center."""
+    """Estimate by `sorted_huber_scale` (0), `huber` (1) or `sorted_one_step` (2).
+
+    The options are that code, k, ddof and the center.
+    """
     k = options[1]
     if options[0] == 0.0:
         return sorted_huber_scale(column.y, column.w, options[3] * column.unit, k, options[2])
@@ -175,13 +180,13 @@ def scale_by(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def proposal2_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_huber_proposal2`; options: k, the k of the location."""
+    """Estimate by `sorted_huber_proposal2`; the options are k and the k of the location equation."""
     return sorted_huber_proposal2(column.y, column.w, options[0], options[1])
 
 
 @kernel
 def _bisquare_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_bisquare` (k = 0) or `sorted_bisquare_proposal2`; options: k, c."""
+    """Estimate by `sorted_bisquare` (k = 0) or `sorted_bisquare_proposal2`; the options are k and c."""
     if options[0] == 0.0:
         return sorted_bisquare(column.y, column.w, options[1])
     return sorted_bisquare_proposal2(column.y, column.w, options[0], options[1])
@@ -189,7 +194,7 @@ def _bisquare_by(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def _biweight_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_biweight`; options: c of the location and of the scale."""
+    """Estimate by `sorted_biweight`; the options are its two rejection distances."""
     return sorted_biweight(column.y, column.w, options[0], options[1])
 
 
@@ -197,7 +202,7 @@ def _biweight_by(column: SortedSample, options: Any) -> LocScale:
 def _measure_order_statistics(column: SortedSample, options: Any) -> LocScale:
     """Return mean (0), median (1) or trimmed mean (2), and standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
 
-    options: the number of either, the fractions trimmed below and above.
+    The options are the codes of both, and the fractions trimmed from the smallest and from the largest values.
     """
     y, w = column.y, column.w
     col = sorted_column(y, w)
@@ -220,7 +225,7 @@ def _measure_order_statistics(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def _whole(x: float) -> float:
-    """Return the floor of x, allowing for the rounding of x."""
+    """Return the floor of x, or the next integer if x is below it only by rounding."""
     return float(np.floor(x * (1.0 + 1e-12) + 1e-12))  # math.floor of numba is an int64, which overflows
 
 

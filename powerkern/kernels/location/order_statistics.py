@@ -1,10 +1,10 @@
-"""One sorted column: its order statistics, and sums over any range of it.
+"""Order statistics of one sorted column, and sums over any range of it.
 
-In a sorted column a median is a lookup, the median absolute deviation a binary search, and the values that an
+In a sorted column the median is a lookup, the median absolute deviation is a binary search, and the values that an
 M-estimator clips lie outside two positions.
 
-Values are taken relative to `Sorted.center`, a value of the column: differences from it are exact where values lie
-within a factor of two, so a large common offset costs no digits.
+Values are taken relative to `Sorted.center`, a value of the column. The differences are exact for values within a
+factor of two of it, so a large common offset costs no digits.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 
 from powerkern._jit import bits_of, float_of, kernel, reduction, widest_vectors
 
-#: Relative allowance for the rounding of sums of weights.
+#: Relative tolerance when sums of weights are compared, for their rounding errors.
 SLACK = 1e-12
 
 
 class Sorted(NamedTuple):
-    """A sorted column."""
+    """A sorted column with its median and total weight."""
 
     y: np.ndarray  #: values, ascending
-    w: np.ndarray  #: their weights, positive; empty: all one
+    w: np.ndarray  #: weights of the values, positive; empty: all one
     center: float  #: the lower median
-    median: float  #: relative to the center
-    total: float  #: weight of all values
+    median: float  #: the median minus `center`
+    total: float  #: sum of the weights
 
 
 class Inside(NamedTuple):
-    """Weight, sum and sum of squares of the differences from the center over a range of a column."""
+    """Total weight, sum, and sum of squares of the differences y - center over a range of a column."""
 
     weight: float
     first: float
@@ -78,7 +78,7 @@ def weight_between(col: Sorted, lo: int, hi: int) -> float:
 
 @kernel
 def sum_weights(w: np.ndarray) -> float:
-    """Return the sum of the weights."""
+    """Return the sum of the weights, added one after the other."""
     total = 0.0
     for i in range(w.size):
         total += w[i]
@@ -87,7 +87,7 @@ def sum_weights(w: np.ndarray) -> float:
 
 @kernel
 def weight_of_all(y: np.ndarray, w: np.ndarray) -> float:
-    """Return the weight of all values: without weights their number."""
+    """Return the total weight, which without weights is the number of values."""
     return sum_weights(w) if w.size > 0 else float(y.size)
 
 
@@ -96,7 +96,7 @@ def weight_of_all(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def n_present(y: np.ndarray) -> int:
-    """Return the number of values before the NaN that end a sorted column."""
+    """Return the number of values of a sorted column before the NaN at its end."""
     low, high = 0, y.size
     while low < high:
         middle = (low + high) >> 1
@@ -109,7 +109,7 @@ def n_present(y: np.ndarray) -> int:
 
 @kernel
 def find_position(y: np.ndarray, center: float, t: float, guess: int) -> int:
-    """Return the number of values with y - center < t; quick if `guess` is near it.
+    """Return the number of values with y - center < t, by a search that is fast if `guess` is near the result.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def find_position(y: np.ndarray, center: float, t: float, guess: int) -> int:
 
 @kernel
 def rank_of_weight(w: np.ndarray, weight: float) -> tuple[int, int]:
-    """Return the first positions where the running sum of weights equals or exceeds, and exceeds, `weight`."""
+    """Return the first positions at which the running sum of weights reaches, and exceeds, `weight`."""
     n = w.size
     total = 0.0
     lower = -1
@@ -183,7 +183,7 @@ def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
     y : ndarray, shape (n,)
         Values, ascending; no NaN.
     w : ndarray, shape (n,) or (0,)
-        Their weights, all positive; none: all one.
+        Weights of the values, all positive; empty: all one.
     """
     lower, upper, total = (y.size - 1) // 2, y.size // 2, weight_of_all(y, w)
     if w.size > 0:
@@ -193,10 +193,11 @@ def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
 
 @kernel
 def distance_at(col: Sorted, point: float, weight: float) -> float:
-    """Return the smallest distance d such that values with ``|y - center - point| <= d`` have this weight.
+    """Return the distance from a point within which values have a given weight.
 
-    The mean of the first distances where the running weight reaches, and where it exceeds, `weight`; with half of
-    the total, the median. O(log n) without weights, O(n) with them.
+    Sort the values by ``|y - center - point|``. The result is the mean of the first distances at which the running
+    weight reaches, and exceeds, `weight`; for half of the total it is the median distance. This takes O(log n) without
+    weights and O(n) with them. `weights.middle_distance` takes O(log n) with weights, after tables have been made.
     """
     y, center = col.y, col.center
     if col.w.size == 0:
@@ -207,9 +208,9 @@ def distance_at(col: Sorted, point: float, weight: float) -> float:
 
 @kernel
 def distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> tuple[float, float]:
-    """Return the rank-th smallest of the distances ``|y - center - point|``, and the next.
+    """Return the rank-th smallest of the distances ``|y - center - point|``, and the next larger one.
 
-    The `rank` values nearest the point are consecutive; where they start is found by bisection.
+    The `rank` values nearest to the point are consecutive; bisection finds the first of them.
 
     Parameters
     ----------
@@ -271,7 +272,7 @@ def mad_about(col: Sorted, point: float) -> float:
 
 @kernel
 def sorted_iqr(y: np.ndarray, w: np.ndarray) -> float:
-    """Return the distance between the quartiles (`sorted_quantile`); weights count repetitions."""
+    """Return the distance between the quartiles (`sorted_quantile`); weights are numbers of repetitions."""
     if w.size == 0:
         return sorted_quantile(y, 0.75) - sorted_quantile(y, 0.25)
     return _weighted_quantile(y, w, 0.75) - _weighted_quantile(y, w, 0.25)
@@ -289,8 +290,9 @@ def _weighted_quantile(y: np.ndarray, w: np.ndarray, probability: float) -> floa
 def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
     """Return Qn without its factor: the distance of rank h (h - 1)/2 of all pairs, h = floor(n/2) + 1.
 
-    P. J. Rousseeuw and C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993, section 3. Found by
-    bisection over all float64, each step a pass with two pointers; weights count repetitions.
+    See P. J. Rousseeuw and C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993, section 3. The
+    method is bisection over the bit patterns of float64; each step is one pass with two pointers. Weights are numbers
+    of repetitions.
     """
     total = weight_of_all(y, w)
     if total < 2.0:
@@ -298,7 +300,7 @@ def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
     half = float(np.floor(0.5 * total)) + 1.0
     share = (1.0 - 1e-12) * (half / total) * ((half - 1.0) / total)
     least, most = 0, bits_of(y[y.size - 1] - y[0])
-    while least < most:  # at most 63 times: the range of integers is halved
+    while least < most:  # at most 63 times, since the range of integers is halved
         middle = least + (most - least) // 2
         if _share_within(y, w, total, float_of(middle)) >= share:
             most = middle
@@ -309,7 +311,7 @@ def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def _share_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -> float:
-    """Return twice the weight of the pairs at most `distance` apart, over the square of the total weight."""
+    """Return the fraction of pairs that are at most `distance` apart, by weight."""
     first, share, inside = 0, 0.0, 0.0
     for j in range(y.size):
         weight = w[j] if w.size > 0 else 1.0
@@ -326,18 +328,16 @@ def _share_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -
 
 @kernel
 def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> float:
-    """Return the mean after trimming the weight `below` from the smallest and `above` from the largest values.
+    """Return the trimmed mean of a sorted column, given the weight to trim at either end.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Their weights; empty: none.
-    below : float
-        The weight of the smallest values that is left out.
-    above : float
-        The weight of the largest values that is left out.
+        Weights of the values; empty: all one.
+    below, above : float
+        The weight to trim from the smallest and from the largest values. A value may be trimmed in part.
     """
     lo, hi = 0, y.size
     if w.size == 0:
@@ -349,7 +349,7 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> fl
         while hi > 1 and above >= w[hi - 1]:
             above -= w[hi - 1]
             hi -= 1
-    center = y[min(max(y.size // 2, lo), hi - 1)]  # kept: far from it sums would lose digits
+    center = y[min(max(y.size // 2, lo), hi - 1)]  # a value that is kept, so that sums about it lose no digits
     kept = _range_sums(y, w, lo, hi, center)
     first = kept.first - (below * (y[lo] - center) + above * (y[hi - 1] - center))
     return float(center + first / (kept.weight - below - above))

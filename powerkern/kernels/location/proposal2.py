@@ -1,4 +1,4 @@
-"""Huber's proposal 2: location and scale of one sorted column at once.
+"""Huber's proposal 2: location and scale of a sorted column, estimated jointly.
 
 References
 ----------
@@ -18,8 +18,8 @@ from powerkern.kernels.location.huber import huber_beta, location_about, solve_j
 from powerkern.kernels.location.loc_scale import MOST_ITERATIONS, TAIL, VANISHED, LocScale
 from powerkern.kernels.location.order_statistics import Inside, Sorted, find_position, inside, weight_between
 
-#: Steps of proposal 2 without a bracket. 180 simulated columns take 3.7 iterations on average and 35 at most; with 8 in
-#: its place 4.4 and 60, with 60 3.7 and 46 (report_constants bisquare).
+#: Largest number of iterations before the scale is bracketed. 180 simulated columns take 3.7 iterations on average and
+#: 35 at most; with 8 instead of 30, 4.4 and 60; with 60, 3.7 and 46 (report_constants bisquare).
 _MAX_SOLVED = 30
 
 
@@ -29,10 +29,12 @@ def _proposal2_about(
 ) -> tuple[float, float, int, bool]:
     """Solve Huber's proposal 2 ([1]_, section 6.4) for (mu, s), with a constant for each equation.
 
-    sum w psi((y - center - mu)/s; k_location) = 0 and sum w psi((y - center - mu)/s; k_scale)**2 = dof beta(k_scale)
+    The equations are sum w psi((y - center - mu)/s; k_location) = 0 and
+    sum w psi((y - center - mu)/s; k_scale)**2 = dof beta(k_scale).
 
-    For given sets of clipped values both equations can be solved at once, mu = mean + s pull and a quadratic for s; a
-    solution that clips the values it was computed for is the root. Where such steps do not converge, s is bracketed.
+    For given sets of clipped values they have a closed solution: mu = mean + s pull, and a quadratic equation for s. If
+    this solution clips the same values, it is the root. If such steps do not converge, `_bracketed_proposal2` is used.
+    Returns mu, s, the iterations, and whether they converged.
     """
     target = dof * huber_beta(k_scale)
     mu, s = col.median, start
@@ -48,7 +50,7 @@ def _proposal2_about(
             if new_s == 0.0 or (abs(new_mu - mu) <= 4.0 * EPS * s and abs(new_s - s) <= 4.0 * EPS * s):
                 return new_mu, new_s, n_iter, True
             mu, s = new_mu, new_s
-        else:  # s is too small: a classical fixed-point step enlarges it
+        else:  # s is too small; a fixed-point step enlarges it
             mu, s = mu + _psi_sum(at, mu, s) / at.total, s * math.sqrt(_psi_squares(at, mu, s, k_scale) / target)
     return _bracketed_proposal2(col, s, k_location, k_scale, target)
 
@@ -57,7 +59,7 @@ def _proposal2_about(
 def _bracketed_proposal2(
     col: Sorted, start: float, k_location: float, k_scale: float, target: float
 ) -> tuple[float, float, int, bool]:
-    """Solve `_proposal2_about` by a bracket for s, each s with its location: slower, but certain to converge."""
+    """Solve the equations of `_proposal2_about` by bracketing s, with mu solved for each s: slow but certain."""
     low, high, s, mu = 0.0, math.inf, start, col.median
     for n_iter in range(_MAX_SOLVED + 1, MOST_ITERATIONS + 1):
         mu, _, _ = location_about(col, s, k_location)
@@ -81,12 +83,12 @@ def _bracketed_proposal2(
 
 
 class _Clipped(NamedTuple):
-    """Sums in the equations of proposal 2: over unclipped values, and over clipped ones."""
+    """Sums in the equations of proposal 2, for given location and scale."""
 
-    positions: tuple[int, int, int, int]  #: clip positions of the location and of the scale
-    near: Inside  #: values that the location leaves unclipped
-    pull: float  #: sum of psi over the others
-    within: Inside  #: values that the scale leaves unclipped
+    positions: tuple[int, int, int, int]  #: first and last unclipped position in the location and in the scale equation
+    near: Inside  #: sums over values that are not clipped in the location equation
+    pull: float  #: sum of psi over values that are clipped there
+    within: Inside  #: sums over values that are not clipped in the scale equation
     total: float  #: weight of all values
 
 
@@ -108,20 +110,20 @@ def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -
 
 @kernel
 def _psi_sum(at: _Clipped, mu: float, s: float) -> float:
-    """Return the sum of s psi((y - center - mu)/s)."""
+    """Return the sum of s psi((y - center - mu)/s), the left side of the location equation times s."""
     return at.near.first - at.near.weight * mu + s * at.pull
 
 
 @kernel
 def _psi_squares(at: _Clipped, mu: float, s: float, k_scale: float) -> float:
-    """Return the sum of psi((y - center - mu)/s)**2."""
+    """Return the sum of psi((y - center - mu)/s)**2, the left side of the scale equation."""
     squares = at.within.second - mu * (2.0 * at.within.first - mu * at.within.weight)
     return max(squares, 0.0) / (s * s) + k_scale * k_scale * (at.total - at.within.weight)
 
 
 @kernel
 def _solve_clipped(at: _Clipped, target: float, k_scale: float) -> tuple[float, float]:
-    """Solve proposal 2 for given clipped values; return the scale -1 without a solution."""
+    """Solve both equations for given clipped values; return mu and s, or s = -1 if there is no solution."""
     a, b = at.near, at.within
     if not (a.weight > 0.0 and b.weight > 0.0):
         return 0.0, -1.0
@@ -141,17 +143,17 @@ def _solve_clipped(at: _Clipped, target: float, k_scale: float) -> tuple[float, 
 
 @kernel
 def sorted_huber_proposal2(y: np.ndarray, w: np.ndarray, k: float, k_location: float) -> LocScale:
-    """Solve Huber's proposal 2 of a sorted column.
+    """Return location and scale of a sorted column by Huber's proposal 2.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Their weights; empty: none.
+        Weights of the values; empty: all one.
     k : float
-        Where Huber's psi is clipped, in scales.
+        Where psi is clipped in the scale equation, in units of the scale.
     k_location : float
-        Where psi is clipped in the equation of the location.
+        Where psi is clipped in the location equation, in units of the scale.
     """
     return solve_jointly(_proposal2_about, y, w, k, k_location)

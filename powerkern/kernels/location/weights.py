@@ -1,14 +1,15 @@
-"""Weights of one sorted column: order statistics in which a row counts as often as its weight says.
+"""Frequency weights of a sorted column, as tables that make weighted order statistics fast.
 
-Weights are counts: a row of weight 3 is that row three times. Where their mean, each weighted by itself,
-``sum w**2/sum w``, is less than one, the weights are relative, and that mean counts as one value
-(`FrequencyWeights.unit`). Equal weights below one thus give the same results as no weights, and weights that
-sum to one count as their effective number of rows. Results are continuous in the weights: as a weight tends to 0, they
-tend to the results without the row.
+A row of weight 3 counts as three rows. If ``sum w**2/sum w`` is less than one, the weights are treated as relative, and
+that quantity counts as one row (`FrequencyWeights.unit`). Equal weights below one thus give the same results as no
+weights, and weights that sum to one count as their effective number of rows. Results are continuous in the weights: as
+a weight tends to 0, they tend to the results without the row.
 
-A quantile is the first value at which the running weight reaches the given fraction. The median is the mean of this
-value and of the first value at which the running weight exceeds one half. Repeating rows would give the same. The
-positions depend on the weights alone, not on the values, so the tables made here once serve all transforms of a column.
+A quantile is the first value at which the running weight reaches the given fraction. The median is the mean of the
+first values at which the running weight reaches, and exceeds, one half. Repeating rows would give the same results.
+Positions depend only on the weights, so the tables are made once and serve all transforms of a column; with them the
+median distance from a point takes O(log n). For a single evaluation `order_statistics.mad_about` needs no tables and
+takes O(n).
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.location.order_statistics import SLACK, distances_of_rank, sum_weights
 
-#: Nodes of the normal scores (`powerkern.kernels.robust.qq`) beyond one per row: of all ranks that float64 can count.
+#: Number of nodes for normal scores (`powerkern.kernels.robust.qq`) in addition to one per row; enough for as many
+#: repetitions as float64 can count.
 ROOM_FOR_NODES = 16_384
-#: Binary exponent of the factor that brings tiny weights to a common scale, at most.
+#: Largest binary exponent of the factor that scales weights, a limit for tiny weights.
 _MOST = 1000
 
 
 class ScoreNodes(NamedTuple):
-    """Normal scores that represent the copies of each row, with weights: see `powerkern.kernels.robust.qq`."""
+    """Nodes, each of which stands for the normal scores of some copies of a row (`powerkern.kernels.robust.qq`)."""
 
-    row: IntArray
-    score: FloatArray  #: their mean
-    spread: FloatArray  #: and variance
-    weight: FloatArray
+    row: IntArray  #: index of the row
+    score: FloatArray  #: mean of the scores
+    spread: FloatArray  #: variance of the scores
+    weight: FloatArray  #: number of repetitions
 
 
 class FrequencyWork(NamedTuple):
-    """Scratch of `FrequencyWeights`."""
+    """Scratch for the arrays of `FrequencyWeights`."""
 
     w: FloatArray
     before: FloatArray
@@ -50,19 +52,19 @@ class FrequencyWork(NamedTuple):
 
 
 class FrequencyWeights(NamedTuple):
-    """The weights of a sorted column, all positive, times a power of two that brings their sum to about one."""
+    """The positive weights of a sorted column, scaled so that their sum is about one, and tables of running sums."""
 
     w: FloatArray
-    before: FloatArray  #: weight of the values before each, and of all
-    after: FloatArray  #: weight from each value on, and 0
-    reach: IntArray  #: position up to which there is half of the weight from each value on, or n
-    beyond: IntArray  #: as `reach`, for more than a half
+    before: FloatArray  #: weight of the values before position i, i = 0..n
+    after: FloatArray  #: weight of the values at position i and later, i = 0..n
+    reach: IntArray  #: for each i, the smallest j such that values i..j have half of the weight; n if there is none
+    beyond: IntArray  #: the same for more than half of the weight
     nodes: ScoreNodes
     lower: int  #: position of the lower median
-    upper: int
-    total: float
-    unit: float  #: the weight that counts as one value
-    factor: float  #: the power of two
+    upper: int  #: position of the upper median
+    total: float  #: sum of `w`
+    unit: float  #: the weight that counts as one row
+    factor: float  #: the power of two that scaled the weights
 
 
 FREQUENCY_WORK = named_tuple(
@@ -83,7 +85,7 @@ def new_frequency_work(n: int) -> FrequencyWork:
 
 @kernel
 def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeights:
-    """Make the tables for the weights of a sorted, non-empty column; its nodes are left empty."""
+    """Make the tables for the weights of a sorted column, which is not empty; score nodes are allocated but not set."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
     factor = math.ldexp(1.0, min(-math.frexp(sum_weights(weight))[1], _MOST))
@@ -103,7 +105,7 @@ def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeigh
 
 @kernel
 def _cumulate(w: FloatArray, out: FloatArray) -> float:
-    """Write 0 and the running sums, corrected for rounding (Neumaier 1974); return the sum of squares."""
+    """Write the running sums, from 0, compensated for rounding (Neumaier 1974); return the sum of squares."""
     total, lost, squares = 0.0, 0.0, 0.0
     out[0] = 0.0
     for i in range(w.size):
@@ -117,7 +119,7 @@ def _cumulate(w: FloatArray, out: FloatArray) -> float:
 
 @kernel
 def _partners(before: FloatArray, share: float, out: IntArray) -> None:
-    """For each i, write the first position at which the weight counted from i exceeds `share`; n if it never does."""
+    """Write, for each i, the smallest j such that values i..j weigh more than `share`; n if there is none."""
     n, j = out.size, 0
     for i in range(n):
         while j < n and not before[j + 1] - before[i] > share:
@@ -125,12 +127,12 @@ def _partners(before: FloatArray, share: float, out: IntArray) -> None:
         out[i] = j
 
 
-# --- order statistics, of counts that may be None: every value counts once -------------------------------
+# --- order statistics; counts of None mean that every value counts once ----------------------------------
 
 
 @kernel
 def weight_sum(counts: FrequencyWeights | None, n: int) -> float:
-    """Return the weight of all `n` values."""
+    """Return the total weight of all `n` values."""
     if counts is None:
         return float(n)
     return counts.total
@@ -138,7 +140,7 @@ def weight_sum(counts: FrequencyWeights | None, n: int) -> float:
 
 @kernel
 def weight_unit(counts: FrequencyWeights | None) -> float:
-    """Return the weight that counts as one value."""
+    """Return the weight that counts as one row."""
     if counts is None:
         return 1.0
     return counts.unit
@@ -146,7 +148,7 @@ def weight_unit(counts: FrequencyWeights | None) -> float:
 
 @kernel
 def as_given(counts: FrequencyWeights | None, weight: float) -> float:
-    """Convert a weight to the units of the weights that the caller gave."""
+    """Undo the scaling of a weight, so that it is in the units of the caller's weights."""
     if counts is None:
         return weight
     return weight / counts.factor
@@ -154,7 +156,7 @@ def as_given(counts: FrequencyWeights | None, weight: float) -> float:
 
 @kernel
 def weight_at(counts: FrequencyWeights | None, i: int) -> float:
-    """Return the weight of value i of the sorted column; 1 without weights."""
+    """Return the scaled weight of value i of the sorted column; 1 if there are no weights."""
     if counts is None:
         return 1.0
     return float(counts.w[i])
@@ -162,16 +164,16 @@ def weight_at(counts: FrequencyWeights | None, i: int) -> float:
 
 @kernel
 def weight_outside(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tuple[float, float]:
-    """Return the weight of the values before position `lo`, and the weight of the values at `hi` and after it.
+    """Return the weight of the values before position `lo`, and of those at position `hi` and later.
 
     Parameters
     ----------
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     lo : int
         The first position inside.
     hi : int
-        The first position after it.
+        The first position after the inside.
     n : int
         The number of values.
     """
@@ -182,7 +184,7 @@ def weight_outside(counts: FrequencyWeights | None, lo: int, hi: int, n: int) ->
 
 @kernel
 def weight_inside(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
-    """Return the weight of the values from `lo` to `hi`, summed: a difference of running sums would lose digits."""
+    """Return the weight of y[lo:hi] as a sum, since a difference of running sums would lose digits."""
     if counts is None:
         return float(hi - lo)
     return sum_weights(counts.w[lo:hi])
@@ -190,7 +192,7 @@ def weight_inside(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
 
 @specialize_on_none()
 def weights_between(counts: FrequencyWeights | None, lo: int, hi: int) -> FloatArray | None:
-    """Return the weights of the values from `lo` to `hi`, or None without weights."""
+    """Return the weights of y[lo:hi], or None if there are no weights."""
     return counts.w[lo:hi]  # type: ignore[union-attr]
 
 
@@ -209,13 +211,13 @@ def weighted_mean(x: FloatArray, w: FloatArray | None) -> float:
 
 @kernel
 def position_at(counts: FrequencyWeights, share: float) -> int:
-    """Return the first position such that this value and the earlier ones have that fraction of the weight."""
+    """Return the first position such that the values up to it have the fraction `share` of the weight."""
     return min(count_below(counts.before[1:], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 
 @kernel
 def position_from_above(counts: FrequencyWeights, share: float) -> int:
-    """Return the last position such that this value and the later ones have that fraction of the weight."""
+    """Return the last position such that the values from it on have the fraction `share` of the weight."""
     last = counts.w.size - 1
     return last - min(count_below(counts.after[last::-1], share * counts.total * (1.0 - SLACK)), last)
 
@@ -237,7 +239,7 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
     y : ndarray of float64, shape (n,)
         The values, ascending.
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     center : float
         A value from which differences are taken, so that they keep their digits.
     point : float
@@ -253,9 +255,10 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
 
 @kernel
 def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
-    """Return the smallest radius about the point that encloses some value i and its partner.
+    """Return the smallest radius about the point that encloses the values from some i to `partner[i]`.
 
-    For value i the radius is the larger of two distances; one decreases with i, the other increases.
+    For given i the radius is the larger of two distances, one decreasing and one increasing with i, so bisection finds
+    the best i.
     """
     n = y.size
     low, high = 0, n
@@ -275,7 +278,7 @@ def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, poin
 
 @kernel
 def median_and_mad(y: FloatArray, counts: FrequencyWeights | None) -> tuple[float, float]:
-    """Return the median and the median distance from it, of at least one value, without consistency factor."""
+    """Return the median of a column, which is not empty, and its median absolute deviation without factor."""
     lower, upper = middle_positions(counts, y.size)
     half_gap = 0.5 * (y[upper] - y[lower])
     return y[lower] + half_gap, middle_distance(y, counts, y[lower], half_gap)

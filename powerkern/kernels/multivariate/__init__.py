@@ -1,1 +1,1 @@
-"""Kernels of several columns at once: products, conditional means, completion, neighbours, deviating cells."""
+"""Kernels for several columns at once: products, conditional means, completion, neighbours, deviating cells."""

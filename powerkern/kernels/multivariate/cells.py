@@ -1,6 +1,7 @@
-"""Cells predicted from the other columns of their row, by the steps of [1]_.
+"""Predict each cell from the other cells of its row, by the steps of the DDC algorithm [1]_.
 
-Everything is in order of the rows, NaN where a value is missing: medians are selected, not sorted for.
+Columns stay in the order of the rows, with NaN for missing values, so medians are found by selection rather than
+sorting.
 
 References
 ----------
@@ -15,20 +16,22 @@ from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, kernel, r
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import insert
 
-#: Up to _FEW values are sorted; of more, those between two of a sample of _SAMPLE are kept, from _BELOW ranks below the
-#: expected one to _ABOVE ranks above it. The result does not depend on them. A median of 100, 1,000 and 10,000 values
-#: takes 14, 5.9 and 4.3 operations each; with samples of 12 15, 7.5 and 6.6, of 48 25, 7.9 and 4.7; with twice the
-#: ranks on one side 18, 7.1 and 5.1 at least (report_constants median).
+#: Selection of a median: up to _FEW values are sorted. Of more values, only those between two values of a sorted sample
+#: of size _SAMPLE are kept, from _BELOW ranks below the expected rank to _ABOVE ranks above it. These constants affect
+#: only the time. Medians of 100, 1,000 and 10,000 values take 14, 5.9 and 4.3 operations per value. Samples of 12 take
+#: 15, 7.5 and 6.6, samples of 48 take 25, 7.9 and 4.7; twice _BELOW or twice _ABOVE take at least 18, 7.1 and 5.1
+#: (report_constants median).
 _FEW, _SAMPLE, _BELOW, _ABOVE = 48, 24, 3, 4
-#: Where the weights of the location vanish, and squares of the scale are clipped, in units of the raw MAD ([1]_).
+#: Distances, in units of the raw MAD, at which the weights of the location vanish and the squares in the scale are
+#: clipped ([1]_).
 LOCATION_REACH, SCALE_REACH = 3.0, 2.5
 #: E min(Z**2, k**2) of a standard normal Z for k = 2.5 Phi^-1(3/4), which makes the scale consistent.
 SCALE_FACTOR = 0.8444720379134234
-#: Largest correlation that a tolerance ellipse is drawn for: a wider one would be a line.
+#: Largest |correlation| of a tolerance ellipse, so that it does not degenerate to a line.
 _NARROWEST = 0.99
-#: Residuals of predictions that are better than this are rounding errors, in units of the column's scale.
+#: Smallest scale of residuals, in units of the column's scale; smaller residuals are rounding errors.
 _EXACT = 1e-12
-#: Ratios are at most this: their products with values below 1e8 do not overflow.
+#: Largest ratio of two values; its products with values below 1e8 do not overflow.
 _HUGE = 1e300
 
 
@@ -37,7 +40,7 @@ _HUGE = 1e300
 
 @kernel
 def median_of_values(a: FloatArray, n: int) -> float:
-    """Return the median of ``a[:n]``, which is overwritten; NaN if n is 0."""
+    """Return the median of ``a[:n]`` by selection, which overwrites `a`; NaN if n is 0."""
     if n == 0:
         return math.nan
     low, high = _neighbors(a, n, (n - 1) // 2)
@@ -46,7 +49,7 @@ def median_of_values(a: FloatArray, n: int) -> float:
 
 @kernel
 def _neighbors(a: FloatArray, n: int, k: int) -> tuple[float, float]:
-    """Return the values of ranks k and k + 1, counted from 0."""
+    """Return the values of ranks k and k + 1 (from 0) among ``a[:n]``, which is overwritten."""
     above = math.inf
     while n > _FEW:
         lo, hi = _bracket(a, n, k)
@@ -68,7 +71,7 @@ def _neighbors(a: FloatArray, n: int, k: int) -> tuple[float, float]:
 
 @kernel
 def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
-    """Return two values that probably enclose the value of rank k."""
+    """Return two values, from a sorted sample, that probably enclose the value of rank k."""
     stride = n // _SAMPLE
     for i in range(_SAMPLE):
         a[i], a[i * stride] = a[i * stride], a[i]
@@ -115,7 +118,7 @@ def _insertion_sort(a: FloatArray, n: int) -> None:
 
 @kernel
 def _median_of_distances(x: FloatArray, center: float, work: FloatArray) -> float:
-    """Return the median of ``|x - center|``, NaN left out."""
+    """Return the median of ``|x - center|`` over the values that are not NaN."""
     n = 0
     for i in range(x.size):
         work[n] = abs(x[i] - center)
@@ -128,7 +131,10 @@ def _median_of_distances(x: FloatArray, center: float, work: FloatArray) -> floa
 
 @entry((ROWS, COLUMN, ROWS))
 def one_step_columns(columns: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """Write `one_step_location`, and `one_step_scale` of the residuals: (k, 2). work: n values."""
+    """Write `one_step_location` of each row, and `one_step_scale` of its residuals, to `out`, (k, 2).
+
+    `work` is scratch for n values. The rows are replaced by their residuals.
+    """
     for j in range(columns.shape[0]):
         x = columns[j]
         loc = one_step_location(x, work)
@@ -139,7 +145,7 @@ def one_step_columns(columns: FloatArray, work: FloatArray, out: FloatArray) -> 
 
 @kernel
 def one_step_location(x: FloatArray, work: FloatArray) -> float:
-    """Return the mean with the weights ``(1 - (t/3)**2)**2`` for ``|t| <= 3``, t = (x - median)/MAD."""
+    """Return the mean weighted by ``(1 - (t/3)**2)**2`` where ``|t| <= 3``, t = (x - median)/MAD."""
     n = 0
     for i in range(x.size):
         work[n] = x[i]
@@ -153,7 +159,7 @@ def one_step_location(x: FloatArray, work: FloatArray) -> float:
 
 @reduction
 def _weighted_mean(x: FloatArray, center: float, reach: float) -> float:
-    """Return the mean of the differences from the center, with bisquare weights."""
+    """Return the mean of x - center with bisquare weights, which vanish beyond `reach`."""
     total = weight = 0.0
     for i in range(x.size):
         d = (x[i] - center) / reach
@@ -165,7 +171,7 @@ def _weighted_mean(x: FloatArray, center: float, reach: float) -> float:
 
 @kernel
 def one_step_scale(x: FloatArray, work: FloatArray) -> float:
-    """Return the scale about 0: ``s sqrt(mean(min((x/s)**2, 2.5**2))/delta)`` with s the median of ``|x|``."""
+    """Return the scale about 0, ``s sqrt(mean(min((x/s)**2, 2.5**2))/delta)``, s being the median of ``|x|``."""
     s = _median_of_distances(x, 0.0, work)
     if not 0.0 < s < math.inf:
         return s
@@ -190,7 +196,7 @@ def _clipped_squares(x: FloatArray, s: float) -> tuple[float, float]:
 
 @entry((ROWS, INTEGER, INTEGER, REAL, ROWS, ROWS))
 def pair_correlations(u: FloatArray, start: int, stop: int, limit: float, work: FloatArray, out: FloatArray) -> None:
-    """Write `pair_correlation` of columns start, ..., stop - 1 with all before them; `work` is (3, n).
+    """Write `pair_correlation` of each of the columns start, ..., stop - 1 with all columns before it.
 
     Parameters
     ----------
@@ -214,9 +220,9 @@ def pair_correlations(u: FloatArray, start: int, stop: int, limit: float, work: 
 
 @kernel
 def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArray) -> float:
-    """Return the product-moment correlation of the points in a robust tolerance ellipse; 0 where it has no spread.
+    """Return the correlation of the points inside a robust tolerance ellipse; 0 if these have no spread.
 
-    The ellipse has unit variances and the correlation ``(scale(y + z)**2 - scale(y - z)**2)/4``.
+    The ellipse has unit variances and the correlation ``(scale(y + z)**2 - scale(y - z)**2)/4`` (`one_step_scale`).
 
     Parameters
     ----------
@@ -242,7 +248,7 @@ def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArra
 def _correlation_inside(
     y: FloatArray, z: FloatArray, plus: FloatArray, minus: FloatArray, a: float, b: float, limit: float
 ) -> float:
-    """Return the correlation of the points with ``a (y + z)**2 + b (y - z)**2 <= limit``, bit-identical for (z, y)."""
+    """Return the correlation of the points with ``a (y + z)**2 + b (y - z)**2 <= limit``; exactly symmetric in y, z."""
     n = sy = sz = syy = szz = syz = 0.0
     for i in range(y.size):
         inside = a * (plus[i] * plus[i]) + b * (minus[i] * minus[i]) <= limit
@@ -272,7 +278,7 @@ def neighbor_slopes(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write `slope` of columns start, ..., stop - 1 on their neighbors, ``neighbors[first[j]:first[j + 1]]``.
+    """Write the `slope` of each of the columns start, ..., stop - 1 on each of its neighbors.
 
     Parameters
     ----------
@@ -283,14 +289,14 @@ def neighbor_slopes(
     stop : int
         One past the last column.
     first : (p + 1,) int
-        Where the neighbors of each column begin.
-    neighbors : int
+        The neighbors of column j are ``neighbors[first[j]:first[j + 1]]``.
+    neighbors : (first[p],) int
         The neighbors of all columns.
     cutoff : float
-        Residuals beyond this, in units of their scale, are left out.
+        Residuals larger than this, in units of their scale, are left out.
     work : (2, n)
         Scratch.
-    out
+    out : (first[p],)
         Receives a slope for each neighbor.
     """
     for j in range(start, stop):
@@ -300,7 +306,9 @@ def neighbor_slopes(
 
 @kernel
 def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> float:
-    """Return slope of y on z through the origin: least squares where residuals from the median of y/z are not large.
+    """Return the slope of y on z through the origin, by least squares over the points without a large residual.
+
+    Residuals are from the line whose slope is the median of y/z.
 
     Parameters
     ----------
@@ -309,7 +317,7 @@ def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> floa
     z : (n,)
         The predictor.
     cutoff : float
-        Residuals beyond this, in units of their scale, are left out.
+        Residuals larger than this, in units of their scale, are left out.
     work : (2, n)
         Scratch.
     """
@@ -354,7 +362,9 @@ def predict_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write weighted means of the predictions ``slope u`` of neighbors that have a value; 0 without any.
+    """Predict each cell of the columns start, ..., stop - 1 by a weighted mean over its neighbors.
+
+    The mean is over ``slope u`` of the neighbors that have a value in the row; 0 if none has.
 
     Parameters
     ----------
@@ -365,13 +375,11 @@ def predict_columns(
     stop : int
         One past the last column.
     first : (p + 1,) int
-        Where the neighbors of each column begin.
-    neighbors : int
+        The neighbors of column j are ``neighbors[first[j]:first[j + 1]]``.
+    neighbors : (first[p],) int
         The neighbors of all columns.
-    weights
-        Weights of the neighbors.
-    slopes
-        Slopes on the neighbors.
+    weights, slopes : (first[p],)
+        The weight of each neighbor, and the slope on it.
     work : (n,)
         Scratch.
     out : (stop - start, n)
@@ -394,20 +402,20 @@ def predict_columns(
 
 @entry((ROWS, ROWS, REAL, ROWS, ROWS))
 def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: FloatArray, out: FloatArray) -> None:
-    """Write the slope of each column on its prediction (1 without one), and the scale of the residuals: (k, 2).
+    """Write the slope of each column on its prediction (1 if that is 0 everywhere) and the scale of the residuals.
 
     Parameters
     ----------
     z : (p, n)
         Standardised columns as rows.
     predicted : (p, n)
-        Their predictions.
+        The predictions of these columns.
     cutoff : float
-        Residuals beyond this, in units of their scale, are left out.
+        Residuals larger than this, in units of their scale, are left out.
     work : (2, n)
         Scratch.
     out : (p, 2)
-        Receives the slope, and the scale of the residuals.
+        Receives slope and scale.
     """
     for j in range(z.shape[0]):
         shrunken = False

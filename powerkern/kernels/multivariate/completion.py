@@ -1,18 +1,19 @@
-"""UV decomposition of a matrix with missing entries: a pass over the rows of a factor, by coordinates or least squares.
+"""UV decomposition of a matrix with missing entries: passes over one factor, by coordinates or by least squares.
 
 M (m x n) is approximated by U V with rank d. With V held fixed the rows of U are independent of each other, and row r
 solves
 
     minimise over u:  sum over observed j of (m_rj - sum_k u_k v_kj)^2 + ridge |u|^2;
 
-with U held fixed the same goes for the columns of V. So one kernel serves both: it is handed the cells of M row after
-row or column after column, the factor to improve (one row of length d for each of them) and the other one.
+With U held fixed, the same holds for the columns of V. One kernel therefore serves both: it takes the cells of M row by
+row, or column by column, together with the factor to improve (one row of length d for each row or column of M) and the
+factor that is held fixed.
 
 `coordinate_rows` improves one element at a time,
 
     u_s <- u_s + damping (sum_j v_sj e_j - ridge u_s)/(sum_j v_sj^2 + ridge),    e_j = m_rj - sum_k u_k v_kj,
 
-with all sums over observed j, and keeps the residuals e_j up to date ([1]_, section 9.4, recomputes the inner sum).
+with all sums over observed j, and updates the residuals e_j ([1]_, section 9.4, recomputes the inner sum instead).
 `least_squares_rows` solves for a whole row at once [2]_. `update_elements` visits single elements of both factors.
 
 References
@@ -48,43 +49,43 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.cholesky import dot, factor_cholesky, solve_factored
 from powerkern.kernels.multivariate.products import add_multiple
 
-#: Added to the diagonal of normal equations, relative to its mean: directions that the observed cells leave open
-#: are left where they are.
+#: Added to the diagonal of normal equations, relative to its mean. It keeps the factor unchanged in directions that the
+#: observed cells do not determine.
 _PROXIMAL = 1e-8
 
 
 class ObservedCells(NamedTuple):
-    """The observed cells of a matrix, row after row."""
+    """The observed cells of a matrix, row by row."""
 
-    #: Where each row begins in the other two, and where the last one ends.
+    #: Index of the first cell of each row, followed by the number of cells.
     start: NDArray[np.int64]
-    #: Columns of the cells.
+    #: Column of each cell.
     column: NDArray[np.int32]
-    #: Their values.
+    #: Value of each cell.
     value: FloatArray
-    #: Square roots of the weights that they have in least squares; empty: all one.
+    #: Square roots of the weights of the cells in least squares; empty: all one.
     root: FloatArray = np.empty(0)
 
 
 _CELLS = named_tuple(tuple, COUNTS, INDEX32, COLUMN, COLUMN)
-#: cells, other, own, ridge, damping, squares
+#: Types of the arguments cells, other, own, ridge, damping, squares.
 _HALF_EPOCH = (_CELLS, ROWS, ROWS, REAL, REAL, COLUMN)
 
 
 @entry((ROWS, COUNTS, INDEX32, COLUMN))
 def pack_rows(rows: FloatArray, start: NDArray[np.int64], index: NDArray[np.int32], value: FloatArray) -> None:
-    """Write the observed cells of `rows` at the positions in `start`.
+    """Write columns and values of the observed cells of each row, at its position in `start`.
 
     Parameters
     ----------
     rows : (m, n)
         The matrix, NaN missing.
     start : (m,) int
-        Where the cells of each row are written.
+        Index at which the cells of each row begin in the outputs.
     index : (n_cells,) int32
         Receives the column of each cell.
     value : (n_cells,)
-        Receives its value.
+        Receives the value of each cell.
     """
     for i in range(rows.shape[0]):
         row = rows[i]
@@ -108,12 +109,12 @@ def coordinate_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Set each element of `own` in turn to its best value; write each row's sum of squared residuals to `squares`.
+    """Set each element of `own` in turn to its best value, all other elements being fixed.
 
     Parameters
     ----------
     cells : (start, index, value, root)
-        Observed cells, row after row: where each row begins; columns, values and root weights.
+        The fields of `ObservedCells`; root weights are ignored.
     other : (n, d)
         The factor held fixed.
     own : (m, d)
@@ -150,12 +151,12 @@ def least_squares_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Replace each row of `own` by its least-squares solution; `squares` receives its (weighted) squared residuals.
+    """Replace each row of `own` by its least-squares solution, with `other` fixed.
 
     Parameters
     ----------
     cells : (start, index, value, root)
-        Observed cells, row after row: where each row begins; columns, values and root weights.
+        The fields of `ObservedCells`.
     other : (n, d)
         The factor held fixed.
     own : (m, d)
@@ -187,7 +188,7 @@ def least_squares_rows(
 def _solve_row(
     work: FloatArray, n: int, own: FloatArray, ridge: float, damping: float, gram: FloatArray, step: FloatArray
 ) -> float:
-    """Bring a row of n cells to its optimum; return the sum of its squared residuals."""
+    """Move a row of a factor to its least-squares solution; return the row's sum of squared residuals."""
     d = own.size
     residual = work[d, :n]
     for s in range(d):
@@ -212,7 +213,7 @@ def _longest(start: NDArray[np.int64]) -> int:
 
 @kernel
 def _gather(index: NDArray[np.int32], other: FloatArray, work: FloatArray) -> None:
-    """Set work[k, c] = other[index[c], k]: the rows of the other factor at the observed cells, made contiguous."""
+    """Set work[k, c] = other[index[c], k]: the rows of the fixed factor for the observed cells, made contiguous."""
     for c in range(index.size):
         row = other[index[c]]
         for k in range(row.size):
@@ -230,7 +231,7 @@ def _residuals(value: FloatArray, work: FloatArray, own: FloatArray, residual: F
 
 @kernel
 def _step(residual: FloatArray, other: FloatArray, own: float, ridge: float) -> float:
-    """Return the step of an element to its optimum, all others fixed; 0 if no observed cell depends on it."""
+    """Return the step that moves one element to its optimum, all others fixed; 0 if no observed cell depends on it."""
     curvature = dot(other, other) + ridge
     if curvature == 0.0:
         return 0.0
@@ -241,15 +242,15 @@ def _step(residual: FloatArray, other: FloatArray, own: float, ridge: float) -> 
 def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
     """Overwrite `step` by the solution of (gram + ridge) x = step, and `gram` by its Cholesky factor.
 
-    Where gram is singular, the diagonal's relative `_PROXIMAL` makes the step small in directions without data; it
-    is a step towards the solution, so that the optimum does not depend on it.
+    If gram is singular, the addition of `_PROXIMAL` makes the step small in directions without data. Since x is a step
+    from the current row, this does not change the optimum.
     """
     d = step.size
     trace = 0.0
     for s in range(d):
         trace += gram[s, s]
     shift = ridge + _PROXIMAL * trace / d
-    if shift == 0.0:  # nothing was observed
+    if shift == 0.0:  # the row has no observed cells
         for s in range(d):
             step[s] = 0.0
         return
@@ -276,20 +277,23 @@ def update_elements(
     damping: float,
     residual: FloatArray,
 ) -> None:
-    """Set single elements of both factors to their best values, one after the other, in the given order.
+    """Set single elements of both factors to their best values, one after the other in a given order.
 
     Parameters
     ----------
-    rows, columns
-        `ObservedCells`, row after row and column after column, with the place of each cell in `residual` for its value.
+    rows, columns : (start, index, position)
+        The observed cells, row by row and column by column, as in `ObservedCells`, but with the position of each cell
+        in `residual` instead of its value.
     elements : (n, 3) ndarray of int
-        The element to update: (0, i, s) is U[i, s], and (1, j, s) is Vt[j, s].
+        The elements to update: (0, i, s) is U[i, s], and (1, j, s) is Vt[j, s].
     U, Vt : (m, d) and (n, d) ndarray
         The factors, improved in place.
-    ridge, damping : float
-        As above.
-    residual : ndarray
-        Of all cells, kept up to date.
+    ridge : float
+        Weight of the penalty.
+    damping : float
+        Fraction of each step that is taken.
+    residual : (n_cells,) ndarray
+        Residuals of all cells; updated in place.
     """
     longest = max(_longest(rows[0]), _longest(columns[0]))
     work = allocated((2, longest))

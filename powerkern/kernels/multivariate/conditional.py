@@ -1,11 +1,11 @@
-"""Rows of a normal distribution completed: missing values become their means given the values that are seen.
+"""Replace missing values of normally distributed rows by their conditional means, given the observed values.
 
-With mean zero, covariance S and precision K = S^-1, the missing values m of a row given the seen ones o have
+With mean zero, covariance S and precision K = S^-1, the missing values m of a row, given the observed values o, have
 
-    mean  S_mo S_oo^-1 x_o = -K_mm^-1 K_mo x_o,    covariance  S_mm - S_mo S_oo^-1 S_om = K_mm^-1,
+    mean  S_mo S_oo^-1 x_o = -K_mm^-1 K_mo x_o,    covariance  S_mm - S_mo S_oo^-1 S_om = K_mm^-1.
 
-so that the smaller of two systems is solved in each row [1]_. A value that is seen, given the others that are, has
-residual (S_oo^-1 x_o)_j / (S_oo^-1)_jj, and S_oo^-1 = K_oo - K_om K_mm^-1 K_mo.
+In each row the smaller of the two systems is solved [1]_. An observed value, given all other observed values, has the
+residual (S_oo^-1 x_o)_j / (S_oo^-1)_jj, where S_oo^-1 = K_oo - K_om K_mm^-1 K_mo.
 
 References
 ----------
@@ -42,7 +42,7 @@ def conditional_rows(
     sums: FloatArray,
     residuals: FloatArray,
 ) -> int:
-    """Complete rows; return the number of rows that were completed by inverting S_oo.
+    """Complete rows by conditional means; return the number of rows for which S_oo was inverted.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ def conditional_rows(
     rows : (n, p) ndarray
         Receives `values` with conditional means where they are missing.
     sums : (2, p, p) ndarray
-        To the lower triangles are added the inverses K_mm^-1, at the places of m, of rows completed by way of these,
-        and S_oo^-1, at the places of o, of the others.
+        Sums over rows of K_mm^-1 (first matrix) and of S_oo^-1 (second matrix), whichever was computed, in the rows and
+        columns of m or o. Only lower triangles are updated.
     residuals : (n, p) ndarray
-        Receives the residual of each value that is seen given the others of its row, NaN where there is none; or none
-        are computed where it has no rows.
+        Receives the residual of each observed value, given the others of its row, and NaN for missing ones. With no
+        rows, residuals are not computed.
     """
     n, p = values.shape
     work, line = allocated((p, -(-p // LANES) * LANES)), allocated((-(-p // LANES) * LANES,))
@@ -82,7 +82,7 @@ def conditional_rows(
 
 @kernel
 def _split(values: FloatArray, row: FloatArray, index: IntArray) -> int:
-    """Copy values, with 0 for missing ones; write to `index` the places of the observed, then of the missing values."""
+    """Copy values, with 0 for missing ones; list the columns of observed, then of missing values; count the former."""
     n_seen = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
@@ -110,6 +110,7 @@ def _complete_by_precision(
     total: FloatArray,
     residuals: FloatArray,
 ) -> None:
+    """Complete one row by inverting K_mm, add the inverse to `total`, and write residuals unless empty."""
     h = missing.size
     for a in range(h):
         vector[a] = dot(precision[missing[a]], row)
@@ -145,6 +146,7 @@ def _complete_by_covariance(
     total: FloatArray,
     residuals: FloatArray,
 ) -> None:
+    """Complete one row by inverting S_oo, add the inverse to `total`, and write residuals unless empty."""
     o = seen.size
     _invert_part(covariance, seen, work, line)
     for a in range(o):
@@ -163,7 +165,7 @@ def _complete_by_covariance(
 
 @kernel
 def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: FloatArray) -> None:
-    """Write the inverse of the rows and columns `index` of a positive definite matrix, by sweeps over its diagonal."""
+    """Write the inverse of the submatrix `index` of a positive definite matrix, by sweeps over its diagonal."""
     h = index.size
     for a in range(h):
         across = matrix[index[a]]
@@ -182,10 +184,10 @@ def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: Flo
 
 @kernel
 def _sweep(matrix: FloatArray, k: int, h: int, line: FloatArray) -> None:
-    """Write the symmetric sweep of row k, of lower triangles; after all of them the matrix is minus its inverse.
+    """Apply the symmetric sweep operator for row k to a lower triangle; all h sweeps give minus the inverse.
 
-    In vectors of eight: most systems are too small for LLVM's vectorised loops. They reach beyond the diagonal, where
-    nothing is read. `line` receives column k, which is zero beyond the matrix.
+    Explicit vectors of eight are used, since most systems are too small for LLVM's vectorised loops. They write beyond
+    the diagonal, to elements that are never read. `line` is scratch for column k, padded with zeros.
     """
     inverse = 1.0 / matrix[k, k]
     for j in range(0, k, LANES):
@@ -200,7 +202,7 @@ def _sweep(matrix: FloatArray, k: int, h: int, line: FloatArray) -> None:
     for i in range(k + 1, h):
         factor = line[i] * inverse
         _eliminate(matrix, i, factor, line)
-        matrix[i, k] = factor  # after the vectors: a load that overlaps a recent store of less waits for it
+        matrix[i, k] = factor  # last, since a vector load stalls if it overlaps a recent scalar store
 
 
 @kernel
@@ -211,7 +213,7 @@ def _eliminate(matrix: FloatArray, i: int, factor: float, line: FloatArray) -> N
 
 @kernel
 def _add_part(part: FloatArray, index: IntArray, total: FloatArray) -> None:
-    """Add the lower triangle of `part` at the rows and columns `index`."""
+    """Add the lower triangle of `part` to the rows and columns `index` of `total`."""
     for a in range(index.size):
         row = total[index[a]]
         for b in range(a + 1):

@@ -1,4 +1,4 @@
-"""Bins of equal area over [0, 1] for probabilities ([1]_): many values in narrow bins, few in wide ones.
+"""Equal-area bins over [0, 1] for probabilities ([1]_), narrow where there are many values and wide elsewhere.
 
 References
 ----------
@@ -16,11 +16,11 @@ from powerkern._typing import FloatArray, IntArray
 def _fitting_bins(
     values: FloatArray, through: IntArray, area: float, n_bins: int, first: IntArray, edges: FloatArray
 ) -> int:
-    """Return the number of bins, each as wide as count times width <= `area` allows; n_bins + 1 if too many.
+    """Write the widest possible bins with count times width <= `area`; return their number, or n_bins + 1 if too many.
 
-    A value on an edge belongs to the bin on its right, except 1, which the last bin holds if its area allows. An edge
-    that rounding would put on the last value of its bin moves up by one float64. `first` receives the index of each
-    bin's first distinct value.
+    A value on an edge belongs to the bin on its right, except for 1, which belongs to the last bin if its area allows.
+    If rounding would put an edge on the last value of its bin, the edge moves up by one float64. `first` receives the
+    index of each bin's first distinct value.
     """
     n = values.size
     left, start, k = 0.0, 0, 0
@@ -28,7 +28,7 @@ def _fitting_bins(
         edges[k], first[k] = left, start
         k += 1
         before = through[start - 1] if start > 0 else 0
-        low, stop = start, n  # bisect for the first value that a bin reaching beyond it has no room for
+        low, stop = start, n  # bisect for the first value that does not fit into the bin
         while low < stop:
             mid = (low + stop) // 2
             grown = (through[mid] - before) * (values[mid] - left)
@@ -51,12 +51,12 @@ def _fitting_bins(
 
 @entry((COLUMN, COUNTS, INTEGER, COUNTS, COLUMN))
 def equal_area_bins(values: FloatArray, through: IntArray, n_bins: int, first: IntArray, edges: FloatArray) -> int:
-    """Write at most `n_bins` bins over [0, 1] whose largest count times width is minimal; return their number.
+    """Write at most `n_bins` bins over [0, 1] that minimise the largest count times width; return their number.
 
     Parameters
     ----------
     values, through : arrays of length m
-        Distinct values in ascending order, and how many there are up to each, ties counted.
+        Distinct values in ascending order, and the number of data values up to and including each.
     n_bins : int
         Number of bins allowed, at least 1.
     first : array of length n_bins + 1
@@ -66,9 +66,9 @@ def equal_area_bins(values: FloatArray, through: IntArray, n_bins: int, first: I
 
     Notes
     -----
-    The number of bins falls as the area grows, so the smallest area is found by bisection of the float64 numbers, to
-    the last. Where there are no more distinct values and gaps than bins, that is the smallest float64 of all, and
-    each value has a bin one float64 wide.
+    The number of bins decreases as the area grows, so bisection over the float64 numbers finds the smallest area
+    exactly. If bins suffice for every distinct value and every gap, that is the smallest positive float64, and each
+    value has a bin one float64 wide.
     """
     too_small, enough = 0, bits_of(1.0 * through[through.size - 1])
     while enough - too_small > 1:

@@ -1,7 +1,7 @@
-"""Means over the nearest rows that have a value, for each value that a row lacks.
+"""Estimate missing values by means over the nearest rows that have the value.
 
-The squared distance of row x to a complete row f is the sum of (x_j - f_j)^2 over all j seen in x. A row at squared
-distance d counts with weight (h/(d + h/100))^2, where h is the distance of the farthest row that counts.
+The squared distance of row x to a complete row f is the sum of (x_j - f_j)^2 over all j observed in x. A row at squared
+distance d has the weight (h/(d + h/100))^2, where h is the squared distance of the farthest row used.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import math
 from powerkern._jit import INTEGER, ROWS, allocated, allocated_integers, entry, kernel, release
 from powerkern._typing import FloatArray, IntArray
 
-#: Added to squared distances, as a fraction of the largest: the weight of a twin is at most 100**2 times the least, not
-#: infinite. It is part of the definition, see above.
+#: The 1/100 in the definition above. It limits the weight of a row at distance 0 to 101**2 times that of the farthest.
 _SOFTENING = 0.01
 
 
@@ -27,23 +26,23 @@ def neighbor_means(
     means: FloatArray,
     corrections: FloatArray,
 ) -> None:
-    """Write means over the nearest donors for missing values whose mean is requested.
+    """Estimate each missing value whose entry in `means` is NaN by weighted means over its nearest donors.
 
     Parameters
     ----------
     values : (n, p) ndarray
         NaN where missing.
     completed : (p, m) ndarray
-        The columns of the donors without gaps, for distances.
+        Columns of the donor rows with missing values filled in, for distances.
     donors, residuals : (m, p) ndarray
-        Values of the donors, and the residuals of a model for them; NaN where they are missing.
+        Values of the donor rows, and the residuals of a model for them; NaN where they are missing.
     n_neighbors : int
-        How many donors count: the nearest that have the value.
+        Number of donors to use, the nearest that have the value.
     reach : int
-        Among how many of the nearest these are looked for.
+        Number of nearest donors among which these are searched.
     means, corrections : (n, p) ndarray
-        Receive the weighted means of values and of residuals where `means` is NaN, which asks for them. Where no donor
-        at a finite distance has a value they stay as they are.
+        Receive the weighted means of values and of residuals. Only entries where `means` is NaN are requested; they
+        stay unchanged if no donor at a finite distance has the value.
     """
     n, p = values.shape
     squares, seen = allocated((donors.shape[0],)), allocated_integers((p,))
@@ -52,7 +51,7 @@ def neighbor_means(
     for i in range(n):
         n_seen = _squared_distances(values[i], completed, seen, squares)
         if n_seen in (0, p):
-            continue  # there is nothing to measure by, or nothing to fill in
+            continue  # no column for distances, or no missing value
         _nearest(squares, near, place)
         for j in range(p):
             if math.isnan(values[i, j]) and math.isnan(means[i, j]):
@@ -67,7 +66,7 @@ def neighbor_means(
 
 @kernel
 def _squared_distances(values: FloatArray, completed: FloatArray, seen: IntArray, squares: FloatArray) -> int:
-    """Write squared distances to all donors over the observed columns, listed in `seen`; return their number."""
+    """Write squared distances to all donors over the observed columns; list these in `seen` and return their number."""
     n_seen = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
@@ -92,7 +91,7 @@ def _add_four_squares(
     columns: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     squares: FloatArray,
 ) -> None:
-    """Add four columns at once, so that the sum is loaded and stored once for them."""
+    """Add the squared differences of four columns at once, which saves loads and stores of the sums."""
     x0, x1, x2, x3 = values
     c0, c1, c2, c3 = columns
     for k in range(squares.size):
@@ -118,7 +117,7 @@ def _nearest(squares: FloatArray, near: FloatArray, place: IntArray) -> None:
 
 @kernel
 def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> int:
-    """Return the index of the last of the `n_neighbors` nearest rows that have a value in column j; -1 if none has."""
+    """Return the position of the last of the `n_neighbors` nearest rows with a value in column j; -1 without any."""
     found, last, t = 0, -1, 0
     while found < n_neighbors and t < place.size and place[t] >= 0:
         if not math.isnan(donors[place[t], j]):
@@ -131,7 +130,7 @@ def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> 
 def _weighted_means(
     donors: FloatArray, residuals: FloatArray, j: int, near: FloatArray, place: IntArray, last: int
 ) -> tuple[float, float]:
-    """Return the weighted means of column j over the donors up to `last` that have a value in it."""
+    """Return weighted means of values and residuals in column j over the donors at positions up to `last`."""
     scale = near[last]
     value = residual = weights = 0.0
     for t in range(last + 1):

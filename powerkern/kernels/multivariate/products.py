@@ -1,7 +1,7 @@
-"""Products and factors of matrices whose rows are long columns of data, as likelihoods of several columns need them.
+"""Products and factors of matrices whose rows are long columns of data, for likelihoods of several columns.
 
-Every element is computed by the same operations in the same order however rows are divided among threads, which the
-BLAS does not promise: on OpenBLAS the last bits of a product depend on the number of its threads.
+The operations for an element, and their order, do not depend on how rows are divided among threads. The BLAS does not
+guarantee this: with OpenBLAS the last bits of a product depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from powerkern._jit import ROWS, entry, kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.cholesky import dot, factor_cholesky
 
-#: Values of a row that are multiplied at once: blocks of a hundred rows stay in the second-level cache.
+#: Length of the blocks into which rows are cut; blocks of a hundred rows fit the second-level cache.
 BLOCK = 512
 
-#: Rows of `a` whose inner products are summed side by side; those beyond the last multiple are summed one by one.
+#: Number of rows of `a` whose inner products are summed together; rows after the last multiple are summed one by one.
 TILE = 4
 
-#: Rows that are handled together by one thread.
+#: Number of rows that one thread processes at a time.
 GROUP = 16
 
 
 @entry((ROWS, ROWS, ROWS))
 def cross(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    """Set out = a b^T: inner products of the rows of `a` with the rows of `b`, summed by blocks."""
+    """Set out = a b^T, the inner products of the rows of `a` with the rows of `b`, summed block by block."""
     p, q = a.shape[0], b.shape[0]
     fours, twos = p - p % TILE, q - q % 2
     out[:] = 0.0
@@ -47,7 +47,7 @@ def _add_tile(
     b1: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write eight inner products: each value that is loaded serves two or four of them."""
+    """Add eight inner products to `out`, so that each value loaded is used two or four times."""
     s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = 0.0
     for i in range(a0.size):
         s00 += a0[i] * b0[i]
@@ -70,7 +70,7 @@ def _add_tile(
 
 @entry((ROWS, ROWS, ROWS))
 def combine(factors: FloatArray, a: FloatArray, out: FloatArray) -> None:
-    """Set out = factors a: linear combinations of the rows of `a`."""
+    """Set out = factors a, linear combinations of the rows of `a`."""
     q, p = factors.shape
     fours = p - p % 4
     out[:] = 0.0
@@ -97,23 +97,23 @@ def _add_four(
     a3: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Add four rows at once, so that the sum is loaded and stored once for them."""
+    """Add multiples of four rows to `out` at once, which saves loads and stores of the sum."""
     for i in range(out.size):
         out[i] += (f0 * a0[i] + f1 * a1[i]) + (f2 * a2[i] + f3 * a3[i])
 
 
 @kernel
 def add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
-    """Add factor a to out."""
+    """Add factor times a to out."""
     for i in range(out.size):
         out[i] += factor * a[i]
 
 
 @entry((ROWS, ROWS))
 def cholesky(a: FloatArray, out: FloatArray) -> int:
-    """Write the lower triangular `out`, zero above its diagonal, with ``out out^T = a``.
+    """Write the lower triangular factor with ``out out^T = a``, zero above the diagonal.
 
-    Returns the first row whose pivot is not positive, up to which `out` holds; the number of rows if there is none.
+    Returns the first row without a positive pivot, before which `out` is valid; the number of rows if there is none.
     """
     out[:] = 0.0
     return factor_cholesky(a, out, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Wrapping of columns ([1]_), the univariate minimum covariance determinant ([2]_), and one M-step from there.
+"""Wrapping of columns ([1]_), the univariate minimum covariance determinant ([2]_), and one M-step that refines it.
 
 References
 ----------
@@ -17,7 +17,8 @@ from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.location.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
 from powerkern.kernels.location.order_statistics import find_position, n_present
 
-#: Values within this multiple of the raw scale keep their weight: the root of the 0.975 quantile of chi-square 1.
+#: Largest distance from the raw location, in raw scales, of values that are kept for the final estimate: the square
+#: root of the 0.975 quantile of chi-square with one degree of freedom.
 KEPT = 2.241402727604947
 
 
@@ -26,7 +27,7 @@ KEPT = 2.241402727604947
 
 @entry((ROWS, ROWS, ROWS, ROWS))
 def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """Write `univariate_mcd` sorted columns, NaN last: location, scale, 0, status.
+    """Write the results of `univariate_mcd` for each column.
 
     Parameters
     ----------
@@ -49,10 +50,10 @@ def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out:
 
 @kernel
 def univariate_mcd(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArray) -> LocScale:
-    """Return the mean and standard deviation of the values near the half with the smallest variance.
+    """Return the reweighted univariate MCD: location and scale of the values near the half with smallest variance.
 
-    That half is the ``h = n//2 + 1`` consecutive sorted values of smallest variance. Values within `KEPT` of its
-    corrected standard deviations from its mean are near it.
+    That half is the ``h = n//2 + 1`` consecutive sorted values of smallest variance. Values are near it if they are at
+    most `KEPT` times its corrected standard deviation from its mean.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def univariate_mcd(y: FloatArray, raw_factor: float, final_factor: float, work: 
 
 @kernel
 def _unit_of_halves(y: FloatArray, h: int) -> float:
-    """Return a power of two close to the width of the shortest half; 0 if its values are equal."""
+    """Return a power of two close to the width of the shortest half; 0 if that half is constant."""
     shortest = math.inf
     for i in range(y.size - h + 1):
         shortest = min(shortest, 0.5 * y[i + h - 1] - 0.5 * y[i])
@@ -92,7 +93,7 @@ def _unit_of_halves(y: FloatArray, h: int) -> float:
 
 @kernel
 def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
-    """Return the first index of the h consecutive values with the smallest variance; the lowest one of ties.
+    """Return the first index of the h consecutive values with the smallest variance; of ties, the lowest index.
 
     Every such window contains the middle of the column. Sums run outwards from there, so that far outliers enter only
     the sums of windows that contain them.
@@ -116,7 +117,7 @@ def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
 
 @kernel
 def _cumulate(y: FloatArray, center: float, unit: float, first: FloatArray, second: FloatArray) -> None:
-    """Write running sums of the differences from the center, and of their squares."""
+    """Write running sums of (y - center)/unit, and of its squares."""
     s = q = 0.0
     for i in range(y.size):
         d = (y[i] - center) / unit
@@ -127,7 +128,7 @@ def _cumulate(y: FloatArray, center: float, unit: float, first: FloatArray, seco
 
 @reduction
 def _moments(y: FloatArray, unit: float) -> tuple[float, float]:
-    """Return the mean and standard deviation, with 1/n."""
+    """Return mean and standard deviation (with 1/n), computed in units of `unit` about a central value."""
     n, center, total, squares = y.size, y[y.size // 2], 0.0, 0.0
     for i in range(n):
         total += (y[i] - center) / unit
@@ -143,16 +144,18 @@ def _moments(y: FloatArray, unit: float) -> tuple[float, float]:
 
 @inlined
 def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
-    """Return the wrapping function of [1]_: z up to b, ``q1 tanh(q2 (c - |z|)) sign(z)`` up to c, 0 beyond; NaN stays.
+    """Return the wrapping function of [1]_: z if |z| < b, ``q1 tanh(q2 (c - |z|)) sign(z)`` if |z| < c, otherwise 0.
+
+    NaN stays NaN.
 
     Parameters
     ----------
     z : float
         The value, in units of the scale.
     b : float
-        Values up to b stay as they are.
+        Bound up to which values are unchanged.
     c : float
-        Values beyond c become 0.
+        Bound beyond which values become 0.
     q1 : float
         Factor of the hyperbolic tangent.
     q2 : float
@@ -166,7 +169,7 @@ def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
 
 @entry((ROWS, COLUMN, COLUMN, ROWS))
 def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray, out: FloatArray) -> None:
-    """Replace the location and scale of each column in `out`, (p, 4), by one M-step with the wrapping function.
+    """Improve the location and scale of each column by one M-step with the wrapping function.
 
     Columns without a positive scale are left unchanged.
 
@@ -179,7 +182,7 @@ def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray
     factors : (n + 1,)
         Consistency factors of the scale, by the number of values.
     out : (p, 4)
-        Has location and scale, which are replaced.
+        Results of `mcd_columns`; location and scale are replaced.
     """
     for j in range(columns.shape[0]):
         y, n = columns[j], n_present(columns[j])
@@ -215,20 +218,20 @@ def wrap_columns(
     unit: FloatArray,
     constants: FloatArray,
 ) -> None:
-    """Replace x by ``center + unit psi((x - loc)/scale)``.
+    """Replace each value x by ``center + unit psi((x - loc)/scale)``.
 
     Parameters
     ----------
     columns : (p, n)
         Columns as rows, replaced by their wrapped values.
     loc : (p,)
-        Locations.
+        Location of each column.
     scale : (p,)
-        Scales.
+        Scale of each column.
     center : (p,)
-        Where wrapped values are put.
+        Center of the wrapped values.
     unit : (p,)
-        The unit of wrapped values.
+        Unit of the wrapped values.
     constants : (4,)
         b, c, q1 and q2, see `psi`.
     """

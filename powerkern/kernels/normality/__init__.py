@@ -1,1 +1,1 @@
-"""How normal a sorted column looks: probability plot correlation, moments, Kolmogorov-Smirnov distance."""
+"""Measures of the normality of a sorted column: probability plot correlation, moments, Kolmogorov-Smirnov distance."""

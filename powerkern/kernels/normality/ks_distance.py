@@ -11,13 +11,13 @@ from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.moments import two_pass_moments
 from powerkern.kernels.normality.moments import scale_to_one
 
-#: The bits of 2**52: an integer below 2**52 put into its mantissa converts to float64 by one subtraction.
+#: The bits of 2**52. To convert an integer below 2**52 to float64, put it into this mantissa and subtract 2**52.
 _BITS_OF_2_52 = 0x4330000000000000
 
 
 @inlined
 def _plus_half(i: int) -> float:
-    """Return i + 1/2 for i >= 0, from bits: AVX2 has no instruction that converts an int64 to a float64."""
+    """Return i + 1/2 for i >= 0 by bit operations, since AVX2 cannot convert int64 to float64."""
     return float_of(i | _BITS_OF_2_52) - 4503599627370495.5
 
 
@@ -25,12 +25,12 @@ def _plus_half(i: int) -> float:
 def sorted_ks_distance(x: FloatArray, loc: float, scale: float) -> float:
     """Return the Kolmogorov-Smirnov distance of ascending values from N(loc, scale**2).
 
-    With F_i = Phi((x_i - loc)/scale), i = 0..n-1, the distance is ``max_i abs(F_i - (i + 1/2)/n) + 1/(2n)``: the
-    empirical distribution steps from i/n to (i + 1)/n at x_i.
+    With F_i = Phi((x_i - loc)/scale), i = 0..n-1, the distance is ``max_i abs(F_i - (i + 1/2)/n) + 1/(2n)``, because
+    the empirical distribution function steps from i/n to (i + 1)/n at x_i.
     """
     up = 2.0**100 if scale < 2.0**-1000 else 1.0  # the inverse of a subnormal scale would overflow
     per_scale, share = SQRT_HALF / (scale * up), 1.0 / float(x.size)
-    largest = 0  # non-negative floats are ordered as their bits, and the maximum of integers vectorises
+    largest = 0  # bit patterns of non-negative floats have the same order, and the maximum of integers vectorises
     for i in range(x.size):
         departure = 0.5 + 0.5 * erf((x[i] - loc) * up * per_scale) - _plus_half(i) * share
         largest = max(largest, bits_of(abs(departure)))
@@ -39,17 +39,17 @@ def sorted_ks_distance(x: FloatArray, loc: float, scale: float) -> float:
 
 @entry((ROWS, COLUMN, COLUMN, COLUMN))
 def ks_distance_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: FloatArray) -> None:
-    """Write the distance of each row from a normal distribution.
+    """Write the Kolmogorov-Smirnov distance of each row from a normal distribution.
 
     Parameters
     ----------
     block : (p, n)
-        Columns as rows, sorted, NaN last. Overwritten.
+        Columns as rows, sorted, NaN last; overwritten.
     loc, scale : (p,)
-        Mean and standard deviation of the distributions; NaN is replaced by the row's own (n - 1).
+        Mean and standard deviation of the distribution for each row; NaN: those of the row, with n - 1.
     out : (p,)
-        Receives the distances: NaN for no values, and for a scale to be fitted to fewer than two distinct values; inf
-        if a value is infinite.
+        Receives the distances. NaN if the row has no values, or if the scale must be fitted and all values are equal;
+        inf if a value is infinite.
     """
     for j in range(block.shape[0]):
         x = block[j, : n_present(block[j])]

@@ -1,4 +1,4 @@
-"""Moments of sorted columns, and the straightness of their normal probability plots."""
+"""Skewness and kurtosis of sorted columns, and the straightness of their normal probability plots."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.moments import sum_of
 from powerkern.kernels.normality.plotting_positions import PlottingPositions, fraction_at, positions_in_row
 
-#: Positions of the statistics in a row that `normality_columns` writes.
+#: Indices of the statistics in a row written by `normality_columns`.
 SKEWNESS, KURTOSIS, PPCC, COUNT = range(4)
-#: The length of such a row.
+#: Number of these statistics.
 N_NORMALITY = 4
 
 
@@ -26,15 +26,14 @@ def mean_and_variance(positions: PlottingPositions, y: FloatArray) -> tuple[floa
         deviation = y[i] - mean
         first += fraction_at(positions, i) * deviation
         second += fraction_at(positions, i) * (deviation * deviation)
-    return mean + first, second - first * first  # the mean was rounded
+    return mean + first, second - first * first  # correct for the rounding of the mean
 
 
 @reduction
 def one_minus_correlation(positions: PlottingPositions, y: FloatArray, mean: float, per_sd: float) -> float:
     """Return 1 - r for the correlation r of values with their normal quantiles, without cancellation.
 
-    With both standardised, 1 - r is half the mean square of their difference. ``mean`` and ``1/per_sd`` are the mean
-    and the standard deviation of y.
+    If both are standardised, 1 - r is half the mean square of their difference.
 
     Parameters
     ----------
@@ -43,9 +42,9 @@ def one_minus_correlation(positions: PlottingPositions, y: FloatArray, mean: flo
     y : (n,)
         The values.
     mean : float
-        Their mean.
+        Mean of the values.
     per_sd : float
-        The inverse of their standard deviation.
+        Inverse of the standard deviation of the values.
     """
     total = 0.0
     for i in range(y.size):
@@ -56,7 +55,7 @@ def one_minus_correlation(positions: PlottingPositions, y: FloatArray, mean: flo
 
 @kernel
 def scale_to_one(x: FloatArray, y: FloatArray) -> int:
-    """Set y = x/2**e for ascending x, with the largest magnitude in [1/2, 1), so that no square overflows; return e."""
+    """Set y = x/2**e for ascending x, so that the largest magnitude is in [1/2, 1); return e."""
     exponent = math.frexp(max(abs(x[0]), abs(x[x.size - 1])))[1]
     half = exponent // 2
     first, second = math.ldexp(1.0, -half), math.ldexp(1.0, half - exponent)  # one factor might be subnormal
@@ -67,7 +66,7 @@ def scale_to_one(x: FloatArray, y: FloatArray) -> int:
 
 @reduction
 def _subtract_mean(positions: PlottingPositions, y: FloatArray, mean: float, squares: FloatArray) -> float:
-    """Subtract the mean from y, write weighted squares of the deviations, and return the mean that is left."""
+    """Subtract the mean from y in place, write weighted squares of the results, and return their remaining mean."""
     total = 0.0
     for i in range(y.size):
         y[i] -= mean
@@ -89,7 +88,7 @@ def _write_statistics(
     """Write skewness, excess kurtosis and correlation of ascending finite values, at least two of them distinct."""
     scale_to_one(x, y)
     mean, variance = mean_and_variance(positions, y)
-    shift = _subtract_mean(positions, y, mean, squares)  # the mean is rounded, which matters for adjacent numbers
+    shift = _subtract_mean(positions, y, mean, squares)  # rounding of the mean matters if values are adjacent floats
     out[PPCC] = 1.0 - one_minus_correlation(positions, y, shift, 1.0 / math.sqrt(variance))
     square = shift * shift
     third = sum_of(y, squares)
@@ -111,11 +110,11 @@ def normality_columns(
     block : (p, n)
         Columns as rows, sorted, NaN last.
     positions, totals
-        Their plotting positions, see `positions_in_row`.
+        Plotting positions of the rows (see `positions_in_row`).
     work : (2, n)
         Scratch.
     out : (p, N_NORMALITY)
-        Receives the statistics, moments with 1/n; NaN without two distinct values or if one is infinite.
+        Receives the statistics; moments are with 1/n. NaN if all values are equal or one is infinite.
     """
     for j in range(block.shape[0]):
         n = n_present(block[j])
@@ -130,5 +129,5 @@ def normality_columns(
 
 @kernel
 def _has_spread(x: FloatArray) -> bool:
-    """Return whether ascending values are finite, and two of them distinct."""
+    """Return whether ascending values are finite and not all equal."""
     return x.size > 1 and -math.inf < x[0] < x[-1] < math.inf

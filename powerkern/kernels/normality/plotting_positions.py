@@ -1,7 +1,7 @@
-"""Plotting positions: the weights of a sorted column, and the normal quantiles that its values are compared with.
+"""Plotting positions of a sorted column: weights, and the normal quantiles that its values are compared with.
 
-A value of weight w stands for w copies of it, each with a quantile of its own (Filliben's median ranks [1]_). What the
-probability plot needs of them is their mean, and the variance of the quantiles within values.
+A value of weight w stands for w copies, each with its own quantile (Filliben's median ranks [1]_). The probability plot
+needs the mean quantile of the copies of each value, and the variance of quantiles within values.
 
 References
 ----------
@@ -20,17 +20,17 @@ from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.location.weights import FREQUENCY_WORK, FrequencyWeights, FrequencyWork, frequency_weights
 from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, normal_nodes
 
-#: Largest distance of normal quantiles that share a node of `powerkern.kernels.robust.qq.normal_nodes`.
+#: Largest distance between normal quantiles that share a node (`powerkern.kernels.robust.qq.normal_nodes`).
 _CLOSE = 1.0 / 48.0
 
 
 class PlottingPositions(NamedTuple):
-    """Weights and normal quantiles of the values of a sorted column, see `weigh_columns`."""
+    """Weights and normal quantiles of the values of a sorted column, made by `weigh_columns`."""
 
-    #: the fraction of the weight of each value if all are equal (then `fraction` is not read); otherwise 0
+    #: with equal weights, the fraction of the weight that each value has (`fraction` is then not read); otherwise 0
     equal: float
-    quantile: FloatArray  #: mean normal quantile of the copies of each value, in units of their root mean square
-    fraction: FloatArray  #: of the total weight; they sum to one
+    quantile: FloatArray  #: mean normal quantile of the copies of each value, over the root mean square of all
+    fraction: FloatArray  #: fraction of the total weight that each value has
     n: float  #: effective number of values
     half_variance_within: float  #: half the variance of the quantiles within values
 
@@ -45,7 +45,7 @@ def fraction_at(positions: PlottingPositions, i: int) -> float:
 def weigh_columns(
     columns: FloatArray, weights: FloatArray, work: FrequencyWork, positions: FloatArray, totals: FloatArray
 ) -> None:
-    """Write the plotting positions of sorted rows with positive weights, after merging tied values.
+    """Merge tied values of sorted rows with positive weights, and write the plotting positions.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def weigh_columns(
     for j in range(columns.shape[0]):
         n = n_present(columns[j])
         if n > 0:
-            unit = frequency_weights(weights[j, :n], work).unit  # of the weights as they were given
+            unit = frequency_weights(weights[j, :n], work).unit  # before ties are merged
             n = _merge_ties(columns[j, :n], weights[j, :n])
             counts = _with_unit(frequency_weights(weights[j, :n], work), unit)
             _weigh(counts, positions[0, j, :n], positions[1, j, :n], totals[j])
@@ -84,7 +84,7 @@ def _merge_ties(x: FloatArray, weight: FloatArray) -> int:
 
 @kernel
 def _with_unit(counts: FrequencyWeights, unit: float) -> FrequencyWeights:
-    """Return the weights with another effective weight of one value."""
+    """Return a copy of the weights with another weight that counts as one value."""
     return FrequencyWeights(
         counts.w, counts.before, counts.after, counts.reach, counts.beyond, counts.nodes, counts.lower, counts.upper,
         counts.total, unit, counts.factor,
@@ -102,7 +102,7 @@ def _weigh(counts: FrequencyWeights, quantile: FloatArray, fraction: FloatArray,
         quantile[row[k]] += weight[k] * score[k]
         squares += weight[k] * (score[k] * score[k] + spread[k])
     more, formula = filliben_end(counts), first_score(counts)
-    for i in range(n):  # the medians of the first and of the last copy have a formula of their own
+    for i in range(n):  # the first and the last copy have different median ranks
         first = max(min(unit, counts.before[i + 1]) - counts.before[i], 0.0)
         last = max(min(unit, counts.after[i]) - counts.after[i + 1], 0.0)
         quantile[i] += (first - last) * more
@@ -122,16 +122,17 @@ def positions_in_row(positions: FloatArray, totals: FloatArray, j: int, x: Float
     Parameters
     ----------
     positions : (2, p, n), or (1, p, n) or (1, 1, n)
-        Quantiles and fractions by `weigh_columns`. For equal weights the quantiles alone; a single row stands for all.
+        Quantiles and fractions written by `weigh_columns`. For equal weights only quantiles, of each row or of all.
     totals : (p, 2)
-        By `weigh_columns`; not read for equal weights.
+        Totals written by `weigh_columns`; not read for equal weights.
     j : int
-        The row.
+        Index of the row.
     x : (n,)
         The values of the row that are present.
     """
     n, k = x.size, min(j, positions.shape[1] - 1)
     quantile = positions[0, k, :n]
-    if positions.shape[0] == 1:  # `x` in place of fractions: masked loads that read nothing are slow beyond an array
+    # `x` is a placeholder for fractions: masked loads are slow beyond the end of an array, even if they read nothing
+    if positions.shape[0] == 1:
         return PlottingPositions(1.0 / n, quantile, x, float(n), 0.0)
     return PlottingPositions(0.0, quantile, positions[1, k, :n], totals[j, 0], totals[j, 1])

@@ -1,12 +1,12 @@
-"""Largest probability plot correlation coefficient (PPCC): the lambda of the straightest normal QQ plot.
+"""Find the lambda with the largest probability plot correlation coefficient (PPCC), the straightest normal QQ plot.
 
 The objective is 1 - r, with r the correlation of the ascending transformed values with normal quantiles at Filliben's
-median ranks [1]_. r does not change with location and scale of the transformed values, so these are chosen for
-accuracy: values of one sign are taken relative to the end from which every exponent is negative; values of both signs
-lose a common factor if they are large. The exponent of values below 0 under Yeo-Johnson is 2 - lambda.
+median ranks [1]_. r does not depend on location and scale of the transformed values, which are therefore chosen for
+accuracy: values of one sign are taken relative to the end for which no exponent is positive; for values of both signs a
+large common factor is divided out. The exponent of negative values under Yeo-Johnson is 2 - lambda.
 
-The objective may have several minima. It is scanned in steps about the start, on as long as it falls, and minimised by
-Brent's method next to the lowest point.
+The objective may have several minima. It is evaluated on a grid about the start, which is extended while the objective
+decreases, and minimised by Brent's method around the lowest point.
 
 References
 ----------
@@ -33,30 +33,31 @@ from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.status_codes import MULTIMODAL, NOT_CERTIFIED, SCANNED
 from powerkern.kernels.transforms.family import log_offset
 
-# fields of a row that `maximize_ppcc_columns` writes
+# indices in a row that `maximize_ppcc_columns` writes
 OPTIMUM_LMBDA, OPTIMUM_VALUE, OPTIMUM_N_EVAL, OPTIMUM_STATUS, N_OPTIMUM = range(5)
 
-#: Scanned points, and their largest distance from the start, in units of 1/sd(logs). Steps of 0.5 are enough: of 6,000
-#: simulated columns, 2,000 of them clustered, they missed the minimum that steps of 0.26 find in two, by 5e-4 at most.
+#: Number of grid points, and their largest distance from the start in units of 1/sd(logs). Steps of 0.5 suffice: in 2
+#: of 6,000 simulated columns (2,000 of them clustered) they miss the minimum that steps of 0.26 find, which is lower by
+#: 5e-4 at most.
 _POINTS, _RADIUS = 17, 4.0
 _STEP = 2.0 * _RADIUS / (_POINTS - 1)
-#: A guard: most steps from the start of the scan downwards and upwards, if it goes on: 200/sd(logs). Of 60 nasty
-#: columns a tenth leaves the same minima (report_constants ppcc).
+#: Largest number of steps by which the grid extends in either direction, 200/sd(logs); a safeguard. A tenth gives the
+#: same minima for 60 difficult columns (report_constants ppcc).
 _MOST_STEPS = 400
-#: An objective that changes by less over the whole scan does not distinguish lambdas: two distinct values. 1e-7 and
-#: 1e-11 change nothing in 60 nasty columns (report_constants ppcc).
+#: If the objective varies by less than this over the grid, as for two distinct values, it does not determine lambda.
+#: 1e-7 and 1e-11 change nothing for 60 difficult columns (report_constants ppcc).
 _FLAT = 1e-9
-#: Another minimum makes a column multimodal if it is less than this many times as high as the lowest, which defines the
-#: status. Of 60 nasty columns 1 is, with 4 in place of 2 3 would be (report_constants ppcc).
+#: A column is called multimodal if a second minimum is less than this many times as high as the lowest one. Of 60
+#: difficult columns 1 is; with 4 instead of 2, 3 would be (report_constants ppcc).
 _RIVAL = 2.0
-#: Tolerance of Brent's method, in units of 1/sd(logs), and most evaluations. 60 nasty columns take 38.3 evaluations; a
-#: hundred times as much takes 32.9 (report_constants ppcc).
+#: Tolerance of Brent's method in units of 1/sd(logs), and largest number of its evaluations. 60 difficult columns take
+#: 38.3 evaluations on average; with a hundred times the tolerance 32.9 (report_constants ppcc).
 _XTOL, _MAX_EVAL = 2.5e-10, 100
-#: Exponents of values of both signs need no common factor up to here: e**300 can be squared.
+#: Largest exponent t for which values of both signs need no common factor, since e**300 can be squared.
 _MODERATE = 300.0
-#: The objective where the variance of the transformed values is not a number: 1 - r for the worst correlation.
+#: Value of the objective if the variance of the transformed values is not positive and finite; 1 - r for r = -1.
 _WORST = 2.0
-#: An exponent closer to 0 counts as this: it can be divided by.
+#: Smallest |exponent|, by which one can divide.
 _TINY = 1e-290
 
 
@@ -64,20 +65,19 @@ _TINY = 1e-290
 
 
 class ScaledLogs(NamedTuple):
-    """Logs of the magnitudes (plus 1 under Yeo-Johnson) of ascending values, in units of their standard deviation.
+    """Logs of the magnitudes (plus 1 for Yeo-Johnson) of ascending values, in units of their standard deviation.
 
-    Logs of values of one sign are relative to the log of the median, without cancellation. Exponents are in units of
-    1/scale.
+    If all values have one sign, the logs are relative to that of the median, without cancellation.
     """
 
     d: FloatArray
-    n_negative: int
-    scale: float
+    n_negative: int  #: number of negative values, which come first
+    scale: float  #: standard deviation of the logs; exponents are lambda times scale
 
 
 @kernel
 def _scaled_logs(positions: PlottingPositions, x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
-    """Return the logs of ascending values, in `d`; `y` is scratch."""
+    """Return the logs of ascending values; they are written to `d`, and `y` is scratch."""
     base = log_offset(family)
     border = 0
     while border < x.size and x[border] < 0.0:
@@ -100,7 +100,7 @@ def _scaled_logs(positions: PlottingPositions, x: FloatArray, family: int, d: Fl
 
 @kernel
 def _transform_branch(d: FloatArray, m: float, top: float, excess: float, sign: float, y: FloatArray) -> None:
-    """Set y = sign (e**(m (d - top)) - 1)/m, or sign e**(m (d - top) - excess)/m if there is an excess."""
+    """Set y = sign (e**(m (d - top)) - 1)/m, or y = sign e**(m (d - top) - excess)/m if excess > 0."""
     m = m if abs(m) > _TINY else _TINY
     factor, one = sign / m, 1.0 if excess > 0.0 else 0.0
     for i in range(d.size):
@@ -109,7 +109,7 @@ def _transform_branch(d: FloatArray, m: float, top: float, excess: float, sign: 
 
 @kernel
 def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
-    """Write the transformed values, up to a shift and a positive factor."""
+    """Write the transformed values, up to an additive constant and a positive factor."""
     d, border = logs.d, logs.n_negative
     both_signs = 0 < border < d.size
     first, last = (0.0, 0.0) if both_signs else (d[0], d[-1])
@@ -125,7 +125,7 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 
 
 class PlottedColumn(NamedTuple):
-    """A sorted column as the objective needs it: logs, plotting positions, and room for the transformed values."""
+    """The data of the objective: logs and plotting positions of a sorted column, and room for transformed values."""
 
     logs: ScaledLogs
     positions: PlottingPositions
@@ -134,7 +134,7 @@ class PlottedColumn(NamedTuple):
 
 @kernel
 def one_minus_ppcc(column: PlottedColumn, exponent: float) -> float:
-    """Return 1 - r at an exponent, lambda in units of 1/scale."""
+    """Return the objective 1 - r at an exponent, which is lambda times the scale of the logs."""
     _transform(column.logs, exponent, column.y)
     mean, variance = mean_and_variance(column.positions, column.y)
     if not 0.0 < variance < math.inf:
@@ -146,11 +146,13 @@ def one_minus_ppcc(column: PlottedColumn, exponent: float) -> float:
 
 
 class _ScanSummary(NamedTuple):
-    """The first and the last point of a scan, the lowest one, the values there, and the second lowest minimum."""
+    """Summary of the objective on the grid."""
 
+    #: indices of the first, the last and the lowest point
     first: int
     last: int
     best: int
+    #: the smallest and the largest value, and the value of the second lowest local minimum
     lowest: float
     highest: float
     second_minimum: float
@@ -158,7 +160,7 @@ class _ScanSummary(NamedTuple):
 
 @kernel
 def _scan(column: PlottedColumn, origin: float, values: FloatArray) -> _ScanSummary:
-    """Evaluate the objective at ``origin + k _STEP``, k = 0.._POINTS - 1, and beyond either end while it falls there.
+    """Evaluate the objective at ``origin + k _STEP``, k = 0.._POINTS - 1, and beyond either end while it decreases.
 
     The value at step k is written to ``values[_MOST_STEPS + k]``.
     """
@@ -181,7 +183,7 @@ def _scan(column: PlottedColumn, origin: float, values: FloatArray) -> _ScanSumm
 
 @kernel
 def second_minimum(values: FloatArray) -> float:
-    """Return the second lowest of the local minima, the last value excluded; infinite if there is one at most."""
+    """Return the second lowest local minimum, not counting the last value; infinite if there is at most one."""
     lowest, second = math.inf, math.inf
     for k in range(values.size - 1):
         before = values[k - 1] if k > 0 else math.inf
@@ -192,7 +194,7 @@ def second_minimum(values: FloatArray) -> float:
 
 @kernel
 def _maximize_ppcc(column: PlottedColumn, start: float, values: FloatArray, out: FloatArray) -> None:
-    """Write the best lambda, the objective there, the number of evaluations, and a status."""
+    """Write the best lambda of a column, the objective there, the number of evaluations, and the status."""
     scale = column.logs.scale
     origin = start * scale - _RADIUS
     scan = _scan(column, origin, values)
@@ -226,14 +228,14 @@ def ppcc_objective_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write 1 - r of each row at each lambda.
+    """Write the objective 1 - r of each row at each lambda.
 
     Parameters
     ----------
     block, positions, totals, family
         As for `maximize_ppcc_columns`.
     lmbdas : (k,)
-        Where the objective is evaluated.
+        The lambdas.
     work : (2, n)
         Scratch.
     out : (p, k)
@@ -252,13 +254,13 @@ def ppcc_objective_columns(
 def _plotted_column(
     x: FloatArray, positions: FloatArray, totals: FloatArray, j: int, family: int, d: FloatArray, y: FloatArray
 ) -> PlottedColumn:
-    """Return the sorted values `x` of row j with their logs, in `d`, and plotting positions; `y` is scratch."""
+    """Return the sorted values `x` of row j with logs (written to `d`) and plotting positions; `y` is scratch."""
     row = positions_in_row(positions, totals, j, x)
     return PlottedColumn(_scaled_logs(row, x, family, d, y), row, y)
 
 
 def new_search_work(n: int) -> FloatArray:
-    """Return scratch of `maximize_ppcc_columns` for columns of up to `n` values."""
+    """Allocate scratch of `maximize_ppcc_columns` for columns of up to `n` values."""
     return np.empty((3, max(n, 2 * _MOST_STEPS + 1)))
 
 
@@ -272,19 +274,19 @@ def maximize_ppcc_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Find the lambda of the straightest probability plot of each row.
+    """Find the lambda of each row that makes its probability plot straightest.
 
     Parameters
     ----------
     block : (p, n)
         Columns as rows, sorted, NaN last, each in the domain of the family, with at least two distinct values.
     positions, totals
-        Their plotting positions, see `positions_in_row`.
+        Plotting positions of the rows (see `positions_in_row`).
     family : int
         BOX_COX or YEO_JOHNSON.
     start : (p,)
-        Lambdas about which to scan; a row whose start is NaN is skipped.
-    work
+        Lambda at the center of each grid; rows with NaN are skipped.
+    work : (3, k)
         Scratch, from `new_search_work`.
     out : (p, N_OPTIMUM)
         Receives lambda, 1 - r there, the number of evaluations, and a `powerkern.Status`. If all lambdas are equally

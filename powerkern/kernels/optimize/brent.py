@@ -30,15 +30,15 @@ from powerkern.kernels.optimize.status import (
 
 
 class BrentState(NamedTuple):
-    """Brent's minimiser: the bracket [a, b] and the three best points, named as in his book."""
+    """State of Brent's minimiser: the bracket [a, b] and the three best points, named as in Brent's book."""
 
     x: float  #: point to evaluate next; the best point once the search is over
     a: float
     b: float
     best: float  #: best point so far (Brent's x)
-    w: float  #: second best
-    v: float  #: the w before
-    fun: float  #: the function at best
+    w: float  #: second best point
+    v: float  #: previous value of w
+    fun: float  #: the function at `best`, `w` and `v`
     fw: float
     fv: float
     d: float  #: last step
@@ -51,18 +51,18 @@ class BrentState(NamedTuple):
 
 @kernel
 def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
-    """Return the state that asks for the first point, a + 0.381966 (b - a).
+    """Return the initial state, which requests f at the point a + 0.381966 (b - a).
 
     Parameters
     ----------
     a : float
         Lower end of the bracket.
     b : float
-        Upper end.
+        Upper end of the bracket.
     xtol : float
         Absolute tolerance.
     max_eval : int
-        Most evaluations.
+        Largest number of evaluations.
     """
     a, b = float(a), float(b)
     usable = usable_bracket(a, b, xtol, max_eval)
@@ -88,9 +88,11 @@ def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
 
 @kernel
 def brent_step(state: BrentState, f: float) -> BrentState:
-    """Return the next state, given f at ``state.x``: the point sequence of netlib's fmin and R's optimize().
+    """Return the next state, given f at ``state.x``.
 
-    It stops, or goes to the parabola's minimum where that can be trusted, and takes a golden-section step elsewhere.
+    The step is to the minimum of a parabola where that can be trusted, and otherwise by the golden section. The
+    sequence
+    of points is that of netlib's fmin and R's optimize().
     """
     f, u, a, b = finite_or_largest(float(f)), state.x, state.a, state.b
     x, w, v, d, e = state.best, state.w, state.v, state.d, state.e
@@ -134,13 +136,13 @@ def brent_step(state: BrentState, f: float) -> BrentState:
             e = d
         if abs(p) < abs(0.5 * q * r) and q * (a - x) < p and p < q * (b - x):
             d = p / q
-            if x + d - a < 2.0 * tol or b - (x + d) < 2.0 * tol:  # not too close to the ends
+            if x + d - a < 2.0 * tol or b - (x + d) < 2.0 * tol:  # keep away from the ends
                 d = tol if x < middle else -tol
         else:
             e = b - x if x < middle else a - x
             d = product(GOLDEN, e)
         nudge = tol if d > 0.0 else -tol
-        u = x + (d if abs(d) >= tol else nudge)  # not too close to x
+        u = x + (d if abs(d) >= tol else nudge)  # keep away from x
     return BrentState(u, a, b, x, w, v, fx, fw, fv, d, e, state.xtol, n_eval, state.max_eval, status)
 
 
@@ -157,22 +159,23 @@ def _brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, 
 
 @compiled_as(_brent)
 def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
-    """Return the minimum of a function of one variable in [a, b] by Brent's method.
+    """Minimise a function of one variable in [a, b] by Brent's method.
 
-    Golden-section steps, replaced by the minimum of the parabola through the best three points where that
-    can be trusted [1]_. The points are exactly as in netlib's fmin and R's ``optimize(f, c(a, b), tol = xtol)``.
+    Each step is to the minimum of the parabola through the best three points where that can be trusted, and otherwise a
+    golden-section step [1]_. The points are exactly those of netlib's fmin and R's ``optimize(f, c(a, b), tol =
+    xtol)``.
 
     Parameters
     ----------
     f, a, b, max_eval : callable, float, float, int
         As for `golden_section`, which raises the same errors.
     xtol : float
-        Absolute accuracy of x: points are never closer than ``xtol/3 + 1.5e-8 abs(x)``.
+        Absolute accuracy of x. Points are never closer to each other than ``xtol/3 + 1.5e-8 abs(x)``.
 
     Returns
     -------
     Minimum
-        As of `golden_section`. For a unimodal f the minimum is within ``xtol + 4.5e-8 abs(x)`` of x.
+        As returned by `golden_section`. For a unimodal f the minimum is within ``xtol + 4.5e-8 abs(x)`` of x.
 
     See Also
     --------

@@ -30,13 +30,13 @@ from powerkern.kernels.optimize.status import (
 
 
 class GoldenState(NamedTuple):
-    """Golden-section search: the bracket [a, b], the best point in it and the point to evaluate next."""
+    """State of golden-section search: the bracket [a, b], the best point in it and the point to evaluate next."""
 
     x: float  #: point to evaluate next; the best point once the search is over
     a: float
     b: float
     best: float  #: best point so far
-    fun: float  #: the function there
+    fun: float  #: the function at `best`
     xtol: float
     n_eval: int
     max_eval: int
@@ -45,7 +45,7 @@ class GoldenState(NamedTuple):
 
 @kernel
 def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> GoldenState:
-    """Return the state that asks for the first point, a + 0.381966 (b - a).
+    """Return the initial state, which requests f at the point a + 0.381966 (b - a).
 
     Parameters
     ----------
@@ -75,7 +75,8 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
 def golden_section_step(state: GoldenState, f: float) -> GoldenState:
     """Return the next state, given f at ``state.x``.
 
-    Both outcomes of the comparison are prepared while f is being evaluated: a loop waits for f and one selection only.
+    The CPU can compute both outcomes of the comparison while f is being evaluated, so a loop waits only for f and one
+    selection.
     """
     better = ((f < state.fun) & (f >= -LARGEST)) | (state.n_eval == 0)
     fun = finite_or_largest(float(f)) if better else state.fun
@@ -91,9 +92,9 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
 
 @kernel
 def _shrunk(a: float, b: float, best: float, other: float) -> tuple[float, float, float, float]:
-    """Return the shrunken bracket, whose new end is the worse of two inner points; the better point; and the next one.
+    """Return the bracket with the worse of two inner points as an end, the better point, and the next point.
 
-    That lies in the longer part, and is measured from the end: errors do not grow.
+    The next point lies in the longer part. It is computed from the ends of the bracket, so that errors do not grow.
     """
     a, b = other if other < best else a, b if other < best else other
     part = product(GOLDEN, b - a)
@@ -115,10 +116,10 @@ def _golden_section(
 
 @compiled_as(_golden_section)
 def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
-    """Return the minimum of a function of one variable in [a, b] by golden-section search.
+    """Minimise a function of one variable in [a, b] by golden-section search.
 
-    Each evaluation shrinks the bracket by the factor 0.618; derivatives and smoothness are not used [1]_.
-    `brent` needs fewer evaluations where f is smooth.
+    Each evaluation shrinks the bracket by the factor 0.618. Neither derivatives nor smoothness are needed [1]_; if f is
+    smooth, `brent` needs fewer evaluations.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float 
     a, b : float
         The bracket, finite, a < b.
     xtol : float
-        Absolute accuracy of x. For an x so large that floats are further apart, a few of their spacings.
+        Absolute accuracy of x. If floats near x are further apart than this, the accuracy is a few of their spacings.
     max_eval : int
         Maximum number of evaluations.
 
@@ -135,9 +136,9 @@ def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float 
     -------
     Minimum
         ``(x, fun, n_eval, status)``: the best point, f there, the number of evaluations and
-        `CONVERGED`, `MAX_EVAL` or `NOT_FINITE` (no finite value was met). For a unimodal f the minimum is within
-        xtol of x, as long as f distinguishes points that close: near a smooth minimum rounding hides changes of x
-        below about 1e-8. For any other f it is a local minimum or an end. The ends are never evaluated.
+        `CONVERGED`, `MAX_EVAL` or `NOT_FINITE` (f was never finite). For a unimodal f the minimum is within xtol of x,
+        provided that f resolves such small changes of x; near a smooth minimum rounding hides changes below about
+        1e-8. For any other f, x is near a local minimum or an end. The ends are never evaluated.
 
     Raises
     ------

@@ -16,15 +16,15 @@ from powerkern.kernels.elementary.constants import EPS, LARGEST
 from powerkern.kernels.optimize.status import CONVERGED, INVALID, MAX_EVAL, NOT_FINITE, RUNNING, read_limits
 from powerkern.kernels.plain_arguments import as_real
 
-#: Growth of Newton's step cap while a side of the bracket is open. 2 and 8 take as many evaluations, 5.0 of 234
-#: simulated columns (report_constants two-pass): it counts only far from the optimum.
+#: Factor by which the largest step grows while the root is not bracketed. It matters only far from the optimum: 2 and 8
+#: take as many evaluations, 5.0 on average for 234 simulated columns (report_constants two-pass).
 _EXPANSION = 4.0
 
 
 class NewtonState(NamedTuple):
-    """Bracketed Newton-Halley iteration: the point, the signs seen and the last step.
+    """State of the bracketed Newton-Halley iteration.
 
-    A sign change was seen when lo and hi are both finite. An approach from one side ends without one.
+    The root is bracketed once lo and hi are both finite. If the points approach it from one side, it never is.
     """
 
     x: float  #: point to evaluate next; the root once the search is over
@@ -51,7 +51,7 @@ class Root(NamedTuple):
 
 @kernel
 def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> NewtonState:
-    """Return the state that asks for f, f' and f'' at x0.
+    """Return the initial state, which requests f, f' and f'' at x0.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> Newt
     xtol : float
         Absolute tolerance.
     max_eval : int
-        Most evaluations.
+        Largest number of evaluations.
     """
     x0, max_step = float(x0), float(max_step)
     usable = -LARGEST <= x0 <= LARGEST and 0.0 < max_step <= LARGEST and xtol >= 0.0 and max_eval >= 1
@@ -85,11 +85,11 @@ def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> Newt
 def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonState:
     """Return the next state, given an increasing f and its derivatives at ``state.x``.
 
-    The sign of f closes one side of the bracket. The step is Halley's, or Newton's when d2f is 0 or too
-    large. It is doubled as long as steps in one direction shrink too slowly; a bisection takes its place when
-    it leaves the closed bracket, goes back by more than three quarters of the last step, or df is not a positive
-    number. While a side is open the step is at most ``max_step``, which grows with every step cut. An infinite f
-    counts by its sign; at a NaN half the last step is taken back.
+    The sign of f moves one end of the bracket. The step is Halley's, or Newton's if d2f is 0 or too large. It is
+    doubled if successive steps in one direction shrink too slowly. Once the root is bracketed, a bisection replaces a
+    step that leaves the bracket, that goes back by more than three quarters of the last step, or for which df is not a
+    positive number. Before that, steps are shortened to ``max_step``, which grows each time. Of an infinite f only the
+    sign is used. If f is NaN, half of the last step is undone.
 
     Parameters
     ----------
@@ -98,9 +98,9 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
     f : float
         The function at ``state.x``.
     df : float
-        Its derivative.
+        The first derivative there.
     d2f : float
-        Its second derivative.
+        The second derivative there.
     """
     f, df, d2f = float(f), float(df), float(d2f)
     x, lo, hi, max_step = state.x, state.lo, state.hi, state.max_step
@@ -143,7 +143,7 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
 
 @kernel
 def halley_step(f: float, df: float, d2f: float) -> float:
-    """Return Halley's step -f/(df - f d2f/(2 df)), Newton's when the correction is not small, NaN without either."""
+    """Return Halley's step -f/(df - f d2f/(2 df)), or Newton's if the correction is large; NaN if neither exists."""
     if not (abs(f) <= LARGEST and df > 0.0 and df <= LARGEST):
         return math.nan
     newton = f / df
@@ -181,16 +181,16 @@ def newton_root(
 
     .. math:: x \leftarrow x - \frac{f}{f' - f f''/(2 f')}
 
-    or Newton's x - f/f' where f'' is 0 or the correction is not small [1]_. The signs of f seen so far
-    bracket the root: a step out of the bracket becomes a bisection, and before there is a bracket no step
-    is longer than a cap that grows fourfold with every step it cuts. Steps that shrink too slowly are doubled.
-    Typical use: the minimum of a strictly convex function, as the root of its derivative.
+    or Newton's x - f/f' if f'' is 0 or the correction is not small [1]_. The signs of f bracket the root, and a step
+    that leaves the bracket is replaced by a bisection. Before the root is bracketed, steps are limited in length; the
+    limit grows fourfold each time that it is reached. Steps that shrink too slowly are doubled. A typical use is the
+    minimum of a strictly convex function, as the root of its derivative.
 
     Parameters
     ----------
     f_derivatives : callable
-        ``f_derivatives(x) -> (f, df, d2f)``, f increasing. Return 0 for d2f to get Newton's iteration. An f of
-        -inf or inf counts by its sign; at a NaN half of the last step is taken back.
+        ``f_derivatives(x) -> (f, df, d2f)``, f increasing. Return 0 for d2f to get Newton's iteration. Of an infinite f
+        only the sign is used; if f is NaN, half of the last step is undone.
     x0 : float
         The start.
     max_step : float
@@ -216,7 +216,7 @@ def newton_root(
 
     See Also
     --------
-    newton_start : the same iteration, stepped by the caller; its state keeps the bracket.
+    newton_start : the same iteration, stepped by the caller; its state includes the bracket.
 
     References
     ----------

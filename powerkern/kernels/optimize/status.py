@@ -1,16 +1,16 @@
-"""How minimisers and root finders run in reverse communication: states that the caller steps.
+"""Status codes and helpers for minimisers and root finders in reverse communication.
 
-A solver is a pair of kernels. ``*_start`` makes a state, ``*_step`` takes a state and the values found at
-``state.x`` and gives the next state. Whoever holds the state evaluates the function: a jitted loop, a loop
-over many columns in lockstep, or clients at the other end of a network. A state holds numbers only, so it
-can be stored or sent. As long as ``state.status == RUNNING``, ``state.x`` is the point to evaluate next;
-afterwards it is the answer::
+In reverse communication the caller evaluates the function. A solver is a pair of kernels: ``*_start`` makes a state,
+and ``*_step`` takes a state and the function value at ``state.x`` and returns the next state. The caller may be a
+jitted loop, a loop over many columns in lockstep, or a server that asks clients over a network. A state holds only
+numbers, so it can be stored or sent. While ``state.status == RUNNING``, ``state.x`` is the point to evaluate next;
+afterwards it is the result::
 
     state = brent_start(a, b, xtol, max_eval)
     while state.status == RUNNING:
         state = brent_step(state, f(state.x))
 
-`golden_section`, `brent` and `newton_root` are that loop. The solvers know nothing of power transforms.
+`golden_section`, `brent` and `newton_root` consist of this loop. The solvers do not depend on power transforms.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from powerkern._jit import compiled_as, fma, kernel
 from powerkern.kernels.elementary.constants import LARGEST
 from powerkern.kernels.plain_arguments import as_real, shown
 
-#: The answer is within the tolerance.
+#: The result is within the tolerance.
 CONVERGED = 0
-#: ``state.x`` waits to be evaluated.
+#: The function must be evaluated at ``state.x``.
 RUNNING = 1
 #: ``max_eval`` evaluations were made; ``x`` is the best point so far.
 MAX_EVAL = 2
@@ -34,7 +34,7 @@ MAX_EVAL = 2
 NOT_FINITE = 3
 #: The start was unusable: ``a < b`` does not hold, or an argument is not finite or not positive.
 INVALID = 4
-#: Largest count of evaluations: kernels take 64 bits.
+#: Largest limit on evaluations that is passed to kernels, whose integers have 64 bits.
 MOST_EVALUATIONS = 2**62
 #: (3 - sqrt(5))/2, the squared inverse of the golden ratio.
 GOLDEN = 0.3819660112501051
@@ -44,7 +44,7 @@ class Minimum(NamedTuple):
     """Result of a minimisation."""
 
     x: float  #: the minimiser
-    fun: float  #: the function there
+    fun: float  #: the function at x
     n_eval: int  #: evaluations made
     status: int  #: `CONVERGED`, `MAX_EVAL`, `NOT_FINITE` or `INVALID`
 
@@ -56,37 +56,37 @@ def _product_unfused(a, b):  # type: ignore[no-untyped-def]
 
 @compiled_as(_product_unfused)
 def product(a: float, b: float) -> float:
-    """Return a*b rounded before it enters a sum, so that compiled and plain code visit the same points."""
+    """Return a*b, rounded before it enters a sum, so that compiled and plain Python code visit the same points."""
     return a * b
 
 
 @kernel
 def finite_or_largest(f: float) -> float:
-    """Count any value that is not finite as the worst one, as in R's optimize()."""
+    """Replace a value that is not finite by the largest float, as R's optimize() does."""
     return f if -LARGEST <= f <= LARGEST else LARGEST
 
 
 @kernel
 def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
-    """Return whether a search can start: finite a < b, a tolerance of at least 0, and at least one evaluation allowed.
+    """Return whether the arguments of a search are valid: finite a < b, xtol >= 0 and max_eval >= 1.
 
     Parameters
     ----------
     a : float
         Lower end of the bracket.
     b : float
-        Upper end.
+        Upper end of the bracket.
     xtol : float
         Absolute tolerance.
     max_eval : int
-        Most evaluations.
+        Largest number of evaluations.
     """
     return a >= -LARGEST and a < b and b <= LARGEST and xtol >= 0.0 and max_eval >= 1
 
 
 @kernel
 def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> int:
-    """Return RUNNING, or how the search ended.
+    """Return RUNNING, or the final status of a minimisation that ends here.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> i
     n_eval : int
         Evaluations made.
     max_eval : int
-        Most evaluations.
+        Largest number of evaluations.
     """
     if converged or n_eval >= max_eval:
         if fun == LARGEST:
@@ -108,24 +108,24 @@ def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> i
 
 @kernel
 def minimum(x: float, fun: float, n_eval: int, status: int) -> Minimum:
-    """Return the result of a search; inf for a function that was finite nowhere.
+    """Build the result of a minimisation; fun is inf if the function was never finite.
 
     Parameters
     ----------
     x : float
         The minimiser.
     fun : float
-        The function there; LARGEST if no value was finite.
+        The function at x; LARGEST if no value was finite.
     n_eval : int
         Evaluations made.
     status : int
-        How the search ended.
+        The final status.
     """
     return Minimum(x, math.inf if fun == LARGEST else fun, n_eval, status)
 
 
 def read_bracket(a: object, b: object) -> tuple[float, float]:
-    """Return the ends of a bracket as floats; raise ValueError unless it is finite with a < b."""
+    """Convert the ends of a bracket to floats; raise ValueError unless they are finite with a < b."""
     a, b = as_real("a", a), as_real("b", b)
     if not (math.isfinite(a) and math.isfinite(b) and a < b):
         raise ValueError(f"the bracket must be finite with a < b, got a = {a} and b = {b}")
@@ -133,12 +133,12 @@ def read_bracket(a: object, b: object) -> tuple[float, float]:
 
 
 def returning_floats(f: Callable[[float], object]) -> Callable[[float], float]:
-    """Wrap a user's function so that it returns a float, or raises an error that names it."""
+    """Wrap a user's function so that it returns a float, or raises an error that mentions f(x)."""
     return lambda x: as_real("f(x)", f(x))
 
 
 def read_limits(xtol: object, max_eval: object) -> tuple[float, int]:
-    """Return the tolerance and the evaluation limit; raise ValueError if one is negative or the limit is 0."""
+    """Convert tolerance and evaluation limit; raise ValueError unless xtol >= 0 and max_eval >= 1."""
     tolerance = as_real("xtol", xtol)
     if not tolerance >= 0.0:
         raise ValueError(f"xtol must not be negative, got {tolerance}")

@@ -1,1 +1,1 @@
-"""Maximum likelihood of lambda, origin and unit together."""
+"""Maximum likelihood of lambda, origin and unit jointly."""

@@ -1,12 +1,12 @@
-"""Likelihood of a power transform of (x - origin)/unit, and its derivatives.
+"""Evaluate the likelihood of a power transform of (x - origin)/unit, and its derivatives.
 
-With u = (x - x0)/s and psi the transform of u, per observation and without ln(2 pi)/2 + 1/2 ([1]_, in our words):
+With u = (x - x0)/s and psi the transform of u, per observation and without ln(2 pi)/2 + 1/2 ([1]_, in our notation):
 
     L = -ln(Var psi)/2 - ln s + (lambda - 1) mean(J),   J = ln u (Box-Cox), sign(u) ln(1 + |u|) (Yeo-Johnson).
 
-Box-Cox's s cancels against the variance, and stays at 1. The values are sorted, so that a branch of Yeo-Johnson is a
-stretch of them, and a block of values has one exponent m. With v = 1 + |u| (Box-Cox: u), a = ln v and psi = +-b_m(a),
-all derivatives come from v^m, a and 1/v:
+For Box-Cox, s cancels against the variance and is fixed at 1. The values are sorted, so each branch of Yeo-Johnson is a
+range of them, and all values of a block have the same exponent m. With v = 1 + |u| (Box-Cox: u), a = ln v and
+psi = +-b_m(a), all derivatives follow from v^m, a and 1/v:
 
     psi_u = v^(m - 1),   psi_uu = (lambda - 1) v^(m - 2),   psi_u,lambda = +-a v^(m - 1).
 
@@ -28,40 +28,43 @@ from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.score_formulas import SERIES_REACH, phis
 
-#: The parameters, and their ranges: lambda, the origin, the log of the unit.
+#: Indices of the parameters, and of the rows of their ranges: lambda, the origin, the log of the unit.
 LMBDA, ORIGIN, LOG_UNIT, N_PARAMETERS = range(4)
-#: Results beyond the parameters: L, the information of lambda with the others free, evaluations, certificate.
+#: Indices of results after the parameters: L, the information of lambda with the other parameters free, the number of
+#: evaluations, and whether the maximum is certified.
 LIKELIHOOD, INFORMATION, N_EVAL, CERTIFIED, N_FOUND = range(3, 8)
-#: Values in a block: its N_BLOCK rows, 48 KB, stay in the second-level cache.
+#: Number of values in a block, whose N_BLOCK rows (48 KB) fit the second-level cache.
 BLOCK = 256
-#: Rows of a block: logs a, 1/v, u; psi, its derivatives in (lambda, x0, ln s) and its second ones, in the order of the
-#: upper triangle; the derivatives of J, from that in lambda (J itself) on, in the same order; rows for products; v^m
+#: Indices of the rows of a block: logs a, 1/v, u; psi, its three first derivatives in (lambda, x0, ln s), and its six
+#: second derivatives as an upper triangle; J and its derivatives in x0 and ln s, in the same order, where J stands for
+#: the derivative of (lambda - 1) J in lambda; rows for weighted terms; v^m.
 _A, _R, _U, _PSI, _FIRST, _SECOND, _JACOBIAN, _WEIGHTED, _POWER, N_BLOCK = 0, 1, 2, 3, 4, 7, 13, 19, 23, 24
-# the summed terms: psi and its derivatives, and J and its derivatives
+#: Number of rows that are summed: psi and its derivatives, and J and its derivatives.
 _TERMS = _WEIGHTED - _PSI
-#: Sums over values: weights; the terms; psi times psi and its derivatives; products of first derivatives
+#: Indices in the sums over values, after the sum of weights: the terms; products of psi with psi and its derivatives;
+#: products of two first derivatives of psi.
 _SUMS, _TIMES, _CROSS, N_SUMS = 1, 17, 27, 33
-#: L, its gradient and the upper triangle of its Hessian, x0 in units of s
+#: Indices after L: its gradient, and the upper triangle of its Hessian. x0 is in units of s.
 GRADIENT, HESSIAN, N_AT = 1, 4, 10
 
 
 class OriginWork(NamedTuple):
-    """Scratch for one column."""
+    """Scratch for the search in one column."""
 
     block: FloatArray
-    sums: FloatArray  #: a row
-    at: FloatArray  #: L and its derivatives, at the present point and at the next
-    steps: FloatArray  #: present point, next, step
-    matrix: FloatArray
-    sample: FloatArray  #: values, and weights
-    grid: FloatArray  #: parameters and L
-    tops: FloatArray  #: the same of maxima
-    ranges: FloatArray  #: as `ranges` of a column, for one point of the grid
+    sums: FloatArray  #: one row
+    at: FloatArray  #: L and its derivatives at the current point, and at the trial point
+    steps: FloatArray  #: current point, trial point, step
+    matrix: FloatArray  #: Cholesky factor of minus the Hessian
+    sample: FloatArray  #: values and weights of the sample
+    grid: FloatArray  #: parameters and L at each grid point
+    tops: FloatArray  #: parameters and L at local maxima
+    ranges: FloatArray  #: ranges of the parameters that fix the origin at a grid point
 
 
 @kernel
 def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, block: FloatArray) -> None:
-    """Write u, 1/v and a of values on one side of the origin."""
+    """Write u, 1/v and a of values on one side of the origin (`side` is 1 or -1) to a block."""
     for i in range(x.size):
         u = (x[i] - x0) * scaling
         v = one + side * u
@@ -72,9 +75,9 @@ def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, blo
 
 @kernel
 def _branch(n: int, m: float, near_0: bool, block: FloatArray) -> None:
-    """Write v^m, and write b_m(a) and its two derivatives in m to the rows of psi, psi_1 and psi_11.
+    """Write v^m, b_m(a) and the first two derivatives of b_m(a) in m to a block.
 
-    Closed forms; or, for a small |m a|, a sum of powers without a division by m.
+    `near_0` selects power series instead of closed forms, for small |m a|.
     """
     b, b1, b2, power = block[_PSI], block[_FIRST], block[_SECOND], block[_POWER]
     for i in range(n):
@@ -95,7 +98,7 @@ def _branch(n: int, m: float, near_0: bool, block: FloatArray) -> None:
 
 @kernel
 def _derivatives(n: int, m: float, side: float, y0: float, block: FloatArray) -> None:
-    """Write psi - y0 and J with all their derivatives, from u, 1/v, a, v^m, b_m(a) and its derivatives in m.
+    """Write psi - y0 and J with all derivatives to a block that has u, 1/v, a, v^m, b_m(a) and its derivatives.
 
     psi_u = v^(m - 1), psi_uu = side (m - 1) v^(m - 2), psi_u,lambda = a v^(m - 1), and u depends on
     x0, in units of s, and on ln s as u_x0 = -1, u_s = -u. The derivatives of J in u are J_u = 1/v, J_uu = -side/v^2.
@@ -118,7 +121,7 @@ def _derivatives(n: int, m: float, side: float, y0: float, block: FloatArray) ->
 
 @kernel
 def _add(w: FloatArray, block: FloatArray, sums: FloatArray) -> None:
-    """Add the weights, the weighted terms of a block, and their products, to the sums."""
+    """Add the weights, the weighted terms of a block, and their products to the sums."""
     n = w.size
     for k in range(4):  # psi and its first derivatives times weights
         term, weighted = block[_PSI + k], block[_WEIGHTED + k]
@@ -139,7 +142,7 @@ def _add(w: FloatArray, block: FloatArray, sums: FloatArray) -> None:
 
 @kernel
 def _psi(u: float, lmbda: float, box_cox: bool) -> float:
-    """Return the transform of one value, to working accuracy only: it is subtracted from psi to avoid cancellation."""
+    """Return the transform of one value; it need not be exact, since it is only subtracted to avoid cancellation."""
     below = u < 0.0 and not box_cox
     m = 2.0 - lmbda if below else lmbda
     a = math.log(u if box_cox else 1.0 + abs(u))
@@ -156,11 +159,11 @@ def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, wor
     x : (n,)
         Ascending values.
     w : (n,)
-        Their weights.
+        Weights of the values.
     box_cox : bool
-        Box-Cox, or Yeo-Johnson.
+        True: Box-Cox. False: Yeo-Johnson.
     theta : (N_PARAMETERS,)
-        lambda, origin, log of the unit.
+        Lambda, origin, log of the unit.
     work : OriginWork
         Scratch.
     at : (N_AT,)
@@ -193,9 +196,9 @@ def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, wor
 
 @kernel
 def _write_likelihood(sums: FloatArray, lmbda: float, log_unit: float, at: FloatArray) -> None:
-    """Write L and its derivatives, from covariances such as Cov(psi, psi_i) over Var(psi).
+    """Write L, its gradient and its Hessian, from the sums.
 
-    L_i = -Cov(psi, psi_i)/Var(psi) + ((lambda - 1) mean(J))_i, and the second derivatives likewise.
+    L_i = -Cov(psi, psi_i)/Var(psi) + ((lambda - 1) mean(J))_i, and similarly for second derivatives.
     """
     per_weight, power = 1.0 / sums[0], lmbda - 1.0
     mean = sums[_SUMS] * per_weight

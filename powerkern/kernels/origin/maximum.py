@@ -1,8 +1,8 @@
-"""Power transform of (x - origin)/unit: the lambda, origin and unit of largest likelihood.
+"""Find the lambda, origin and unit of largest likelihood for a power transform of (x - origin)/unit.
 
-The likelihood (`powerkern.kernels.origin.likelihood`) has several maxima in the origin. It is climbed by
-Newton's method from the best points of a grid over the origin, first on a sample of the order statistics, whose tails
-are complete.
+The likelihood (`powerkern.kernels.origin.likelihood`) may have several maxima in the origin. Newton's method starts
+from the best points of a grid over the origin. It first uses a sample of the order statistics that includes all values
+in the tails.
 """
 
 from __future__ import annotations
@@ -34,44 +34,46 @@ from powerkern.kernels.origin.likelihood import (
     evaluate,
 )
 
-#: Values of a sample, and of them those at either end of the column, which all are in it. Constants of this search are
-#: chosen by trial, on 140 columns of 12 to 2,000 values (the shapes of `tests.fuzz.starts`), which take 110.7
-#: evaluations. Twice as many values in the sample find a higher maximum in one and a lower in one, by 3e-4 and 2e-5 of
-#: L, half as many a higher in one; 16 or 64 at the ends a higher in one and a lower in one, by 3e-4 and 3e-3.
+# The constants of this search were chosen by trial on 140 columns of 12 to 2,000 values (the shapes of
+# `tests.fuzz.starts`), which take 110.7 evaluations on average. Figures below are from the same columns.
+#: Size of the sample, and number of values taken from either end of the column. Twice SAMPLE finds a higher maximum in
+#: one column and a lower one in another, by 3e-4 and 2e-5 of L; half finds a higher one in one column. With _ENDS = 16
+#: or 64 one column has a higher and one a lower maximum, by 3e-4 and 3e-3.
 SAMPLE, _ENDS = 320, 32
-#: Points of the grid over x0: between order statistics, and evenly spaced; the maxima that are climbed on all values.
-#: Twice as many of the first take 151 evaluations and find a higher maximum in one column, half as many take 87 and
-#: find a lower in two; of the second 140 and higher in three (by up to 0.06 of L), 95 and lower in two (by up to 0.1).
-#: To climb 2 or 8 maxima changes nothing.
+#: Number of grid points between order statistics, number of evenly spaced ones, and number of local maxima that are
+#: refined on all values. Twice _AT_RANKS takes 151 evaluations and finds a higher maximum in one column; half takes 87
+#: and finds a lower one in two. Twice _EVEN takes 140 and finds a higher one in three (by up to 0.06 of L); half takes
+#: 95 and finds a lower one in two (by up to 0.1). _CLIMBED = 2 or 8 changes nothing.
 _AT_RANKS, _EVEN, _CLIMBED = 20, 12, 4
 _N_GRID = _AT_RANKS + _EVEN + 2
-#: Maxima on the sample that are this much lower than the highest are not climbed again; times its size, if it is one.
-#: Half and double change no result.
+#: Maxima that are lower than the highest by more than this are not refined on all values: _HOPELESS over the size of
+#: the sample, or _LOWER if the sample is the whole column. Half and double change no result.
 _HOPELESS, _LOWER = 2.0, 1e-5
-#: Of maxima that differ by no more, the one of the least lambda counts: symmetric columns have two, at l and 2 - l,
-#: which rounding and an end of the climb at _CONVERGED tell apart by less.
+#: Maxima that differ by less than this are considered equal, and the one with the smaller lambda is chosen. Symmetric
+#: columns have two, at l and 2 - l; with rounding and the tolerance _CONVERGED they differ by less than this.
 _EQUAL = 5e-10
-#: Longest steps, of lambda, x0 in units of s, and ln s. With double and half 110.1 and 113.2 evaluations.
+#: Longest steps in lambda, x0 in units of s, and ln s. Double and half take 110.1 and 113.2 evaluations.
 _LONGEST = (1.0, 1.0, 0.5)
-#: Where Newton's method has converged: after a step this long the next, quadratic, is within 1e-13; on a sample; at one
-#: point of the grid. Half and double of the last take 116 and 103 evaluations, with the same results, as with a third
-#: and three times of the first.
+#: Lengths of the last Newton step on all values (the error after it, by quadratic convergence, is 1e-13), on a sample,
+#: and at a grid point. Half and double of the last take 116 and 103 evaluations, with the same results; a third and
+#: three times the first also give the same results.
 _CONVERGED, _ON_SAMPLE, _ROUGHLY = 3e-7, 1e-3, 1e-2
-#: Guards: most steps of a climb, and at a point of the grid. Half and double change no result.
+#: Largest number of steps of a climb, and of a climb at a grid point; safeguards. Half and double change no result.
 _MOST_STEPS, _GRID_STEPS = 80, 8
-#: L is not known better than this: 45 roundings. With 0 the climbs take 113.4 evaluations, with ten times as much
+#: Relative uncertainty of L, 45 rounding errors. With 0 the climbs take 113.4 evaluations, with ten times as much
 #: 110.6.
 _NOISE = 1e-14
-#: A pivot of the Hessian that is smaller, relative to its diagonal, is rounding. 1e-12 and 1e-8 change nothing.
+#: Pivots of the Hessian that are smaller than this, relative to the diagonal, are considered rounding errors. 1e-12 and
+#: 1e-8 change nothing.
 _SINGULAR = 1e-10
-#: How the Hessian is damped: at first, after a step that fails, and after one that succeeds (Levenberg's rule). Half
-#: and double of each take 110.5 to 112.4 evaluations.
+#: Damping of the Hessian by Levenberg's rule: first value, factor after a failed step, factor after a successful step.
+#: Half and double of each take 110.5 to 112.4 evaluations.
 _DAMPED, _MORE, _LESS = 1e-2, 4.0, 0.1
 ORIGIN_WORK = named_tuple(OriginWork, *(ROWS,) * 9)
 
 
 def new_origin_work() -> OriginWork:
-    """Return the arrays of `OriginWork`."""
+    """Allocate `OriginWork`."""
     shapes = (
         *((N_BLOCK, BLOCK), (1, N_SUMS), (2, N_AT), (3, N_PARAMETERS), (N_PARAMETERS, N_PARAMETERS), (2, SAMPLE)),
         *((_N_GRID, N_PARAMETERS + 1), (_CLIMBED, N_PARAMETERS + 1), (N_PARAMETERS, 2)),
@@ -83,20 +85,18 @@ def new_origin_work() -> OriginWork:
 def origin_columns(
     columns: FloatArray, weights: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray
 ) -> None:
-    """Write the maximum of L of every column, sorted and with NaN last, within ranges: (p, N_PARAMETERS, 2).
-
-    Columns are of a scale of 1. The range of x0 of Box-Cox ends below the smallest value.
+    """Find the maximum of L for every column, within given ranges of the parameters.
 
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows, sorted, NaN last, of a scale of 1.
+        Columns as rows, sorted, NaN last, scaled so that their spread is about 1.
     weights : (p, n)
-        Their weights.
+        Weights of the values.
     box_cox : bool
-        Box-Cox, or Yeo-Johnson.
+        True: Box-Cox. False: Yeo-Johnson.
     ranges : (p, N_PARAMETERS, 2)
-        Ranges of the parameters.
+        Ranges of the parameters. For Box-Cox the range of x0 must end below the smallest value.
     work : OriginWork
         Scratch.
     out : (p, N_FOUND)
@@ -111,7 +111,7 @@ def origin_columns(
 
 @kernel
 def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> bool:
-    """Return whether a parameter can move: it is inside its range, or L falls beyond the end that it is at."""
+    """Return whether parameter i can move: it is inside its range, or L increases from the end into the range."""
     low, high = ranges[i, 0], ranges[i, 1]
     slope = at[GRADIENT + i]
     return bool(low < high and (theta[i] > low or slope > 0.0) and (theta[i] < high or slope < 0.0))
@@ -119,7 +119,7 @@ def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> b
 
 @kernel
 def _free(x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> tuple[bool, bool, bool]:
-    """Return which parameters can move; only one of x0 and the unit can if all values are on one side of x0."""
+    """Return which parameters can move; of origin and unit only one can if all values are on one side of it."""
     origin = _is_free(ORIGIN, theta, ranges, at)
     one_sided = theta[ORIGIN] <= x[0] or theta[ORIGIN] >= x[x.size - 1]
     unit = _is_free(LOG_UNIT, theta, ranges, at) and not (origin and one_sided)
@@ -128,7 +128,7 @@ def _free(x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray) 
 
 @kernel
 def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matrix: FloatArray) -> bool:
-    """Factor minus the Hessian of the free parameters, its diagonal enlarged; return whether that is possible."""
+    """Factor minus the Hessian of the free parameters with a damped diagonal; return whether that succeeds."""
     k = HESSIAN
     for i in range(3):
         for j in range(i, 3):
@@ -144,7 +144,10 @@ def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matri
 def _climb(
     x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, tolerance: float, most: int, work: OriginWork
 ) -> int:
-    """Climb from ``work.steps[0]`` by damped Newton steps; return the evaluations, negative if not converged."""
+    """Maximise L from ``work.steps[0]`` by at most `most` damped Newton steps, and leave the result there.
+
+    Returns the number of evaluations, negative if the steps did not become shorter than `tolerance`.
+    """
     theta, trial, step = work.steps[0], work.steps[1], work.steps[2]
     at, new = work.at[0], work.at[1]
     evaluate(x, w, box_cox, theta, work, at)
@@ -182,7 +185,7 @@ def _climb(
 
 @kernel
 def _draw(x: FloatArray, w: FloatArray, work: OriginWork) -> int:
-    """Write a sample of the order statistics, weighted by the values each represents; return its size."""
+    """Write a sample of the order statistics, weighted by the values that each represents; return its size."""
     n = x.size
     if n <= SAMPLE:
         for i in range(n):
@@ -204,7 +207,7 @@ def _draw(x: FloatArray, w: FloatArray, work: OriginWork) -> int:
 
 @kernel
 def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: FloatArray) -> None:
-    """Write ascending origins: for Box-Cox at distances from the smallest value that grow in proportion."""
+    """Write ascending origins; for Box-Cox their distances from the smallest value form a geometric sequence."""
     if box_cox:
         near, far = x[0] - high, x[0] - low
         for k in range(_N_GRID):
@@ -227,7 +230,7 @@ def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: Float
 
 @kernel
 def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork) -> int:
-    """Write the best lambda at every point of the grid, with the unit at its lower end; return the evaluations."""
+    """Find the best lambda at every grid point, with the unit at its lower limit; return the number of evaluations."""
     theta, grid, fixed = work.steps[0], work.grid, work.ranges
     low, high, unit = ranges[ORIGIN, 0], ranges[ORIGIN, 1], ranges[LOG_UNIT, 0]
     _lay_grid(x, box_cox, low, high, grid)
@@ -250,7 +253,7 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
 
 @kernel
 def _note(work: OriginWork, row: FloatArray) -> None:
-    """Copy the current parameters, and L there, to a row of results."""
+    """Copy the current parameters and L to a row of results."""
     for i in range(N_PARAMETERS):
         row[i] = work.steps[0, i]
     row[LIKELIHOOD] = work.at[0, 0]
@@ -258,7 +261,7 @@ def _note(work: OriginWork, row: FloatArray) -> None:
 
 @kernel
 def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray) -> None:
-    """Climb from every grid point that is higher than its neighbours; write the highest maximum."""
+    """Climb from every grid point that is a local maximum of the grid; write the highest maximum found."""
     grid, tops, theta = work.grid, work.tops, work.steps[0]
     size = _draw(x, w, work)
     xs, ws = work.sample[0, :size], work.sample[1, :size]
@@ -303,7 +306,7 @@ def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, wor
 
 @kernel
 def _information(x: FloatArray, ranges: FloatArray, work: OriginWork) -> float:
-    """Return minus the second derivative in lambda of L profiled over the other parameters that are not at an end."""
+    """Return minus the second derivative in lambda of L, profiled over the other parameters that can move."""
     _, origin, unit = _free(x, work.steps[0], ranges, work.at[0])
     if not _factor(work.at[0], 0.0, (True, origin, unit), work.matrix):
         return math.nan

@@ -1,1 +1,1 @@
-"""Likelihood from power sums on a grid: one pass, mergeable."""
+"""Likelihoods from power sums of logs on a grid of bins: one pass over the data, and mergeable."""

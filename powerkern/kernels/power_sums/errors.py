@@ -1,11 +1,11 @@
-"""Bounds on the errors of a fit from power sums.
+"""Bound the errors of a fit from power sums.
 
-By the error formula of Gauss rules ([1]_), for f with eight derivatives, a bin's mean of f and its rule's differ by at
-most ``max|f^(8)| h^8/8! r``, h half its width and r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), pi_k the monic orthogonal
-polynomials of its values.
-With f = e^(2 m a) the relative error is ``(2 |m| h)^8 r e^(2 |m| h)/8!``: 3e-13 for 2 |m| h = 0.16. A bin that holds
-at most four distinct values is represented exactly. Sums over blocks of rows are rounded to whole numbers of a quantum,
-so that no order of adding them up makes a difference. `bound_errors` sums the effects of all this on lambda.
+In each bin a Gauss rule replaces the values. By its error formula ([1]_), the mean of a function f with eight
+derivatives changes by at most ``max|f^(8)| h^8/8! r``. Here h is half the width of the bin,
+r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), and pi_k are the monic orthogonal polynomials of the bin's values. For
+f = e^(2 m a) the relative error is ``(2 |m| h)^8 r e^(2 |m| h)/8!``, which is 3e-13 for 2 |m| h = 0.16. A bin with at
+most four distinct values is represented exactly. Sums over blocks of rows are rounded to multiples of a quantum, so
+that they do not depend on the order of addition. `bound_errors` adds up the effects of all this on lambda.
 
 References
 ----------
@@ -23,31 +23,28 @@ from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.likelihood.optimum import Optimum
 from powerkern.kernels.power_sums.sample import Nodes, Sample
 
-#: Error of the distance between two references in logs, in roundings: `reference_excess` is precise to 2**-64.
+#: Error of the log distance between two references, in units of EPS; `reference_excess` is accurate to 2**-64.
 _MOVED = 2.0**-11
-#: In grids that reach farther than this the logs may have been rounded relative to the reference they had before.
+#: If the logs extend farther than this, they may have been rounded relative to an earlier reference.
 _NARROW = 0.0625
-#: Independent roundings are taken to come to less than this many of their standard deviations: a normal variable
-#: exceeds 8 with probability 1e-15.
+#: Bound on a sum of independent rounding errors, in units of its standard deviation. A normal variable exceeds 8 with
+#: probability 1e-15.
 _SIGMAS = 8.0
 
 
 class Rounded(NamedTuple):
-    """How sums were rounded: the quantum, the number of roundings, how many gave 0 (`lost`), and the rows of each sum.
+    """How the power sums of a column were rounded."""
 
-    `moved`: the logs were taken relative to another reference than they have now.
-    """
-
-    quantum: float
-    times: float
-    rows: float
-    lost: float
-    moved: bool
+    quantum: float  #: sums are multiples of this
+    times: float  #: number of roundings
+    rows: float  #: largest number of rows that were summed before rounding
+    lost: float  #: number of roundings that gave 0
+    moved: bool  #: whether logs were computed relative to another reference than the current one
 
 
 @kernel
 def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> tuple[float, float]:
-    """Return bounds of the error of the optimum and of the relative error of the standard deviation there.
+    """Return bounds on the error of lambda, and on the relative error of the standard deviation at the optimum.
 
     Both include the errors of the Gauss rules and rounding within bins. The bound for lambda also includes rounding of
     the logs and of the sums.
@@ -55,11 +52,11 @@ def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) 
     Parameters
     ----------
     sample : Sample
-        The nodes and weights.
+        The weighted sample that represents the column.
     best : Optimum
         The fit of the sample.
     nodes : Nodes
-        The bins as `make_sample` writes them.
+        Statistics of the bins, written by `make_sample`.
     rounded : Rounded
         How the sums were rounded.
     """
@@ -86,7 +83,7 @@ def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) 
             farthest = max(farthest, lever)
             continue
         quanta += lever * lever
-        # of y^2 and, its derivative in the exponent, of y y': their eighth derivatives times h^8/8! r
+        # errors of the rule for y^2, and for its derivative in the exponent y y': eighth derivatives times h^8/8! r
         rule = 8.0 * (2.0 * grows) ** 6 / 40320.0 * nodes.bin_remainder[b]
         rounding = (4.0 + 0.5 * rounded.rows * nodes.bin_blur[b]) * EPS
         weight = nodes.bin_weight[b] * height * height
@@ -104,7 +101,7 @@ def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) 
 
 @kernel
 def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, nodes: Nodes) -> float:
-    """Write y at the middle of each bin and return the mean of y, both times e^-log_factor."""
+    """Write y at the middle of each bin, and return the mean of y, both times e^-log_factor."""
     total = 0.0
     for b in range(sample.n_bins):
         below = b < sample.n_bins_below
@@ -122,7 +119,10 @@ def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, node
 
 @kernel
 def _noise(sample: Sample, moved: bool) -> float:
-    """Return the error of lambda due to rounding of logs and of the reference, in units of 1/(spread of the logs)."""
+    """Bound the error of lambda due to rounding of logs and of their reference.
+
+    `moved` says that logs were rounded relative to an earlier reference (`Rounded.moved`).
+    """
     logs = sample.centered.logs
     rounding = sample.rounding
     if moved:

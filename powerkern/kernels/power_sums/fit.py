@@ -1,8 +1,8 @@
-"""Fits, profiles and intervals from power sums.
+"""Fits, likelihood profiles and likelihood intervals from power sums.
 
-The nodes and weights of a column (`powerkern.kernels.power_sums.sample`) are fitted by the functions of
-`powerkern.kernels.likelihood.mle` that fit weighted logs, so a fit from a sketch is the fit of that sample, with the
-same certificate. `bound_errors` bounds the error of lambda that comes from the sums.
+A weighted sample with the power sums of the column (`powerkern.kernels.power_sums.sample`) is fitted by
+`powerkern.kernels.likelihood.two_pass`, with the same certificate as any weighted column. `bound_errors` bounds the
+error of lambda that comes from replacing the column by the sample.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from powerkern.kernels.results import STATUS, write_identity, write_range
 from powerkern.kernels.status_codes import CONSTANT, EMPTY, ROUTE_POWER_SUMS, UNRESOLVED
 from powerkern.kernels.transforms.family import log_offset
 
-#: Lambda is certified where the bound on its error is below this, times |lambda| where that exceeds 1: the accuracy
-#: that the guide promises.
+#: Largest bound on the error of a certified lambda, times |lambda| if that exceeds 1: the accuracy that the user guide
+#: promises.
 TOLERANCE = 1e-11
-#: And where the bound on the relative error of the standard deviation is below this: standardised values share it.
+#: Largest bound on the relative error of the standard deviation, which standardised values inherit.
 SD_TOLERANCE = 5e-11
 _NODES = named_tuple(Nodes, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, ROWS)
 
@@ -44,21 +44,21 @@ def fit_sums(
     out: FloatArray,
     error: FloatArray,
 ) -> None:
-    """Fit the columns of a sketch; bound the error of lambda that is due to the sketch (inf: not resolved).
+    """Fit the columns of a sketch, and bound the error of lambda that is due to the sketch.
 
     Parameters
     ----------
     sums : (n_bins, N_POWERS)
         Power sums of the bins of all columns, one column after the other.
     starts : (p + 1,) int
-        Where the bins of each column begin.
+        The bins of column j are ``sums[starts[j]:starts[j + 1]]``.
     family : int
         BOX_COX or YEO_JOHNSON.
     grids : (p, N_GRID)
         The grids of the columns.
     roundings : (p, 4)
-        By column: how often its sums were rounded; over how many rows at most each was taken; how many of them came
-        to nothing; how often they were moved to another reference.
+        For each column: the number of times that sums were rounded; the largest number of rows summed before rounding;
+        the number of roundings that gave 0; and the number of times that sums were moved to another reference.
     lmbda : (p,)
         Lambdas at which to evaluate; NaN: search.
     nodes : Nodes
@@ -68,7 +68,7 @@ def fit_sums(
     out : (p, N_RESULTS)
         Receives the results.
     error : (p,)
-        Receives bounds on the errors of lambda.
+        Receives bounds on the errors of lambda; inf for columns that the sketch does not resolve.
     """
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
@@ -96,6 +96,7 @@ def _fit_column(
     scratch: Scratch,
     row: FloatArray,
 ) -> float:
+    """Fit one column of a sketch into its row of results; return a bound on the error of lambda."""
     total = _total(sums)
     write_range(row, total, grid[G_MIN], grid[G_MAX])
     if not total > 0.0 or grid[G_MIN] == grid[G_MAX]:
@@ -112,7 +113,7 @@ def _fit_column(
         return 0.0
     error, of_sd = bound_errors(sample, best, nodes, rounded)
     found = exponent_of(best.exponent, sample.sign)
-    # constants beyond float64 may also come from lost digits
+    # even if constants are out of range for float64, since lost digits may be the reason
     if not (error <= TOLERANCE * max(1.0, abs(found)) and of_sd <= SD_TOLERANCE):
         row[STATUS] = UNRESOLVED
     return error
@@ -129,7 +130,7 @@ def profile_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """Write g of every column of a sketch at every lambda; NaN for a column with fewer than two values.
+    """Write g of every column of a sketch at every lambda; NaN for a column with less than two distinct values.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def interval_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """Write likelihood intervals of the columns of a sketch.
+    """Write the likelihood interval of every column of a sketch.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def interval_sums(
     grids : (p, N_GRID)
         The grids of the columns.
     at : (p, 2)
-        The best lambda of each column, and the drop.
+        The lambda that minimises g, and the drop, for each column.
     nodes : Nodes
         Scratch.
     scratch : Scratch

@@ -1,4 +1,4 @@
-"""Gauss rules from power sums: at most four nodes and weights with the first eight moments of a bin.
+"""Gauss rules from power sums: at most four nodes and weights with the same first eight moments as a bin.
 
 References
 ----------
@@ -13,28 +13,36 @@ from powerkern._jit import kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 
-#: Power sums of a bin, and nodes of its Gauss rule.
+#: Number of power sums of a bin, and largest number of nodes of its Gauss rule.
 N_POWERS, N_NODES = 8, 4
-#: Mean squares about the bin's mean below the first, and of higher polynomials below the second, are rounding: a few
-#: EPS in sums of terms up to 1, to which the recursion of the polynomials adds.
+#: Mean squares of the first orthogonal polynomial below ONE_NODE, and of higher ones below _FEWER_NODES, are treated as
+#: rounding errors: a few EPS in sums of terms up to 1, and more from the recursion.
 ONE_NODE, _FEWER_NODES = 1e-15, 1e-13
-#: Nodes are at most this far from the middle of the bin.
+#: Largest distance of a node from the middle of the bin, in units of half the width.
 _BEYOND = 1.0 + 1e-6
 
 
 @kernel
 def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
-    """Write the Gauss rule of power sums to small[0] and small[1]; return its size and a bound on E pi_4^2.
+    """Compute the Gauss rule of a bin; return its number of nodes and a bound on E pi_4^2 (see `errors`).
 
-    Moments about the mean, Chebyshev's algorithm for the recurrence of the orthogonal polynomials, and the QL
-    iteration for the eigenvalues of its Jacobi matrix and the first components of the eigenvectors (Golub, Welsch).
-    Where the last polynomial is only rounding error, a node may lie outside: it is left out.
+    From moments about the mean, Chebyshev's algorithm gives the recurrence of the orthogonal polynomials. The QL
+    iteration gives the eigenvalues of its Jacobi matrix, which are the nodes, and the first components of its
+    eigenvectors, which give the weights ([1]_). If a node lies outside the bin, the last polynomial consists of
+    rounding errors and is dropped.
+
+    Parameters
+    ----------
+    sums : (N_POWERS,)
+        The power sums of the bin.
+    small : (7, N_POWERS)
+        Scratch; nodes are written to small[0] and weights to small[1].
     """
     node, weight, diagonal, off = small[0], small[1], small[2], small[3]
     previous, current = small[4], small[5]
     total = sums[0]
     mean = sums[1] / total
-    # moments about the mean: Horner's scheme of the binomial expansion, one shift of all at a time
+    # moments about the mean, by repeated Horner steps of the binomial expansion
     for k in range(N_POWERS):
         current[k] = sums[k] / total
         previous[k] = 0.0
@@ -69,7 +77,7 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
             inside = inside and abs(node[k]) <= _BEYOND
         if n <= 2:
             inside = inside or diagonal[1] == mean or n == 1
-            diagonal[1] = mean  # two nodes about the mean, whatever the skewness
+            diagonal[1] = mean  # ignore the skewness and place two nodes symmetrically about the mean
         elif not inside:
             n -= 1
     return n, min(square, 0.015625) if n == N_NODES else 0.0
@@ -77,9 +85,10 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
 
 @kernel
 def _eigen(d: FloatArray, e: FloatArray, z: FloatArray, n: int) -> None:
-    """Replace d by the eigenvalues of the tridiagonal matrix (d, e); write first components of eigenvectors to z.
+    """Replace d by the eigenvalues of a tridiagonal matrix, and z by the first components of its eigenvectors.
 
-    Implicit QL with Wilkinson's shift.
+    The matrix has the diagonal d and the off-diagonal e, which is overwritten. z must be the first unit vector. The
+    method is implicit QL with Wilkinson's shift.
     """
     e[n - 1] = 0.0
     for low in range(n):

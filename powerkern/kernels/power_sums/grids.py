@@ -1,4 +1,4 @@
-"""Grids of bins for the logs of a column, from its range."""
+"""Choose grids of bins for the logs of columns, from the ranges of the data."""
 
 from __future__ import annotations
 
@@ -12,38 +12,41 @@ from powerkern.kernels.likelihood.logs import centered_log, offset_log
 from powerkern.kernels.power_sums.ranges import R_COUNT, R_MAX, R_MIN, estimate_log_sd, mean_log
 from powerkern.kernels.transforms.family import log_offset
 
-#: A column's grid: +-1 if all values have that sign and are held as logs of |x| relative to REF, 0 if as signed logs;
-#: bins of width 2**EXPONENT, numbered from FIRST; the extremes of all data; sums are whole numbers of 2**QUANTUM
+#: Indices of the fields of a grid. G_SIGN is +-1 if all values have that sign and are stored as logs of |x| relative to
+#: G_REF; 0 if they are stored as signed logs. There are G_BINS bins of width 2**G_EXPONENT, the first with index
+#: G_FIRST. G_MIN and G_MAX are the extremes of all data. Power sums are multiples of 2**G_QUANTUM.
 G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX, G_QUANTUM = range(8)
-#: The length of a grid.
+#: Number of these fields.
 N_GRID = 8
-#: Bins are at most this wide, times 1/|m|: the rule's relative error is then at most 3e-13 (`errors`).
+#: Largest width of a bin, times |m|, for which the relative error of the Gauss rule is at most 3e-13 (`errors`).
 WIDTH = 0.16
-#: m is expected to be at most this, over the spread of the logs. A grid for which it is larger is refined.
+#: Expected upper limit of |m|, times the spread of the logs. If |m| is larger, the grid is refined.
 _EXPECTED = 2.0
-#: Exponents of the widths of bins; logs are below 2**10, so that wider bins are never needed.
+#: Range of the exponents of bin widths. Logs are below 2**10, so wider bins are never needed.
 NARROWEST, WIDEST = -1000.0, 11.0
-#: The ends of a grid are at most 2**_DIGITS bins from its origin: numbers of bins are exact, with two bits to spare.
+#: Log2 of the largest distance from the origin of a grid to its ends, in bins; bin indices are exact with two bits to
+#: spare.
 _DIGITS = 50.0
-#: Bins per column at first: 4096 times eight sums are 256 KB.
+#: Largest number of bins of a column at first; 4096 times eight sums are 256 KB.
 MAX_BINS = 4096
-#: And where a grid is refined: 4 MB.
+#: Largest number of bins of a refined grid; 4 MB.
 MAX_REFINED = 65536
-#: Logs of the references of Box-Cox streams are multiples of this. Coarse, so that narrow chunks share one reference;
-#: fine, so that the rounding of logs relative to it, 2**-53 of them, is small beside the distance of two doubles.
+#: Logs of the references of Box-Cox streams are multiples of at least this. It must be coarse, so that narrow chunks
+#: share one reference, and fine, so that the rounding error of logs relative to the reference is much less than the
+#: distance between adjacent doubles.
 _FINEST_STEP = 2.0**-42
-#: References of streams are at least about e to minus this, the smallest that are normal numbers.
+#: Largest -ln of the reference of a stream, for which it is a normal number.
 _DEEPEST = 708.0
-#: The logs of references of streams are rounded by less than this.
+#: Bound on the rounding error of the log of a stream's reference.
 _REFERENCE_ROUNDING = 2.0**-50
 
 
 @kernel
 def reference_excess(base: float, ref: float) -> float:
-    """Return ln(ref) minus the logarithm that `ref` is rounded from, if it is the reference of a Box-Cox stream.
+    """Return ln(ref) minus the multiple of a step that it was rounded from, for a Box-Cox stream's reference.
 
-    Bins of a stream are relative to the exact power of e: in narrow data the rounding of `ref` may exceed many bins.
-    Returns 0 for other references.
+    The bins of a stream are relative to the exact power of e, since in narrow data the rounding error of `ref` may be
+    as large as many bins. The result is 0 for other references.
     """
     if base != 0.0 or not 0.0 < ref < math.inf:
         return 0.0
@@ -55,7 +58,7 @@ def reference_excess(base: float, ref: float) -> float:
 
 @kernel
 def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
-    """Return the ends of the grid in logs."""
+    """Return the smallest and the largest log of the data of a grid."""
     low, high, ref = grid[G_MIN], grid[G_MAX], grid[G_REF]
     log_ref, excess = offset_log(base, ref), reference_excess(base, ref)
     if grid[G_SIGN] > 0.0:
@@ -67,9 +70,9 @@ def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
 
 @kernel
 def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
-    """Write bins over the range of the data: of width 2**exponent, or the next power that needs at most `max_bins`.
+    """Write the bins of a grid: of width 2**exponent, or of the next power of two with at most `max_bins` bins.
 
-    A range without logs gets no bins; it comes from a caller's table, not from data.
+    A range whose logs do not exist gets no bins; it cannot come from data, only from a caller's table.
     """
     low, high = _log_range(base, grid)
     grid[G_FIRST] = grid[G_BINS] = grid[G_EXPONENT] = 0.0
@@ -89,10 +92,10 @@ def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
 
 @kernel
 def _rung_between(low: float, high: float) -> float:
-    """Return the logarithm of the reference of a stream with these extremes: near their middle, and of few bits.
+    """Return the log of the reference for a stream with these extremes: near their middle, and with few bits.
 
-    It is a multiple of a power of two that is at least the range of the logs. Bins are narrower, and as the range
-    only grows, an old reference is a whole number of bins from a new one.
+    It is a multiple of a power of two that is at least as large as the range of the logs. Bins are narrower, and the
+    range can only grow, so an old and a new reference are a whole number of bins apart.
     """
     bottom = log(low)
     reach = centered_log(high, 0.0, low, bottom)
@@ -102,10 +105,10 @@ def _rung_between(low: float, high: float) -> float:
 
 @kernel
 def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream: bool, grid: FloatArray) -> None:
-    """Write a grid for the data of a range; `largest_exponent` may be 0.
+    """Write a grid for data with the range `found`; a `largest_exponent` of 0 means the default.
 
-    The grid of a stream can be brought to any other grid: of Yeo-Johnson it holds signed logs in any case, of
-    Box-Cox logs relative to e to `_rung_between` the extremes.
+    Sums on the grid of a stream can later be moved to another grid. For Yeo-Johnson it therefore always has signed
+    logs, and for Box-Cox the log of its reference is `_rung_between` the extremes.
     """
     grid[:] = 0.0
     if not found[R_COUNT] > 0.0:
@@ -124,7 +127,7 @@ def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream:
             grid[G_REF] = exp(_rung_between(low, high))
     first, last = _log_range(base, grid)
     width = WIDTH / _EXPECTED * estimate_log_sd(found, last - first)
-    if grid[G_SIGN] == 0.0:  # lambda is near 1 however large the values of both signs are
+    if grid[G_SIGN] == 0.0:  # with both signs lambda is near 1, even if the values are large
         largest_exponent = max(largest_exponent, _EXPECTED)
     if largest_exponent > 0.0:
         width = min(width, WIDTH / largest_exponent)
@@ -136,18 +139,18 @@ def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream:
 
 @entry((ROWS, INTEGER, REAL, INTEGER, ROWS))
 def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, stream: int, grids: FloatArray) -> None:
-    """Write grids for the ranges of columns; see `_write_grid`.
+    """Write a grid for the range of each column.
 
     Parameters
     ----------
-    ranges : (p, 11)
-        Ranges of the columns, see `powerkern.kernels.power_sums.ranges`.
+    ranges : (p, N_RANGE)
+        Ranges of the columns (see `powerkern.kernels.power_sums.ranges`).
     family : int
         BOX_COX or YEO_JOHNSON.
     largest_exponent : float
-        The largest |m| that is expected, in units of 1/spread of the logs; 0: the default.
-    stream : bool
-        Whether more rows may follow, beyond the range.
+        The largest |m| that is expected; 0: the default.
+    stream : int
+        Nonzero if more rows, outside the range, may follow.
     grids : (p, N_GRID)
         Receives the grids.
     """
@@ -157,7 +160,7 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, strea
 
 @entry((ROWS, COLUMN, COLUMN))
 def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray) -> None:
-    """Write references, and their logarithms, of Box-Cox streams with the extremes of grids; see `_rung_between`."""
+    """Write the references of Box-Cox streams, and their logs, for grids with the extremes of the data."""
     for j in range(grids.shape[0]):
         rungs[j], references[j] = 0.0, 1.0
         if grids[j, G_BINS] > 0.0:
@@ -167,7 +170,7 @@ def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray)
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))
 def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins: int) -> None:
-    """Recompute the bins of grids.
+    """Recompute the bins of grids for other bin widths.
 
     Parameters
     ----------
@@ -176,9 +179,9 @@ def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins:
     family : int
         BOX_COX or YEO_JOHNSON.
     exponents : (p,)
-        Exponents of 2 of the widths of bins.
+        Log2 of the bin width of each column.
     max_bins : int
-        Most bins of a column.
+        Largest number of bins of a column.
     """
     for j in range(grids.shape[0]):
         if grids[j, G_BINS] > 0.0:

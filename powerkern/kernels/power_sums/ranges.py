@@ -1,4 +1,4 @@
-"""Ranges of columns: their extremes, the sum of their weights, and the spread of the logs of a sample."""
+"""Ranges of columns: extremes, sum of weights, and the spread of the logs of a sample."""
 
 from __future__ import annotations
 
@@ -23,28 +23,30 @@ from powerkern.kernels.likelihood.logs import offset_log, scan
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
-#: A column's range: values (a negative number: outside the domain), their weight, the extremes; the size of a sample,
-#: the sum of its logs in whole units of LOG_UNIT, and the sum of their squares in units of LIMB and of 1.
-#: The weight of several ranges is a sum in digits of base LIMB: WEIGHT for LIMB**LEVEL, WEIGHT_1 and WEIGHT_2 below it.
-#: All that is added up are whole numbers below 2**53, so that no order of merging makes a difference.
+#: Indices of the fields of a range: number of values (or a negative status if some are outside the domain), their
+#: weight, the extremes; size of a sample, sum of its logs in units of LOG_UNIT, and sum of the squared units, as a
+#: number with two digits of base LIMB. The weight of merged ranges has digits of base LIMB, too: R_WEIGHT for
+#: LIMB**R_LEVEL, and R_WEIGHT_1 and R_WEIGHT_2 for the next lower powers. All sums are of whole numbers below 2**53, so
+#: they do not depend on the order of merging.
 R_COUNT, R_WEIGHT, R_MIN, R_MAX, R_SAMPLE, R_LOGS, R_SQUARES, R_SQUARES_LOW, R_WEIGHT_1, R_WEIGHT_2, R_LEVEL = range(11)
-#: The length of a range.
+#: Number of these fields.
 N_RANGE = 11
-# results for a place in lines
+# rows of the scratch array `line`
 _LOW, _HIGH, _N = range(3)
-#: Logs are below 2**10, so that a sum of 2**26 of them is below 2**52 units; a square of one fits two limbs.
+#: Logs are below 2**10, so a sum of 2**26 of them is below 2**52 units, and the square of one has two digits.
 LOG_UNIT, LIMB = 2.0**-16, 2.0**26
-#: If only the extremes of the logs are known, or they are closer than _CLOSE, the spread is estimated as their distance
-#: over _EXPECTED_RANGE. 10,000 normal values span 8 standard deviations. Bins that are too narrow cost memory, bins
-#: that are too wide cost another pass, which is worse.
+#: If only the extremes of the logs are known, or their distance is less than _CLOSE, the spread is estimated as their
+#: distance over _EXPECTED_RANGE. (10,000 normal values span 8 standard deviations.) Bins that are too narrow only cost
+#: memory; bins that are too wide cost another pass.
 _EXPECTED_RANGE, _CLOSE = 16.0, 2.0**-8
-#: A spread is at least its range over this: a grid of the expected width then has 5,000 bins, about `grids.MAX_BINS`.
+#: Largest ratio of range to spread that is assumed. A grid with the expected bin width then has 5,000 bins, about
+#: `grids.MAX_BINS`.
 _LARGEST_RANGE = 400.0
 
 
 @kernel
 def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
-    """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
+    """Add values to a range, and the logs of every stride-th value, from index `first` on, to its sample."""
     found = scan(x, weight) if weight.size > 0 else scan(x, None)
     _note(found.n, found.low, found.high, family, out)
     out[R_WEIGHT] += found.weight
@@ -54,9 +56,9 @@ def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, st
 
 @kernel
 def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) -> None:
-    """Add the extremes of n values to a range.
+    """Update number and extremes of a range by n values with the given extremes.
 
-    A range with values outside the domain stays marked; the mark for infinite values takes precedence.
+    If values are outside the domain, R_COUNT becomes a negative status and stays so; infinite values take precedence.
     """
     if n == 0.0:
         return
@@ -73,7 +75,7 @@ def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) ->
 @kernel
 def _sample(x: NDArray[Any], weight: FloatArray, base: float, first: int, stride: int, out: FloatArray) -> None:
     """Add signed logs of evenly spaced values, rounded to whole units, to the sample's sums."""
-    for i in range(first, x.size, max(stride, 1)):  # a step of 0 would raise
+    for i in range(first, x.size, max(stride, 1)):  # range() would raise for a step of 0
         value = np.float64(x[i])
         if value != value or (weight.size > 0 and not weight[i] > 0.0):
             continue
@@ -90,10 +92,10 @@ def _sample(x: NDArray[Any], weight: FloatArray, base: float, first: int, stride
 def _range_of_lines(
     x: NDArray[Any], length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Add rows to the ranges of columns; in memory they form lines of one or several rows that begin `length` apart.
+    """Add the rows of a matrix to the ranges of its columns, reading memory as lines of one or several rows each.
 
-    Extremes are first found for each position in `line`, which may span several rows, and then merged by column. The
-    logs of values `step` apart in memory, starting at `first`, enter the sample.
+    Lines begin `length` apart. Extremes are first computed for each position within a line, and then merged by column.
+    The sample consists of values `step` apart in memory, starting at `first`.
     """
     _look_along(x, length, line)
     p = out.shape[0]
@@ -111,7 +113,7 @@ def _range_of_lines(
 
 @inlined
 def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
-    """Write the extremes at each position within a line, over all lines, and the number of values present there."""
+    """Write, for each position within a line, the extremes and the number of values present over all lines."""
     low, high, n = line[_LOW], line[_HIGH], line[_N]
     low[:], high[:], n[:] = math.inf, -math.inf, 0.0
     for start in range(0, x.size, max(length, 1)):
@@ -131,7 +133,7 @@ def mean_log(found: FloatArray) -> float:
 
 @kernel
 def estimate_log_sd(found: FloatArray, distance: float) -> float:
-    """Return the standard deviation of the logs, or an estimate of it; `distance`: between the logs of the extremes."""
+    """Estimate the standard deviation of the logs; `distance` is the distance between their extremes."""
     spread = distance / _EXPECTED_RANGE
     if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
         squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT
@@ -151,7 +153,7 @@ def range_columns(
     stride: int,
     out: FloatArray,
 ) -> None:
-    """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_add_to_range`.
+    """Add values to the ranges of columns.
 
     Parameters
     ----------
@@ -162,11 +164,11 @@ def range_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     first : int
-        The first row of the sample of logs.
+        Index of the first row whose logs are sampled.
     stride : int
-        The distance of its rows.
-    out : (p, 11)
-        Receives the ranges.
+        The number of rows from one sampled row to the next.
+    out : (p, N_RANGE)
+        The ranges, updated in place.
     """
     for j in range(columns.shape[0]):
         _add_to_range(columns[j], weight, family, first, stride, out[j])
@@ -176,7 +178,7 @@ def range_columns(
 def range_lines(
     x: FloatArray, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Add the rows of a row-major matrix without weights to the ranges of its columns; see `_range_of_lines`.
+    """Add the rows of a row-major float64 matrix without weights to the ranges of its columns.
 
     Parameters
     ----------
@@ -202,7 +204,7 @@ def range_lines(
 def range_lines32(
     x: Float32Array, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Add the rows of a float32 matrix to the ranges of its columns, as `range_lines` does for float64.
+    """Add the rows of a row-major float32 matrix without weights to the ranges of its columns.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""The weighted sample that has the power sums of a column: nodes and weights of the Gauss rules of its bins.
+"""Build the weighted sample that represents a column given by power sums.
 
-At most four nodes in a bin (`powerkern.kernels.power_sums.gauss`) have the same first eight moments as its values.
+The sample consists of the nodes and weights of the Gauss rules of all bins. In each bin at most four nodes have the
+same first eight moments as the values (`powerkern.kernels.power_sums.gauss`).
 """
 
 from __future__ import annotations
@@ -32,59 +33,52 @@ from powerkern.kernels.power_sums.grids import (
 )
 from powerkern.kernels.power_sums.sums import is_delicate
 
-#: Weights that are multiples of a quantum times 2 to this power have not been rounded.
+#: Sums of weights that are multiples of the quantum times 2 to this power are considered exact.
 _SPARE_BITS = 20.0
 
 
 class Nodes(NamedTuple):
-    """Scratch for the sample of a column, for the figures of each bin that `bound_errors` needs, and small arrays."""
+    """Scratch for the sample of a column, and for statistics of its bins that `bound_errors` needs."""
 
-    position: FloatArray
-    weight: FloatArray
-    bin_position: FloatArray
-    bin_weight: FloatArray
-    bin_remainder: FloatArray
-    bin_power: FloatArray
-    bin_blur: FloatArray
-    small: FloatArray
+    position: FloatArray  #: logs of the sample
+    weight: FloatArray  #: weights of the sample
+    bin_position: FloatArray  #: log at the middle of each bin
+    bin_weight: FloatArray  #: total weight of each bin
+    bin_remainder: FloatArray  #: bound on E pi_4^2 of each bin (`errors`)
+    bin_power: FloatArray  #: y at the middle of each bin
+    bin_blur: FloatArray  #: 0 if the bin certainly holds a single value, otherwise 1
+    small: FloatArray  #: scratch of `gauss_rule`
 
 
 class Sample(NamedTuple):
-    """A column's bins as weighted logs; `sign` is 1, -1, or 0 for both.
-
-    In units of the logs, `half` is half a bin, `rounding` the rounding error of a log that is 0, and `origin` the
-    position on the grid that logs of one sign are relative to. `whole`: no sum of weights can have been rounded.
-    """
+    """The bins of a column as weighted logs."""
 
     centered: Centered
-    sign: float
-    half: float
-    rounding: float
-    origin: float
-    whole: bool
+    sign: float  #: of the values; 0 for both signs
+    half: float  #: half the width of a bin, in units of the logs
+    rounding: float  #: rounding error of a log that is 0, in units of the logs
+    origin: float  #: position on the grid relative to which logs of one sign are, in units of the logs
+    whole: bool  #: whether certainly no sum of weights was rounded
     n_bins: int
-    n_bins_below: int
-    weight: float
+    n_bins_below: int  #: number of bins for negative values of a column of both signs
+    weight: float  #: total weight
 
 
 class _Layout(NamedTuple):
-    """The occupied bins, from `begin` to before `end`, as distances from 0 (for one sign, from `origin`).
+    """The occupied part of a grid."""
 
-    `turned`: the grid is for both signs, and all values are negative. `low` and `high` are the ends of the distances.
-    """
-
-    sign: float
-    turned: bool
-    begin: int
-    end: int
-    origin: int
-    low: int
+    sign: float  #: of the values; 0 for both signs
+    turned: bool  #: whether the grid is for both signs, but all values are negative
+    begin: int  #: index of the first occupied bin
+    end: int  #: one more than the index of the last occupied bin
+    origin: int  #: position, in bins, relative to which logs of one sign are
+    low: int  #: ends of the occupied part, in bins from `origin`
     high: int
 
 
 @kernel
 def _find_layout(sums: FloatArray, grid: FloatArray) -> _Layout:
-    """Return the part of their grid that the data occupy: it may have been made for a much wider range."""
+    """Find the occupied part of a grid, which may have been made for a much wider range."""
     first, begin, end = int(grid[G_FIRST]), 0, int(grid[G_BINS])
     while begin < end and not sums[begin, 0] > 0.0:
         begin += 1
@@ -104,7 +98,7 @@ def _find_layout(sums: FloatArray, grid: FloatArray) -> _Layout:
 
 @kernel
 def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) -> int:
-    """Return the index of the bin that holds the mean of the logs; negated if the grid is `turned`."""
+    """Return the index of the bin that contains the mean of the logs; negated if the grid is `turned`."""
     total = turn = 0.0
     for b in range(begin, end):
         total += sums[b, 0]
@@ -115,16 +109,17 @@ def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) ->
 
 @kernel
 def _magnitude(log_of_it: float, base: float, smallest: float, largest: float) -> float:
-    """Return the magnitude that has this log, within bounds."""
+    """Return the magnitude with the given log, clipped to the given bounds."""
     size = expm1(log_of_it) if base == 1.0 else exp(log_of_it)
     return min(max(size, smallest), largest)
 
 
 @kernel
 def _moved(extreme: float, distance: float, log_of_it: float, base: float, smallest: float, largest: float) -> float:
-    """Return the magnitude whose log is `distance` from the log of `extreme`.
+    """Return the magnitude whose log is `distance` from that of `extreme`, clipped to the given bounds.
 
-    Close to the extreme it is computed from the difference: rounding of exp could exceed the distance between values.
+    Close to the extreme it is computed from the distance, since the rounding error of exp(log) could exceed the
+    distance between data values.
     """
     if abs(distance) < 1.0:
         return min(max(extreme + (base + extreme) * expm1(distance), smallest), largest)
@@ -133,18 +128,18 @@ def _moved(extreme: float, distance: float, log_of_it: float, base: float, small
 
 @kernel
 def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> Sample:
-    """Return the Gauss rules of all bins; the sums have at least one value.
+    """Build the sample of a column that has at least one value.
 
     Parameters
     ----------
     sums : (n_bins, N_POWERS)
         Power sums of the bins of the column.
     base : float
-        0 (Box-Cox) or 1 (Yeo-Johnson).
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     grid : (N_GRID,)
-        Its grid.
+        The grid of the column.
     nodes : Nodes
-        Receives the nodes.
+        Receives the sample and the statistics of the bins.
     """
     layout = _find_layout(sums, grid)
     sigma_bins = 1.0  # the unit of the logs, in bins
@@ -167,7 +162,7 @@ def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -
         for k in range(found):
             step = half * nodes.small[0, k]
             at = center - step if turned else center + step
-            nodes.position[n] = -at if below else at  # rounding may put a node beyond 0: others make up for it
+            nodes.position[n] = -at if below else at  # may be beyond 0 by rounding, which other nodes compensate
             nodes.weight[n] = nodes.small[1, k]
             turn += nodes.small[1, k] * at
             n += 1
@@ -190,14 +185,14 @@ def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -
 
 @kernel
 def _is_one_value(sums: FloatArray) -> bool:
-    """Return whether the power sums of a bin could come from a single value, up to rounding."""
+    """Return whether the power sums of a bin could be those of a single value, up to rounding."""
     mean = sums[1] / sums[0]
     return bool(abs(sums[2] / sums[0] - mean * mean) <= ONE_NODE)
 
 
 @kernel
 def _add_end(at: int, layout: _Layout, n_bins: int, sigma_bins: float, nodes: Nodes) -> int:
-    """Append an end of the grid as a bin without weight; return the new number of bins."""
+    """Append one end of the grid as a bin of weight 0; return the new number of bins."""
     distance = (-at if layout.turned else at) - layout.origin
     nodes.bin_position[n_bins] = (abs(distance) if layout.sign == 0.0 else distance) / sigma_bins
     nodes.bin_weight[n_bins] = nodes.bin_remainder[n_bins] = 0.0
@@ -214,7 +209,7 @@ def _bounded(
     width: float,
     jacobian: float,
 ) -> Centered:
-    """Return the logs of the column, bounded by the occupied bins: with wider bounds the sums would lose all digits."""
+    """Return the logs of the column with tight bounds, from the occupied bins; with wider ones sums lose all digits."""
     pos, pos_weight, neg, neg_weight = values
     log_ref, origin = offset_log(base, grid[G_REF]), layout.origin * width
     low, high = log_ref + origin + layout.low * width, log_ref + origin + layout.high * width
@@ -248,7 +243,7 @@ def _bounded(
 
 
 def new_nodes(n_bins: int) -> Nodes:
-    """Return the arrays of `Nodes` for at most `n_bins` bins, and the ends of the grid."""
+    """Allocate `Nodes` for at most `n_bins` bins, and the two ends of the grid."""
     position, weight = (np.empty(N_NODES * n_bins) for _ in range(2))
     middle, own, remainder, power, blur = (np.empty(n_bins + 2) for _ in range(5))
     return Nodes(position, weight, middle, own, remainder, power, blur, np.empty((7, N_POWERS)))

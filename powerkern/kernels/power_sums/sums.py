@@ -1,12 +1,12 @@
-"""The power-moment sketch: a summary of a column that adds up, and from which its fit follows.
+"""The power-moment sketch: a summary of a column that can be merged and from which the column can be fitted.
 
-The logs of a column are placed on a grid of bins of width 2**e. In the local coordinate t in [-1, 1] of its bin a
-value of weight w adds ``w t^k`` to the bin's power sums T_0..T_7. That is all: sketches of parts of a column on
-the same grid are added, in any order.
+The logs of a column are assigned to bins of width 2**e. With the local coordinate t in [-1, 1] of its bin, a value of
+weight w adds ``w t^k`` to the bin's power sums T_0, ..., T_7. Sketches of parts of a column on the same grid are merged
+by addition, in any order.
 
-Xu and Cormode [1]_ merge means and variances of parts, which takes one pass over the data for each lambda that is
-looked at. Power sums of logs take one pass for all lambdas: the sums of e^(m t), and so the likelihood and its
-derivatives, follow from them (`powerkern.kernels.power_sums.sample`).
+Xu and Cormode [1]_ merge means and variances of parts, which takes one pass over the data for each lambda evaluated.
+Power sums of logs take one pass for all lambdas: the sums of e^(m t), and therefore the likelihood and its derivatives,
+follow from them (`powerkern.kernels.power_sums.sample`).
 
 References
 ----------
@@ -51,7 +51,7 @@ from powerkern.kernels.transforms.family import log_offset
 
 
 class Chunk(NamedTuple):
-    """Scratch of a block: weights, local coordinates and bins."""
+    """Scratch for a block of values: weights, local coordinates and bin indices."""
 
     weight: FloatArray
     t: FloatArray
@@ -60,16 +60,16 @@ class Chunk(NamedTuple):
 
 @inlined
 def _place(s: float, first: int, last: int) -> tuple[int, float]:
-    """Return the bin of s, in units of a bin, and the local coordinate in it; all of it is exact."""
+    """Return the bin that contains s and the local coordinate in it, both exact; s is in units of a bin."""
     j = min(max(math.floor(s), first), last)
     return j - first, 2.0 * (s - j) - 1.0
 
 
 @kernel
 def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray, delicate: bool | None) -> int:
-    """Write bins and local coordinates of values; return how many values are within the grid.
+    """Write bin indices and local coordinates of values; return the number of values within the grid.
 
-    `delicate` (True, or None for not; known when this is compiled) is whether `is_delicate` holds.
+    `delicate` is True if `is_delicate` holds and otherwise None, so that the choice is made at compile time.
     """
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
     last = first + int(grid[G_BINS]) - 1
@@ -93,7 +93,7 @@ def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: I
 
 @kernel
 def is_delicate(base: float, grid: FloatArray) -> bool:
-    """Return whether magnitudes are near the reference, or ratios with it leave the normal range."""
+    """Return whether logs need extra care: magnitudes near the reference, or ratios with it that are not normal."""
     unit = base + grid[G_REF]
     largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))
     smallest = 0.0 if grid[G_SIGN] == 0.0 else min(abs(grid[G_MIN]), abs(grid[G_MAX]))
@@ -117,7 +117,7 @@ def _add(t: FloatArray, weight: FloatArray, bins: IntArray, sums: FloatArray) ->
 def _add_column(
     x: FloatArray, weight: FloatArray, base: float, grid: FloatArray, chunk: Chunk, sums: FloatArray
 ) -> bool:
-    """Add the column to `sums`; return False if a value is outside the range that the grid was made for."""
+    """Add the column to `sums`; return False if a value is outside the range of the grid."""
     delicate, has_bins = is_delicate(base, grid), grid[G_BINS] > 0.0
     for start in range(0, x.size, BLOCK):
         block, own = x[start : start + BLOCK], weight[start : start + BLOCK]
@@ -139,7 +139,7 @@ def _add_column(
 
 @kernel
 def _weights_inside(x: FloatArray, weight: FloatArray, grid: FloatArray, out: FloatArray) -> int:
-    """Write the weights of values within the grid, and 0 for values outside; return how many outside have a weight."""
+    """Write the weights of values in the grid, and 0 for others; return how many of the others have positive weight."""
     low, high, has_bins = grid[G_MIN], grid[G_MAX], grid[G_BINS] > 0.0
     out[:] = 1.0
     if weight.size > 0:
@@ -159,7 +159,7 @@ _CHUNK = named_tuple(Chunk, COLUMN, COLUMN, COUNTS)
 
 
 def new_chunk() -> Chunk:
-    """Return the arrays of `Chunk`."""
+    """Allocate `Chunk`."""
     return Chunk(np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64))
 
 
@@ -174,7 +174,7 @@ def sketch_columns(
     starts: IntArray,
     inside: IntArray,
 ) -> None:
-    """Add the rows of `columns` to the sums of their bins.
+    """Add columns to the power sums of their bins.
 
     Parameters
     ----------
@@ -191,9 +191,9 @@ def sketch_columns(
     sums : (n_bins * N_POWERS,)
         The power sums so far; the values are added to them.
     starts : (p + 1,) int
-        Where the bins of each column begin.
+        The bins of column j are starts[j], ..., starts[j + 1] - 1.
     inside : (p,) int
-        Set to 0 for columns with values beyond their grid.
+        Set to 0 for columns with values outside their grid.
     """
     for j in range(columns.shape[0]):
         own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]

@@ -1,1 +1,1 @@
-"""Likelihood of a transformed response given covariates."""
+"""Maximum likelihood of lambda for a response, given covariates."""

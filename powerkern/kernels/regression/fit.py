@@ -1,6 +1,6 @@
-"""Maximum likelihood of a response given covariates: the power that makes its residuals normal.
+"""Fit lambda of a response given covariates, so that the residuals are as normal as possible.
 
-Columns one at a time: fits, profiles of the likelihood, and intervals.
+Entries for fits, likelihood profiles and likelihood intervals; each processes one column after the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, LambdaOptimum,
 from powerkern.kernels.results import BAD_RANK, write_identity, write_range
 from powerkern.kernels.status_codes import EXACT, FIXED, OK, ROUTE_TWO_PASS
 
-#: Powers that span less than e to this, and their squares, neither overflow nor underflow.
+#: Largest |log| of powers whose squares neither overflow nor underflow.
 _MODERATE = 300.0
 
 
@@ -34,7 +34,10 @@ def _write(
     row: FloatArray,
     coef: FloatArray,
 ) -> None:
-    """Write results, and coefficients on the basis in units of the residual scale, psi relative to the reference's."""
+    """Write the results, and the coefficients on the basis.
+
+    Coefficients are in units of the residual scale, for psi relative to its value at the reference.
+    """
     rows, at, mu = column.rows, search.found.at, search.found.mu
     sigma, log_factor = rows.sigma, at.log_factor
     origin, mean, factor = 0.0, 0.0, log_factor
@@ -67,7 +70,7 @@ def _write(
 
 @kernel
 def _is_moderate(column: ResponseColumn, mu: float) -> bool:
-    """Return whether every power is less than e^300 times the reference's, and the reference's is not tiny."""
+    """Return whether every power is less than e^300 times that of the reference, which is not tiny."""
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)
     t = mu / rows.sigma * offset_log(column.offset, column.reference)
@@ -76,7 +79,7 @@ def _is_moderate(column: ResponseColumn, mu: float) -> bool:
 
 @kernel
 def _exponent(column: ResponseColumn, lmbda: float) -> float:
-    """Return the exponent m = lambda or 2 - lambda of a column, times the unit of its logs."""
+    """Return the exponent m for lambda, in units of the logs of a column."""
     return exponent_of(lmbda, column.sign) * column.rows.sigma
 
 
@@ -84,7 +87,7 @@ def _exponent(column: ResponseColumn, lmbda: float) -> float:
 def _regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
-    """Fit one column into `row`; write the ends of the scan and the coefficients on the basis to `extra`."""
+    """Fit one column into `row`; write the ends of the grid and the coefficients on the basis to `extra`."""
     found = scan(x, None)
     status = refusal(found, family)
     if status == OK and found.n <= design.basis.shape[0]:
@@ -122,7 +125,7 @@ def regress_columns(
     out: FloatArray,
     extra: FloatArray,
 ) -> None:
-    """Fit the rows of `columns`, each one column of the user's matrix made contiguous.
+    """Fit columns, stored as rows, one by one.
 
     Parameters
     ----------
@@ -133,13 +136,13 @@ def regress_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : (p,)
-        Lambdas at which to regress; NaN: search.
+        Given lambdas; NaN: search.
     work : RegressionWork
         Scratch.
     out : (p, N_RESULTS)
         Receives the results.
     extra : (p, 2 + q)
-        Receives the ends of the scan, and coefficients on the basis.
+        Receives the ends of the grid in lambda, and the coefficients on the basis.
     """
     for j in range(columns.shape[0]):
         _regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])
@@ -147,13 +150,13 @@ def regress_columns(
 
 # --- profiles and intervals -------------------------------------------------------------------------
 
-#: At the ends of intervals this is the relative error of the drop, or this many roundings of g.
+#: Tolerance of the drop at the ends of intervals: this relative error, or this many rounding errors of g.
 _END_ERROR, _ROUNDINGS = 1e-12, 8.0
 
 
 @kernel
 def _drop_point(column: ResponseColumn, start: float, drop: float, side: float, work: RegressionWork) -> float:
-    """Find the first point on one side at which g exceeds g(start) by `drop`, searching with growing steps."""
+    """Return the first exponent on one side of `start` at which g exceeds g(start) by `drop`; NaN if none is found."""
     rows = column.rows
     low = high = math.nan
     mu, step, lowest = start, math.nan, math.nan
@@ -187,7 +190,7 @@ def _drop_point(column: ResponseColumn, start: float, drop: float, side: float, 
 def profile_columns(
     columns: FloatArray, design: Design, family: int, lmbdas: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """Evaluate g of the fitted rows of `columns`, each at its row of `lmbdas`.
+    """Evaluate g of each column, which must have a fit, at the lambdas in its row of `lmbdas`.
 
     Parameters
     ----------
@@ -198,7 +201,7 @@ def profile_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbdas : (p, k)
-        Where to evaluate.
+        The lambdas of each column.
     work : RegressionWork
         Scratch.
     out : (p, k)
@@ -216,7 +219,7 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, design: Design, family: int, at: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """For each fitted column, find the two lambdas at which g exceeds g(at[:, 0]) by at[:, 1].
+    """Find, for each fitted column, the two lambdas at which g exceeds its minimum by a given drop.
 
     Parameters
     ----------
@@ -227,7 +230,7 @@ def interval_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     at : (p, 2)
-        The best lambda of each column, and the drop.
+        The lambda that minimises g, and the drop, for each column.
     work : RegressionWork
         Scratch.
     out : (p, 2)

@@ -1,14 +1,15 @@
-"""The likelihood of a power of a response given covariates, and its derivatives, from sums over the rows.
+"""Evaluate the likelihood of a power of a response given covariates, and its derivatives.
 
-Per observation, with P the projection off the design and J the log-Jacobian term ([1]_, eq. (8), whose variance is that
-of the residuals of a linear model)::
+Per observation, with P the projection onto the orthogonal complement of the design and J the log-Jacobian term (this is
+[1]_, eq. (8), with the variance of the residuals of a linear model)::
 
     g(lambda) = 1/2 ln(|P psi|^2 / n) - (lambda - 1) mean(J)
 
-The design is an orthonormal basis, one row per basis vector. A column is its logs relative to a reference in it, in the
-order of the rows, divided by a power of two that makes them of order one (`powerkern.kernels.likelihood.score`). The
-log of the reference is 0, and so are psi and its derivatives there: a missing value is given that log, and drops out
-of all sums. The basis is orthonormal again by the Cholesky factor of the Gram matrix of the rows left.
+The design is given by an orthonormal basis, one row per basis vector. A column is given by logs relative to a
+reference, in the order of the rows, divided by a power of two that makes them of order one (see
+`powerkern.kernels.likelihood.score`). At the reference the log is 0, and so are psi and its derivatives. A missing
+value gets this log and contributes to no sum. If values are missing, the Cholesky factor of the Gram matrix of the
+other rows replaces the orthonormality of the basis.
 
 References
 ----------
@@ -45,55 +46,52 @@ from powerkern.kernels.likelihood.score_formulas import (
     taylor_sum_of_squares,
 )
 
-#: Below this part of the sum of squares, residual products are formed from residuals, not by subtraction, which loses
-#: as many digits: four at most. With 1e-6 g differs by more than 1e-12 in 4 of 60 simulated columns, with 1e-2 in none
-#: (report_constants regression).
+#: Smallest unexplained fraction of the sum of squares for which residual products are computed by subtraction, which
+#: then loses at most four digits; for smaller ones they are computed from residuals. With 1e-6, g differs by more than
+#: 1e-12 in 4 of 60 simulated columns, with 1e-2 in none (report_constants regression).
 _BY_SUBTRACTION = 1e-4
-#: Below this part it is rounding.
+#: Unexplained fractions below this are rounding errors.
 _ROUNDING = (256.0 * EPS) ** 2
-#: The least pivot of the Gram matrix of the rows that missing values leave, of a basis that is orthonormal over all
-#: rows: solutions lose three digits at most. Columns below it are fitted with a basis of their own.
+#: Smallest pivot of the Gram matrix of the rows without missing values, for a basis that is orthonormal over all rows.
+#: Solutions then lose at most three digits. Columns with a smaller pivot are fitted with a separate basis.
 _LEAST_PIVOT = 1e-3
-#: Up to this |t|, squares of e^t are ordinary numbers; exponents are kept so far from 0, where derivatives divide by
-#: powers of them. With 1e-4 and 1e-6 lambda changes by 1e-13 and 1e-14 at most (report_constants regression).
+#: Largest |t| for which the square of e^t is an ordinary number; and smallest |exponent|, since derivatives divide by
+#: powers of it. With 1e-4 and 1e-6 lambda changes by at most 1e-13 and 1e-14 (report_constants regression).
 _REACH, _FLOOR = 300.0, 1e-5
 
-#: Points of a scan: equal steps to either side, and growing steps beyond them: 40 cover 1e7 steps. With 4 and
-#: 16 steps 60 simulated columns take 12 and 36 evaluations in place of 20 and have the same minima (report_constants
-#: regression); 8 reach 4/sd of the logs, within which nearly all optima lie.
+#: Number of grid points on either side of the center: STEPS at equal distances, which extend to 4/sd of the logs and
+#: include nearly all optima, and up to MORE at growing distances, which cover 1e7 steps. With 4 and 16 STEPS, 60
+#: simulated columns take 12 and 36 evaluations instead of 20 and have the same minima (report_constants regression).
 STEPS, MORE = 8, 40
 N_GRID = 2 * (STEPS + MORE) + 1
 
 
 class Design(NamedTuple):
-    """The basis of a design, (q, n), root weights (or none), and both for evenly spaced rows.
+    """A design: a basis of the space of the covariates, for all rows and for a sample of evenly spaced rows."""
 
-    `constant` is 1 if the constant is a linear combination of the covariates, else 0.
-    """
-
-    basis: FloatArray
-    root: FloatArray
+    basis: FloatArray  #: orthonormal, (q, n)
+    root: FloatArray  #: square roots of the weights; empty: all one
     sample_basis: FloatArray
     sample_root: FloatArray
-    constant: float
+    constant: float  #: 1 if the constant is a linear combination of the covariates, otherwise 0
 
 
 class RegressionWork(NamedTuple):
-    """Scratch for one column: its logs and which are not missing, for all rows and for a sample of them."""
+    """Scratch for one column; arrays named `sample` are for a sample of the rows."""
 
     logs: FloatArray
-    kept: FloatArray
-    packed: FloatArray
-    weight: FloatArray
+    kept: FloatArray  #: 1 for rows with a value, 0 for missing ones
+    packed: FloatArray  #: the values that are not missing
+    weight: FloatArray  #: the weights of these values
     sample_logs: FloatArray
     sample_kept: FloatArray
-    y: FloatArray
-    dots: FloatArray
-    coef: FloatArray
-    gram: FloatArray
+    y: FloatArray  #: psi and its derivatives in a block of rows
+    dots: FloatArray  #: products of psi and its derivatives with the basis
+    coef: FloatArray  #: coefficients of psi and its derivatives on the basis
+    gram: FloatArray  #: Cholesky factor of the Gram matrix of the rows kept
     sample_gram: FloatArray
-    products: FloatArray  #: of residuals of psi and its derivatives, placed as among moments (`score_formulas`)
-    grid: FloatArray
+    products: FloatArray  #: sums of products of residuals, at the indices of moments in `score_formulas`
+    grid: FloatArray  #: exponents, g and its derivative at grid points
 
 
 DESIGN = named_tuple(Design, ROWS, COLUMN, ROWS, COLUMN, REAL)
@@ -101,7 +99,7 @@ WORK = named_tuple(RegressionWork, *(COLUMN,) * 6, *(ROWS,) * 5, COLUMN, ROWS)
 
 
 def new_regression_work(design: Design) -> RegressionWork:
-    """Return the arrays of `RegressionWork` for columns as long as the design."""
+    """Allocate `RegressionWork` for columns as long as the design."""
     q, n = design.basis.shape
     m = design.sample_basis.shape[1]
     logs, kept, packed, weight = (np.empty(n) for _ in range(4))
@@ -114,37 +112,34 @@ def new_regression_work(design: Design) -> RegressionWork:
 
 
 class Rows(NamedTuple):
-    """A column as the likelihood sees it; `kept` and `gram` are empty where nothing is missing, `root` without weights.
+    """A column, or a sample of its rows, in the form in which the likelihood is evaluated."""
 
-    With both signs, logs are signed and select the branch. `low` and `high` bound the logs, `sigma` is their unit.
-    """
-
-    logs: FloatArray
-    root: FloatArray
-    kept: FloatArray
+    logs: FloatArray  #: with both signs, the sign of a log selects the branch
+    root: FloatArray  #: square roots of the weights; empty: all one
+    kept: FloatArray  #: 1 for rows with a value, 0 for missing ones; empty if none is missing
     basis: FloatArray
-    gram: FloatArray
-    low: float
+    gram: FloatArray  #: Cholesky factor of the Gram matrix of the rows kept; empty if none is missing
+    low: float  #: bounds of the logs
     high: float
-    jacobian: float
-    weight: float
-    sigma: float
+    jacobian: float  #: weighted mean of the logs
+    weight: float  #: total weight
+    sigma: float  #: the unit of the logs
     both_signs: bool
 
 
 class Evaluation(NamedTuple):
-    """g, the derivatives of ``e^(-2 mu J) |P psi|^2``, halved, over its value, and g''; the log of psi's factor.
+    """g and derivatives at one exponent.
 
-    `unexplained` is the part of the sum of squares that is in the residuals.
+    With S = e^(-2 mu J) |P psi|^2, the fields d1, d2 and d3 are S'/(2 S), S''/(2 S) and S'''/(2 S).
     """
 
     g: float
-    d1: float
+    d1: float  #: equals g'
     d2: float
     d3: float
-    curvature: float
-    log_factor: float
-    unexplained: float
+    curvature: float  #: g''
+    log_factor: float  #: log of the factor that psi was divided by
+    unexplained: float  #: fraction of the sum of squares that is in the residuals
 
 
 # --- one evaluation ---------------------------------------------------------------------------------
@@ -152,19 +147,19 @@ class Evaluation(NamedTuple):
 
 @kernel
 def _branch_exponent(rows: Rows, mu: float) -> float:
-    """Return the exponent of negative logs; it differs from the exponent of positive logs in columns of both signs."""
+    """Return the exponent of negative logs, which in columns of both signs differs from that of positive logs."""
     return mu - 2.0 * rows.sigma if rows.both_signs else mu
 
 
 @kernel
 def _are_ordinary(rows: Rows, mu: float) -> bool:
-    """Return whether psi and its square are ordinary numbers for all rows."""
+    """Return whether psi and its square are in the normal range of float64 for all rows."""
     return max(abs(mu), abs(_branch_exponent(rows, mu))) * max(rows.high, -rows.low) <= _REACH
 
 
 @kernel
 def _log_factor(rows: Rows, mu: float) -> float:
-    """Return the log of the divisor of psi: 0 where no power is extreme, else the largest exponent of e."""
+    """Return the log of the factor to divide psi by: 0 if no power is extreme, otherwise the log of the largest one."""
     lower = _branch_exponent(rows, mu)
     if _are_ordinary(rows, mu):
         return 0.0
@@ -174,9 +169,10 @@ def _log_factor(rows: Rows, mu: float) -> float:
 
 @kernel
 def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | None, y: FloatArray) -> None:
-    """Write y^(j) = Y_j/m^(j+1) at t = m d, times e^-log_factor (None if no |t| exceeds `_REACH`).
+    """Write y^(j) = Y_j/m^(j+1), t = m d, times e^-log_factor (None: no factor, since no |t| exceeds `_REACH`).
 
-    Y_2 and Y_3 lose one and two powers of a small t: m is kept off 0.
+    m is `mu` for positive and `lower` for negative logs. For small t, Y_2 and Y_3 lose digits like its first two
+    powers, so m must not be close to 0.
     """
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     inverse, lower_inverse = 1.0 / mu, 1.0 / lower
@@ -197,7 +193,7 @@ def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | Non
 
 @reduction
 def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
-    """Multiply the four rows of y."""
+    """Multiply each of the four rows of y by `factor`, elementwise."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(factor.size):
         y0[i] *= factor[i]
@@ -208,7 +204,7 @@ def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
 
 @reduction
 def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
-    """Add sums of products of the rows of y, over the first `n` entries."""
+    """Add sums of products of the rows of y, over their first `n` elements, to `out`."""
     y0, y1, y2, y3 = y[0, :n], y[1, :n], y[2, :n], y[3, :n]
     s00 = s01 = s11 = s02 = s03 = s12 = 0.0
     for i in range(n):
@@ -228,7 +224,7 @@ def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
 
 @reduction
 def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out: FloatArray) -> None:
-    """Add products of the rows of y with basis vectors k and k + 1."""
+    """Add the products of the rows of y with the basis vectors k (`first`) and k + 1 (`second`) to `out`."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
     for i in range(first.size):
@@ -253,7 +249,7 @@ def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out:
 
 @kernel
 def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) -> int:
-    """Write psi and its derivatives of one block of rows, with root weights; return the number of rows."""
+    """Write psi and its derivatives for a block of rows, times root weights; return the number of rows."""
     d, lower = rows.logs[start : start + BLOCK], _branch_exponent(rows, mu)
     if _are_ordinary(rows, mu):
         _derivatives(d, mu, lower, None, y)
@@ -266,7 +262,7 @@ def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) 
 
 @kernel
 def _residual_products(rows: Rows, mu: float, log_factor: float, work: RegressionWork) -> float:
-    """Write the inner products of the residuals, and the coefficients on the basis, to `work`; return psi'psi."""
+    """Write inner products of residuals, and coefficients on the basis, to `work`; return the sum of squares of psi."""
     products, dots, coef = work.products, work.dots, work.coef
     q = rows.basis.shape[0]
     products[:] = 0.0
@@ -301,7 +297,7 @@ def _residual_products(rows: Rows, mu: float, log_factor: float, work: Regressio
 
 @kernel
 def _subtract_fitted(rows: Rows, start: int, n: int, work: RegressionWork) -> None:
-    """Replace one block of rows by its residuals."""
+    """Replace psi and its derivatives in a block of rows by their residuals."""
     for j in range(4):
         y = work.y[j, :n]
         for k in range(rows.basis.shape[0]):
@@ -318,7 +314,7 @@ def _subtract(y: FloatArray, factor: float, x: FloatArray) -> None:
 
 @kernel
 def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
-    """Return g and its derivatives at `mu`, by Taylor expansion about a nearby point if an exponent is close to 0."""
+    """Evaluate g and derivatives at `mu`, by Taylor expansion about a nearby point if an exponent is close to 0."""
     beside = exponents_off_zero(mu, rows.both_signs, 2.0 * rows.sigma, _FLOOR)
     log_factor = _log_factor(rows, beside)
     total = _residual_products(rows, beside, log_factor, work)
@@ -329,7 +325,7 @@ def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
 
 @kernel
 def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> Evaluation:
-    """Return g and its derivatives from the products of residuals.
+    """Compute g and derivatives from the inner products of residuals.
 
     Parameters
     ----------
@@ -340,9 +336,9 @@ def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: Float
     log_factor : float
         The log of the factor that psi was divided by.
     total : float
-        psi'psi.
+        The sum of squares of psi.
     t : (N_MOMENTS,)
-        Products of residuals.
+        Inner products of residuals.
     """
     unexplained = t[YY] / total if total > 0.0 else 0.0
     if not unexplained > _ROUNDING:
@@ -360,7 +356,7 @@ def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: Float
 
 @kernel
 def move(step: float, t: FloatArray, coef: FloatArray) -> None:
-    """Move products and coefficients by a short step, by Taylor's series."""
+    """Move inner products and coefficients to a nearby exponent, a short `step` away, by Taylor expansion."""
     bend, third = t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
     t[YY] = taylor_sum_of_squares(t, step)
     t[YY1] += step * (bend + 0.5 * step * third)
@@ -382,7 +378,7 @@ def _masked_dot(a: FloatArray, c: FloatArray, kept: FloatArray) -> float:
 
 @kernel
 def factor_gram(basis: FloatArray, kept: FloatArray, out: FloatArray) -> bool:
-    """Write the lower Cholesky factor of the Gram matrix of the rows kept; return whether no pivot is small."""
+    """Write the Cholesky factor of the Gram matrix of the rows kept; return whether all pivots are large enough."""
     q = basis.shape[0]
     for k in range(q):
         for j in range(k + 1):

@@ -1,4 +1,4 @@
-"""A response prepared for its likelihood given covariates: its logs, of all rows and of a sample, and its gaps."""
+"""Prepare a response for its likelihood given covariates: logs of all rows and of a sample, and missing values."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from powerkern.kernels.transforms.family import log_offset
 
 
 class ResponseColumn(NamedTuple):
-    """A column's rows, a sample of them, and the reference of its logs; `sign` is 0 for both signs."""
+    """A response prepared for its likelihood."""
 
     rows: Rows
-    sample: Rows
-    spread: float
-    sign: float
-    offset: float
-    reference: float
-    smallest: float
-    largest: float
-    constant: bool
+    sample: Rows  #: a sample of the rows, or all of them
+    spread: float  #: standard deviation of the logs
+    sign: float  #: of the values; 0 for both signs
+    offset: float  #: 0 (Box-Cox) or 1 (Yeo-Johnson)
+    reference: float  #: the magnitude whose log is subtracted
+    smallest: float  #: smallest magnitude of a value
+    largest: float  #: largest magnitude of a value
+    constant: bool  #: whether the covariates span the constant
 
 
 @reduction
 def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray) -> None:
-    """Write logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing."""
+    """Write logs relative to the reference, times `unit`; signed if there are both signs, and 0 for missing values."""
     log_reference = offset_log(offset, reference)
     for i in range(d.size):
         present = x[i] == x[i]
@@ -50,7 +50,7 @@ def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float,
 
 @reduction
 def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, float, float]:
-    """Return the total weight of the rows kept, and the weighted sums of logs and of their squares."""
+    """Return the total weight of the rows kept, and the weighted sums of the logs and of their squares."""
     weight, total, squares = float(d.size), 0.0, 0.0
     if root.size == 0:
         for i in range(d.size):
@@ -72,7 +72,7 @@ def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, flo
 
 @kernel
 def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
-    """Return the reference of the logs of a column of one sign: a typical magnitude."""
+    """Choose the reference of the logs of a column of one sign: a typical magnitude."""
     if design.root.size == 0:
         n = squeeze(x, None, work.packed, work.weight)
         return abs(subsample_median(work.packed[:n], MOST_TYPICAL, work.logs))
@@ -86,14 +86,14 @@ def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
 def prepare(
     x: FloatArray, found: Scan, family: int, design: Design, work: RegressionWork
 ) -> tuple[ResponseColumn, bool]:
-    """Return a column's logs and a sample of them, and whether the design keeps full rank without the missing rows.
+    """Prepare a column; return it, and whether the design keeps full rank without the missing rows.
 
     Parameters
     ----------
     x : (n,)
         The values, NaN missing.
     found : Scan
-        Their scan.
+        The scan of the values.
     family : int
         BOX_COX or YEO_JOHNSON.
     design : Design
@@ -110,7 +110,7 @@ def prepare(
     smallest, largest = magnitudes_of(found)
     low = centered_log(smallest, offset, reference, log_reference)
     high = centered_log(largest, offset, reference, log_reference)
-    if both_signs:  # logs of negative values are negative
+    if both_signs:  # the logs of negative values have a negative sign
         low, high = -log1p(-found.low), log1p(found.high)
     sigma = unit_of(Bounds(low, high, 0.0))
     logs, missing = work.logs, found.n < n
@@ -137,7 +137,7 @@ def prepare(
 
 @kernel
 def _sampled(rows: Rows, design: Design, kept: FloatArray, work: RegressionWork) -> Rows:
-    """Return a sample of the rows; all of them if it leaves a design that may lack rank."""
+    """Return a sample of the rows, or all of them if the design of the sample might not have full rank."""
     logs, root = work.sample_logs, design.sample_root
     stride = rows.logs.size // logs.size
     for i in range(logs.size):

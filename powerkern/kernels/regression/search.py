@@ -1,8 +1,8 @@
-"""The lowest minimum of the likelihood of a power given covariates: a scan, then Newton's method in its brackets.
+"""Find the lowest minimum of g for a response given covariates: a scan of a grid, then Halley steps in brackets.
 
-It is not convex, and where the fit is close it is nearly a logarithm: |P psi|^2 times e^(-2 lambda J), which has the
-same minima, is nearly a parabola. Its derivative is scanned for sign changes, and brought to 0 by Halley's
-steps.
+g is not convex. Where the model fits closely it behaves like a logarithm, while S = |P psi|^2 e^(-2 lambda J), which
+has the same minima, is nearly a parabola. So the derivative of S is scanned for sign changes, and its roots are found
+by Halley steps.
 """
 
 from __future__ import annotations
@@ -29,32 +29,31 @@ from powerkern.kernels.regression.likelihood import (
 from powerkern.kernels.regression.response import ResponseColumn
 from powerkern.kernels.status_codes import AT_END, EXACT, MULTIMODAL, NOT_CERTIFIED, SCANNED
 
-#: A step of the scan as a fraction of 1/sd of the logs; beyond the first `STEPS`, steps grow by this factor. Steps of
-#: 0.25 and 1 find the same minima in 60 simulated columns, and so do factors of 1.25 and 3 (report_constants
-#: regression).
+#: Step of the grid in units of 1/sd of the logs, and factor by which steps grow after the first `STEPS`. Steps of 0.25
+#: and 1, and factors of 1.25 and 3, find the same minima in 60 simulated columns (report_constants regression).
 _STEP, GROWTH = 0.5, 1.5
-#: After a step below this, times the square root of the unexplained part, Taylor's series is within rounding. With
-#: half, double and ten times lambda changes by 4e-13, 4e-13 and 1e-11 at most (the same report).
+#: Longest last step, times the square root of the unexplained fraction; the error of the Taylor expansion is then a
+#: rounding error. With half, double and ten times this, lambda changes by at most 4e-13, 4e-13 and 1e-11 (same report).
 _SHORT = 2e-4
-#: A guard against endless searches: with 15, too, results are the same (the same report).
+#: Largest number of evaluations of a search, a safeguard. 15 gives the same results (same report).
 MAX_EVAL = 60
-#: Rows of the grid of a scan.
+#: Indices of the rows of the grid.
 _MU, _G, _D1 = range(3)
 
 
 class _Scanned(NamedTuple):
-    """Result of a scan: first and last point in the grid, lowest minimum, number of minima and of exact fits."""
+    """Result of a scan of the grid."""
 
-    first: int
-    last: int
-    n_minima: int
-    n_exact: int
+    first: int  #: index of the first point evaluated
+    last: int  #: index of the last point evaluated
+    n_minima: int  #: number of sign changes that enclose a minimum
+    n_exact: int  #: number of points at which the fit is exact
     n_eval: int
 
 
 @kernel
 def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
-    """Evaluate at evenly spaced points about `center`, and continue past an end while g falls outwards."""
+    """Evaluate at evenly spaced points about `center`, and beyond an end while g decreases outwards."""
     grid, step = work.grid, _STEP / spread
     middle = STEPS + MORE
     first, last = middle - STEPS, middle + STEPS
@@ -79,26 +78,26 @@ def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Sc
 
 @kernel
 def _evaluate_point(rows: Rows, mu: float, k: int, work: RegressionWork) -> None:
-    """Write mu, g and the derivative to column k of the grid."""
+    """Evaluate at `mu`; write mu, g and its derivative to column k of the grid."""
     at = evaluate(rows, mu, work)
     work.grid[_MU, k], work.grid[_G, k], work.grid[_D1, k] = mu, at.g, at.d1
 
 
 @kernel
 def _encloses(grid: FloatArray, i: int, last: int) -> bool:
-    """Return whether the derivative changes from negative to positive after point i, perhaps over an exact fit.
+    """Return whether the derivative changes from negative to positive after point i, or after an exact fit at i + 1.
 
-    If every remaining fit is exact, that is a rounding artefact.
+    If the fits at all later points are exact, that is an artefact of rounding, and the result is False.
     """
     after = i + 2 if grid[_D1, i + 1] == 0.0 and i + 1 < last else i + 1
     return bool(grid[_D1, i] < 0.0 < grid[_D1, after])
 
 
 class LambdaOptimum(NamedTuple):
-    """A minimum of g: the exponent, the evaluation there, whether it is certified; coefficients are in the scratch."""
+    """A minimum of g; its coefficients are in the scratch."""
 
-    mu: float
-    at: Evaluation
+    mu: float  #: the exponent
+    at: Evaluation  #: g and derivatives there
     n_eval: int
     certified: bool
 
@@ -107,7 +106,7 @@ class LambdaOptimum(NamedTuple):
 def _descend(
     rows: Rows, start: float, low: float, high: float, max_step: float, rough: bool, work: RegressionWork
 ) -> LambdaOptimum:
-    """Find the root of the derivative near `start`, between `low` and `high`; if `rough`, to a fraction of a step."""
+    """Find the root of the derivative near `start`, in [low, high]; if `rough`, only to a fraction of `max_step`."""
     state = NewtonState(start, math.nan, low, high, math.inf, math.nan, max_step, 0.0, 0, MAX_EVAL, RUNNING)
     mu = start
     while True:
@@ -127,7 +126,7 @@ def _descend(
 
 
 class ResponseOptimum(NamedTuple):
-    """The lowest minimum of a column, its status, and the ends of the scan."""
+    """The lowest minimum of a column, its status, and the ends of the grid."""
 
     found: LambdaOptimum
     status: int
@@ -137,7 +136,7 @@ class ResponseOptimum(NamedTuple):
 
 @kernel
 def search_minimum(column: ResponseColumn, work: RegressionWork) -> ResponseOptimum:
-    """Scan a sample of the rows, then search all rows from its minimum; if the result is in doubt, scan all rows."""
+    """Find the lowest minimum: scan a sample and refine on all rows, or scan all rows if that result is in doubt."""
     rows, center = column.rows, column.rows.sigma if column.rows.both_signs else 0.0
     n_eval, max_step = 0, _STEP / column.spread
     sampled = column.sample.logs.size < rows.logs.size
@@ -164,7 +163,7 @@ def search_minimum(column: ResponseColumn, work: RegressionWork) -> ResponseOpti
 
 @kernel
 def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> ResponseOptimum:
-    """Return the lowest point of a scan that saw no minimum; lambda = 1 where every fit was exact."""
+    """Return the lowest grid point of a scan without a minimum; lambda = 1 if every fit was exact."""
     grid = work.grid
     low, high = grid[_MU, scanned.first], grid[_MU, scanned.last]
     exact = scanned.n_exact == scanned.last - scanned.first + 1
@@ -180,7 +179,7 @@ def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: Regressio
 def _lowest(
     part: Rows, rows: Rows, scanned: _Scanned, sampled: bool, max_step: float, work: RegressionWork
 ) -> tuple[LambdaOptimum, int]:
-    """Return the lowest of the minima that a scan enclosed, and its status.
+    """Find the lowest of the minima enclosed by a scan, and its status.
 
     Parameters
     ----------
@@ -189,11 +188,11 @@ def _lowest(
     scanned : _Scanned
         The scan. Its points are in ``work.grid``.
     sampled : bool
-        Whether `part` is a sample of the rows. Its minimum is then the start of the search in all rows.
+        Whether `part` is a sample. Its minima are then the starts of searches over all rows.
     max_step : float
-        Longest step of the search.
+        Longest step of a search.
     work : RegressionWork
-        Receives coefficients and products of the minimum.
+        Receives coefficients and products at the minimum.
     """
     grid, n_eval, last_mu = work.grid, 0, math.nan
     best = LambdaOptimum(0.0, Evaluation(math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 0, False)
@@ -208,7 +207,7 @@ def _lowest(
             n_eval += found.n_eval
         best = found if found.at.g < best.at.g else best
         last_mu = found.mu
-    if best.mu != last_mu:  # coefficients belong to the last minimum: evaluate the best one again
+    if best.mu != last_mu:  # the coefficients in `work` are those of another minimum
         best = LambdaOptimum(best.mu, evaluate(rows, best.mu, work), best.n_eval, best.certified)
     exact = best.at.g == -math.inf
     status = EXACT if exact else MULTIMODAL if scanned.n_minima > 1 else SCANNED
@@ -217,7 +216,7 @@ def _lowest(
 
 @kernel
 def _secant(grid: FloatArray, k: int) -> float:
-    """Return the zero of the chord of the derivative between two points; the second if the fit is exact there."""
+    """Return the zero of the chord of the derivative between two points; the second point if the fit there is exact."""
     a, c = grid[_MU, k], grid[_MU, k + 1]
     if grid[_D1, k + 1] == 0.0:
         return float(c)

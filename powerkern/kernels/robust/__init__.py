@@ -1,1 +1,1 @@
-"""Robust estimators of lambda, of one sorted column."""
+"""Robust estimators of lambda for one sorted column."""

@@ -1,16 +1,18 @@
-"""Adaptive RewML, the estimator behind ``estimator="robust"``: `rewml` ([1]_) with four departures.
+"""Adaptive RewML, the estimator behind ``estimator="robust"``: `rewml` ([1]_) with four modifications.
 
-None of the four is in the paper. Figures are from the guide on robust fits, from ``python -m
-asv_benches.report_paper`` and ``python -m asv_benches.report_sides``:
+None of the four is in the paper. Figures are from the guide on robust fits, ``python -m asv_benches.report_paper`` and
+``python -m asv_benches.report_sides``:
 
-1. *Two starts* under Box-Cox (`initial_lambda`). The paper's rectified transform lets large outliers stand out where
-   lambda < 1, but small ones only where lambda > 1: 60 of 400 lognormal values that are far too small are all kept. The
-   rival start rectifies both sides. It is taken only if its fit brings more values to their quantiles.
-2. *An adaptive cut-off* in all steps but the first (`adapted_cutoff`). A cut at 2.576 leaves out 1 % of clean values,
-   which costs 1.6 to 3.5 times the mean squared error of maximum likelihood on clean data; this one 1.0 to 1.5.
-3. *The first weights from the rectified transform*, on which outliers stand out, in place of the plain one of [1]_,
-   eq. (16): a mean squared error of .116 in place of .330 (Yeo-Johnson, lambda = 1, n = 100, 15 % of outliers at 6).
-   With it a *third step* takes back good values that the first cut left out.
+1. *Two starts* for Box-Cox (`initial_lambda`). The paper's rectified transform reveals large outliers if lambda < 1,
+but
+   small outliers only if lambda > 1: of 400 lognormal values with 60 that are far too small, all are kept. The second
+   start rectifies both tails. It is used only if its fit brings more values close to their normal quantiles.
+2. *An adaptive cut-off* in all steps except the first (`adapted_cutoff`). The cut-off 2.576 excludes 1 % of clean
+   values. On clean data this increases the mean squared error of lambda to 1.6 to 3.5 times that of maximum likelihood;
+   with the adaptive cut-off it is 1.0 to 1.5 times.
+3. *First weights from the rectified transform*, which reveals outliers, instead of the plain transform of [1]_,
+   eq. (16). The mean squared error is .116 instead of .330 (Yeo-Johnson, lambda = 1, n = 100, 15 % of outliers at 6). A
+   *third step* then re-includes good values that the first step excluded.
 4. *A status for a far tail that was kept* (`_keeps_far_tail`), which reports that a fit is in doubt.
 
 References
@@ -46,16 +48,17 @@ from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, transform_sorted
 
 _OK = int(Status.OK)
-#: Margin in the fraction of values at their quantiles by which the start that rectifies both sides must be better, and
-#: the contribution of an excluded value to that fraction. With them the rival start is hardly ever taken if no value
-#: is small, and errors on clean data and with large outliers stay within the noise of the simulation (report_sides).
+#: Margin by which the start that rectifies both tails must improve the fraction of values near their quantiles, and the
+#: contribution of an excluded value to that fraction. With these values the second start is hardly ever used if there
+#: are no small outliers, and errors on clean data and with large outliers change less than the simulation's noise
+#: (report_sides).
 _BETTER, _LEFT_OUT = 0.02, 0.5
-#: Step by which the cut-off is widened, N_WIDER times: 2.576, 3.076, 3.576, 4.076, or else 4.576.
+#: Step between the cut-offs that are tried, and number of steps: 2.576, 3.076, 3.576, 4.076 and 4.576.
 WIDER, N_WIDER = 0.5, 4
-#: The least log-likelihood ratio (`excess_beyond`) that is a clear excess: ln 10, a likelihood ratio of ten to one.
+#: Smallest log-likelihood ratio (`excess_beyond`) that counts as a clear excess: ln 10.
 EXCESS = 2.3
-#: A tail is far out if this fraction of all values, and this many, are further than FAR scales from the center. At
-#: n = 400 no clean column has such a tail; at n = 100 at most 2 % have one (report_sides).
+#: A tail is far out if at least FAR_SHARE of all values, and at least FAR_NUMBER values, are more than FAR scales from
+#: the center. At n = 400 no clean column has such a tail; at n = 100 at most 2 % have one (report_sides).
 FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 
 
@@ -64,7 +67,7 @@ FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or defer it (arguments: see `rewml`)."""
+    """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`)."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     start, chosen = initial_lambda(fit, column, options, work)
     if work.trial[STATUS] == DEFERRED:
@@ -87,14 +90,15 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork) -> tuple[SearchResult, Options]:
-    """Return the initial lambda and the options it was found with: rule BOTH only if it gives a lower and better start.
+    """Find the initial lambda; return the search result and the options with which it was found.
 
+    For Box-Cox the start that rectifies both tails (rule BOTH) is chosen if it is lower than the usual one and better.
     If a trial fit was deferred, the status in ``work.trial`` is DEFERRED.
 
     Parameters
     ----------
-    fit : function
-        Fits the kept values, in two passes or from logs.
+    fit : kernel
+        Fits the kept values (`reweighting.Fit`).
     column : Column
         The prestandardised column.
     options : Options
@@ -120,9 +124,10 @@ def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork)
 def _is_better(
     fit: Fit, full_column: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
 ) -> tuple[bool, float]:
-    """Return whether BOTH gives a start below `lmbda0` that brings more values to their quantiles; and evaluations.
+    """Return whether rule BOTH gives a lower and better start than `lmbda0`, and the number of evaluations made.
 
-    Fits from both starts use no adaptive cut-offs. Long columns are represented by a few order statistics.
+    A start is better if its fit brings more values near their quantiles. The fits compared use a fixed cut-off. Long
+    columns are represented by a sample of their order statistics.
     """
     plain, rival = with_rule(options, QUARTILES, False), with_rule(options, BOTH, False)
     standardized = sampled(QQ_SEARCH, full_column, options, work) if full_column.column.n > SAMPLE else full_column
@@ -145,9 +150,9 @@ def _is_better(
 def _share_at_quantiles(
     fit: Fit, column: Column, lmbda0: float, options: Options, work: RobustWork
 ) -> tuple[float, float]:
-    """Return the fraction of values that the fit from `lmbda0` brings to their normal quantiles, and its evaluations.
+    """Return the fraction of values that the fit from `lmbda0` brings near their quantiles, and the evaluations.
 
-    A value kept counts 1 - rho of its distance from the quantile of its rank among those kept, a value left out
+    A kept value counts 1 - rho(distance from the normal quantile of its rank among kept values), an excluded one
     `_LEFT_OUT`.
     """
     standardized, n, row = column.standardized, column.standardized.column.n, work.trial
@@ -169,7 +174,7 @@ def _share_at_quantiles(
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the values within the cut-off of [1]_, eq. (16), or within an adaptive one."""
+    """Return the range of values within the cut-off of [1]_, eq. (16), or within an adaptive cut-off."""
     transform_sorted(standardized.column, lmbda, rule, standardized.y)
     y = standardized.y[: standardized.column.n]
     estimate = one_step(y, standardized.counts)
@@ -179,20 +184,20 @@ def _keep(
 
 @kernel
 def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: LocScale, cutoff: float) -> float:
-    """Return the cut-off, at least `cutoff`, beyond which the excess over a normal sample is clearest.
+    """Return the cut-off beyond which the excess over the number expected in a normal sample is clearest.
 
-    The widest, N_WIDER steps of WIDER further out, if no excess is clear.
+    Cut-offs from `cutoff` in steps of WIDER are tried. If no excess is clear, the result is the largest one.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
-        The values, ascending.
+        The transformed values, ascending.
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     estimate : LocScale
-        Their location and scale.
+        Location and scale of the values.
     cutoff : float
-        The narrowest cut-off, in scales.
+        The smallest cut-off, in units of the scale.
     """
     n = weight_sum(counts, y.size) / weight_unit(counts)
     chosen, most = cutoff + N_WIDER * WIDER, EXCESS
@@ -208,9 +213,9 @@ def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: Loc
 
 @kernel
 def excess_beyond(cutoff: float, outside: float, n: float) -> float:
-    """Return the log-likelihood ratio of a Poisson count beyond a cut-off against a normal sample of n.
+    """Return the log-likelihood ratio of `outside` values beyond a cut-off, as a Poisson count, to a normal sample.
 
-    Twice it is about chi-square; 0 if there are fewer than expected.
+    It is 0 if there are fewer than expected in a normal sample of size n. Twice the ratio is about chi-square.
     """
     expected = n * math.erfc(cutoff / math.sqrt(2.0))
     return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
@@ -221,9 +226,9 @@ def excess_beyond(cutoff: float, outside: float, n: float) -> float:
 
 @kernel
 def _keeps_far_tail(standardized: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
-    """Return whether all values on one side were kept and many of them are far out.
+    """Return whether all values in one tail were kept although many of them are far out.
 
-    Distances are measured on the transform rectified on both sides.
+    Distances are measured on the transform that is rectified in both tails.
     """
     n = standardized.column.n
     if kept.stop <= kept.start or (kept.start > 0 and kept.stop < n):

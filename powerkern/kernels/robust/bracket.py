@@ -1,4 +1,4 @@
-"""The minimum of the QQ objective in a bracket, narrowed at LANES points at a time."""
+"""Minimise the QQ objective in a bracket, by evaluating it at LANES points at a time."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from powerkern.kernels.robust.qq_column import evaluate
 from powerkern.kernels.robust.scratch import RobustWork
 from powerkern.kernels.robust.search import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, MAX_EVAL, VALUE, LocalMinimum, Stop
 
-#: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced. This and
-#: the following constants are chosen by trial on 160 nasty columns of 12 to 40 values (`tests.fuzz.starts`), which take
-#: 64.5 evaluations and end at most 7e-8 above the lowest minimum. With half 65.4, with double 63.4 and 1e-7.
+#: Cells wider than this may contain several minima, so the search begins with evenly spaced points. This and the
+#: following constants were chosen by trial on 160 difficult columns of 12 to 40 values (`tests.fuzz.starts`), which
+#: take 64.5 evaluations on average and end at most 7e-8 above the lowest minimum. Half takes 65.4; double takes 63.4,
+#: and ends at most 1e-7 above.
 _WIDE = 0.13
-#: Where such a search looks at first about the minimum that is expected: parts of the way to either end of the
-#: interval, each about 0.4 of the next one, so that the interval shrinks as much whatever the error of the expectation.
+#: Positions of the first points around the expected minimum, as fractions of the distance to either end of the
+#: interval. Each is about 0.4 times the next one, so that the interval shrinks by the same factor for any error of the
+#: expectation.
 _PARTS = (-0.5, -0.18, -0.07, -0.025, 0.025, 0.07, 0.18, 0.5)
-#: And where it looks later, when the expectation is better.
+#: Positions of later points, when the expected minimum is more accurate.
 _CLOSER = (-0.4, -0.1, -0.03, -0.002, 0.002, 0.03, 0.1, 0.4)
-#: The share of an interval that evenly spaced points leave.
+#: Factor by which evenly spaced points shrink an interval.
 _EVENLY = 2.0 / (LANES + 1.0)
-#: It may end where the minima of two cubics differ by no more than this, in lambda and the objective, and curvatures
-#: beside each other by no more than that share of them. Half, double and ten times the first change nothing; a tenth
-#: and ten times the second take 65.0 and 63.9 evaluations, no tolerance at all 72.6; half and double of the third
-#: change nothing.
+#: A cubic's minimum is accepted if the minimum of another cubic differs by at most _OFF in lambda and _SURE in the
+#: objective, and neighboring second differences by at most the fraction _STEADY. Half, double and ten times _OFF change
+#: nothing. A tenth and ten times _SURE take 65.0 and 63.9 evaluations; accepting no cubic takes 72.6. Half and double
+#: _STEADY change nothing.
 _OFF, _SURE, _STEADY = 5e-6, 3e-10, 0.15
 
 
 class _Bracket(NamedTuple):
-    """The lowest point known, its neighbours, and the objective there."""
+    """The lowest point so far, `x`, its neighbours, and the objective at all three."""
 
     low: float
     x: float
@@ -46,21 +48,21 @@ class _Bracket(NamedTuple):
 def minimize_in_bracket(
     standardized: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
 ) -> LocalMinimum:
-    """Find a minimum in a cell by evaluating LANES points at a time, near its expected place or evenly spaced.
+    """Find a minimum in a cell by evaluating LANES points at a time, near the expected minimum or evenly spaced.
 
-    The search ends at the minimum of a cubic through four points if that is good; or where the neighbors of the lowest
-    point are the tolerance from it, or the objective is not going to be as low as the bound. Where a parabola misleads,
-    it is taken every other time only. The scan's values in a cell say where to look, and are computed again: they may
-    be in float32.
+    The search ends at the minimum of a cubic through four points if that can be trusted. It also ends if the neighbors
+    of the lowest point are within the tolerance, or if the objective is not going to be as low as the bound. The
+    expected minimum is that of a parabola; after a round in which it did not help, evenly spaced points are used once.
+    The values in `cell` only locate the minimum; they may be in float32 and are computed again.
 
     Parameters
     ----------
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
     cell : ndarray of float64, shape (8,)
-        The cell, see the constants of `search`.
+        The cell; the constants of `search` name its elements.
     stop : Stop
-        Where the search ends.
+        Tolerance and bound at which the search ends.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -69,7 +71,7 @@ def minimize_in_bracket(
     points, values = work.grid[0, :LANES], work.grid[1, :LANES]
     around, n_eval = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH]), 0
     expected = _parabola_vertex(around)[0] if around.high - around.low <= _WIDE else math.nan
-    while True:  # until MAX_EVAL evaluations, LANES in each turn
+    while True:  # LANES evaluations per round, at most MAX_EVAL in all
         before = around
         _place_points(around, expected, _PARTS if n_eval == 0 else _CLOSER, points)
         if n_eval == 0:
@@ -83,7 +85,7 @@ def minimize_in_bracket(
             if value == value:
                 return LocalMinimum(vertex, value, n_eval)
         width = around.high - around.low
-        # between the neighbors it is taken to be lower by no more than it is higher at these
+        # assume that the objective can be lower than at x by no more than it is higher at the neighbors
         least = around.value - max(around.at_low, around.at_high) + around.value
         if n_eval >= MAX_EVAL or width <= 2.0 * stop.xtol or not least <= stop.bound:
             return LocalMinimum(around.x, around.value, n_eval)
@@ -93,7 +95,7 @@ def minimize_in_bracket(
 
 @kernel
 def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], points: FloatArray) -> None:
-    """Place points on both sides of the expected minimum, or evenly if that is NaN."""
+    """Write points at `parts` of the distances from the expected minimum to the ends, or evenly if that is NaN."""
     for k in range(LANES):
         way = around.low - expected if parts[k] < 0.0 else around.high - expected
         even = around.low + (around.high - around.low) * (k + 1.0) / (LANES + 1.0)
@@ -102,10 +104,10 @@ def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], p
 
 @kernel
 def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[float, float]:
-    """Return the minimum of the cubic through the lowest point, its neighbors and one further out.
+    """Return the minimum of the cubic through point k, its neighbors and another point, if it can be trusted.
 
-    NaN unless the cubic by another point has the same minimum, and the curvatures by any three of the five points
-    nearly agree: they do not where there is a kink among these.
+    Otherwise the result is NaN. It is trusted if the cubic through a different fourth point has the same minimum, and
+    if second differences of neighboring points nearly agree, which excludes a kink.
     """
     if k < 1 or k > points.size - 2:
         return math.nan, math.nan
@@ -124,7 +126,10 @@ def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[floa
 
 @kernel
 def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) -> tuple[float, float, float, bool]:
-    """Return third divided differences of five points, a second difference about point k, and whether all agree."""
+    """Return both third divided differences of five points, and the second difference at point k.
+
+    The last result is whether all second differences nearly agree, so that the others can be trusted.
+    """
     low, high = _bracket_among(points, values, first + 1), _bracket_among(points, values, first + 3)
     at_low, at_high = _second_difference(low), _second_difference(high)
     middle = _second_difference(_bracket_among(points, values, first + 2))
@@ -135,13 +140,13 @@ def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) ->
 
 @kernel
 def _bracket_among(points: FloatArray, values: FloatArray, k: int) -> _Bracket:
-    """Return the bracket of a point and its two neighbors."""
+    """Return the bracket formed by point k and its two neighbors."""
     return _Bracket(points[k - 1], points[k], points[k + 1], values[k - 1], values[k], values[k + 1])
 
 
 @kernel
 def _second_difference(around: _Bracket) -> float:
-    """Return the second divided difference."""
+    """Return the second divided difference of the three points."""
     from_low, from_high = around.x - around.low, around.high - around.x
     rises = (around.at_low - around.value) / from_low + (around.at_high - around.value) / from_high
     return rises / (from_low + from_high)
@@ -149,7 +154,7 @@ def _second_difference(around: _Bracket) -> float:
 
 @kernel
 def _put_nearest(points: FloatArray, x: float) -> None:
-    """Replace the point nearest to x by x."""
+    """Replace the point nearest to x by x itself."""
     nearest = 0
     for k in range(points.size):
         if abs(points[k] - x) < abs(points[nearest] - x):
@@ -159,7 +164,7 @@ def _put_nearest(points: FloatArray, x: float) -> None:
 
 @kernel
 def _parabola_vertex(around: _Bracket) -> tuple[float, float]:
-    """Return the minimum of the parabola through three points; NaN if the objective is infinite at one."""
+    """Return the minimum of the parabola through the three points and its value; NaN if one value is infinite."""
     curvature = _second_difference(around)
     slope = (around.at_high - around.value) / (around.high - around.x) - curvature * (around.high - around.x)
     step = 0.0 if curvature <= 0.0 else -0.5 * slope / curvature
@@ -168,7 +173,7 @@ def _parabola_vertex(around: _Bracket) -> tuple[float, float]:
 
 @kernel
 def _tightened(around: _Bracket, points: FloatArray, values: FloatArray, best: int) -> _Bracket:
-    """Return the lowest of the old and the new points with its nearest neighbors."""
+    """Return the bracket around the lowest of all points, old and new, with its nearest neighbors as ends."""
     low, x, high, at_low, value, at_high = around
     if values[best] <= value:
         if x < points[best] and value < math.inf:

@@ -1,7 +1,7 @@
 """Carroll's estimator: maximum likelihood with a robust scale ([1]_).
 
-It minimises ln(scale) - (lambda - 1) mean(J), location and scale under Huber's least favourable density: normal in the
-center, with tails that fall off more slowly. No value is left out.
+It minimises ln(scale) - (lambda - 1) mean(J). The scale is the maximum-likelihood scale under Huber's least favourable
+density, which is normal in the center and has exponential tails. No value is excluded.
 
 References
 ----------
@@ -40,9 +40,10 @@ from powerkern.kernels.robust.search import (
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, transform_sorted
 
 _OK = int(Status.OK)
-#: Cells of the search as narrow as the first are not divided; the objective is taken to be lower inside by at most the
-#: second. 60 nasty columns take 58.9 evaluations and all find the lowest minimum, as they do with half (72.6) and
-#: double (49.1) the width, and with half and double the second (58.6, 58.9; report_constants carroll).
+#: Cells of the search narrower than _NARROW are not divided further, and the objective in a cell is assumed to be lower
+#: than at its ends by at most _HIDDEN. For 60 difficult columns the lowest minimum is found in all cases, with 58.9
+#: evaluations on average; with half and double _NARROW, 72.6 and 49.1; with half and double _HIDDEN, 58.6 and 58.9
+#: (report_constants carroll).
 _NARROW, _HIDDEN = 0.03, 0.01
 
 
@@ -64,14 +65,14 @@ def _mean_log_of_sample(
 
 @kernel
 def _huber(standardized: Prestandardized, lmbda: float, rule: int) -> LocScale:
-    """Return location and scale of the transform, which stays in `standardized.y`."""
+    """Return location and scale of the transformed values, which are left in `standardized.y`."""
     transform_sorted(standardized.column, lmbda, rule, standardized.y)
     return sorted_huber_likelihood(standardized.y[: standardized.column.n], standardized.counts, HUBER_K)
 
 
 @kernel
 def _value(standardized: Prestandardized, lmbda: float, scale: float) -> float:
-    """Return the objective at lambda, given the scale there; NaN if the scale is 0."""
+    """Return the objective at lambda, given the scale of the transformed values; NaN if the scale is 0."""
     return log(scale) - (lmbda - 1.0) * standardized.target if scale > 0.0 else math.nan
 
 
@@ -85,7 +86,7 @@ def _objective(standardized: Prestandardized, lmbda: float, options: Options, wo
 
 @kernel
 def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Write cells of local minima, from points that divide the interval wherever the objective may be lowest."""
+    """Find cells with local minima, on a grid that is refined wherever the objective may be lowest."""
     n_points = _divided_points(standardized, low, high, options, work)
     return minima_and_beyond(_evaluate, standardized, n_points, low, high, options, work)
 
@@ -96,7 +97,7 @@ _SEARCH = Search(_objective, _mean_log_of_sample, _scan, brents_minimum)
 
 @kernel
 def _divided_points(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> int:
-    """Write evenly spaced points, and midpoints where the objective may be lowest; return their number."""
+    """Write a grid that is refined wherever the objective may be lowest, with the values there; return its size."""
     points, values, floors = work.grid[0], work.grid[1], work.grid[2]
     last, lowest, transformed_at = n_steps(low, high), math.inf, math.nan
     n = last + 1
@@ -120,7 +121,7 @@ def _divided_points(standardized: Prestandardized, low: float, high: float, opti
                 lowest = min(lowest, _write_point(standardized, k + 1, options, work))
                 k += 2
             else:
-                floors[k] = math.inf  # it need not be looked at again
+                floors[k] = math.inf  # marks an interval that need not be divided
                 k += 1
     for k in range(n):
         floors[k] = values[k] - _HIDDEN
@@ -129,7 +130,7 @@ def _divided_points(standardized: Prestandardized, low: float, high: float, opti
 
 @kernel
 def _write_point(standardized: Prestandardized, k: int, options: Options, work: RobustWork) -> float:
-    """Write the objective, location and scale at a point of `work.grid`; an undefined objective is infinite."""
+    """Write objective, location and scale at point k of `work.grid`; return the objective, infinite if undefined."""
     grid = work.grid
     estimate = _huber(standardized, grid[0, k], options.rule)
     value = _value(standardized, grid[0, k], estimate.scale)
@@ -142,11 +143,11 @@ def _write_point(standardized: Prestandardized, k: int, options: Options, work: 
 def _may_be_lower(
     standardized: Prestandardized, k: int, lowest: float, transformed_at: float, work: RobustWork
 ) -> bool:
-    """Return whether the objective may be lower than `lowest` between point k of `work.grid` and the next.
+    """Return whether the objective may be lower than `lowest` between points k and k + 1 of `work.grid`.
 
-    In units of exp((lambda - 1) mean J), in which log(scale) is the objective, the distance of a value from the
-    location is taken to lie between its distances at both ends. The shorter distances bound the scale from below.
-    `transformed_at` is the higher end of the interval that was looked at before: its transform is kept.
+    In units of exp((lambda - 1) mean J) the objective is log(scale). In these units the distance of a value from the
+    location is assumed to lie between its distances at both ends, so the shorter distances bound the scale from below.
+    `transformed_at` is the lambda whose transform the previous call left in ``work.lanes``.
     """
     grid, n = work.grid, standardized.column.n
     y, z = standardized.y, work.lanes[: standardized.column.x.size]
@@ -166,7 +167,7 @@ def _may_be_lower(
 def _pull_of_nearest(
     y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
 ) -> float:
-    """Return the sum of u psi(u) over values, with u the smaller standardised distance at the two ends of a cell."""
+    """Return the sum of u psi(u) over values, u the smaller standardised distance at both ends of an interval."""
     total = 0.0
     for i in range(y.size):
         u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z
@@ -182,7 +183,7 @@ def _pull_of_nearest(
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the values within the cut-off; they standardise a column with far outliers."""
+    """Return the range of values within the cut-off, by which a column with far outliers is standardised."""
     return within_cutoff(
         standardized.y[: standardized.column.n], _huber(standardized, lmbda, rule), options.cutoff, lmbda, rule
     )
@@ -192,7 +193,8 @@ def _keep(
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or defer it.
 
-    Values within the cut-off give the constants of the transform, all values the likelihood.
+    The likelihood is that of all values. The constants of the standardised transform come from values within the
+    cut-off.
     """
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     found = find_start(_SEARCH, standardized, options.low, options.high, ALL, options, work)
@@ -216,7 +218,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, loc: float, scale: float) -> None:
-    """Standardise by `loc` and `scale` of the transformed values instead of the mean and standard deviation of `y`."""
+    """Standardise by `loc` and `scale` of the transformed values, instead of mean and standard deviation of `y`."""
     mean, sd, total = weighted_mean(y, weight), 0.0, 0.0
     for i in range(y.size):
         each = 1.0 if weight is None else weight[i]
@@ -232,7 +234,7 @@ def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, lo
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """Return 1: Huber's scale is consistent."""
+    """Return 1, since Huber's scale is consistent."""
     return 1.0
 
 

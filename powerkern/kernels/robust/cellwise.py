@@ -1,8 +1,8 @@
-"""Reweighted maximum likelihood as R's package cellWise fits it.
+"""RewML as R's package cellWise computes it.
 
-Brent's method searches the interval itself, and wider ones while lambda ends near an end; or the objective is scanned
-on a grid. The cut-off is the same in every step, variances are divided by n - 1, and the values kept are those within
-the cut-off at the last lambda.
+Lambda is searched by Brent's method, or on a grid. While it ends near an end of the interval, the interval is widened
+and the search repeated. The cut-off is the same in every step, variances are divided by n - 1, and the values kept are
+those within the cut-off at the last lambda.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from powerkern.kernels.robust.search import (
 
 _OK = int(Status.OK)
 _NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
-#: A guard: most fits in ever wider intervals. Each doubles the distance of an end from 1.
+#: Largest number of fits, a safeguard; each doubles the distance of one end of the interval from 1.
 _MAX_FITS = 20
-#: The interval is widened where lambda is that near to an end, as a fraction of its length: R's rule.
+#: The interval is widened if lambda is closer to an end than this fraction of its length, as in R.
 _END = 0.05
 
 
 @kernel
 def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Write cells of local minima on a grid with its ends, and on a finer one about the lowest point."""
+    """Find cells with local minima on a grid that includes the ends, and on a finer grid about the lowest point."""
     n_points = even_points(_evaluate, standardized, low, high, options, work)
     n_cells = add_minima(n_points, True, 1, work)
     return closer_minima(_evaluate, standardized, n_points, n_cells, options, work)
@@ -60,7 +60,7 @@ _SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or defer it."""
+    """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`)."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     low, high, n_eval, n_fits = options.low, options.high, 0.0, max_fits(options)
     found, kept, widened = SearchResult(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
@@ -83,7 +83,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def _widened(low: float, high: float, lmbda: float) -> tuple[float, float, bool]:
-    """Widen the interval if lambda ended close to an end; return also whether it did."""
+    """Widen the interval if lambda ended close to one end; return it and whether it was widened."""
     margin = _END * (high - low)
     if lmbda - low < margin:
         return 1.0 + 2.0 * (low - 1.0), high, True
@@ -94,7 +94,7 @@ def _widened(low: float, high: float, lmbda: float) -> tuple[float, float, bool]
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """Return the factor from a variance divided by n to one divided by n - 1."""
+    """Return the factor that changes a standard deviation with 1/n to one with 1/(n - 1)."""
     return math.sqrt(n_kept / (n_kept - 1.0))
 
 

@@ -1,4 +1,4 @@
-"""One column of a robust fit: as given, prestandardised, and the end of a search of lambda."""
+"""Records for one column of a robust fit: the data, their prestandardisation, and the result of a search."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from powerkern.kernels.transforms.rectified import SortedColumn
 
 
 class Prestandardized(NamedTuple):
-    """A prestandardised column, the target of the objective, and room for the transform.
-
-    The type of `counts`, weights or None, says which code is compiled.
-    """
+    """A prestandardised column, the target of the objective, and room for the transform."""
 
     column: SortedColumn
-    counts: FrequencyWeights | None
-    target: Any  #: normal scores, with weights their nodes; for Carroll's objective the mean log
-    y: FloatArray  #: as long as the arrays of `column`
+    counts: FrequencyWeights | None  #: weights; numba compiles separate code for None
+    target: Any  #: normal scores, or with weights the nodes of the scores; for Carroll's objective the mean log
+    y: FloatArray  #: receives transformed values; as long as the arrays of `column`
 
 
 class Prescaling(NamedTuple):
-    """Prestandardisation: ``(x - center)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
+    """The prestandardisation: ``(x - center)/divisor`` (Yeo-Johnson) or ``(x/divisor)**(1/power)`` (Box-Cox)."""
 
     center: float
     divisor: float
@@ -31,7 +28,7 @@ class Prescaling(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A sorted column of a fit, in its own units and prestandardised for the search."""
+    """A sorted column, in its own units and prestandardised."""
 
     x: FloatArray
     family: int
@@ -40,10 +37,10 @@ class Column(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """Result of a search."""
+    """Result of a search for the lambda that minimises an objective."""
 
     lmbda: float
     n_eval: int
-    n_rivals: int
-    inside: bool
-    value: float  #: of the objective
+    n_rivals: int  #: number of other minima that are nearly as low
+    inside: bool  #: whether lambda is inside the interval searched
+    value: float  #: the objective at lambda

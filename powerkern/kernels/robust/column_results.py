@@ -1,4 +1,4 @@
-"""The results of a column: its status, and the values kept in its own units."""
+"""Write the results of a robust fit of one column: status, statistics, and the range of values kept."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_C
 _MULTIMODAL, _SCANNED = int(Status.MULTIMODAL), int(Status.SCANNED)
 _FEW_VALUES, _TAIL_KEPT = int(Status.FEW_VALUES), int(Status.TAIL_KEPT)
 _REFIT, _REFIT_BOTH_SIDES = int(Route.REFIT), int(Route.REFIT_BOTH_SIDES)
-#: Among so few values no outlier can be recognised (with allowance for the rounding of weights).
+#: With at most this many values no outlier can be recognised; the excess over 3 allows for the rounding of weights.
 _FEW = 3.0 + 1e-9
 
 
 @kernel
 def is_unfitted(row: FloatArray, kept: KeptRange) -> bool:
-    """Return whether a fit gave no finite results, or left fewer than two values."""
+    """Return whether a fit has no finite results, or kept fewer than two values."""
     return is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2
 
 
 @kernel
 def refusal(x: FloatArray, family: int) -> int:
-    """Return the status of a sorted column that cannot be fitted, or OK."""
+    """Return the status of a sorted column that cannot be fitted; OK for one that can."""
     n = x.size
     if n == 0:
         return _EMPTY
@@ -68,7 +68,7 @@ def refusal(x: FloatArray, family: int) -> int:
 
 @kernel
 def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) -> None:
-    """Write the row of a column that gets the identity transform.
+    """Write the results of a column that cannot be fitted: the identity transform.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
     n_obs : float
         The weight of all values.
     status : int
-        The status.
+        The status to record.
     row : ndarray of float64, shape (N_RESULTS,)
         The results of the column.
     """
@@ -88,14 +88,14 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 
 @kernel
 def is_finished(x: FloatArray, counts: FrequencyWeights | None, kept: KeptRange, row: FloatArray) -> bool:
-    """Return whether the row needs no completion: the fit is deferred or has overflowed (the status is then written).
+    """Return whether the fit is deferred or failed, so that the row needs no completion; write the status of a failure.
 
     Parameters
     ----------
     x : ndarray of float64, shape (n,)
         The column in its own units, ascending, without NaN.
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     kept : KeptRange
         The values kept.
     row : ndarray of float64, shape (N_RESULTS,)
@@ -118,20 +118,20 @@ def write_column(
     found: SearchResult,
     row: FloatArray,
 ) -> None:
-    """Complete the row of a fit by the statistics of the whole column.
+    """Complete the results of a fit with the statistics of the whole column, and the status.
 
     Parameters
     ----------
     x : ndarray of float64, shape (n,)
         The column in its own units, ascending, without NaN.
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     negative_shift : float
         2 for Yeo-Johnson, whose exponent for negative values is 2 - lambda, and 0 for Box-Cox.
     prescaling : Prescaling
         How the column was prestandardised.
     found : SearchResult
-        Where the search of lambda ended.
+        The result of the search for the initial lambda.
     row : ndarray of float64, shape (N_RESULTS,)
         The results of the column.
     """
@@ -159,16 +159,17 @@ def write_kept(
     options: Options,
     row: FloatArray,
 ) -> None:
-    """Write the fields of a fit that leaves values out: the range of values kept, and a consistent scale.
+    """Write the range of values kept, and make the scale consistent, for a fit that excludes values.
 
-    The range extends to the cut-off if that was applied to the plain transform, else to the outermost values kept.
+    The range extends to the cut-off if that was applied to the plain transform, and otherwise to the outermost values
+    kept.
 
     Parameters
     ----------
     x : ndarray of float64, shape (n,)
         The column in its own units, ascending, without NaN.
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     negative_shift : float
         2 for Yeo-Johnson, whose exponent for negative values is 2 - lambda, and 0 for Box-Cox.
     prescaling : Prescaling
@@ -197,14 +198,14 @@ def write_kept(
 
 @kernel
 def write_tail(tail_kept: bool, row: FloatArray) -> None:
-    """Set status TAIL_KEPT unless a graver status is set already."""
+    """Set the status TAIL_KEPT if a far tail was kept, unless a more severe status is set."""
     if tail_kept and row[STATUS] != _NOT_CERTIFIED and row[STATUS] != _FEW_VALUES:
         row[STATUS] = _TAIL_KEPT
 
 
 @kernel
 def weight_of_all(counts: FrequencyWeights | None, n: int) -> float:
-    """Return the weight of all n values, summed in the order of `weight_kept`, so that it cannot be smaller."""
+    """Return the weight of all n values, summed in the order of `weight_kept`, so that it is never smaller."""
     return as_given(counts, weight_inside(counts, 0, n))
 
 
@@ -216,13 +217,13 @@ def weight_kept(counts: FrequencyWeights | None, kept: KeptRange) -> float:
 
 @kernel
 def value_weight(counts: FrequencyWeights | None) -> float:
-    """Return the weight that counts as one value."""
+    """Return the weight that counts as one value, in the units of the caller's weights."""
     return as_given(counts, weight_unit(counts))
 
 
 @kernel
 def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
-    """Return a bound that includes x[last] and excludes its neighbour on that side (-1 or 1), even after rounding."""
+    """Return `bound` if it includes x[last] and excludes its neighbour towards `side` (-1 or 1); otherwise x[last]."""
     if not (bound - x[last]) * side >= 0.0:
         return float(x[last])
     beyond = last + int(side)

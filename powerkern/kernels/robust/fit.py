@@ -1,12 +1,13 @@
-"""Robust power transforms of one column: the steps common to all estimators, and their entries.
+"""The steps common to all robust estimators of lambda, and the entries of each estimator.
 
-How a column, sorted and without missing values, is fitted:
+A column, sorted and without missing values, is fitted in three steps:
 
-1. `kernels.robust.prestandardization` divides out its scale and takes signed logs; each transform is then one
-   exponential per value, and leaves the column sorted, so that medians are lookups and the values kept are consecutive.
-2. The functions in the `Criterion` of an estimator do the rest: `rewml`, `cellwise` (the same by R's conventions),
-   `carroll` and `trimmed` have one each, and entries that are compiled for it alone.
-3. `kernels.robust.column_results` completes the row of results.
+1. `kernels.robust.prestandardization` removes the scale and takes signed logs. A transform is then one exponential per
+   value. It keeps the order, so that medians are lookups and the values kept are consecutive.
+2. The functions in the `Criterion` of an estimator find lambda. The modules `rewml`, `adaptive_rewml`, `cellwise`
+(RewML
+   by R's conventions), `carroll` and `trimmed` have one each, with entries compiled for it alone.
+3. `kernels.robust.column_results` completes the results.
 """
 
 from __future__ import annotations
@@ -35,14 +36,17 @@ _OK, _REFIT_BOTH_SIDES = int(Status.OK), int(Route.REFIT_BOTH_SIDES)
 
 
 class Criterion(NamedTuple):
-    """The functions that make an estimator."""
+    """The kernels that define an estimator: its objective, and how it selects and fits values."""
 
+    #: computes what the objective compares values with, such as normal scores
     target: Target
+    #: the objective that the initial lambda minimises
     objective: Objective
+    #: selects the values to keep at a lambda
     keep: Keep
-    #: fits a prestandardised column, or leaves it: (how values kept are fitted, column, options, work, row)
+    #: fits a prestandardised column, or defers it: (fit of the values kept, column, options, work, row)
     fit: Callable[[Fit, Column, Options, RobustWork, FloatArray], None]
-    #: whether a tail that is far out is kept at a lambda: (column, lambda, values kept)
+    #: whether a far tail is kept at a lambda: (column, lambda, values kept)
     keeps_far_tail: Callable[[Prestandardized, float, KeptRange], bool]
 
 
@@ -59,21 +63,22 @@ CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_OFF, CUT_CENTE
 
 
 class EstimatorEntries(NamedTuple):
-    """The entries of an estimator. `columns` are rows: sorted columns of the user's matrix, NaN last.
+    """The compiled entries of an estimator.
 
-    Weights have the shape of the values, and are ignored for NaN. The first of each pair takes no weights.
+    Columns are passed as rows, sorted, NaN last. Weights have the shape of the columns, and are ignored for NaN. The
+    first entry of each pair ignores weights, the second uses them.
     """
 
-    #: fit the columns whose status is DEFERRED: (columns, weights, family, options, work, out); return how many remain
+    #: fit the columns whose status is DEFERRED; return how many remain: (columns, weights, family, options, work, out)
     complete: tuple[Callable[..., int], Callable[..., int]]
-    #: the objective, by the routes of fits: (columns, weights, family, options, routes, lmbdas, work, out)
+    #: evaluate the objective: (columns, weights, family, options, routes, lmbdas, work, out)
     objective: tuple[Callable[..., None], Callable[..., None]]
     #: the values of a column with weights that are kept at a lambda of the data, as `N_CUT` figures, and the transform
     #: by a rule: (x, weight, family, options, lmbda, rule, adaptive, work, y, out); adaptive: 1 for an adaptive cut-off
     cut: Callable[..., None]
-    #: the consistency factor of the scale: (number of values kept, their share, cut-off)
+    #: the consistency factor of the scale: (number of values kept, fraction of values kept, cut-off)
     scale_factor: Callable[[float, float, float], float]
-    #: fits most columns without weights with less code, and defers the others to `complete`; None: there is none
+    #: a smaller entry that fits most columns without weights and defers the others to `complete`; or None
     by_logs: Callable[..., int] | None
 
     def fit(
@@ -85,14 +90,14 @@ class EstimatorEntries(NamedTuple):
         work: RobustWork,
         out: FloatArray,
     ) -> None:
-        """Fit all columns; call, and so compile, only the entries that they need.
+        """Fit all columns, calling (and therefore compiling) only the entries that they need.
 
         Parameters
         ----------
         columns : (p, n)
             Sorted columns as rows, NaN last.
         weights : (p, n) or None
-            The weights of these values; None: all one.
+            Weights of the values; None: all one.
         family : int
             BOX_COX or YEO_JOHNSON.
         options : Options
@@ -102,7 +107,7 @@ class EstimatorEntries(NamedTuple):
         out : (p, N_RESULTS)
             Receives the results.
         """
-        weighted, given = weights is not None, columns if weights is None else weights  # an array in any case
+        weighted, given = weights is not None, columns if weights is None else weights  # entries require an array
         out[:, STATUS] = DEFERRED
         if self.by_logs is not None and not weighted and self.by_logs(columns, given, family, options, work, out) == 0:
             return
@@ -119,16 +124,16 @@ class EstimatorEntries(NamedTuple):
         work: RobustWork,
         out: FloatArray,
     ) -> None:
-        """Evaluate the objective of all columns at each lambda, by the start that the route of each fit names.
+        """Evaluate the objective of all columns at each lambda, with the rectification rule that each fit used.
 
         Parameters
         ----------
         lmbdas : (m,)
-            Where to evaluate.
+            The lambdas.
         columns, weights, family, options, work
             As in `fit`.
         routes : (p,)
-            The field ROUTE of each column's results.
+            The field ROUTE of each column's results, which tells the rule.
         out : (p, m)
             Receives the objective; NaN for a column that cannot be fitted.
         """
@@ -163,22 +168,22 @@ def make_entries(
     scale_factor: Callable[[float, float, float], float],
     by_logs: bool = False,
 ) -> EstimatorEntries:
-    """Make the entries of an estimator, registered under its module; with `by_logs` also the smaller one, tried first.
+    """Make the entries of an estimator, under the name of its module.
 
     Parameters
     ----------
     module : str
-        The module in whose name the entries are.
+        The name of the module that the entries belong to.
     criterion : Criterion
-        The functions that make the estimator.
+        The kernels that define the estimator.
     scale_factor : callable
         The consistency factor of the scale.
     by_logs : bool
-        Whether there is a smaller entry that is tried first.
+        Whether to make `EstimatorEntries.by_logs`.
     """
 
     def named(name: str, signature: tuple[Any, ...], function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__name__ = function.__qualname__ = name  # of its file
+        function.__name__ = function.__qualname__ = name  # the cache identifies code by these names
         function.__module__ = module
         return entry(signature)(function)
 

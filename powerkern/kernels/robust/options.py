@@ -1,4 +1,4 @@
-"""The options of a robust fit."""
+"""The options of robust fits, as numbers for kernels."""
 
 from __future__ import annotations
 
@@ -14,29 +14,26 @@ QQ, ADAPTIVE_QQ, CELLWISE_QQ, CARROLL, TRIMMED = range(5)
 RAW, MEDIAN, MAD = range(3)
 # searches for lambda: a scan of all local minima, or Brent's method once
 GLOBAL, BRENT = range(2)
-#: Number of reweighting steps: as many as it takes until the values kept no longer change.
+#: Value of `n_reweight`: reweight until the values kept no longer change.
 UNTIL_SETTLED = -1
 
 
 class Options(NamedTuple):
-    """Options of a fit; `low`, `high` bound the search in lambda of the prestandardised column.
+    """Options of a fit (`with_rule` copies the fields by position)."""
 
-    `with_rule` copies the fields by position.
-    """
-
-    rule: int  #: change points of `kernels.transforms.rectified`; BOTH: those, or the quartile that lambda flattens
-    prestandardize: int
-    search: int
-    low: float
+    rule: int  #: rectification rule of `kernels.transforms.rectified`; BOTH: try both tails, or only one
+    prestandardize: int  #: RAW, MEDIAN or MAD
+    search: int  #: GLOBAL or BRENT
+    low: float  #: interval of the search, in lambda of the prestandardised column
     high: float
-    cutoff: float  #: values further from the center, in scales, are left out: the normal quantile of users' `cutoff`
-    n_reweight: int
-    adaptive: bool  #: steps after the first cut off where there are more values than of a normal sample, or far out
-    fraction: float  #: of the values that the trimmed likelihood keeps
+    cutoff: float  #: largest distance of kept values from the center, in scales; a normal quantile of users' `cutoff`
+    n_reweight: int  #: number of reweighting steps
+    adaptive: bool  #: whether steps after the first use the cut-off of `adaptive_rewml.adapted_cutoff`
+    fraction: float  #: fraction of the values that the trimmed likelihood keeps
     c: float  #: constant of the bisquare distance
-    lower_tail: float  #: shares of the values beyond the change points
+    lower_tail: float  #: fractions of the values beyond the change points
     upper_tail: float
-    first_rule: int  #: change points where the first weights are set, users' `first_weights`
+    first_rule: int  #: rectification rule for the first weights, users' `first_weights`
 
 
 @kernel
@@ -51,7 +48,7 @@ def with_rule(o: Options, rule: int, adaptive: bool) -> Options:
 
 @kernel
 def change_ranks(counts: FrequencyWeights | None, n: int, options: Options) -> tuple[int, int]:
-    """Return the indices of the two order statistics that are, or determine, the change points."""
+    """Return the indices of the two order statistics that determine the change points."""
     if counts is not None:
         return position_at(counts, options.lower_tail), position_from_above(counts, options.upper_tail)
     return tail_rank(n, options.lower_tail), n - 1 - tail_rank(n, options.upper_tail)

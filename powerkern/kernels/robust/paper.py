@@ -1,7 +1,7 @@
-"""The paper's equations as they are printed ([1]_), one short function each.
+"""The paper's equations as printed ([1]_), one short function each.
 
-They say what the fast forms compute, which work on sorted columns, with weights, at many lambdas at once or without
-leaving registers, and which tests compare with them in every regime:
+They define what the fast forms compute. The fast forms use sorted columns, accept weights, and may evaluate many
+lambdas at once. Tests compare them with the functions here in every regime:
 
 =============================== ===================================================================================
 `qq.rho`                        `powerkern.kernels.robust.qq.nearness`: 1 - rho of a square, without branches
@@ -51,7 +51,7 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
     y : ndarray of float64, shape (n,)
         The values, in any order.
     k : float, default 1.5
-        Where values begin to be clipped, in scales.
+        Distance beyond which values are clipped, in units of the scale.
     """
     median = float(np.median(y))
     s0 = MAD_FACTOR * float(np.median(np.abs(y - median)))
@@ -74,14 +74,14 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
 
 @kernel
 def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
-    """Return the mean of `rho` that RewML's initial lambda minimises: the objective of [1]_, eq. (5), divided by n.
+    """Return the mean of `rho`, which RewML's initial lambda minimises: the objective of [1]_, eq. (5), over n.
 
     Parameters
     ----------
     u : ndarray of float64, shape (n,)
         The prestandardised values, ascending.
     lmbda : float
-        Where to evaluate it.
+        The power.
     mirrored : bool, default True
         True for Yeo-Johnson ([1]_, eq. (2)), False for Box-Cox ([1]_, eq. (1)), rectified beyond the quartiles.
     c : float, default 0.5
@@ -106,16 +106,16 @@ def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = 
 
 @kernel
 def outlier_weights(y: FloatArray, loc: float, scale: float, cutoff: float) -> FloatArray:
-    """Return the weights of [1]_, eq. (16): 1 for ``abs(y - loc) <= cutoff scale``, else 0.
+    """Return the weights of [1]_, eq. (16): 1 if ``abs(y - loc) <= cutoff scale``, and 0 otherwise.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     loc : float
-        Their location.
+        Location of the values.
     scale : float
-        Their scale.
+        Scale of the values.
     cutoff : float
         The largest distance from the location, in scales, of a value that is kept.
     """

@@ -1,7 +1,8 @@
-"""Prestandardised columns ([1]_): their scale is divided out, and their signed logs are taken.
+"""Prestandardise columns ([1]_): remove their scale, and take signed logs.
 
-As in the paper, Yeo-Johnson transforms ``(x - median)/MAD``, and Box-Cox ``exp((ln x - median)/MAD)`` with median and
-MAD of ln x. Not in the paper are RAW, no prestandardising, and Box-Cox of ``x/median``, which is R's.
+As in the paper, Yeo-Johnson is applied to ``(x - median)/MAD``, and Box-Cox to ``exp((ln x - median)/MAD)`` with median
+and MAD of ln x. Two options are not in the paper: RAW, without prestandardisation, and MEDIAN, Box-Cox of ``x/median``
+as in R.
 
 References
 ----------
@@ -35,7 +36,7 @@ _OK = int(Status.OK)
 _NO_SPREAD = int(Status.NO_SPREAD)
 
 
-#: The target of an estimator's objective, with which a column is compared: (weights, column, options, work).
+#: Computes the target with which an estimator's objective compares a column: (weights, column, options, work).
 Target = Callable[[FrequencyWeights | None, SortedColumn, Options, RobustWork], Any]
 
 
@@ -48,13 +49,13 @@ def prepared(
     Parameters
     ----------
     target : kernel
-        Makes what the objective compares the column with (`Target`).
+        Computes the target of the objective (`Target`).
     x : ndarray of float64, shape (n,)
         The column in its own units, ascending, without NaN.
     weight : ndarray of float64, shape (n,), or None
-        Their weights.
+        Weights of the values; None: all one.
     family : int
-        The family.
+        BOX_COX or YEO_JOHNSON.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -70,7 +71,7 @@ def prepared(
 def _prestandardized(
     x: FloatArray, counts: FrequencyWeights | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, SortedColumn]:
-    """Write the column that transforms act on to `work.values`, and its signed logs to `work.logs`."""
+    """Write the prestandardised column to `work.values`, and its signed logs to `work.logs`; return both."""
     n, how = x.size, options.prestandardize
     lower, upper = change_ranks(counts, n, options)
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
@@ -104,7 +105,7 @@ def _standardize(x: FloatArray, center: float, divisor: float, out: FloatArray) 
 
 @kernel
 def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
-    """Write ln(x/divisor)."""
+    """Write ln(x/divisor) without cancellation."""
     log_divisor = log(divisor)
     for i in range(x.size):
         logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
@@ -124,7 +125,7 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 @kernel
 def log_units(negative_shift: float, prescaling: Prescaling) -> LogUnits:
-    """Return the units of the logs of a prestandardised column."""
+    """Return unit and reference of the logs of a prestandardised column."""
     if negative_shift > 0.0:
         return LogUnits(1.0, 0.0, 0.0)
     return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
@@ -132,13 +133,13 @@ def log_units(negative_shift: float, prescaling: Prescaling) -> LogUnits:
 
 @specialize_on_none()
 def _counted(weight: FloatArray, n: int, work: FrequencyWork) -> FrequencyWeights | None:
-    """Make the tables for the weights of n values; None without weights."""
+    """Make the tables for the weights of n values, or return None if there are no weights."""
     return frequency_weights(weight[:n], work)
 
 
 @kernel
 def total_weight(weight: FloatArray | None, n: int) -> float:
-    """Return the weight of the first n values."""
+    """Return the total weight of the first n values."""
     if weight is None:
         return float(n)
     return sum_weights(weight[:n])
@@ -146,13 +147,13 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
 
 @kernel
 def value_divisor(negative_shift: float, prescaling: Prescaling) -> float:
-    """Return the divisor of the column's values; 1 for Box-Cox, whose lambda does not depend on the unit."""
+    """Return the divisor to record for a column: 1 for Box-Cox, whose lambda does not depend on the unit."""
     return prescaling.divisor if negative_shift > 0.0 else 1.0
 
 
 @kernel
 def value_from_log(at: float, negative_shift: float, prescaling: Prescaling) -> float:
-    """Return the value of the column that has this signed log."""
+    """Return the value, in units of the column, whose prestandardised signed log is `at`."""
     if negative_shift == 0.0:
         return prescaling.divisor * exp(prescaling.power * at)
     return prescaling.center + prescaling.divisor * value_at(at, negative_shift)

@@ -1,21 +1,22 @@
-"""The robust QQ objective: how far a sorted column is from the quantiles of a normal distribution.
+"""The robust QQ objective: the mean bisquare distance of a sorted column from normal quantiles.
 
 With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho, the sum of [1]_, eq. (5), over n::
 
     Q = 1/n sum_i rho((y_(i) - mu)/sigma - z_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
 
-A value far from its quantile counts 1, however far it is.
+A value far from its quantile contributes 1, no matter how far it is.
 
-With weights (`powerkern.kernels.location.weights`) a row stands for as many copies, each with a score of its own::
+A row of weight w (`powerkern.kernels.location.weights`) stands for w copies, each with its own score::
 
     z = Phi^-1((r + 1/6)/(n + 1/3)),    r = W + 1/2, W + 3/2, ..., W + w - 1/2
 
-n being the sum of all weights and W the sum over smaller values. For a weight w between k and k + 1, the objective is a
-mixture: with the fraction w - k, r are the centers of k + 1 equal parts of the ranks from W to W + w, and otherwise the
-centers of k parts. Whole weights are repetition, and the objective is continuous between them.
+Here n is the sum of all weights, and W the sum over smaller values. For a weight w between integers k and k + 1 the
+objective is a mixture: with weight w - k, r are the centers of k + 1 equal parts of the interval from W to W + w; with
+weight 1 - (w - k), they are the centers of k equal parts. Integer weights are therefore repetitions, and the objective
+is continuous in the weights.
 
-rho is a polynomial where it is not 1, so the mean over copies with close scores is rho at their mean score plus a term
-in the variance of the scores. `normal_nodes` divides rows into such groups.
+Where rho is less than 1 it is a polynomial, so its mean over copies with similar scores is rho at the mean score plus a
+term in the variance of the scores. `normal_nodes` divides the copies into such groups, called nodes.
 
 References
 ----------
@@ -51,23 +52,23 @@ from powerkern.kernels.location.order_statistics import SLACK
 from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, weight_at, weight_inside, weight_unit
 from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 
-#: The tuning constant of the paper.
+#: The constant c of the paper.
 C = 0.5
 
-#: Largest distance of scores that share a node, as a part of c. Of the mean over copies nodes leave out less than 1e-6.
+#: Largest distance of scores that share a node, as a fraction of c. The error of the objective is then below 1e-6.
 CLOSE = 1.0 / 16.0
-#: Normal scores are Phi^-1((r + shift)/(n + 2 shift)), r the rank in the middle of a copy (its number less 1/2): in the
+#: Values of `shift` in the normal scores Phi^-1((r + shift)/(n + 2 shift)), r = i - 1/2 for the i-th copy: in the
 #: paper, and for Filliben's medians.
 PAPER, FILLIBEN = 1.0 / 6.0, 0.1825
-#: Copies of a value that are looked at where two starts are compared: a limit of the time that large weights take. 4
-#: and 16 choose the same starts (24 simulated columns, report_constants weights).
+#: Largest number of copies of a value used when two starts are compared, which limits the time for large weights. 4 and
+#: 16 choose the same starts for 24 simulated columns (report_constants weights).
 _COPIES = 8.0
-#: Nodes kept for the row that is being divided where the others run out.
+#: Nodes reserved for the row that is being divided when nodes run out.
 _SPARE = 8
 #: sqrt(2 pi), and ln 2.
 _SQRT_2PI, _LN_2 = 2.5066282746310002, 0.6931471805599453
 
-#: [2]_, numerators and denominators of the three rational functions, highest power first: within .425 of p = 1/2.
+#: [2]_, coefficients of three rational functions, highest power first. For |p - 1/2| <= .425, the numerator.
 _CENTER_P = (
     2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
     1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080,
@@ -77,7 +78,7 @@ _CENTER_Q = (
     5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
     5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
 )  # fmt: skip
-#: In the tails, for sqrt(-ln p) up to 5.
+#: In the tails, for sqrt(-ln p) up to 5, the numerator.
 _TAIL_P = (
     7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258,
     3.64784832476320460504, 5.76949722146069140550, 4.63033784615654529590, 1.42343711074968357734,
@@ -87,7 +88,7 @@ _TAIL_Q = (
     1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
     6.89767334985100004550e-1, 1.67638483018380384940, 2.05319162663775882187, 1.0,
 )  # fmt: skip
-#: Further out.
+#: Farther out, the numerator.
 _FAR_P = (
     2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
     2.96560571828504891230e-1, 1.78482653991729133580, 5.46378491116411436990, 6.65790464350110377720,
@@ -110,7 +111,7 @@ def _ratio(p: tuple[float, ...], q: tuple[float, ...], r: float) -> float:
 
 @kernel
 def normal_quantile(p: float) -> float:
-    """Return Phi^-1(p) for 0 < p <= 1/2 ([2]_), to about 1e-15."""
+    """Return Phi^-1(p) for 0 < p <= 1/2 ([2]_), accurate to about 1e-15."""
     q = p - 0.5
     if abs(q) <= 0.425:
         return q * _ratio(_CENTER_P, _CENTER_Q, 0.180625 - q * q)
@@ -122,7 +123,7 @@ def normal_quantile(p: float) -> float:
 
 @kernel
 def normal_scores(out: FloatArray) -> None:
-    """Write Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n; antisymmetric to the last bit."""
+    """Write the normal scores Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, exactly antisymmetric."""
     n = out.size
     for i in range((n + 1) // 2):
         z = normal_quantile((i + 2.0 / 3.0) / (n + 1.0 / 3.0)) if 2 * i + 1 < n else 0.0
@@ -132,7 +133,17 @@ def normal_scores(out: FloatArray) -> None:
 
 @kernel
 def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreNodes:
-    """Divide the copies of all rows into nodes whose scores are `close`, in the arrays of `counts`."""
+    """Divide the copies of all rows into nodes, each of which stands for copies of one row with similar scores.
+
+    Parameters
+    ----------
+    counts : FrequencyWeights
+        Weights of the sorted rows; its arrays receive the nodes.
+    shift : float
+        PAPER or FILLIBEN, the shift of ranks in the scores.
+    close : float
+        Largest distance of scores that share a node.
+    """
     nodes, n_nodes = counts.nodes, 0
     for i in range(counts.w.size):
         w = counts.w[i]
@@ -153,14 +164,14 @@ def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreN
 
 @kernel
 def _round_to_whole(weight: float) -> float:
-    """Return the weight, rounded to a whole number if they differ by rounding errors only."""
+    """Round a weight to a whole number if the difference is only a rounding error; otherwise return it unchanged."""
     whole = float(np.floor(weight + 0.5))
     return whole if abs(weight - whole) <= SLACK * whole else weight
 
 
 @kernel
 def _score_at(rank: float, shift: float, counts: FrequencyWeights) -> tuple[float, float]:
-    """Return the normal score of a rank in the lower half, and its derivative."""
+    """Return the normal score of a rank in the lower half, and its derivative in the rank."""
     room = counts.total + 2.0 * shift * counts.unit
     z = normal_quantile(min((rank + shift * counts.unit) / room, 0.5))
     return z, _SQRT_2PI * exp(0.5 * z * z) / room
@@ -168,7 +179,7 @@ def _score_at(rank: float, shift: float, counts: FrequencyWeights) -> tuple[floa
 
 @kernel
 def sampled_score(counts: FrequencyWeights, share: float) -> float:
-    """Return the normal score at a fraction of the ranks."""
+    """Return the normal score at the fraction `share` of the ranks."""
     if share > 0.5:
         return -_score_at((1.0 - share) * counts.total, PAPER, counts)[0]
     return _score_at(share * counts.total, PAPER, counts)[0]
@@ -176,25 +187,25 @@ def sampled_score(counts: FrequencyWeights, share: float) -> float:
 
 @kernel
 def _parts_variance(parts: float) -> float:
-    """Return the variance of the centers of equal parts of the unit interval."""
+    """Return the variance of the centers of `parts` equal parts of the unit interval."""
     return (1.0 - 1.0 / (parts * parts)) / 12.0
 
 
 @kernel
 def first_score(counts: FrequencyWeights) -> float:
-    """Return the normal score of the lowest copy of the smallest value, at a rank shifted as in Filliben's formula."""
+    """Return the normal score of the first copy of the smallest value, by Filliben's formula for inner ranks."""
     return _score_at(min(0.5 * counts.unit, 0.5 * counts.total), FILLIBEN, counts)[0]
 
 
 @kernel
 def filliben_end(counts: FrequencyWeights) -> float:
-    """Return the correction of `first_score` to the median of the smallest of n uniform order statistics."""
+    """Return the difference between the median of the smallest of n normal order statistics and `first_score`."""
     return normal_quantile(-expm1(-_LN_2 * counts.unit / counts.total)) - first_score(counts)
 
 
 @kernel
 def _add_node(nodes: ScoreNodes, k: int, row: int, score: float, spread: float, weight: float) -> int:
-    """Write node k; a mean of scores differs from the score at the mean rank by its curvature."""
+    """Write node k, and return k + 1; the mean score is corrected for the curvature of the scores in the rank."""
     nodes.row[k], nodes.spread[k], nodes.weight[k] = row, spread, weight
     nodes.score[k] = score + 0.5 * score * spread
     return k + 1
@@ -204,7 +215,7 @@ def _add_node(nodes: ScoreNodes, k: int, row: int, score: float, spread: float, 
 def _add_copies(
     nodes: ScoreNodes, k: int, row: int, copies: float, shift: float, close: float, counts: FrequencyWeights
 ) -> int:
-    """Write nodes that represent the copies of a row: first copies with ranks below the middle, then the others."""
+    """Write nodes for the copies of a row, first those with ranks in the lower half; return the number of nodes."""
     w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
     whole = float(np.floor(copies))
     for more in range(2):
@@ -219,7 +230,7 @@ def _add_copies(
 
 @kernel
 def _is_full(nodes: ScoreNodes, k: int, n_left: int) -> bool:
-    """Return whether the room left is little more than one node for each remaining row."""
+    """Return whether the remaining nodes are just enough for one per remaining row."""
     return k >= nodes.row.size - n_left - _SPARE
 
 
@@ -237,9 +248,9 @@ def _add_run(
     close: float,
     counts: FrequencyWeights,
 ) -> int:
-    """Write nodes for a range of ranks, counted from one end of the column and divided into equal parts."""
+    """Write nodes for copies of a row with consecutive ranks, counted from one end; return the number of nodes."""
     done = 0.0
-    while done < parts:  # a node each; where these run out (`_is_full`) the group is the rest
+    while done < parts:  # write one node per iteration; when nodes run out, one for all remaining copies
         score, slope = _score_at(start + (done + 0.5) * size, shift, counts)
         group = min(max(float(np.floor(close / (slope * size))), 1.0), parts - done)
         if _is_full(nodes, k, counts.w.size - row):
@@ -254,23 +265,24 @@ def _add_run(
 
 @kernel
 def rho(t: float, c: float = C) -> float:
-    """Return Tukey's bisquare of a residual: ``1 - (1 - (t/c)**2)**3`` for abs(t) <= c, and 1 beyond.
+    """Return Tukey's bisquare of a residual: ``1 - (1 - (t/c)**2)**3`` if abs(t) <= c, and 1 otherwise.
 
     Parameters
     ----------
     t : float
         The distance of a standardised value from its normal score.
     c : float, default 0.5
-        The distance beyond which a value counts as lost, however far it is.
+        The distance beyond which the loss is 1.
     """
     return 1.0 - (1.0 - (t / c) ** 2) ** 3 if abs(t) <= c else 1.0
 
 
 @inlined
 def nearness(t2: float) -> float:
-    """Return 1 - rho for a squared residual in units of c, at most 1: a fast form of `rho` without branch or division.
+    """Return 1 - rho, without branch or division, for a squared residual in units of c, at most 1.
 
-    With weights, `_weighted_bisquare_sum` and `powerkern.kernels.robust.qq_lanes` add a term in its second derivative.
+    This is the fast form of `rho`. With weights, `_weighted_bisquare_sum` and `powerkern.kernels.robust.qq_lanes` add a
+    term in its second derivative.
     """
     u = 1.0 - t2
     return u * u * u
@@ -283,20 +295,20 @@ def _weighted_bisquare_sum(y: FloatArray, nodes: ScoreNodes, loc: float, per_sca
     for k in range(row.size):
         t = ((y[row[k]] - loc) * per_scale - score[k]) * per_c
         t2 = t * t
-        u = 1.0 - (t2 if t2 < 1.0 else 1.0)  # a NaN counts as infinitely far
+        u = 1.0 - (t2 if t2 < 1.0 else 1.0)  # NaN is treated as infinite
         total += weight[k] * (u * (u * u + 3.0 * per_c * per_c * spread[k] * (4.0 - 5.0 * u)))
     return total
 
 
 @reduction
 def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: float, per_c: float) -> float:
-    """Return the sum of ``1 - rho``."""
+    """Return the sum of ``1 - rho`` over all values."""
     widest_vectors()
     total = 0.0
     for i in range(y.size):
         t = ((y[i] - loc) * per_scale - scores[i]) * per_c
         t2 = t * t
-        total += nearness(t2 if t2 < 1.0 else 1.0)  # a NaN counts as infinitely far
+        total += nearness(t2 if t2 < 1.0 else 1.0)  # NaN is treated as infinite
     return total
 
 
@@ -304,21 +316,21 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 def near_quantiles(
     y: FloatArray, counts: FrequencyWeights | None, start: int, stop: int, cutoff: float, c: float
 ) -> float:
-    """Return the weighted sum of 1 - rho over values, at their distances from normal quantiles.
+    """Return the weighted sum of 1 - rho(distance from the normal quantile) over y[start:stop].
 
-    The quantiles are of N(0, 1) within +-cutoff. They and the values are standardised by their means and standard
-    deviations, and distances are in units of N(0, 1). At most _COPIES copies of each value are taken.
+    The quantiles are those of N(0, 1) truncated at +-cutoff. The values are scaled to have the same mean and standard
+    deviation. At most _COPIES copies of each value are used.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     start : int
-        The first value.
+        Index of the first value.
     stop : int
-        The end of the values.
+        One more than the index of the last value.
     cutoff : float
         The largest distance from the location, in scales, of a value that is kept.
     c : float
@@ -346,7 +358,7 @@ def near_quantiles(
 
 @kernel
 def contiguous_bisquare_objective(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float = C) -> float:
-    """Evaluate `bisquare_objective` of contiguous vectors.
+    """Evaluate `bisquare_objective` for contiguous vectors.
 
     Parameters
     ----------
@@ -355,9 +367,9 @@ def contiguous_bisquare_objective(y: FloatArray, scores: FloatArray, loc: float,
     scores : ndarray of float64, shape (n,)
         The normal scores.
     loc : float
-        Their location.
+        Location of the values.
     scale : float
-        Their scale.
+        Scale of the values.
     c : float
         The constant of the bisquare.
     """
@@ -375,20 +387,20 @@ def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, loc: float,
 def bisquare_distance(
     counts: FrequencyWeights, y: FloatArray, nodes: ScoreNodes, loc: float, scale: float, c: float
 ) -> float:
-    """Evaluate `contiguous_bisquare_objective` by the nodes of all rows, with weights.
+    """Evaluate the bisquare objective with weights, by the nodes of all rows.
 
     Parameters
     ----------
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one, and `nodes` is an array of normal scores.
     y : ndarray of float64, shape (n,)
         The values, ascending.
     nodes : ScoreNodes
-        The normal scores of the rows.
+        Nodes of the normal scores.
     loc : float
-        Their location.
+        Location of the values.
     scale : float
-        Their scale.
+        Scale of the values.
     c : float
         The constant of the bisquare.
     """
@@ -418,13 +430,13 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     loc, scale : float
         Robust location and scale of y.
     c : float, default 0.5
-        Distance, in units of the scale, beyond which a value counts 1.
+        Distance, in units of the scale, beyond which a value contributes 1.
 
     Returns
     -------
     float
-        Between 0 (every value at its quantile) and 1. A NaN in y counts 1. NaN without values, or where the scale is
-        not positive.
+        Between 0 (every value at its quantile) and 1. A NaN in y contributes 1. NaN if there are no values or the scale
+        is not positive.
 
     Raises
     ------
@@ -433,11 +445,11 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
 
     See Also
     --------
-    rectified_boxcox, rectified_yeojohnson : the transforms that it is minimised over.
+    rectified_boxcox, rectified_yeojohnson : the transforms, over whose lambda it is minimised.
 
     Notes
     -----
-    Accurate to a few 1e-16. Inside jitted code it takes contiguous float64 vectors of one length and checks nothing.
+    Accurate to a few 1e-16. Jitted code must pass contiguous float64 vectors of one length, which are not checked.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The QQ objective of a prestandardised column, at one lambda, or at vectors of lambdas where it is short.
+"""The QQ objective of a prestandardised column at one lambda and, for short columns, at vectors of lambdas.
 
 References
 ----------
@@ -38,22 +38,23 @@ from powerkern.kernels.robust.search import (
 )
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
-#: Into how many parts the steps of a scan are divided with weights: cells are 0.05 to 0.23 wide, and parts 1/8. With 2
-#: and 8, 74 and 189 in place of 112 evaluations, 12 simulated columns have the same lambdas (report_constants weights).
+#: Number of parts into which each step of the grid is divided if there are weights; parts are 1/8 wide. (Without
+#: weights, cells are 0.05 to 0.23 wide.) 2 and 8 take 74 and 189 evaluations instead of 112 and give the same lambdas
+#: for 12 simulated columns (report_constants weights).
 _WEIGHTED_PARTS = 4
-#: Points at which the objective of a longer column is evaluated around each minimum of its sample. Without them, 8 of
-#: 400 columns of 513 to 1,000 values missed a minimum lower by more than 1e-4 of the objective; with 8 points, or 16, 1
-#: did; with 8 points and a sample of 128 values in place of 256, 5 did (`tests.fuzz.starts`).
+#: Number of points at which the objective of a longer column is evaluated around each minimum of its sample. Without
+#: them, 8 of 400 columns of 513 to 1,000 values missed a minimum lower by more than 1e-4 of the objective; with 8 or 16
+#: points, 1 did; with 8 points and a sample of 128 values instead of 256, 5 did (`tests.fuzz.starts`).
 _N_CLOSE = LANES
-#: Where another start is looked for at first: how far above and below a lambda. Half of these distances look at as many
-#: rival starts of 24 simulated columns, double at fewer (74 in place of 81 evaluations); all lambdas are the same
-#: (report_constants weights).
+#: Distances from a lambda at which a second start is first looked for. Half of these find as many second starts for 24
+#: simulated columns, double find fewer (74 evaluations instead of 81); all lambdas are the same (report_constants
+#: weights).
 _ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 
 
 @kernel
 def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
-    """Return the bisquare distance from normal scores ([1]_, eq. (5), divided by n); NaN where it is not defined.
+    """Return the bisquare distance from normal scores ([1]_, eq. (5), over n); NaN if it is not defined.
 
     Parameters
     ----------
@@ -77,9 +78,10 @@ def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work
 
 @kernel
 def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
-    """Take one step of Huber's estimators from median and MAD.
+    """Return Huber's location and scale after one step from median and MAD.
 
-    [1]_ has M-estimates, the authors' programs one step; iterated to convergence, RewML would resist fewer outliers.
+    [1]_ has M-estimates, but the authors' programs take one step. Iterated to convergence, RewML would resist fewer
+    outliers.
     """
     return nonempty_one_step(y, counts, HUBER_K, CELLWISE_BETA)
 
@@ -88,7 +90,7 @@ def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
 def keep_within(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the values of weight 1 by [1]_, eq. (16): within the cut-off, in units of Huber's scale.
+    """Return the range of values with weight 1 by [1]_, eq. (16): those within the cut-off.
 
     Parameters
     ----------
@@ -97,9 +99,9 @@ def keep_within(
     lmbda : float
         Lambda of the prestandardised column.
     rule : int
-        Where the transform is rectified (`kernels.transforms.rectified`).
+        The rectification rule of the transform (`kernels.transforms.rectified`).
     adaptive : bool
-        Whether the cut-off may be widened.
+        Ignored; adaptive cut-offs are in `adaptive_rewml`.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -117,12 +119,12 @@ def keep_within(
 def make_scores(
     counts: FrequencyWeights | None, column: SortedColumn, options: Options, work: RobustWork
 ) -> FloatArray | ScoreNodes:
-    """Return the normal scores of a column, with weights their nodes.
+    """Return the normal scores of a column or, with weights, their nodes.
 
     Parameters
     ----------
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     column : SortedColumn
         The prestandardised column.
     options : Options
@@ -135,7 +137,7 @@ def make_scores(
 
 @kernel
 def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> FloatArray:
-    """Return the normal scores, from one table for all columns of a length."""
+    """Return the normal scores, which are computed once for all columns of the same length."""
     scores = work.scores[:n]
     if work.scores_of[0] != n:
         normal_scores(scores)
@@ -159,9 +161,9 @@ def sample_scores(
     full_column : Prestandardized
         The prestandardised column, all of it.
     column : SortedColumn
-        Its sample.
+        The sample.
     counts : FrequencyWeights or None
-        The tables of the sample's weights.
+        Weights of the sample; None: all one.
     work : RobustWork
         Scratch.
     """
@@ -191,20 +193,20 @@ def _sample_scores(counts: FrequencyWeights, full_column: Prestandardized, work:
 
 @kernel
 def scan_qq(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Write cells of local minima of the objective, after the first cell.
+    """Find cells with local minima of the objective.
 
     Parameters
     ----------
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
     low : float
-        The lower end of the range of lambda.
+        Lower end of the range of lambda.
     high : float
-        Its upper end.
+        Upper end of the range.
     options : Options
         The options of the fit.
     work : RobustWork
-        Scratch.
+        Scratch; receives the cells.
     """
     n_points = _scan_points(standardized.counts, standardized.target, standardized, low, high, options, work)
     return minima_and_beyond(evaluate, standardized, n_points, low, high, options, work)
@@ -234,7 +236,7 @@ def _scan_points(
     options: Options,
     work: RobustWork,
 ) -> int:
-    """Write points wherever the objective may be lowest (evenly spaced points with weights); return their number."""
+    """Evaluate on a grid refined where the objective may be lowest (with weights, evenly spaced); return its size."""
     last = n_steps(low, high) * _WEIGHTED_PARTS
     n_points = (last // LANES + 1) * LANES
     for k in range(n_points):
@@ -245,7 +247,7 @@ def _scan_points(
 
 @kernel
 def evaluate(standardized: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
-    """Evaluate the objective at the first n points of `work.grid`, a multiple of LANES; return the lowest.
+    """Evaluate the objective at the first n points of `work.grid`; return the index of the lowest one.
 
     Parameters
     ----------
@@ -277,7 +279,7 @@ def evaluate(standardized: Prestandardized, n: int, options: Options, work: Robu
 
 @kernel
 def is_lower_below(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
-    """Return whether the objective at some point below lmbda is lower than at lmbda and slightly above it.
+    """Return whether the objective is lower at some point below `lmbda` than at `lmbda` and slightly above it.
 
     Parameters
     ----------
@@ -304,7 +306,7 @@ def close_in(standardized: Prestandardized, cell: FloatArray, options: Options, 
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
     cell : ndarray of float64, shape (8,)
-        The cell, see the constants of `search`.
+        The cell; the constants of `search` name its elements.
     options : Options
         The options of the fit.
     work : RobustWork

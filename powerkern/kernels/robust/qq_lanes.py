@@ -1,9 +1,9 @@
 """The robust QQ objective of a short sorted column, at eight lambdas at once, or at sixteen in float32.
 
-The objective of RewML's search, for the plain transform and the one rectified at the quartiles: transform, one step of
-Huber's estimators from median and MAD (`powerkern.kernels.location.huber.nonempty_one_step`), bisquare distance
-(`kernels.robust.qq`). Each of `Lanes` is one lambda, each step of a loop one value of the column: the sums stay in
-registers, and nothing depends on the length. One lambda at a time gives the same results, up to rounding.
+The objective of RewML's search has three steps: the transform, plain or rectified; one step of Huber's estimators from
+median and MAD (`powerkern.kernels.location.huber.nonempty_one_step`); and the bisquare distance (`kernels.robust.qq`).
+Each lane of a vector is one lambda, and each iteration of a loop one value of the column, so that sums stay in
+registers. `qq_column.qq_value` gives the same results for one lambda, up to rounding.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, mid
 from powerkern.kernels.robust.qq import nearness
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
-#: All arrays may be of either precision: their type says how many lambdas go side by side.
+#: Arrays of either precision; the dtype determines the number of lambdas per vector.
 Floats: TypeAlias = FloatArray | Float32Array
 
-#: An exponent closer to 0 counts as this: it can be divided by, and in float32 squares are not yet subnormal.
+#: Smallest |exponent|, by which one can divide, and whose square is not subnormal in float32.
 _FLAT = 1e-16
-#: Values farther from the median than this multiple of the reach of Huber's psi are weighed as if they were there.
+#: Largest distance from the median, in units of the clipping distance of Huber's psi, that is used to weigh a value.
 _FARTHEST = 1e15
 
 
 @inlined
 def values_at(y: Floats, i: int) -> Lanes:
-    """Load order statistic i, from 0."""
+    """Load the vector of order statistic i (from 0) at all lambdas."""
     return load(y, (lane_width(y) * i,))
 
 
@@ -69,34 +69,31 @@ def qq_objectives(
     y: Floats,
     out: Floats,
 ) -> None:
-    """Write the objective at `lmbdas`, a vector of them at a time; NaN where it is not defined.
-
-    `k` is Huber's constant, `c` the bisquare's; `y` has room for a vector for each value. Without counts it
-    then holds the arguments of rho, in units of c, at the last of the lambdas. `rises` are added to the logs of
-    the slopes of both tangents: 0, unless the values beyond the change points are in other units.
+    """Write the objective at `lmbdas`, one vector at a time; NaN where it is not defined.
 
     Parameters
     ----------
     column : SortedColumn
         The prestandardised column.
     rises : (float, float)
-        Added to the logs of the slopes of both tangents.
+        Added to the logs of the slopes of both tangents; 0 unless values beyond the change points are in other units.
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     scores : ndarray, shape (n,), or ScoreNodes
         The normal scores.
     rule : int
-        Where the transform is rectified (`kernels.transforms.rectified`).
+        The rectification rule of the transform (`kernels.transforms.rectified`).
     k : float
-        Where Huber's psi is clipped, in scales.
+        Where Huber's psi is clipped, in units of the scale.
     c : float
         The constant of the bisquare.
-    lmbdas : ndarray, a multiple of the lanes
-        Where to evaluate the objective.
+    lmbdas : ndarray
+        The lambdas; their number is a multiple of the lanes of a vector.
     y : ndarray, shape (lanes n,)
-        Room for the transforms.
+        Scratch for the transformed values. Without weights it finally holds the arguments of rho, in units of c, at the
+        last vector of lambdas.
     out : ndarray, shape of `lmbdas`
-        The objective.
+        Receives the objective.
     """
     for i in range(0, lmbdas.size, lane_width(lmbdas)):
         _transform(column, rises, rule, load(lmbdas, (i,)), y)
@@ -108,7 +105,7 @@ def qq_objectives(
 
 @kernel
 def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
-    """Transform all values: tangents beyond the change points, powers wherever a lane has none."""
+    """Transform all values: by tangents beyond the change points in lanes that are rectified there, else by powers."""
     in_logs, lower, upper, n = is_low_tail_in_logs(column, rule), column.lower, column.upper, column.n
     below, above, first, last = lmbda > (0.0 if in_logs else 1.0), lmbda < 1.0, 0, n
     if rule != NOT_RECTIFIED:
@@ -126,7 +123,7 @@ def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbd
 
 @kernel
 def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
-    """Write ``(exp(m log) - 1)/m`` of values from `first` up to `last`."""
+    """Write ``(exp(m log) - 1)/m`` for the values from index `first` to before `last`."""
     if first >= last:
         return
     m = bounded_away_from_zero(m)
@@ -142,14 +139,14 @@ def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
 
 @inlined
 def bounded_away_from_zero(m: Lanes) -> Lanes:
-    """Return the exponents, with tiny ones replaced by the smallest that can be divided by."""
+    """Replace tiny exponents by the smallest by which one can divide."""
     return select(abs(m) < _FLAT, _FLAT, m)
 
 
 @kernel
 def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where: Mask, y: Floats) -> None:
-    """Write the tangent at value k over the values from first to last, in the lanes of `where`."""
-    at, root = values_at(y, k), exp_lanes(0.5 * log_slope)  # of the slope: in range
+    """In the lanes of `where`, write the tangent at value k for the values from index `first` to before `last`."""
+    at, root = values_at(y, k), exp_lanes(0.5 * log_slope)  # square root of the slope, which is in range
     for i in range(first, last):
         tangent = at + root * (x[i] - x[k]) * root
         store(y, (lane_width(y) * i,), select(where, tangent, values_at(y, i)))
@@ -183,25 +180,25 @@ def _objective(
 
 @inlined
 def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
-    """Return the square of the distance of value i from `loc`, or of `reach` if that is smaller."""
+    """Return the weighted square of the distance of value i from `loc`, or of `reach` if that is smaller."""
     d = minimum(abs(values_at(y, i) - loc), reach)
     return _times(counts, i, d * d)
 
 
 @kernel
 def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
-    """Return the distance from the median to the location after one step of Huber's estimator.
+    """Return location minus median after one step of Huber's estimator of location.
 
-    Values are taken in pairs, from both ends inwards; only the first ones may be farther than `reach`. All are clipped,
-    even where none can exceed `reach`: otherwise products could be fused with sums in some lanes only, and lanes would
-    round differently.
+    Values are processed in pairs from both ends; only the first pairs may be farther than `reach`. All values are
+    clipped, even where none can exceed `reach`. Otherwise products could be fused with sums in some lanes only, and
+    lanes would round differently.
 
     Parameters
     ----------
     y : ndarray, shape (lanes n,)
-        The transformed values, ascending, a vector of lambdas for each.
+        The transformed values, ascending, a vector over lambdas for each.
     counts : FrequencyWeights or None
-        The tables of weights.
+        Weights of the values; None: all one.
     n : int
         Number of values.
     median : vector
@@ -242,9 +239,10 @@ def _times(counts: FrequencyWeights | None, i: int, x: Lanes) -> Lanes:
 
 @inlined
 def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
-    """Return Huber's psi of a distance in units of its reach.
+    """Return Huber's psi of a distance in units of its clipping distance.
 
-    A NaN stays one: where a transform is not defined, the location is not either.
+    NaN stays NaN, so that the location is not defined where a transform is not. Without weights no distance is below
+    -1.
     """
     d = select(d > 1.0, 1.0, d)
     return d if counts is None else select(d < -1.0, -1.0, d)
@@ -252,20 +250,20 @@ def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
 
 @inlined
 def _per_weight(d: Lanes) -> Lanes:
-    """Return one over Huber's weight at a distance, up to a bound whose square is in range."""
+    """Return the inverse of Huber's weight at a distance, bounded so that its square is in range."""
     return minimum(maximum(abs(d), 1.0), _FARTHEST)
 
 
 @kernel
 def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """Return the sum of ``1 - rho`` over all values; replace these by their residuals, in units of c.
+    """Return the sum of ``1 - rho`` over all values, and replace the values by their residuals in units of c.
 
     Parameters
     ----------
     counts : None
-        There are no weights.
+        Stands for the weights.
     y : ndarray, shape (lanes n,)
-        The transformed values, a vector of lambdas for each; overwritten.
+        The transformed values, a vector over lambdas for each; overwritten.
     scores : ndarray, shape (n,)
         The normal scores.
     c : float
@@ -287,9 +285,9 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
 
 @inlined
 def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """Return 1 - rho of value i; write its residual, at most 1 in size, in its place."""
+    """Return 1 - rho of value i, and replace the value by its residual, clipped to [-1, 1]."""
     t = values_at(y, i) * per_scale_and_c - (scores[i] * per_c + center)
-    t = maximum(minimum(t, 1.0), -1.0)  # a NaN counts as far
+    t = maximum(minimum(t, 1.0), -1.0)  # NaN is treated as infinite
     store(y, (lane_width(y) * i,), t)
     return nearness(t * t)
 
@@ -298,7 +296,7 @@ def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_sc
 def _nearness(
     counts: FrequencyWeights, y: Floats, nodes: ScoreNodes, c: float, loc: Lanes, per_scale_and_c: Lanes
 ) -> Lanes:
-    """Return the sum of ``1 - rho`` over all values by nodes, see `powerkern.kernels.robust.qq`."""
+    """Return the sum of ``1 - rho`` with weights, by nodes (`powerkern.kernels.robust.qq`)."""
     near = broadcast_like(loc, 0.0)
     row, score, spread, weight = nodes
     for k in range(row.size):
@@ -310,9 +308,9 @@ def _nearness(
 
 @kernel
 def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> Lanes:
-    """Return the median distance from a point.
+    """Return the median distance of the values from a point, in every lane.
 
-    The nearest half of the values is consecutive: of all windows of that size, it has the smallest radius.
+    The half of the values nearest to the point is consecutive; of all such windows it has the smallest radius.
     """
     if counts is None:
         return plain_mad(y, n, point)
@@ -321,7 +319,7 @@ def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> La
 
 @kernel
 def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
-    """Return, in every lane, the smallest radius about `point` that encloses a value i and the value ``partner[i]``."""
+    """Return, in every lane, the smallest radius about `point` that encloses the values i to ``partner[i]``."""
     nearest, low = broadcast_like(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:
         nearest = minimum(maximum(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)
@@ -333,8 +331,9 @@ def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
 def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
     """Return the median distance of n values, ascending in each lane, from a point.
 
-    The nearest half of the values is a window. Windows that begin in the first or the last quarter are left out where
-    the narrowest about the point, and the narrowest with one value more, begin elsewhere in all lanes.
+    The half of the values nearest to the point is a window of consecutive values. Windows that begin in the first or
+    the last quarter are skipped if, in all lanes, the smallest window and the smallest with one more value begin
+    elsewhere.
     """
     rank = (n + 1) >> 1
     first, last = 0, n - rank

@@ -1,11 +1,12 @@
-"""Every lambda of a range at which the robust QQ objective may be lowest: cells are divided until others are higher.
+"""Find the parts of a range of lambda in which the robust QQ objective may be lowest, by dividing cells.
 
-Between two lambdas the residual of every value, its standardised transform less its quantile, is taken to lie between
-those at both. The lower bound on the objective that follows (`_write_floors`) says whether the cell between them is
-worth a closer look. Residuals change steadily where location and scale do. These need not where other values come to
-be the middle ones: the lowest value seen is not proved to be the minimum.
+Between two lambdas, every residual (standardised transform minus normal quantile) is assumed to lie between its values
+at both. This gives a lower bound on the objective in the cell between them (`_write_floors`), and only cells whose
+bound is low enough are divided. The assumption holds where location and scale change steadily. It may fail where
+different values become the middle ones, so the lowest value found is not proved to be the minimum.
 
-All of it is in float32, sixteen lambdas at once: it only says where to look in float64.
+Everything is computed in float32 for sixteen lambdas at once, since the result only locates minima for a search in
+float64.
 """
 
 from __future__ import annotations
@@ -38,36 +39,36 @@ from powerkern.kernels.robust.qq import nearness
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.transforms.rectified import SortedColumn
 
-#: Mean width of the cells at first. This and the following constants are chosen by trial on nasty columns
-#: (`tests.fuzz.starts`), 420 of 5 to 500 values and 140 of 513 to 1,000, which take 61 and 82 evaluations; 1 and 3 of
-#: them start from a minimum that is not the lowest by more than 1e-6, none by more than 1e-4. Half the width: 75 and 97
-#: evaluations, 0 and 3 columns; double: the present result.
+#: Mean width of the cells at first. This and the following constants were chosen by trial on difficult columns
+#: (`tests.fuzz.starts`), 420 of 5 to 500 values and 140 of 513 to 1,000, which take 61 and 82 evaluations on average. 1
+#: and 3 of them start from a minimum that is higher than the lowest by more than 1e-6, none by more than 1e-4. Half the
+#: width takes 75 and 97 evaluations, with 0 and 3 such columns; double gives the same results as the present width.
 _WIDEST = 0.75
-#: Cells as narrow as the first are divided only if the objective may be lower there than it is known to be by more than
-#: the second, and, unless it is that close to it at both ends, than the third times their width; the narrowest never.
-#: Of the 420, half of each takes 66, 63, 66, 61 and 62 evaluations, double 59, 59, 57, 62 and 60; the number of columns
-#: that miss the lowest changes only with _NARROW = 0.17, to 2.
+#: A cell of at most _NARROW is divided only if its lower bound is less than the lowest value found minus _HIDDEN, and
+#: minus _STEEP times its width unless both ends are within _LEVEL of the lowest value. Cells of at most _NARROWEST are
+#: never divided. On the 420 columns, half of each constant takes 66, 63, 66, 61 and 62 evaluations, and double 59, 59,
+#: 57, 62 and 60. The number of columns that miss the lowest minimum changes only with _NARROW = 0.17, to 2.
 _NARROW, _HIDDEN, _STEEP, _LEVEL, _NARROWEST = 0.085, 0.003, 0.2, 1.5e-4, 0.01
-#: The first points as parts of a usual range: close where lambda of prestandardised columns mostly is.
+#: The first points, as fractions of a range of usual size; dense where lambda of prestandardised columns usually is.
 _FIRST = (0.0, 0.15, 0.24, 0.3, 0.34, 0.37, 0.4, 0.425, 0.45, 0.475, 0.505, 0.54, 0.59, 0.66, 0.8, 1.0)
-#: Wider cells count as possibly lowest if they are as close to it as this: minima nearly as low are to be seen, too.
-#: 0.26 in place of 0.13 takes 60 evaluations, 0.085 63; 0.04 in place of 0.02 takes 64, 0 takes 59 and sees 39
-#: multimodal columns in place of 42.
+#: Cells wider than _RESOLVED are divided if their lower bound is less than the lowest value plus _CLOSE, so that minima
+#: that are nearly as low are found, too. With _RESOLVED = 0.26 and 0.085, columns take 60 and 63 evaluations. With
+#: _CLOSE = 0.04 they take 64; with 0 they take 59, and 39 columns are recognised as multimodal instead of 42.
 _RESOLVED, _CLOSE = 0.13, 0.02
-#: Cells divided at once: the largest number whose halves fit LANES32 lanes even if no two cells are adjacent.
+#: Number of cells divided at once, the largest for which halves fit LANES32 lanes even if no two cells are adjacent.
 _AT_ONCE = 5
-#: A guard: largest number of points, 24 batches of lanes.
+#: Largest number of points, 24 batches of lanes; a safeguard.
 MOST_POINTS = 384
 #: Sentinel in `CellWork.begin`: the cell has not been divided.
 _WHOLE = -1
-#: Larger values are replaced by _LARGEST, which float32 can hold. Values beyond a change point get a unit that keeps
-#: their logs below _LOG_RANGE, but that is enlarged by at most e**_LOG_NEAR: otherwise values close to the change point
-#: would lose digits.
+#: Values are clipped to _LARGEST, which float32 can represent. Values beyond a change point are divided by a unit such
+#: that their logs are below _LOG_RANGE. The unit is enlarged by at most e**_LOG_NEAR, or values close to the change
+#: point would lose digits.
 _LARGEST, _LOG_RANGE, _LOG_NEAR = 1e38, 80.0, 60.0
-#: The log of the largest float64, less 0.08.
+#: The log of the largest float64, minus 0.08.
 _LOG_LARGEST = 709.7
 
-# rows of points: lambda, the objective, and a lower bound on that up to the following point
+# rows of points: lambda, the objective, and a lower bound on the objective up to the next point
 LMBDA, VALUE, FLOOR = range(3)
 # rows of `CellWork.column`
 _X, _LOGS, _SCORES = range(3)
@@ -92,7 +93,7 @@ CELL_WORK = named_tuple(CellWork, ROWS32, COUNTS, COUNTS, COUNTS, ROWS32, COLUMN
 
 
 class _QQObjective(NamedTuple):
-    """The objective of a short column, in float32, see `qq_objectives`."""
+    """The objective of a short column in float32: the arguments of `qq_objectives`."""
 
     column: SortedColumn
     rises: tuple[float, float]
@@ -115,9 +116,10 @@ def qq_objective(
 ) -> _QQObjective:
     """Convert the objective of a short column to float32.
 
-    Logs of one sign are taken relative to the middle one: the transform then differs only by its location and scale,
-    and does not lose the digits in which close values differ. Values beyond the change points may be out of the range
-    of float32: they are taken relative to these, in units by which the slope there is divided, or larger ones.
+    If all logs have one sign, they are taken relative to the middle one. This changes only location and scale of the
+    transform, and keeps the digits in which close values differ. Values beyond a change point may be out of range for
+    float32. They are taken relative to the change point and divided by a unit (see _LOG_RANGE), by which the slope
+    there is multiplied.
 
     Parameters
     ----------
@@ -126,13 +128,13 @@ def qq_objective(
     scores : ndarray of float64, shape (n,)
         The normal scores.
     rule : int
-        Where the transform is rectified (`kernels.transforms.rectified`).
+        The rectification rule of the transform (`kernels.transforms.rectified`).
     huber_k : float
-        Where Huber's psi is clipped, in scales.
+        Where Huber's psi is clipped, in units of the scale.
     c : float
         The constant of the bisquare.
     work : CellWork
-        Scratch.
+        Scratch; receives the column in float32.
     """
     n = column.n
     arrays: Any = work.column
@@ -151,11 +153,11 @@ def qq_objective(
 
 @kernel
 def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, first: int) -> float:
-    """Write values from index `first` relative to value k; return the log of a factor of the slope there."""
+    """Write values from index `first` on relative to value k, in some unit; return the log of the slope's factor."""
     side, farthest = -1.0 if k < column.n_negative else 1.0, column.x[0 if first == 0 else column.n - 1]
     log_unit, log_gap = side * column.logs[k], min(log(abs(farthest - column.x[k])), _LOG_LARGEST)
     log_unit += min(max(log_gap - _LOG_RANGE - log_unit, 0.0), _LOG_NEAR)
-    per_unit = min(exp(-log_unit), LARGEST)  # of values that are 0, too
+    per_unit = min(exp(-log_unit), LARGEST)  # finite even if value k is 0
     for i in range(x.size):
         x[i] = min(max((column.x[first + i] - column.x[k]) * per_unit, -_LARGEST), _LARGEST)
     return float(log_unit - side * middle)
@@ -163,20 +165,18 @@ def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, firs
 
 @kernel
 def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, work: CellWork) -> int:
-    """Evaluate the objective wherever it may be lowest from `low` to `high`; returns the number of points.
-
-    Rows of `points`, which has room for MOST_POINTS, are filled from low to high.
+    """Evaluate the objective wherever it may be lowest between `low` and `high`; return the number of points.
 
     Parameters
     ----------
     qq : _QQObjective
         The objective.
     low : float
-        The lower end of the range of lambda.
+        Lower end of the range of lambda.
     high : float
-        Its upper end.
+        Upper end of the range.
     points : ndarray of float64, shape (3, MOST_POINTS)
-        Rows for lambda, the objective and lower bounds.
+        Receives the points in ascending order: lambda, the objective, and the lower bound up to the next point.
     work : CellWork
         Scratch.
     """
@@ -186,7 +186,7 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
     while n_lanes + LANES32 <= MOST_POINTS:
         n_open = 0
         while first < last and n_open < _AT_ONCE:
-            queue[n_open] = queue[first]  # where cells were taken from there is room
+            queue[n_open] = queue[first]  # reuse the front of the queue, whose cells have been removed
             n_open += _is_open(queue[first], lowest, work)
             first += 1
         if n_open == 0:
@@ -205,7 +205,7 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
 def _first_turns(qq: _QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
     """Evaluate the objective in lanes that cover the whole range; return the number of lanes and the lowest value."""
     cells, lowest = LANES32 - 1, math.inf
-    n_wide = int(min((high - low) / _WIDEST, float(MOST_POINTS)))  # more may be beyond integers
+    n_wide = int(min((high - low) / _WIDEST, float(MOST_POINTS)))  # a larger number may overflow an integer
     n_blocks = min(n_wide // cells + 1, MOST_POINTS // (2 * LANES32))
     for block in range(n_blocks):
         for k in range(LANES32):
@@ -229,7 +229,7 @@ def _is_open(cell: int, lowest: float, work: CellWork) -> bool:
 
 @kernel
 def _add_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -> int:
-    """Append the open cells between two lanes to the queue; return its new length."""
+    """Append the open cells (see `_is_open`) among lanes start, ..., stop - 1 to the queue; return its new end."""
     for cell in range(start, stop - 1):
         work.queue[last] = cell
         last += _is_open(cell, lowest, work)
@@ -260,10 +260,10 @@ def _divide(cells: IntArray, start: int, work: CellWork) -> None:
 
 @kernel
 def _write_points(low: float, high: float, n_first: int, points: FloatArray, work: CellWork) -> int:
-    """Write all lanes in ascending order, the parts of a divided cell in its place; return their number.
+    """Write the points of all lanes in ascending order, with divided cells replaced by their parts; return the number.
 
-    The lanes are a forest: a divided cell is a node whose children are its parts. This is an in-order traversal, with
-    `pending` as the stack. Each iteration writes another lane, and there are at most MOST_POINTS.
+    The lanes form a forest: a divided cell is a node whose children are its parts. This is an in-order traversal, with
+    `pending` as the stack. Each iteration writes one of at most MOST_POINTS lanes.
     """
     lanes, begin, pending = work.lanes, work.begin, work.queue
     n_points, n_pending, lane, stop = 0, 0, 0, LANES32 - 1
@@ -305,9 +305,9 @@ def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
 
 @kernel
 def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> None:
-    """Write lower bounds of the objective between neighboring lanes: every residual at its smallest there.
+    """Write lower bounds of the objective between neighboring lanes, assuming the smallest possible residuals.
 
-    0 where it is not defined in one of them. Residuals are within +-1.
+    `y` has the residuals in units of c, within +-1. The bound is 0 if the objective is undefined in one of both lanes.
     """
     value, following = load(lanes, (VALUE, start)), load(lanes, (VALUE, start + 1))
     near, others = broadcast_like(value, 0.0), broadcast_like(value, 0.0)
@@ -322,7 +322,7 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
 
 @inlined
 def _nearest_between(y: Float32Array, i: int) -> Lanes:
-    """Return an upper bound of 1 - rho for residual i between neighboring lanes: at the median of both and 0."""
+    """Bound 1 - rho of residual i between neighboring lanes from above, by its value nearest to 0 between both."""
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
     nearest = maximum(minimum(a, b), minimum(maximum(a, b), 0.0))
     return nearness(nearest * nearest)

@@ -1,4 +1,4 @@
-"""The search for the minimum of the QQ objective, which all forms of RewML but R's begin with."""
+"""The search for the lambda that minimises the QQ objective, used by `rewml` and `adaptive_rewml`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _minimum(
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """Return the minimum in a cell: by vectors of lambdas in a short column, or else by Brent's method."""
+    """Find the minimum in a cell: for short columns with vectors of lambdas, otherwise by Brent's method."""
     if standardized.column.n <= ALL and cell[VALUE] > -math.inf:
         return minimize_in_bracket(standardized, cell, stop, options, work)
     n_eval = 0
@@ -40,14 +40,14 @@ QQ_SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
 def at_its_start(
     standardized: Prestandardized, start: SearchResult, options: Options, work: RobustWork
 ) -> SearchResult:
-    """Return the search result with the objective evaluated at its lambda; in short columns it was interpolated.
+    """Return the search result with the objective evaluated at its lambda; for short columns it was interpolated.
 
     Parameters
     ----------
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
     start : SearchResult
-        Where the search of lambda ended.
+        The result of the search.
     options : Options
         The options of the fit.
     work : RobustWork

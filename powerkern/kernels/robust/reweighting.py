@@ -1,10 +1,10 @@
 """Reweighted maximum likelihood ([1]_): repeated fits to the values within the cut-off.
 
 In the paper lambda maximises the likelihood weighted by [1]_, eq. (16), twice. Three things are not in the paper: the
-cut-off rules of `adaptive_rewml` (`cut_in`), stopping once the values kept do not change, and the way of fitting.
+cut-off rules of `adaptive_rewml` (`cut_in`), stopping once the values kept do not change, and the method of fitting.
 
-The logs of the values kept are known, and the sums of one pass over them nearly always suffice (`fit_by_logs`). Values
-whose sums lose digits are fitted in two passes (`fit_in_two_passes`), by an entry of its own: most data do not need it.
+The logs of the values kept are known, and raw sums over them nearly always suffice (`fit_by_logs`). Values for which
+the sums lose digits are fitted in two passes (`fit_in_two_passes`) by a separate entry, which most data do not need.
 
 References
 ----------
@@ -39,9 +39,9 @@ from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 _OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
 _NOT_SETTLED = int(Status.NOT_SETTLED)
 _ONE_PASS = int(Route.ONE_PASS)
-#: A guard: reweighting steps until the values kept settle.
+#: Largest number of reweighting steps until the values kept no longer change; a safeguard.
 MAX_TURNS = 50
-#: Fits of at least this many values start from the optimum of one in _STRIDE; evaluations there cost a sixteenth.
+#: Fits of at least _LONG values start from the optimum of every _STRIDE-th value, which takes a sixteenth of the time.
 _LONG, _STRIDE = 2048, 16
 
 
@@ -51,18 +51,19 @@ class KeptRange(NamedTuple):
     start: int  #: index of the first value kept
     stop: int  #: one past the last value kept
     loc: float  #: location of the transformed values
-    scale: float  #: their scale
+    scale: float  #: scale of the transformed values
     lmbda: float  #: lambda of the transform
-    rule: int  #: where the transform was rectified (`kernels.transforms.rectified`)
+    rule: int  #: rectification rule of the transform (`kernels.transforms.rectified`)
     cutoff: float  #: the largest distance from `loc` of a value that is kept, in scales
     excluded_low: float  #: the part of the first value's weight that is not kept
     excluded_high: float  #: the part of the last value's weight that is not kept
 
 
-#: The values kept at a lambda: (column, lambda, rule, adaptive, options, work). The transform stays in `column.y`.
+#: Selects the values to keep at a lambda, and leaves the transform in `column.y`: (column, lambda, rule, adaptive,
+#: options, work).
 Keep = Callable[[Prestandardized, float, int, bool, Options, RobustWork], KeptRange]
-#: Fits the values kept into a row, from a lambda of the prestandardised column, or at one given of the data (else NaN);
-#: or defers them (status DEFERRED): (column, values kept, start, given, work, row).
+#: Fits the values kept into a row of results, or sets the status DEFERRED: (column, values kept, start, given, work,
+#: row); for the arguments see `fit_by_logs`.
 Fit = Callable[[Column, KeptRange, float, float, RobustWork, FloatArray], None]
 
 
@@ -71,23 +72,23 @@ Fit = Callable[[Column, KeptRange, float, float, RobustWork, FloatArray], None]
 
 @kernel
 def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float, rule: int) -> KeptRange:
-    """Return the range of sorted values with ``|y - loc| <= cutoff scale``, weight 1 by [1]_, eq. (16).
+    """Return the range of sorted values with ``|y - loc| <= cutoff scale``, whose weight in [1]_, eq. (16), is 1.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     estimate : LocScale
-        Their location and scale.
+        Location and scale of the values.
     cutoff : float
         The largest distance from the location, in scales, of a value that is kept.
     lmbda : float
-        At which lambda they were transformed.
+        The lambda with which they were transformed, recorded in the result.
     rule : int
-        Where the transform is rectified (`kernels.transforms.rectified`).
+        The rectification rule of that transform (`kernels.transforms.rectified`), recorded in the result.
     """
     reach, start, stop = cutoff * estimate.scale, 0, 0
-    # [1]_, eq. (16): the values of weight 1 follow on each other, since they are sorted
+    # [1]_, eq. (16): the values of weight 1 are consecutive, since values are sorted
     if 0.0 < reach < math.inf:
         start, stop = positions_within(y, estimate.loc, reach)
     return KeptRange(start, stop, estimate.loc, estimate.scale, lmbda, rule, cutoff, 0.0, 0.0)
@@ -95,8 +96,8 @@ def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float
 
 @kernel
 def positions_within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
-    """Return the first index and the end of the sorted values with ``|y - loc| <= reach``."""
-    # up to the smallest number above reach: values at the cut-off are kept
+    """Return the first index, and one more than the last index, of the sorted values with ``|y - loc| <= reach``."""
+    # search up to the smallest number above reach, so that values exactly at the cut-off are kept
     return find_position(y, loc, -reach, 0), find_position(y, loc, reach * (1.0 + EPS), y.size)
 
 
@@ -105,13 +106,13 @@ def positions_within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]
 
 @kernel
 def values_kept(start: int, stop: int) -> KeptRange:
-    """Return a `KeptRange` that was not set by a cut-off."""
+    """Return a `KeptRange` that is given by indices, not by a cut-off."""
     return KeptRange(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
 
 
 @kernel
 def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, work: RobustWork, row: FloatArray) -> None:
-    """Fit the values by their logs, or defer them if the sums would lose digits.
+    """Fit the values kept from their logs by raw sums, or defer them if the sums would lose digits.
 
     Parameters
     ----------
@@ -120,13 +121,13 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
     kept : KeptRange
         The values kept.
     start : float
-        Lambda of the prestandardised column to start from.
+        Lambda of the prestandardised column from which to search.
     given : float
-        A lambda of the data to be evaluated; NaN: find it.
+        A lambda, in units of the data, at which to evaluate; NaN: search.
     work : RobustWork
         Scratch.
     row : ndarray of float64, shape (N_RESULTS,)
-        The results of the column.
+        Receives the results.
     """
     own, counts, first, last = column.standardized.column, column.standardized.counts, kept.start, kept.stop
     mirrored, units = own.negative_shift > 0.0, log_units(own.negative_shift, column.prescaling)
@@ -162,7 +163,7 @@ def _plain_thinned(
 def _thinned(
     weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return every _STRIDE-th of the ascending logs, whose optimum is close to the optimum of all."""
+    """Return every _STRIDE-th of the sorted logs and of their weights."""
     few, _ = _plain_thinned(None, logs, out, own)
     return few, _plain_thinned(None, weight, own, own)[0]
 
@@ -180,13 +181,13 @@ def fit_in_two_passes(
     kept : KeptRange
         The values kept.
     start : float
-        Lambda of the prestandardised column to start from.
+        Lambda of the prestandardised column from which to search.
     given : float
-        A lambda of the data to be evaluated; NaN: find it.
+        A lambda, in units of the data, at which to evaluate; NaN: search.
     work : RobustWork
         Scratch.
     row : ndarray of float64, shape (N_RESULTS,)
-        The results of the column.
+        Receives the results.
     """
     fit_by_logs(column, kept, start, given, work, row)
     if row[STATUS] == DEFERRED:
@@ -209,13 +210,13 @@ def _empty(weight: None, part: FloatArray) -> FloatArray:
 
 @specialize_on_none(_empty)
 def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
-    """Return the weights, or an empty vector without them."""
+    """Return the weights, or an empty vector if there are none."""
     return weight
 
 
 @kernel
 def _trimmed(counts: FrequencyWeights | None, kept: KeptRange) -> tuple[float, float]:
-    """Reduce the weights of the first and the last value kept by the parts left out; return the old ones."""
+    """Reduce the weights of the first and last value kept by the excluded parts; return the original weights."""
     if counts is None:
         return 0.0, 0.0
     first, last = counts.w[kept.start], counts.w[kept.stop - 1]
@@ -235,15 +236,15 @@ def _restore(counts: FrequencyWeights | None, kept: KeptRange, ends: tuple[float
 
 @kernel
 def max_fits(options: Options) -> int:
-    """Return the largest number of reweighting steps."""
+    """Return the largest number of reweighting steps that the options allow."""
     return MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
 
 
 @kernel
 def cut_in(turn: int, options: Options) -> tuple[int, bool]:
-    """Return the rectification rule of the transform that a step cuts off, and whether the cut-off is adaptive.
+    """Return the rectification rule of the transform in a reweighting step, and whether its cut-off is adaptive.
 
-    The first step uses `options.first_rule`: outliers stand out on the rectified transform.
+    The first step uses `options.first_rule`, since the rectified transform reveals outliers.
     """
     rule = options.first_rule if turn == 0 and options.n_reweight != 0 else NOT_RECTIFIED
     return rule, options.adaptive and turn > 0
@@ -260,23 +261,23 @@ def reweighted(
     work: RobustWork,
     row: FloatArray,
 ) -> KeptRange:
-    """Alternate between choosing the values kept and fitting them; end with their moments.
+    """Alternate between choosing the values to keep and fitting them.
 
-    Returns the range of values of the last fit. If `n_turns` is one more than the number of fits requested, returns the
-    range within the cut-off at the last lambda instead. Stops at once if `fit` defers the column.
+    Returns the range of values of the last fit. If `n_turns` is one more than the number of fits requested, the last
+    step only chooses values at the last lambda and evaluates there. Stops at once if `fit` defers the column.
 
     Parameters
     ----------
     keep : kernel
-        Which values are kept at a lambda (`reweighting.Keep`).
+        Selects the values to keep at a lambda (`Keep`).
     fit : kernel
-        Maximum likelihood of a range of values (`reweighting.Fit`).
+        Fits a range of values by maximum likelihood (`Fit`).
     column : Column
         The column, in its own units and prestandardised.
     lmbda0 : float
-        Lambda of the prestandardised column to start from.
+        Lambda of the prestandardised column from which to start.
     n_turns : int
-        The number of choices of values kept, at most.
+        Largest number of steps.
     options : Options
         The options of the fit.
     work : RobustWork

@@ -1,4 +1,4 @@
-"""RewML, reweighted maximum likelihood as printed in the paper ([1]_), and nothing else.
+"""RewML, reweighted maximum likelihood, as printed in the paper ([1]_).
 
 A column is sorted and prestandardised (`prestandardization`). Then:
 
@@ -7,10 +7,10 @@ A column is sorted and prestandardised (`prestandardization`). Then:
    of the transformed values.
 2. Values with ``abs(h_lambda(x_i) - mu) <= Phi^-1(0.995) sigma`` get weight 1, others 0 ([1]_, eq. (16)), and lambda
    maximises the weighted likelihood.
-3. Step 2 is done once more, from the lambda found.
+3. Step 2 is repeated once, from the resulting lambda.
 
-Where the parts of the paper are, as printed in `paper` and `qq`, and in the form that fits run. Equations without a
-number here stand in the paper between (2) and (16):
+The table lists where the parts of the paper are implemented as printed, and in the form that fits use. Equations
+without a number here are in the paper between (2) and (16):
 
 ================================================= ======================== =========================================
 in the paper                                      as printed               in fits
@@ -23,17 +23,17 @@ rho, c = 0.5                                      `qq.rho`                 `qq.n
 mu and sigma of Huber                             `paper.huber_one_step`   `qq_column.one_step`
 objective of lambda_0 ([1]_, eq. (5))             `paper.qq_objective`     `qq_column.qq_value`, `qq_lanes`
 weights ([1]_, eq. (16))                          `paper.outlier_weights`  `reweighting.within_cutoff`
-weighted likelihood                               `likelihood.profile`     `reweighting.fit_by_logs`
+likelihood, without weights                       `likelihood.nll`         `reweighting.fit_by_logs`
 ================================================= ======================== =========================================
 
-Not in the paper are, besides the default of the package (`adaptive_rewml`):
+The following are not in the paper, in addition to the package's default estimator (`adaptive_rewml`):
 
-* one step of Huber's estimators from median and MAD, where the paper has M-estimates: so do the authors' programs, and
-  iterated to the end they resist fewer outliers (`qq_column.one_step`);
-* the search for lambda_0: a scan for all minima (`search.find_start`) in place of one run of Brent's method, which
-  missed the lowest of them in 42 of 1,368 columns (docs/guide/robust.rst);
-* options other than the default ones (`Options.first_rule`, `c`, `search`, `n_reweight`), and weights of values;
-* what is reported beside lambda: statuses, the objective at lambda_0, a consistent scale (`scale_factor`).
+* Mu and sigma are one step of Huber's estimators from median and MAD, as in the authors' programs, where the paper has
+  M-estimates. Iterated to convergence they would resist fewer outliers (`qq_column.one_step`).
+* Lambda_0 is found by a scan for all minima (`search.find_start`). A single run of Brent's method, as in R, missed the
+  lowest minimum in 42 of 1,368 columns (docs/research/robust_study.rst, "The search for its minimum").
+* There are options (`Options.first_rule`, `c`, `search`, `n_reweight`), and weights of values.
+* Besides lambda, a fit reports a status, the objective at lambda_0, and a consistent scale (`scale_factor`).
 
 References
 ----------
@@ -65,20 +65,24 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     Parameters
     ----------
     fit : kernel
-        Maximum likelihood of a range of values (`reweighting.Fit`).
+        Fits a range of values by maximum likelihood (`reweighting.Fit`).
     column : Column
-        The column, sorted, and its prestandardised form.
-    options, work, row
-        Options, scratch, and the results, of length N_RESULTS.
+        The sorted column, in its own units and prestandardised.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    row : ndarray of float64, shape (N_RESULTS,)
+        Receives the results.
     """
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
-    # step 1, the initial lambda: the minimiser of [1]_, eq. (5); that all minima are searched is not in the paper
+    # step 1, the initial lambda: the minimiser of [1]_, eq. (5); the search for all minima is not in the paper
     start = find_start(QQ_SEARCH, standardized, options.low, options.high, ALL, options, work)
     # steps 2 and 3, weighted maximum likelihood with the weights of [1]_, eq. (16), `n_reweight` times
     kept = reweighted(keep_within, fit, column, start.lmbda, max(max_fits(options), 1), options, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
-    # not in the paper: the objective reported at lambda_0, a status, and the scale of the values kept made consistent
+    # not in the paper: the objective at lambda_0, a status, and a consistent scale
     row[N_EVAL] += start.n_eval
     start = at_its_start(standardized, start, options, work)
     negative_shift = standardized.column.negative_shift

@@ -1,4 +1,4 @@
-"""The work arrays of robust fits, and the sizes that they are made for."""
+"""Scratch space for robust fits, and its sizes."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.robust.qq_search import CELL_WORK, MOST_POINTS, CellWork, new_cell_work
 from powerkern.kernels.transforms.rectified import ROOM
 
-#: Order statistics used by the scan; columns longer than ALL are first searched on them.
+#: Columns longer than ALL are first searched on a sample of SAMPLE order statistics.
 SAMPLE, ALL = 256, 512
-#: Columns of at most this many values are evaluated at LANES lambdas at once around each minimum of their sample.
+#: Longest column that is evaluated at LANES lambdas at once around each minimum of its sample.
 _MOST_IN_LANES = 2048
-#: Local minima that are followed up, and the number of fields of a cell (`kernels.robust.search`).
+#: Largest number of local minima that are refined, and number of fields of a cell (`kernels.robust.search`).
 _MAX_CELLS, _N_CELL = 16, 8
 
 
 class RobustWork(NamedTuple):
-    """Scratch: of `mle`, four arrays of the column's length, small ones, and the sizes that the scores are for."""
+    """Scratch for one column."""
 
-    mle: Work
-    values: FloatArray
-    logs: FloatArray
-    y: FloatArray
-    scores: FloatArray
-    scores_of: npt.NDArray[np.int64]  #: the length of the column that the scores are for
+    mle: Work  #: scratch of maximum likelihood
+    values: FloatArray  #: the prestandardised column
+    logs: FloatArray  #: the signed logs of `values`
+    y: FloatArray  #: transformed values
+    scores: FloatArray  #: normal scores
+    scores_of: npt.NDArray[np.int64]  #: the length of the column that `scores` is for
     sample: FloatArray  #: (5, SAMPLE + ROOM): values, logs, scores, y, ones
-    #: (5, MOST_POINTS): points of the scan, values there, and likely lower bounds near them; in Carroll's search also
-    #: location and scale there
+    #: (5, MOST_POINTS): grid points, the objective there, and lower bounds near them; in Carroll's search also location
+    #: and scale there
     grid: FloatArray
-    cells: FloatArray  #: (_MAX_CELLS, _N_CELL): where local minima are
-    lanes: FloatArray  #: LANES * _MOST_IN_LANES at most: transforms of a column at LANES lambdas, or at another one
-    trial: FloatArray  #: N_RESULTS: a trial fit of the column
-    counts: FrequencyWork  #: of a column with weights
-    sample_counts: FrequencyWork
-    search: CellWork  #: for columns of up to ALL values
+    cells: FloatArray  #: (_MAX_CELLS, _N_CELL): cells that contain local minima
+    lanes: FloatArray  #: at most LANES * _MOST_IN_LANES: transforms of a column at LANES lambdas, or at another lambda
+    trial: FloatArray  #: N_RESULTS: results of a trial fit
+    counts: FrequencyWork  #: tables for the weights of the column
+    sample_counts: FrequencyWork  #: tables for the weights of its sample
+    search: CellWork  #: scratch for columns of up to ALL values
 
 
 ROBUST_WORK = named_tuple(

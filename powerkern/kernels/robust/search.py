@@ -1,8 +1,8 @@
-"""The start of a robust fit: the lambda that minimises an estimator's objective over all of a range.
+"""Find the initial lambda of a robust fit, which minimises an estimator's objective over a range.
 
-A scan on a few order statistics finds the cells of local minima (`find_start`); these are narrowed, on the sample of a
-long column and then on all values. Or Brent's method searches the full interval, as in R. `Search` has the functions
-in which estimators differ.
+In the default method a scan finds cells that contain local minima (`find_start`). Each cell is then searched, in a long
+column first on a sample of order statistics and then on all values. The alternative, as in R, is one run of Brent's
+method over the full interval. `Search` has the functions in which estimators differ.
 """
 
 from __future__ import annotations
@@ -21,70 +21,67 @@ from powerkern.kernels.robust.options import GLOBAL, Options, change_ranks
 from powerkern.kernels.robust.scratch import ALL, SAMPLE, RobustWork
 from powerkern.kernels.transforms.rectified import SortedColumn
 
-#: R's default tolerance of optimize(): the fourth root of the rounding unit.
+#: R's default tolerance of optimize(), the fourth root of the machine epsilon.
 CELLWISE_XTOL = 0.0001220703125
-#: Tolerances on the sample, which is to find the interval of the following only, and on all values: of 160 nasty
-#: columns half the latter takes 64.8 in place of 64.5 evaluations and ends at most 6e-8 above the lowest minimum in
-#: place of 7e-8, double 63.8 and 4e-7 (report_constants starts). Half the interval that is searched on all values: at n
-#: = 1e6 lambda0 of a sample of 512 is off by 1e-4. The widest it grows to.
+#: Tolerance in lambda on the sample, which only locates the interval for the search on all values; and tolerance on all
+#: values. For 160 difficult columns, half the latter takes 64.8 evaluations instead of 64.5 and ends at most 6e-8 above
+#: the lowest minimum instead of 7e-8; double takes 63.8, and 4e-7 (report_constants starts). Then half the width of the
+#: interval that is searched on all values (at n = 1e6 the lambda0 of a sample of 512 is off by 1e-4), and the largest
+#: width to which it is widened.
 _COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.1, 4.0
-#: Times that it is widened, threefold: from 2 * _REACH to 0.6, 1.8 and beyond _WIDEST.
+#: Largest number of times that this interval is widened, threefold: from 2 * _REACH to 0.6, 1.8 and beyond _WIDEST.
 _MOST_WIDENINGS = 4
-#: Local minima this close to the lowest make the objective multimodal if they are that far from it in lambda, which
-#: defines the status. Those on the sample are refined on all values.
+#: A column is called multimodal if a second minimum is at most _MARGIN higher than the lowest and at least _APART away
+#: in lambda. Minima of the sample within _MARGIN of the lowest are refined on all values.
 _MARGIN, _APART = 0.02, 0.25
-#: A guard against endless searches: evaluations in a cell.
+#: Largest number of evaluations in a cell, a safeguard.
 MAX_EVAL = 100
-#: Spacing of a scan, and its points at most, of a range of up to 32. On short and tied columns a scan alone misses the
-#: lowest minimum of the QQ objective in 1.7 % of them, so that this one is for objectives that are smoother, and is
-#: followed by a finer grid.
+#: Distance of grid points, and their largest number, for ranges of up to 32. For the QQ objective of short and tied
+#: columns such a grid misses the lowest minimum in 1.7 % of the cases. It is used for smoother objectives, and followed
+#: by a finer grid.
 _STEP, _MAX_SCAN = 0.5, 64
-#: Points of a second grid, finer by this about the lowest point; and of those outwards, a multiple of LANES. With steps
-#: of 1/8 in place of 1/16, 3 of 300 columns missed a minimum of the trimmed likelihood that was lower by more than 1e-4
-#: (`tests.fuzz.starts`).
+#: Number of points of the second grid around the lowest point, and the factor by which it is finer; number of points
+#: beyond an end, a multiple of LANES. With steps of 1/8 instead of 1/16, 3 of 300 columns missed a minimum of the
+#: trimmed likelihood that was lower by more than 1e-4 (`tests.fuzz.starts`).
 _N_FINER, _FINER, _N_OUTWARD = 17, 8.0, 16
-#: Points of the scan this close to the lowest are followed up: the objective is taken to be lower by less between two
-#: points of a scan than at them. Half and double find the same minima of Carroll's in 60 nasty columns, with as many
-#: evaluations (report_constants carroll).
+#: The objective between two grid points is assumed to be lower than at them by less than this. Half and double find the
+#: same minima of Carroll's objective for 60 difficult columns, with as many evaluations (report_constants carroll).
 _RIVAL = 0.1
 
-# fields of a cell: its ends and the objective there (inf: unknown), its lowest point known and the objective there,
-# where its minimum was found (NaN: not searched), and a lower bound on the minimum
+# fields of a cell: its ends and the objective there (inf: unknown), its lowest known point and the objective there, the
+# minimiser that was found in it (NaN: not searched), and a lower bound on the minimum
 LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, _MINIMISER, _FLOOR = range(8)
 
 
 class GridScan(NamedTuple):
-    """Result of a scan: numbers of cells and evaluations, whether the lowest point is inside, first cell to search."""
+    """Result of a scan."""
 
     n_cells: int
     n_eval: int
-    inside: bool
-    first: int
+    inside: bool  #: whether the lowest point is inside the range
+    first: int  #: index of the first cell to search
 
 
 class Stop(NamedTuple):
-    """Stopping rule of the search in a cell: the tolerance, and the value below which a minimum matters.
+    """Stopping rule of the search in a cell."""
 
-    An interval with the minimum at its end is widened up to `widest`.
-    """
-
-    xtol: float
-    bound: float
-    widest: float
+    xtol: float  #: tolerance in lambda
+    bound: float  #: a minimum higher than this is of no interest
+    widest: float  #: an interval with its minimum at an end is widened up to this width
 
 
 class LocalMinimum(NamedTuple):
-    """A minimum of the objective."""
+    """A local minimum of the objective: lambda, the value there, and the evaluations made."""
 
     lmbda: float
     value: float
     n_eval: int
 
 
-#: The objective of a column at a lambda; NaN where it is not defined.
+#: Evaluates the objective of a column at a lambda; NaN if it is not defined.
 Objective = Callable[[Prestandardized, float, Options, RobustWork], float]
-#: Writes the objective at the first n points of `RobustWork.grid`, and bounds near them; returns the lowest:
-#: (column, n, options, work).
+#: Writes the objective at the first n points of `RobustWork.grid`, and lower bounds near them; returns the index of the
+#: lowest: (column, n, options, work).
 Evaluate = Callable[[Prestandardized, int, Options, RobustWork], int]
 
 
@@ -92,11 +89,11 @@ class Search(NamedTuple):
     """The functions that define the search for an estimator's initial lambda."""
 
     objective: Objective
-    #: the target of a sample: (column, its sample, counts of this, work)
+    #: computes the target for a sample: (column, sample, weights of the sample, work)
     sample_target: Callable[[Prestandardized, SortedColumn, Any, RobustWork], Any]
-    #: writes cells of local minima after the first: (column, low, high, options, work)
+    #: appends cells with local minima to the first cell, the full range: (column, low, high, options, work)
     scan: Callable[[Prestandardized, float, float, Options, RobustWork], GridScan]
-    #: the minimum in a cell: (objective, column, cell, stop, options, work)
+    #: finds the minimum in a cell: (objective, column, cell, stop, options, work)
     minimum: Callable[[Objective, Prestandardized, FloatArray, Stop, Options, RobustWork], LocalMinimum]
 
 
@@ -110,24 +107,24 @@ def find_start(
     options: Options,
     work: RobustWork,
 ) -> SearchResult:
-    """Return the minimiser of the objective: the best of the local minima that the scan saw.
+    """Find the lambda that minimises the objective, the best of the local minima found by a scan.
 
-    The first cell is the full interval. It is searched where the scan is coarse (and the answer never worse than
-    Brent's method alone would find), or has seen no minimum. Columns of more than `n_alone` values are scanned on a
-    sample. In long columns the minima are found on it, and those that may be the lowest are refined on all values.
+    The first cell is the full interval. It is searched, too, if the scan found no minimum, or if the scan is coarse; in
+    the latter case the result is never worse than that of Brent's method alone. In columns of more than ALL values the
+    minima are first found on a sample, and those that may be the lowest are refined on all values.
 
     Parameters
     ----------
     search : Search
-        The functions by which the estimator is searched for.
+        The functions that define the search.
     full_column : Prestandardized
-        The prestandardised column, all of it.
+        The prestandardised column with all its values.
     low : float
-        The lower end of the range of lambda.
+        Lower end of the range of lambda.
     high : float
-        Its upper end.
+        Upper end of the range.
     n_alone : int
-        Longer columns are scanned on a sample.
+        Columns with more values than this are scanned on a sample.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -164,18 +161,18 @@ def find_start(
 
 @kernel
 def sampled(search: Search, full_column: Prestandardized, options: Options, work: RobustWork) -> Prestandardized:
-    """Return SAMPLE evenly spaced order statistics of a column as a column.
+    """Return a column of SAMPLE evenly spaced order statistics (with weights, evenly spaced in weight).
 
     Parameters
     ----------
     search : Search
-        The functions by which the estimator is searched for.
+        The functions that define the search.
     full_column : Prestandardized
-        The prestandardised column, all of it.
+        The prestandardised column with all its values.
     options : Options
         The options of the fit.
     work : RobustWork
-        Scratch.
+        Scratch; receives the sample.
     """
     values, logs, n_negative = work.sample[0], work.sample[1], 0
     for k in range(SAMPLE):
@@ -198,7 +195,7 @@ def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
 
 @specialize_on_none()
 def _weights_of_sample(counts: FrequencyWeights, work: RobustWork) -> FrequencyWeights | None:
-    """Make the tables for a sample, whose values count once each."""
+    """Make the tables of weights for a sample, all of whose values have weight one; None if there are no weights."""
     return frequency_weights(work.sample[4, :SAMPLE], work.sample_counts)
 
 
@@ -207,16 +204,16 @@ def _weights_of_sample(counts: FrequencyWeights, work: RobustWork) -> FrequencyW
 
 @kernel
 def _write_cell(cell: FloatArray, low: float, high: float, lowest: float, value: float) -> None:
-    """Write a new cell, whose minimum has not been searched."""
+    """Write a cell that has not been searched."""
     cell[LOW], cell[HIGH], cell[AT_LOW], cell[AT_HIGH] = low, high, math.inf, math.inf
     cell[LOWEST], cell[VALUE], cell[_MINIMISER], cell[_FLOOR] = lowest, value, math.nan, value
 
 
 @kernel
 def _close_in(cells: FloatArray) -> int:
-    """Replace the cells that were searched by cells around their minima; return their number.
+    """Replace each searched cell by a cell around its minimum; return the number of these.
 
-    Cells that were not searched, because they cannot hold the lowest minimum, are dropped.
+    Cells that were not searched are dropped, since they cannot contain the lowest minimum.
     """
     n_cells = 0
     for k in range(cells.shape[0]):
@@ -238,7 +235,7 @@ def _descend(
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """Search the cells that may hold a lower minimum than known so far; return the lowest."""
+    """Search each cell that may contain a lower minimum than the lowest so far; return the lowest."""
     best = LocalMinimum(math.nan, math.inf, 0)
     n_eval = 0
     for k in range(cells.shape[0]):
@@ -255,7 +252,7 @@ def _descend(
 
 @kernel
 def _is_known(cells: FloatArray, k: int) -> bool:
-    """Return whether an earlier search ended in this cell, no higher than the cell's own value."""
+    """Return whether an earlier search ended inside cell k, at a value no higher than that of the cell."""
     for j in range(k):
         if cells[k, LOW] <= cells[j, _MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
             return True
@@ -271,7 +268,7 @@ def brents_minimum(
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """Run Brent's method in a cell, widened threefold up to _MOST_WIDENINGS times while the result is at an end.
+    """Minimise by Brent's method in a cell, which is widened threefold while the minimum is at an end.
 
     Parameters
     ----------
@@ -280,9 +277,9 @@ def brents_minimum(
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
     cell : ndarray of float64, shape (8,)
-        The cell, see the constants of `search`.
+        The cell; the constants of `search` name its elements.
     stop : Stop
-        Where the search ends.
+        Tolerance and largest width of the interval.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -306,13 +303,13 @@ def brents_minimum(
 
 @kernel
 def n_steps(low: float, high: float) -> int:
-    """Return the number of steps of a scan."""
+    """Return the number of steps of the grid over a range."""
     return min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1)
 
 
 @kernel
 def argmin(values: FloatArray) -> int:
-    """Return the position of the first of the smallest values."""
+    """Return the index of the smallest value; of equal ones the first."""
     best = 0
     for k in range(values.size):
         if values[k] < values[best]:
@@ -322,7 +319,7 @@ def argmin(values: FloatArray) -> int:
 
 @kernel
 def complete_points(values: FloatArray, floors: FloatArray) -> int:
-    """Replace undefined values by infinity, write likely lower bounds; return the position of the lowest."""
+    """Replace NaN by infinity, write assumed lower bounds to `floors`; return the index of the lowest value."""
     for k in range(values.size):
         values[k] = values[k] if values[k] == values[k] else math.inf
         floors[k] = values[k] - _RIVAL
@@ -330,7 +327,7 @@ def complete_points(values: FloatArray, floors: FloatArray) -> int:
 
 
 def one_by_one(objective: Objective) -> Evaluate:
-    """Make the kernel that evaluates an objective at one point after the other."""
+    """Make the kernel that evaluates an objective at grid points one by one (`Evaluate`)."""
 
     @kernel
     def evaluate(standardized: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
@@ -346,22 +343,22 @@ def one_by_one(objective: Objective) -> Evaluate:
 def even_points(
     evaluate: Evaluate, standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork
 ) -> int:
-    """Evaluate the objective at points in even steps, in `work.grid`; return their number.
+    """Evaluate the objective on an evenly spaced grid, in `work.grid`; return the number of points.
 
     Parameters
     ----------
     evaluate : kernel
-        Evaluates the objective at points of `work.grid` (`search.Evaluate`).
+        Evaluates the objective at points of `work.grid` (`Evaluate`).
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
     low : float
-        The lower end of the range of lambda.
+        Lower end of the range of lambda.
     high : float
-        Its upper end.
+        Upper end of the range.
     options : Options
         The options of the fit.
     work : RobustWork
-        Scratch.
+        Scratch; receives points and values.
     """
     last = n_steps(low, high)
     for k in range(last + 1):
@@ -374,18 +371,18 @@ def even_points(
 def closer_minima(
     evaluate: Evaluate, standardized: Prestandardized, n_points: int, n_cells: int, options: Options, work: RobustWork
 ) -> GridScan:
-    """Add cells of a finer grid about the lowest of the points of even steps.
+    """Append cells with local minima on a finer grid around the lowest grid point.
 
     Parameters
     ----------
     evaluate : kernel
-        Evaluates the objective at points of `work.grid` (`search.Evaluate`).
+        Evaluates the objective at points of `work.grid` (`Evaluate`).
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
     n_points : int
-        The number of points of `work.grid` that have been evaluated.
+        Number of points of `work.grid` that have been evaluated.
     n_cells : int
-        The number of cells so far.
+        Number of cells so far.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -410,22 +407,22 @@ def minima_and_beyond(
     options: Options,
     work: RobustWork,
 ) -> GridScan:
-    """Write cells, after the first, of the local minima of points that have been evaluated.
+    """Write cells (after the first cell) with local minima on a grid that has been evaluated.
 
-    If the lowest point is an end of the interval, the scan continues outwards in doubling steps.
+    If the lowest point is an end of the range, the scan continues outwards with doubling steps.
 
     Parameters
     ----------
     evaluate : kernel
-        Evaluates the objective at points of `work.grid` (`search.Evaluate`).
+        Evaluates the objective at points of `work.grid` (`Evaluate`).
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
     n_points : int
-        The number of points of `work.grid` that have been evaluated.
+        Number of points of `work.grid` that have been evaluated.
     low : float
-        The lower end of the range of lambda.
+        Lower end of the range of lambda.
     high : float
-        Its upper end.
+        Upper end of the range.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -438,7 +435,7 @@ def minima_and_beyond(
     lowest, origin, reach = work.grid[1, best], work.grid[0, best], 0.0
     step = (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
     for k in range(_N_OUTWARD):
-        work.grid[0, k] = origin + step * (reach - 1.0)  # from the step before: the lowest may be between
+        work.grid[0, k] = origin + step * (reach - 1.0)  # start one step inside, since the minimum may be there
         reach = max(2.0 * reach, 0.5)
     best = evaluate(standardized, _N_OUTWARD, options, work)
     n_cells = add_minima(_N_OUTWARD, False, n_cells, work)
@@ -448,18 +445,18 @@ def minima_and_beyond(
 
 @kernel
 def add_minima(n: int, ends: bool, n_cells: int, work: RobustWork) -> int:
-    """Append cells around local minima of the first n points of `work.grid` (also at its ends if `ends`).
+    """Append cells around the local minima of the first n points of `work.grid`; return the number of cells.
 
-    They take the place of higher ones if room is short.
+    If there is no room, they replace cells with higher values.
 
     Parameters
     ----------
     n : int
-        The number of points of `work.grid`.
+        Number of points of `work.grid`.
     ends : bool
-        Whether the first and the last point may be minima.
+        Whether the first and the last point can be minima.
     n_cells : int
-        The number of cells so far.
+        Number of cells so far.
     work : RobustWork
         Scratch.
     """
@@ -485,7 +482,7 @@ def add_minima(n: int, ends: bool, n_cells: int, work: RobustWork) -> int:
 
 @kernel
 def _highest(cells: FloatArray) -> int:
-    """Return the cell after the first with the largest value; NaN counts as the largest."""
+    """Return the index of the cell with the largest value, except the first cell; NaN counts as the largest."""
     best = 1
     for k in range(2, cells.shape[0]):
         largest = cells[best, VALUE]

@@ -1,7 +1,7 @@
-"""Maximum trimmed likelihood ([1]_): of the window of sorted values where the likelihood is largest.
+"""Maximum trimmed likelihood ([1]_): the likelihood of the best window of consecutive sorted values.
 
-A window holds a given fraction of all values. The windows are steps of `kernels.robust.reweighting`: every one raises
-the trimmed likelihood.
+A window contains a given fraction of all values. The fit alternates between the best window for a lambda and the best
+lambda for a window (`kernels.robust.reweighting`); every step raises the trimmed likelihood.
 
 References
 ----------
@@ -48,23 +48,23 @@ from powerkern.kernels.robust.search import (
 )
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
-#: Sums of values, of squares and of logs, each over the values from one position to the middle.
+#: Cumulative sums of values, of squares and of logs, outwards from the middle of the column.
 _Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class _Window(NamedTuple):
-    """A window of sorted values, and minus its trimmed log-likelihood."""
+    """A window of sorted values, and its trimmed negative log-likelihood."""
 
     start: int  #: index of the first value
     stop: int  #: one past the last value
     excluded_low: float  #: the part of the first value's weight outside the window
     excluded_high: float  #: the part of the last value's weight outside the window
-    value: float  #: the objective
+    value: float  #: the trimmed negative log-likelihood
 
 
 @kernel
 def window_size(n: float, fraction: float) -> float:
-    """Return the size of a window that holds a fraction of n values, more than half, interpolated between whole n."""
+    """Return the size of a window with a fraction of n values, but more than half; interpolated for fractional n."""
     whole = float(np.floor(n))
     size = _whole_window(whole, fraction)
     return size if whole == n else size + (n - whole) * (_whole_window(whole + 1.0, fraction) - size)
@@ -79,10 +79,10 @@ def _whole_window(n: float, fraction: float) -> float:
 def _best_plain_window(
     counts: None, standardized: Prestandardized, lmbda: float, fraction: float, outward: _Sums
 ) -> _Window:
-    """Return the consecutive values, a fraction of all, with the largest likelihood.
+    """Return the window of consecutive values with the largest likelihood, for a column without weights.
 
-    All windows contain the values in the middle. Sums about their mean, cumulated outwards from there, only grow:
-    nothing is subtracted, and infinite values spoil only the windows that they are in.
+    All windows contain the values in the middle of the column. Sums about the mean of these are cumulated outwards, so
+    nothing is subtracted, and infinite values affect only the windows that contain them.
     """
     n, y, logs = standardized.column.n, standardized.y, standardized.column.logs
     size = int(window_size(float(n), fraction))
@@ -123,10 +123,10 @@ def _best_plain_window(
 def _best_window(
     counts: FrequencyWeights, standardized: Prestandardized, lmbda: float, fraction: float, outward: _Sums
 ) -> _Window:
-    """Return the best window with weights, among those that begin or end between two values.
+    """Return the window with the largest likelihood, for a column with weights.
 
-    Those in between have a lower likelihood: mean and mean square are linear there, and the log of the variance is
-    concave.
+    Only windows that begin or end between two values need be compared. Between two such windows, mean and mean square
+    are linear functions of the position and the log of the variance is concave, so the likelihood is lower.
     """
     n, y, before = standardized.column.n, standardized.y, counts.before
     size = counts.unit * window_size(counts.total / counts.unit, fraction)
@@ -137,7 +137,7 @@ def _best_window(
     _cumulate_outwards(standardized, counts, middle, unit, outward)
     best, right = _Window(0, n, 0.0, 0.0, math.inf), (0.0, 0.0, 0.0)
     i, j, start = 0, 0, 0.0
-    for _ in range(2 * n + 2):  # every window ends, or begins, at another value than the one before
+    for _ in range(2 * n + 2):  # in each iteration the first or the last value of the window changes
         while i < middle and before[i + 1] <= start + tolerance:
             i += 1
         end = start + size
@@ -173,7 +173,7 @@ def _best_window(
 def _cumulate_outwards(
     standardized: Prestandardized, counts: FrequencyWeights, middle: int, unit: float, outward: _Sums
 ) -> None:
-    """Write the sums over the values from each value to the middle one to `outward`."""
+    """Write the sums over the values from each position to the middle of the column to `outward`."""
     left, left_squares, left_jacobian = outward
     left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
     for i in range(middle - 1, -1, -1):
@@ -185,7 +185,7 @@ def _cumulate_outwards(
 def _added(
     sums: tuple[float, float, float], standardized: Prestandardized, weight: float, i: int, middle: int, unit: float
 ) -> tuple[float, float, float]:
-    """Return sum, sum of squares and sum of logs, relative to the middle value, with value i added."""
+    """Add value i to the sums of values, squares and logs, all relative to the middle value."""
     d = (standardized.y[i] - standardized.y[middle]) * unit
     step = weight * d
     return (
@@ -226,7 +226,7 @@ def _objective(standardized: Prestandardized, lmbda: float, options: Options, wo
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the values in the best window."""
+    """Return the range of values in the best window at a lambda."""
     best = _window_at(standardized, lmbda, rule, options, work)
     return KeptRange(
         best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.excluded_low, best.excluded_high
@@ -235,7 +235,7 @@ def _keep(
 
 @kernel
 def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Write cells of local minima on a grid, and on a finer one about the lowest point, or beyond an end."""
+    """Find cells with local minima on a grid, and on a finer grid around the lowest point or beyond an end."""
     n_points = even_points(_evaluate, standardized, low, high, options, work)
     scan = minima_and_beyond(_evaluate, standardized, n_points, low, high, options, work)
     if scan.n_eval == n_points:
@@ -249,7 +249,7 @@ _SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or defer it."""
+    """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`)."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     found = find_start(_SEARCH, standardized, options.low, options.high, SAMPLE, options, work)
     kept = reweighted(_keep, fit, column, found.lmbda, max_fits(options), options, work, row)
@@ -265,7 +265,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """Return the consistency factor of the standard deviation of a central fraction of values, for normal data."""
+    """Return the consistency factor, for normal data, of the standard deviation of a central fraction of the values."""
     return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
 
 

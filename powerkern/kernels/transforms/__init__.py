@@ -1,1 +1,1 @@
-"""Box-Cox, Yeo-Johnson and rectified transforms, their inverses, and their loops over arrays."""
+"""Box-Cox, Yeo-Johnson and rectified transforms, their inverses, and loops that apply them to arrays."""

@@ -3,11 +3,11 @@
 psi(lambda, x) = b_lambda(ln x) = (x**lambda - 1)/lambda, and ln x for lambda = 0 ([1]_, eq. (1)); see
 `kernels.transforms.branch`.
 
-Every transform is here twice. The scalar function takes any value and may be called in any jitted loop. The function of
-a block takes ordinary values only, of one column or of many, with the constants of their columns in arrays; it gives
-the same bits for standardised values. For raw values with moderate exponents it uses a cheaper logarithm. It runs in
-two phases: one long chain of dependent operations would leave the CPU's schedulers full and its arithmetic units idle
-(measured: 2.8 against 2.1 ns per value).
+There are two versions of every transform. The scalar function takes any value and can be called in any jitted loop. The
+block function takes only ordinary values, for which no range checks are needed, of one column or of many; the constants
+of the columns are in arrays. For standardised values both give the same bits. For raw values with moderate exponents
+the block function uses a cheaper logarithm. It runs in two phases, since one long chain of dependent operations would
+fill the CPU's schedulers while its arithmetic units idle (2.8 instead of 2.1 ns per value).
 
 References
 ----------
@@ -55,7 +55,7 @@ from powerkern.kernels.transforms.branch import (
     write_bounds,
 )
 
-#: Between this and LARGE nothing that follows overflows or is subnormal.
+#: For magnitudes between this and LARGE no later operation overflows or gives subnormal numbers.
 _SMALL = 1e-290
 _LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(LARGE)
 
@@ -64,14 +64,14 @@ _LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(LARGE)
 
 @inlined
 def _extended_log(x: float) -> tuple[float, float]:
-    """Return ln x, head and tail, for positive finite x."""
+    """Return ln x as a double-double number, for positive finite x."""
     k, m = split(x)
     return extended_log(k, m - 1.0, 0.0)
 
 
 @inlined
 def _with_edges(y: float, x: float, at_zero: float, at_infinity: float) -> float:
-    """Return y where 0 < x < inf, else a limit, or NaN for negative or NaN x."""
+    """Return y for 0 < x < inf, a limit for x = 0 and x = inf, and NaN for negative or NaN x."""
     edge = at_zero if x == 0.0 else math.nan
     y = y if x > 0.0 else edge
     return at_infinity if x == math.inf else y
@@ -79,23 +79,23 @@ def _with_edges(y: float, x: float, at_zero: float, at_infinity: float) -> float
 
 @inlined
 def boxcox(x: float, lmbda: float) -> float:
-    """Return (x**lmbda - 1)/lmbda, or ln x for lmbda = 0, within 2 ulp; for |lmbda| <= 1e290.
+    """Return (x**lmbda - 1)/lmbda, or ln x for lmbda = 0, within 2 ulp, for |lmbda| <= 1e290.
 
-    At x = 0: -1/lmbda for lmbda > 0, else -inf. NaN for x < 0 and where an argument is NaN.
+    At x = 0 the result is -1/lmbda for lmbda > 0, otherwise -inf. It is NaN for x < 0 or if an argument is NaN.
     """
     e = exponent(lmbda)
     a, a_lo = _extended_log(x)
     t, t_lo = dd_mul(a, a_lo, e.m)
-    # adds NaN where lambda is NaN, for which psi_limit does not check
+    # the last term gives NaN if lambda is NaN, for which psi_limit does not check
     return _with_edges(branch_of_product(t, t_lo, e), x, -psi_limit(-lmbda), psi_limit(lmbda)) + 0.0 * lmbda
 
 
 @inlined
 def inv_boxcox(y: float, lmbda: float) -> float:
-    """Return (1 + lmbda*y)**(1/lmbda), or e**y for lmbda = 0, within 2 ulp; for |lmbda| <= 1e290.
+    """Return (1 + lmbda*y)**(1/lmbda), or e**y for lmbda = 0, within 2 ulp, for |lmbda| <= 1e290.
 
-    NaN outside the transform's range, lmbda*y < -1. At its end, lmbda*y = -1 to rounding, 0 for lmbda > 0 and inf for
-    lmbda < 0. NaN where an argument is NaN.
+    Outside the range of the transform, lmbda*y < -1, the result is NaN. If lmbda*y is -1, even by rounding, it is 0 for
+    lmbda > 0 and inf for lmbda < 0. It is NaN if an argument is NaN.
     """
     a, a_lo = inverse_branch(y, lmbda, 0.0, exponent(lmbda))
     return exp_parts(a, a_lo)
@@ -103,9 +103,9 @@ def inv_boxcox(y: float, lmbda: float) -> float:
 
 @inlined
 def boxcox_dx(x: float, lmbda: float) -> float:
-    """Return the derivative in x, x**(lmbda - 1), within 2 ulp; for |lmbda| <= 1e290.
+    """Return the derivative in x, x**(lmbda - 1), within 2 ulp, for |lmbda| <= 1e290.
 
-    At x = 0 and at infinity the limit; NaN for x < 0 and where an argument is NaN.
+    At x = 0 and at infinity the result is the limit. It is NaN for x < 0 or if an argument is NaN.
     """
     a, a_lo = _extended_log(x)
     power, power_lo = lambda_minus_one_dd(lmbda)
@@ -117,16 +117,16 @@ def boxcox_dx(x: float, lmbda: float) -> float:
 
 # --- standardised -----------------------------------------------------------------------------------
 #
-# x**lambda may overflow, and ln x may cancel in a tight cluster, where the standardised value is an ordinary number.
-# So the logarithm is taken relative to a reference in the data: with d = ln(x/ref),
+# x**lambda may overflow, and differences of ln x may cancel in a tight cluster, although the standardised values are
+# ordinary numbers. So the logarithm is taken relative to a reference in the data: with d = ln(x/ref),
 #     psi(lambda, x) - psi(lambda, ref) = ref**lambda b_lambda(d),
-# and a mean and a scale of b_lambda(d) standardise as well as a mean and a scale of psi.
+# and standardising b_lambda(d) by its mean and scale gives the same values as standardising psi.
 
 
 @inlined
 def _log_ratio(x: float, ref: float) -> float:
-    """Return ln(x/ref) for positive finite x: from exponent and mantissa of x/ref, or near ref from (x - ref)/ref."""
-    # relative to the mantissa of ref, halved: no overflow and, unless x is subnormal, no underflow
+    """Return ln(x/ref) for positive finite x, without overflow, and without cancellation near ref."""
+    # divide by twice the mantissa of ref, which cannot overflow or (unless x is subnormal) underflow
     ref_k, ref_m = split(ref)
     small = x < _SMALL
     k, m = split((x * 2.0**54 if small else x) * (0.5 / ref_m))
@@ -138,18 +138,19 @@ def _log_ratio(x: float, ref: float) -> float:
 
 @inlined
 def _log_ratio_unchecked(x: float, ref: float, inverse: float) -> float:
-    """Return `_log_ratio`, to the same bits, if neither `inverse` = 1/ref nor x/ref can overflow or be subnormal."""
+    """Return `_log_ratio` with the same bits, if neither `inverse` = 1/ref nor x/ref overflows or is subnormal."""
     k, m = split_normal(x * inverse)
     return log_sum(k, (x - ref) * inverse if k == 0.0 else m - 1.0)
 
 
 @inlined
 def boxcox_standardized(x: float, fit: Fit) -> float:
-    """Return z = a b_lambda(ln(x/ref)) + b, with the positive finite `ref`, slope a and intercept b of a fit.
+    """Return z = a b_lambda(ln(x/ref)) + b, with the reference, slope a and intercept b of a fit.
 
-    The logarithm is log1p((x - ref)/ref) where x/ref is near 1 (x - ref is exact there). Finite wherever
-    lambda ln(x/ref) < 709: with the largest x as `ref` for lambda > 0, the smallest for lambda < 0, all fitted data
-    are. Error: a few eps of max(|z|, |b|, a |b_lambda(d)|). Values outside x > 0 as in `boxcox`.
+    The logarithm is log1p((x - ref)/ref) if x/ref is near 1 (x - ref is then exact). The result is finite if
+    lambda ln(x/ref) < 709. This holds for all fitted data if ref is the largest x for lambda > 0, and the smallest for
+    lambda < 0. The error is a few eps of max(|z|, |b|, a |b_lambda(d)|). Values outside x > 0 are treated as in
+    `boxcox`.
     """
     lmbda, a, b = fit.lmbda, fit.slope, fit.intercept
     e = exponent(lmbda)
@@ -162,10 +163,10 @@ def boxcox_standardized(x: float, fit: Fit) -> float:
 
 @inlined
 def boxcox_unstandardized(z: float, fit: Fit) -> float:
-    """Return the x with a b_lambda(ln(x/ref)) + b = z: ref*(1 + lambda y)**(1/lambda), y = (z - b)/a.
+    """Return the x with `boxcox_standardized` = z, which is ref*(1 + lambda y)**(1/lambda) with y = (z - b)/a.
 
-    NaN outside the range, lambda y < -1. At its end, where lambda y rounds to -1, many x have the same z: the one
-    nearest to ref is returned, for a better round trip than 0 (lambda > 0) or inf (lambda < 0).
+    The result is NaN outside the range, lambda y < -1. If lambda y rounds to -1, many x have the same z. Of these, the
+    one nearest to ref is returned, since its round trip is better than that of 0 (lambda > 0) or inf (lambda < 0).
     """
     lmbda, b = fit.lmbda, fit.intercept
     e = exponent(lmbda)
@@ -247,7 +248,7 @@ def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     e = exponent(lmbda)
     span = reach(e, abs(lmbda))
     low = ref / span if ref / span > _SMALL else _SMALL
-    write_bounds(low, ref * span, _SMALL <= ref <= LARGE, c, j)  # none where 1/ref can overflow
+    write_bounds(low, ref * span, _SMALL <= ref <= LARGE, c, j)  # no value is ordinary if 1/ref may overflow
     c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, fit.slope, fit.intercept
     c[_REF, j], c[_REF_INVERSE, j] = ref, 1.0 / ref
 

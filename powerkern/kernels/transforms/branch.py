@@ -1,12 +1,14 @@
-"""The one-branch family behind both transforms: b_m(a) = (e**(m a) - 1)/m, and a for m = 0.
+"""The function b_m(a) = (e**(m a) - 1)/m (a for m = 0), of which both transforms are made, and its inverse.
 
 Box-Cox is psi(lambda, x) = b_lambda(ln x). Yeo-Johnson is b_lambda(ln(1 + x)) for x >= 0 and
--b_(2-lambda)(ln(1 - x)) for x < 0. All values of a column share the exponent, so whatever depends on it alone is
-prepared once (`Exponent`), and the elementwise functions are branch-free.
+-b_(2-lambda)(ln(1 - x)) for x < 0. All values of a column have the same exponent, so everything that depends only on
+the exponent is computed once (`Exponent`), and the elementwise functions are branch-free.
 
-Accuracy: a relative error eps in t = m a becomes eps*|t| in the result. Therefore the logarithms and their product
-with m are carried in double-double (two float64; Dekker 1971), and the result stays within 2 ulp even for t = 700.
-e**t is scaled so that the division by m comes before any overflow.
+Accuracy: a relative error eps in t = m a becomes eps*|t| in the result. Therefore the logarithms and their products
+with m are double-double numbers (two float64; Dekker 1971), and the result is within 2 ulp even for t = 700. e**t is
+scaled so that the division by m precedes any overflow.
+
+Values are called ordinary if the functions for blocks can transform them without range checks.
 """
 
 from __future__ import annotations
@@ -23,51 +25,53 @@ from powerkern.kernels.elementary.log import extended_log, short_log1p, split_on
 
 _LN2 = math.log(2.0)
 
-#: Where |a| < 1500, b_m(a) rounds to a for any |m| below this: one exponent stands for all of them.
+#: For |m| below this, and |a| < 1500, b_m(a) rounds to a, so one exponent can replace all of these.
 _FLAT = 2.0**-100
 
-#: Below this |t|, (e**t - 1)/t and ln(1 + t)/t are 1 to within 2**-65
+#: For |t| below this, (e**t - 1)/t and ln(1 + t)/t are 1 to within 2**-65.
 LINEAR = 2.0**-64
 
-#: Up to this |m b/a|, the rounding of z = a y + b affects no digit of 1 + m y that `inverse_reach` leaves.
+#: Largest |m b/a| for which the rounding of z = a y + b does not affect the digits of 1 + m y that `inverse_reach`
+#: needs.
 NOISELESS = 2.0**10
 
-#: ln(1 + m y) where 1 + m y has been lost to rounding: the last value of the range that can be distinguished.
+#: The value used for ln(1 + m y) if 1 + m y is lost to rounding, the last one of the range that can be distinguished.
 LOG_END = -54.0 * _LN2
 
-#: The cheaper logarithm is off by 2**-57, which the transform multiplies by m and its inverse divides by m:
-#: for |m| within these bounds that stays below half an ulp.
+#: The cheaper logarithm has an error of 2**-57, which the transform multiplies by m and the inverse divides by m. For
+#: |m| between these bounds the resulting error is less than half an ulp.
 _MODERATE_MAX, _MODERATE_MIN = 4.0, 0.125
-#: Near 1 it is off by 2**-54.5 of its cube only: its quotient a, by any m, is good to half an ulp of e**a within these.
+#: Near 1 the error of the cheaper logarithm is only 2**-54.5 of its cube. If |m a| <= _NEAR_ONE and |a| <=
+#: _MODERATE_LOG, the quotient a by any m therefore gives e**a to half an ulp.
 _NEAR_ONE, _MODERATE_LOG = 0.34, 12.0
 
-#: Exponents m are at most 1e290 < 2**964.
+#: Largest log2 of the scale of an exponent; exponents m are at most 1e290 < 2**964.
 _LARGEST_SCALE = 965.0
 
-#: e**t is an ordinary number for |t| up to this, with a factor e**28 to either end of float64.
+#: Largest |t| for which e**t is in range with a margin of a factor e**28.
 _LARGEST_EXPONENT = 680.0
 
-#: Down to e**-DEEP, 1 + m y has digits left.
+#: 1 + m y has digits left if it is at least e**-DEEP.
 DEEP = 27.0
 
-#: Values that are transformed together. Sixteen cache lines: as many as a core can have in flight.
+#: Number of values that are transformed together: sixteen cache lines, as many loads as a core can have in flight.
 BLOCK = 128
 
-#: Blocks of scratch space that a transform of a block needs.
+#: Number of scratch blocks that the transform of a block needs.
 N_SPARE = 3
 
-#: |x| up to this are ordinary: no later operation overflows.
+#: Largest |x| that can be ordinary; no later operation overflows.
 LARGE = 1e300
 
-#: The first two rows of all arrays of constants: the bounds between which values are ordinary. If low > high, none is.
+#: The first two rows of all arrays of constants: the bounds of ordinary values. If low > high, no value is ordinary.
 LOW, HIGH = range(2)
 
-#: Rows of an array of fields: the parameters of a fit, from which constants are computed.
+#: Indices of the rows of an array of fields: the parameters of fits, from which constants are computed.
 F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, N_FIELDS = range(6)
 
 
 class Fit(NamedTuple):
-    """The parameters of a fit by which a column is transformed and standardised."""
+    """The parameters of a fit that transform and standardise a column."""
 
     lmbda: float
     ref: float
@@ -76,26 +80,28 @@ class Fit(NamedTuple):
     log_factor: float
 
 
-#: Writes the constants of a column into c[:, j]: (fit, c, j).
+#: Writes the constants of one column to c[:, j]: (fit, c, j).
 Prepare = Callable[[Fit, FloatArray, int], None]
-#: Writes the constants of n columns into c, of the fits in the columns of an array of fields: (fields, c, n).
+#: Writes the constants of n columns to c, given an array of fields: (fields, c, n).
 PrepareAll = Callable[[FloatArray, FloatArray, int], None]
 
 
 class Transform(NamedTuple):
-    """A transform of one family in one direction: a function of any value, and one for blocks of ordinary values."""
+    """A transform of one family in one direction: for any single value, and for blocks of ordinary values."""
 
     name: str
-    #: The image of any value, by a fit.
+    #: transforms any value with the parameters of a fit
     image: Callable[[float, Fit], float]
+    #: computes the constants of a column from its fit
     prepare: Prepare
-    #: Transforms a block x by constants c: (x, c, out, spare), where `spare` has room for N_SPARE blocks.
+    #: transforms a block x of ordinary values with constants c: (x, c, out, spare); `spare` has N_SPARE blocks
     block: Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
+    #: number of constants per column
     n_constants: int
 
 
 def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fit], float]:
-    """Return a function that applies `transform` with the lambda of a fit, without standardising."""
+    """Return a function of a value and a fit that applies `transform` with the lambda of the fit only."""
 
     def image(x: float, fit: Fit) -> float:
         return transform(x, fit.lmbda)
@@ -112,7 +118,7 @@ def fit_in(fields: FloatArray, j: int) -> Fit:
 
 
 def in_turn(prepare: Prepare) -> PrepareAll:
-    """Return a function that calls `prepare` for n columns, one after the other."""
+    """Return a function that calls `prepare` for n columns one after the other (`PrepareAll`)."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         for j in range(n):
@@ -122,25 +128,25 @@ def in_turn(prepare: Prepare) -> PrepareAll:
 
 
 class Exponent(NamedTuple):
-    """An exponent m, prepared for a column by `exponent` or `exponent_pair`."""
+    """An exponent m and constants derived from it, made by `exponent` or `exponent_pair`."""
 
-    #: double-double, as 2 - lambda may need it
+    #: m as a double-double number, since 2 - lambda may be rounded
     m: float
     m_lo: float
-    #: 1/(m unit), double-double
+    #: 1/(m unit) as a double-double number
     inverse: float
     inverse_lo: float
-    #: a power of two below 1/|m|, and the rounder that makes `scaled_expm1_dd` scale by it
+    #: a power of two below 1/|m|, and the argument with which `scaled_expm1_dd` scales by it
     unit: float
     rounder: float
-    #: beyond these values of m a the result no longer changes: infinity, -1/m
+    #: bounds of m a, beyond which b_m(a) no longer changes (infinity, or -1/m)
     t_min: float
     t_max: float
 
 
 @inlined
 def _scale_exponent(m: float) -> float:
-    """Return the least j >= 0 with |m| < 2**j, at most 965."""
+    """Return the smallest j >= 0 with |m| < 2**j, but at most 965."""
     j = float((bits_of(abs(m)) >> 52) - 1022)
     j = 0.0 if j < 0.0 else j
     return _LARGEST_SCALE if j > _LARGEST_SCALE else j
@@ -148,7 +154,7 @@ def _scale_exponent(m: float) -> float:
 
 @inlined
 def _prepared(m: float, m_lo: float, j: float) -> Exponent:
-    """Prepare m + m_lo with the unit 2**-(1 + j)."""
+    """Compute the constants of `Exponent` for m + m_lo, with the unit 2**-(1 + j)."""
     flat = abs(m) < _FLAT
     divisor = _FLAT if flat else m
     divisor_lo = 0.0 if flat else m_lo
@@ -169,13 +175,13 @@ def _prepared(m: float, m_lo: float, j: float) -> Exponent:
 
 @inlined
 def exponent(m: float) -> Exponent:
-    """Prepare m, |m| <= 1e290. Any |m| < 2**-100 is prepared as 2**-100: the same b_m(a) for |a| < 1500."""
+    """Return `Exponent` for |m| <= 1e290; 2**-100 replaces smaller |m|, with the same b_m(a) for |a| < 1500."""
     return _prepared(m, 0.0, _scale_exponent(m))
 
 
 @inlined
 def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
-    """Prepare lambda and 2 - lambda with a common scale, and with the rounding error of 2 - lambda."""
+    """Return `Exponent` for lambda and for 2 - lambda (unrounded), with a common scale."""
     other = 2.0 - lmbda
     rounded = 2.0 - other
     other_lo = (2.0 - (other + rounded)) + (rounded - lmbda)
@@ -187,9 +193,9 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 
 @inlined
 def reach(e: Exponent, steepest: float) -> float:
-    """Return e**d for the largest |d| for which `scaled_expm1` takes m d, |m| <= `steepest`, without checks.
+    """Return e**d for the largest |d| at which `scaled_expm1` needs no checks of m d, for all |m| <= `steepest`.
 
-    The result is reduced by a few roundings, which matter for large m.
+    The result is reduced by a few rounding errors, which matter for large m.
     """
     t = -1.0 - e.t_min
     d = (_LARGEST_EXPONENT if t > _LARGEST_EXPONENT else t) / (steepest if steepest > 1.0 else 1.0)
@@ -198,7 +204,7 @@ def reach(e: Exponent, steepest: float) -> float:
 
 @inlined
 def lambda_minus_one_dd(lmbda: float) -> tuple[float, float]:
-    """Return the exponent lambda - 1 of the derivatives in x, and its rounding error."""
+    """Return lambda - 1, the exponent of the derivatives in x, as a double-double number."""
     power = lmbda - 1.0
     bulk = power - lmbda
     return power, (lmbda - (power - bulk)) + (-1.0 - bulk)
@@ -206,13 +212,13 @@ def lambda_minus_one_dd(lmbda: float) -> tuple[float, float]:
 
 @inlined
 def moderate_forwards(m: float) -> bool:
-    """Return whether b_m keeps its accuracy with the cheaper logarithm."""
+    """Return whether the cheaper logarithm is accurate enough for b_m."""
     return abs(m) <= _MODERATE_MAX
 
 
 @inlined
 def moderate_log(m: float) -> float:
-    """Return the |a| up to which the inverse of b_m keeps its accuracy with the cheaper logarithm."""
+    """Return the largest |a| for which the cheaper logarithm is accurate enough for the inverse of b_m."""
     near = _NEAR_ONE / abs(m) if m != 0.0 else math.inf
     near = near if near < _MODERATE_LOG else _MODERATE_LOG
     return near if abs(m) < _MODERATE_MIN else math.inf
@@ -220,25 +226,25 @@ def moderate_log(m: float) -> float:
 
 @inlined
 def dd_mul(a: float, a_lo: float, m: float) -> tuple[float, float]:
-    """Return (a + a_lo) m, head and tail."""
+    """Return (a + a_lo) m as a double-double number."""
     t = m * a
     return t, m * a_lo + fma(m, a, -t)
 
 
 @inlined
 def dd_mul_dd(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, float]:
-    """Return (a + a_lo)(m + m_lo), head and tail.
+    """Return (a + a_lo)(m + m_lo) as a double-double number.
 
     Parameters
     ----------
     a : float
-        First factor.
+        Leading part of the first factor.
     a_lo : float
-        Its tail.
+        Trailing part of the first factor.
     m : float
-        Second factor.
+        Leading part of the second factor.
     m_lo : float
-        Its tail.
+        Trailing part of the second factor.
     """
     t = m * a
     return t, m_lo * a + (m * a_lo + fma(m, a, -t))
@@ -246,7 +252,7 @@ def dd_mul_dd(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, floa
 
 @inlined
 def branch_unchecked(t: float, t_lo: float, e: Exponent) -> float:
-    """Return b_m(a) for t + t_lo = m a, as `branch_of_product` does, but without checks of the range.
+    """Return b_m(a) for t + t_lo = m a, like `branch_of_product`, but without range checks.
 
     e**|a| must be at most ``reach(e, |m|)``.
     """
@@ -256,9 +262,9 @@ def branch_unchecked(t: float, t_lo: float, e: Exponent) -> float:
 
 @inlined
 def branch_of_product(t: float, t_lo: float, e: Exponent) -> float:
-    """Return b_m(a) for t + t_lo = m a, to about 1 ulp if t_lo is good to 2**-63 |t|.
+    """Return b_m(a) for t + t_lo = m a, to about 1 ulp if the error of t + t_lo is at most 2**-63 |t|.
 
-    For |a| < 1500 and 1e-270 < |t|, or t = 0.
+    Requires |a| < 1500, and |t| > 1e-270 or t = 0.
     """
     bounded = e.t_max if t > e.t_max else t
     bounded = e.t_min if bounded < e.t_min else bounded
@@ -267,13 +273,13 @@ def branch_of_product(t: float, t_lo: float, e: Exponent) -> float:
 
 @inlined
 def psi_limit(m: float) -> float:
-    """Return the limit b_m(inf)."""
+    """Return the limit of b_m(a) as a tends to infinity."""
     return -1.0 / m if m < 0.0 else math.inf
 
 
 @inlined
 def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
-    """Return (b_m(low), b_m(high)), narrowed so that e**(m a) stays between e**-DEEP and e**680."""
+    """Return (b_m(low), b_m(high)), narrowed so that e**(m a) is between e**-DEEP and e**680 in the interval."""
     divisor = m if m != 0.0 else 1.0
     lowest = -(DEEP if m > 0.0 else _LARGEST_EXPONENT) / abs(divisor)
     highest = (_LARGEST_EXPONENT if m > 0.0 else DEEP) / abs(divisor)
@@ -285,7 +291,7 @@ def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
 
 @inlined
 def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -> None:
-    """Write the bounds of ordinary values of column j; bounds that exclude all values if `any_is` is not set.
+    """Write the bounds of ordinary values of column j; if `any_is` is False, bounds that no value satisfies.
 
     Parameters
     ----------
@@ -298,7 +304,7 @@ def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -
     c : (n_constants, WIDTH)
         The constants of a block of columns.
     j : int
-        The column in the block.
+        Index of the column in the block.
     """
     any_is &= low <= high
     c[LOW, j] = (low if low > -LARGE else -LARGE) if any_is else math.inf
@@ -307,12 +313,12 @@ def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -
 
 @inlined
 def write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> None:
-    """Write a pair of constants, for x >= 0 and for x < 0.
+    """Write a pair of constants of column j, one for x >= 0 and one for x < 0.
 
     Parameters
     ----------
     k : int
-        The row of the constant for x >= 0; that for x < 0 is the next.
+        The row of the constant for x >= 0; the next row is for x < 0.
     upper : float
         The constant for x >= 0.
     lower : float
@@ -327,16 +333,16 @@ def write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> Non
 
 @inlined
 def select_by_sign(c: FloatArray, k: int, j: int, negative: bool) -> float:
-    """Return one of a pair of constants; both are loaded, as a load under a condition would not be vectorised.
+    """Return one of a pair of constants; both are loaded, since a conditional load would not vectorise.
 
     Parameters
     ----------
     c : (n_constants, WIDTH)
         The constants of a block of columns.
     k : int
-        The row of the constant for x >= 0; that for x < 0 is the next.
+        The row of the constant for x >= 0; the next row is for x < 0.
     j : int
-        The column in the block.
+        Index of the column in the block.
     negative : bool
         Whether x < 0.
     """
@@ -346,18 +352,18 @@ def select_by_sign(c: FloatArray, k: int, j: int, negative: bool) -> float:
 
 @inlined
 def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
-    """Return `inverse_branch` for moderate m and y within its `inverse_reach`, or NaN.
+    """Return `inverse_branch` for moderate m and for y in the interval of `inverse_reach`, or NaN.
 
     Parameters
     ----------
     y : float
         The image.
     m : float
-        The exponent.
+        Leading part of the exponent.
     m_lo : float
-        Its tail.
+        Trailing part of the exponent.
     e : Exponent
-        m prepared.
+        Constants of the exponent.
     """
     product = 0.0 if m == 0.0 else m * y
     k, f, f_lo = split_one_plus_parts(product, fma(m, y, -product) + m_lo * y)
@@ -369,23 +375,23 @@ def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tu
 
 @inlined
 def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
-    """Return (a, a_lo) with b_(m + m_lo)(a + a_lo) = y; e is m prepared.
+    """Return (a, a_lo) with b_(m + m_lo)(a + a_lo) = y.
 
-    NaN where m y < -1. At m y = -1, also if only by rounding, the limit: -inf for m > 0, inf for m < 0.
+    The result is NaN if m y < -1. If m y = -1, even by rounding, it is the limit: -inf for m > 0, inf for m < 0.
 
     Parameters
     ----------
     y : float
         The image.
     m : float
-        The exponent.
+        Leading part of the exponent.
     m_lo : float
-        Its tail.
+        Trailing part of the exponent.
     e : Exponent
-        m prepared.
+        Constants of the exponent.
     """
     product = 0.0 if m == 0.0 else m * y
-    # m*y may overflow where its logarithm does not: take 2**960 out of it; the 1 is then too small to matter
+    # m*y may overflow although its logarithm does not; divide by 2**960, and the 1 is then too small to matter
     huge = abs(product) == math.inf
     part = 2.0**-480 if huge else 1.0
     scaled = y * part
@@ -398,7 +404,7 @@ def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float,
     limit = math.inf if m < 0.0 else -math.inf
     a = a if inside else limit
     a = a if abs(y) < math.inf else -limit
-    # with an exponent that small, y is far from 0 or so is m*y from -1
+    # for such a small exponent, y is far from 0, or m*y is far from -1
     linear = _is_linear(product, m)
     a = y if linear else a
     a = a if product >= -1.0 else math.nan
@@ -407,7 +413,7 @@ def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float,
 
 @inlined
 def _divided(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
-    """Divide a logarithm by the exponent m; return head and tail of the quotient."""
+    """Divide a logarithm by the exponent m; return the quotient as a double-double number."""
     inverse = e.inverse * e.unit
     a = log_u * inverse
     return a, fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)

@@ -1,4 +1,4 @@
-"""The transform of one column by its fit: in blocks of ordinary values, and value by value where one is not."""
+"""Transform one column by its fit: ordinary values in blocks, all others one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from powerkern.kernels.transforms import boxcox, yeojohnson, yeojohnson_standard
 from powerkern.kernels.transforms.branch import BLOCK, HIGH, LOW, N_SPARE, Fit
 from powerkern.kernels.transforms.family import BOX_COX, INVERSES, YEO_JOHNSON, domain_lower_bound
 
-#: The transforms by family and direction.
+#: The transform for each family and direction.
 TRANSFORMS = {
     (family, direction): transform
     for family, transforms in (
@@ -22,23 +22,25 @@ TRANSFORMS = {
     for direction, transform in enumerate(transforms)
 }
 
-#: The fields of a row of results that make a fit by which a column is standardised.
+#: The fields of a row of results that are the parameters of a `Fit`, in order.
 FIT_FIELDS = LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR
 
-#: Row stride of the constants. No two rows are a multiple of 4 KB apart, which avoids 4K aliasing of loads and stores.
+#: Row stride of the constants, chosen so that no two rows are a multiple of 4 KB apart (4K aliasing of loads and
+#: stores).
 WIDTH = 192
 
-# rows of scratch space of a column: its constants, scratch space of a block, and values that are not ordinary
+# rows of the scratch of a column: its constants, scratch of a block, then values that are not ordinary and their
+# indices
 _SPARE = max(transform.n_constants for transform in TRANSFORMS.values())
 _EXTREME, _PLACE, N_ROOM = range(_SPARE + N_SPARE, _SPARE + N_SPARE + 3)
 
-#: Writes the image of a column to out, which may be x: (x, c, j, fit, out, room), with its constants in c[0, :, j].
-#: Returns the number of values without an image.
+#: Writes the image of a column to out, which may be x, and returns the number of values without an image: (x, c, j,
+#: fit, out, room). The constants of the column are in c[0, :, j].
 ColumnTransform = Callable[[FloatArray, FloatArray, int, Fit, FloatArray, FloatArray], int]
 
 
 def column_transform(family: int, direction: int) -> ColumnTransform:
-    """Return the kernel that transforms a column, in (N_ROOM, WIDTH) of scratch space."""
+    """Return the kernel that transforms a column; its argument `room` is scratch, (N_ROOM, WIDTH)."""
     transform = TRANSFORMS[family, direction]
     image, transform_block = transform.image, transform.block
     is_inverse, end = direction in INVERSES, domain_lower_bound(family)
@@ -69,7 +71,7 @@ def column_transform(family: int, direction: int) -> ColumnTransform:
 
 @kernel
 def count_outside(x: FloatArray, end: float) -> int:
-    """Return the number of infinite values, and of values not above the `end` of the domain; NaN is neither."""
+    """Return the number of values that are inf or not above the `end` of the domain; NaN is not counted."""
     n = 0
     for i in range(x.size):
         n += (x[i] <= end) | (x[i] == math.inf)
@@ -78,7 +80,7 @@ def count_outside(x: FloatArray, end: float) -> int:
 
 @kernel
 def count_infinite(x: FloatArray) -> int:
-    """Return the number of infinite values; NaN does not count."""
+    """Return the number of infinite values; NaN is not counted."""
     n = 0
     for i in range(x.size):
         n += abs(x[i]) == math.inf
@@ -87,18 +89,18 @@ def count_infinite(x: FloatArray) -> int:
 
 @kernel
 def _count_without_image(x: FloatArray, place: FloatArray, image: FloatArray, end: float) -> int:
-    """Return the number of values outside the domain, as `count_outside` does, or whose image overflows.
+    """Count the values at some positions that are outside the domain, or whose image overflows.
 
     Parameters
     ----------
     x : (n,)
-        Values.
+        The values.
     place : (k,)
-        The positions of some of them.
+        Indices of the values to consider.
     image : (k or more,)
-        Their images.
+        The images of these values.
     end : float
-        The end of the domain.
+        The lower end of the domain.
     """
     n = 0
     for i in range(place.size):
@@ -117,22 +119,22 @@ def _count_not_finite(x: FloatArray) -> int:
 
 @inlined
 def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
-    """Repeat the constants of columns for n values, counted from `first` through columns of equal height.
+    """Repeat the constants of columns for n consecutive values of columns of equal height, stored one after the other.
 
-    Whole vectors are stored, so constants of up to seven further values are written.
+    Whole vectors are stored, so constants of up to seven more values are written.
 
     Parameters
     ----------
     c : (n_blocks, n_constants, WIDTH)
         The constants of all columns.
     first : int
-        The first value, counted over the columns.
+        Index of the first value, counted through all columns.
     n : int
-        The number of values.
+        Number of values.
     height : int
-        Values of a column.
+        Number of values in a column.
     column : (n_constants, WIDTH)
-        Receives the constants of each value.
+        Receives the constants for each value.
     """
     j, end = first // height, height - first % height
     for i in range(0, n, LANES):
@@ -140,7 +142,7 @@ def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: 
             j, end = j + 1, end + height
         for k in range(c.shape[1]):
             store(column, (k, i), in_all_lanes(c[j // BLOCK, k, j % BLOCK]))
-        while end < i + LANES:  # there the next column begins
+        while end < i + LANES:  # the next column begins at `end`, inside this vector
             j, before = j + 1, first_lanes(end - i)
             for k in range(c.shape[1]):
                 next_one = in_all_lanes(c[j // BLOCK, k, j % BLOCK])
@@ -159,7 +161,7 @@ def _count_extreme(x: FloatArray, low: float, high: float) -> int:
 
 @kernel
 def _take_extreme(x: FloatArray, low: float, high: float, extreme: FloatArray, place: FloatArray) -> int:
-    """Write values that are not ordinary, padded to whole vectors, and their positions; return the padded number."""
+    """Write the values that are not ordinary, padded to whole vectors, and their indices; return the padded number."""
     n = 0
     for i in range(x.size):
         extreme[n], place[n] = x[i], float(i)

@@ -1,4 +1,4 @@
-"""The transforms of a vector, by one lambda or by one for each element, as `scipy.special` broadcasts them."""
+"""Transforms of a vector with one lambda, or with a lambda for each element, as `scipy.special` broadcasts them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_J
 
 
 def _by_one(family: int, direction: int) -> Callable[..., None]:
-    """Return the entry that writes the transform of a vector by one lambda to `out`, which may be the vector."""
+    """Make the entry that writes the transform of a vector with one lambda to `out`, which may be the vector itself."""
     transform = TRANSFORMS[family, direction]
     column, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
 
@@ -23,12 +23,12 @@ def _by_one(family: int, direction: int) -> Callable[..., None]:
         release(c)
         release(room)
 
-    by_one.__name__ = by_one.__qualname__ = f"{transform.name}_array"  # the name of its file
+    by_one.__name__ = by_one.__qualname__ = f"{transform.name}_array"  # the cache identifies code by this name
     return entry((COLUMN, REAL, COLUMN))(by_one)
 
 
 def _by_each(family: int, direction: int) -> Callable[..., None]:
-    """Return the entry that writes the transform of each element by its own lambda to `out`."""
+    """Make the entry that writes the transform of each element with its own lambda to `out`."""
     transform = TRANSFORMS[family, direction]
     image = transform.image
 

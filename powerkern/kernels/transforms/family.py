@@ -1,4 +1,4 @@
-"""A family of power transforms, as kernels see it: the offset of its logarithm, its domain, its mirror branch.
+"""The families of power transforms in kernels: codes, the offset in the logarithm, the domain, the mirror branch.
 
 With b_m(a) = (e^(m a) - 1)/m, the branch of `powerkern.kernels.transforms.branch`, a family transforms by
 
@@ -16,7 +16,7 @@ from powerkern._jit import kernel
 
 BOX_COX, YEO_JOHNSON = range(2)
 
-# directions: transforms and their inverses, of raw or of standardised values
+# codes of the directions: a transform or its inverse, for raw or for standardised values
 FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 INVERSES = INVERSE, INVERSE_STANDARDIZED
 
@@ -31,23 +31,23 @@ def inverse_direction(standardized: bool) -> int:
     return INVERSE_STANDARDIZED if standardized else INVERSE
 
 
-#: The families by name.
+#: The code of each family.
 FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 
 
 @kernel
 def log_offset(family: int) -> float:
-    """Return the number added to magnitudes before taking logarithms."""
+    """Return the number that a family adds to magnitudes before taking logarithms."""
     return 1.0 if family == YEO_JOHNSON else 0.0
 
 
 @kernel
 def is_mirrored(family: int) -> bool:
-    """Return whether negative values are transformed too, with the exponent 2 - lambda."""
+    """Return whether a family also transforms negative values, with the exponent 2 - lambda."""
     return family == YEO_JOHNSON
 
 
 @kernel
 def domain_lower_bound(family: int) -> float:
-    """Return the lower end of the domain, itself excluded."""
+    """Return the lower end of a family's domain, which is not part of it."""
     return -math.inf if is_mirrored(family) else 0.0

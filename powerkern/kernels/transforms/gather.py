@@ -1,7 +1,7 @@
-"""Between the user's matrix, of any order and strides, and contiguous columns.
+"""Copy columns of the user's matrix, of any order and strides, to contiguous rows of a block, and transform these.
 
-`gather` copies a group of columns into the rows of a block, the entries of `APPLY` transform such rows in place, and
-`scatter` copies them back. Each transform is an entry of its own, so that only the transforms in use are compiled.
+`gather` copies a group of columns into the rows of a block, the entries in `APPLY` transform such rows in place, and
+`scatter` copies them back. Each transform is a separate entry, so that only the transforms in use are compiled.
 """
 
 from __future__ import annotations
@@ -60,15 +60,16 @@ from powerkern.kernels.transforms.family import (
 
 AnyArray = NDArray[Any]
 
-#: Values of float64 in a cache line.
+#: Number of float64 values in a cache line.
 CACHE_LINE = 8
-#: Rows whose values outside whole cache lines are copied column by column: their lines stay in the first-level cache.
+#: Number of rows for which columns outside whole cache lines are copied at a time, few enough for the first-level
+#: cache.
 _TILE = 512
 
 #: The largest float64.
 _LARGEST = float(np.finfo(np.float64).max)
 
-#: Copies one value between x[i, j] and block[j, i].
+#: Copies one value between x[i, j] and block[j, i]: (x, block, i, j).
 _Copy = Callable[[AnyArray, AnyArray, int, int], None]
 
 
@@ -84,7 +85,7 @@ def _from_block(x: AnyArray, block: AnyArray, i: int, j: int) -> None:
 
 @inlined
 def _by_squares(copy: _Copy, x: AnyArray, block: AnyArray) -> None:
-    """Copy all values, in squares of a cache line by a cache line, prefetching those below; then the remainder."""
+    """Copy all values in squares of cache lines, prefetching the squares below, and then the remaining values."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
@@ -106,31 +107,31 @@ def _by_squares(copy: _Copy, x: AnyArray, block: AnyArray) -> None:
 
 @entry((READ_MATRIX, ROWS))
 def gather(x: FloatArray, block: FloatArray) -> None:
-    """Set block = x.T."""
+    """Set block = x.T for a float64 matrix."""
     _by_squares(_to_block, x, block)
 
 
 @entry((READ_MATRIX32, ROWS))
 def gather_widened(x: Float32Array, block: FloatArray) -> None:
-    """Set block = x.T, as float64."""
+    """Set block = x.T for a float32 matrix, converted to float64."""
     _by_squares(_to_block, x, block)
 
 
 @entry((ROWS, WRITE_MATRIX))
 def scatter(block: FloatArray, out: FloatArray) -> None:
-    """Set out = block.T."""
+    """Set out = block.T for a float64 matrix."""
     _by_squares(_from_block, out, block)
 
 
-# --- transforms of a block: row j by the fit in results[j]; `failures` counts values without an image ------------
+# --- transforms of a block: row j uses the fit in results[j]; `failures` counts values without an image ------------
 
 
 @kernel
 def prestandardize(x: FloatArray, fit: FloatArray) -> None:
     """Set x = (x - center)/divisor, for robust Yeo-Johnson fits and Box-Cox with a shift.
 
-    x - center rounds to 0 or less only where x <= center, so the domain is the same before and after. Finite values
-    that would overflow become the largest numbers, so that only infinite values are infinite afterwards.
+    x - center rounds to 0 or less only if x <= center, so the domain is the same before and after. Finite values that
+    would overflow become the largest finite numbers, so that only infinite values are infinite afterwards.
     """
     center, divisor = fit[CENTER], fit[DIVISOR]
     for i in range(x.size):
@@ -153,18 +154,18 @@ def _unprestandardize(x: FloatArray, fit: FloatArray) -> int:
 
 @entry((READ_MATRIX, COUNTS, ROWS, COUNTS))
 def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures: IntArray) -> None:
-    """Count the values of each column that are outside the domain of its fit.
+    """Add the number of values in each column that are outside the domain of its fit to `failures`.
 
     Parameters
     ----------
     x : (n, p)
         The matrix.
     family : (p,) int
-        BOX_COX or YEO_JOHNSON, by column.
+        BOX_COX or YEO_JOHNSON for each column.
     results : (p, N_RESULTS)
         The fits.
     failures : (p,) int
-        Numbers of values outside the domain; the counts in x are added.
+        Counts to add to.
     """
     for j in range(x.shape[1]):
         if is_identity(results[j]):
@@ -175,21 +176,21 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
 
 @kernel
 def end_of_domain(fit: FloatArray, family: int) -> float:
-    """Return the end of the domain in the units of the data.
+    """Return the lower end of the domain of a fit, in the units of the data.
 
-    Comparing x with it is exact for Box-Cox: x - center rounds to 0 or less only where x <= center.
+    For Box-Cox the comparison of x with it is exact, since x - center rounds to 0 or less only if x <= center.
     """
     return float(fit[CENTER] + domain_lower_bound(family))
 
 
 @inlined
 def read_fit(row: FloatArray) -> Fit:
-    """Return the numbers by which a fit standardises."""
+    """Return the `Fit` in a row of results."""
     return Fit(row[LMBDA], row[REF], row[SLOPE], row[INTERCEPT], row[LOG_FACTOR])
 
 
 def _make_entry(family: int, direction: int) -> Callable[[FloatArray, FloatArray, IntArray], None]:
-    """Return the entry of a transform of a block; constants are made for many columns at once, as vectors."""
+    """Make the entry that transforms a block; constants are computed for many columns at once, to vectorise."""
     transform = TRANSFORMS[family, direction]
     prepare, n_constants = in_turn(transform.prepare), transform.n_constants
     transform_column, is_inverse = column_transform(family, direction), direction in INVERSES
@@ -219,9 +220,9 @@ def _make_entry(family: int, direction: int) -> Callable[[FloatArray, FloatArray
         release(room)
         release(fields)
 
-    by_column.__name__ = by_column.__qualname__ = f"{transform.name}_columns"  # the name of its file
+    by_column.__name__ = by_column.__qualname__ = f"{transform.name}_columns"  # the cache identifies code by this name
     return entry((ROWS, ROWS, COUNTS))(by_column)
 
 
-#: The entry for a family and a direction.
+#: The entry for each family and direction.
 APPLY = {key: _make_entry(*key) for key in TRANSFORMS}

@@ -1,10 +1,10 @@
-"""Bounds of lambda that keep transformed data within ``ymax``.
+"""Bounds of lambda for which |psi| does not exceed ``ymax`` on the data.
 
-This is one of Xu and Cormode's remedies [1]_: they solve ``|psi| = ymax`` by Lambert's W. Here Newton's iteration on
-the logarithm of the equation does so, which cannot overflow (`largest_exponent`).
+This is one of Xu and Cormode's remedies [1]_. They solve ``|psi| = ymax`` by Lambert's W. Here it is solved by Newton's
+iteration on the logarithm of the equation, which cannot overflow (`largest_exponent`).
 
-Each sign of psi is one branch, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, which grows with the exponent m: m is
-lambda where psi > 0, and where psi < 0 it is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
+For either sign of psi, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, which increases with the exponent m. If psi > 0,
+m is lambda; if psi < 0, m is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
 
 References
 ----------
@@ -44,11 +44,11 @@ def lambda_range(family: int, x_min: float, x_max: float, ymax: float) -> tuple[
 
 @kernel
 def largest_exponent(a: float, ymax: float) -> float:
-    """Return the m with ``b_m(a) = ymax``, for a >= 0, less a margin for rounding; inf where every m will do.
+    """Return the largest m with ``b_m(a) <= ymax``, for a >= 0, minus a margin for rounding; inf if every m will do.
 
-    With t = m a the equation reads ``K(t) = ln(expm1(t)/t) = ln(ymax/a)``. K is increasing and convex (the cumulant
-    function of a uniform variable) and K(t) >= t/2, so that Newton's steps from t = 2 ln(ymax/a) only go down. The
-    closed form with Lambert's W overflows with ymax/a and loses half the digits near ymax = a.
+    With t = m a the equation ``b_m(a) = ymax`` is ``K(t) = ln(expm1(t)/t) = ln(ymax/a)``. K is increasing and convex
+    (the cumulant function of a uniform variable), and K(t) >= t/2, so Newton's steps from t = 2 ln(ymax/a) decrease to
+    the root. The closed form with Lambert's W overflows if ymax/a does, and loses half the digits near ymax = a.
     """
     if a <= 0.0 or ymax == math.inf:
         return math.inf
@@ -66,7 +66,7 @@ def largest_exponent(a: float, ymax: float) -> float:
 
 @kernel
 def _growth(t: float) -> float:
-    """Return K(t) = ln(expm1(t)/t): the log of the factor by which the branch exceeds the log."""
+    """Return K(t) = ln(expm1(t)/t), the log of the ratio of b_m(a) to a."""
     if abs(t) < 1e-5:
         return t * (0.5 + t / 24.0)
     return max(t, 0.0) + log(-expm1(-abs(t)) / abs(t))
@@ -84,16 +84,16 @@ def _growth_slope(t: float) -> float:
 def lambda_ranges(
     family: int, x_min: FloatArray, x_max: FloatArray, ymax: float, low: FloatArray, high: FloatArray
 ) -> None:
-    """Write `lambda_range` of every column to `low` and `high`.
+    """Write `lambda_range` for every column to `low` and `high`.
 
     Parameters
     ----------
     family : int
         BOX_COX or YEO_JOHNSON.
     x_min : (p,)
-        The smallest values.
+        The smallest value of each column.
     x_max : (p,)
-        The largest values.
+        The largest value of each column.
     ymax : float
         Upper limit on |psi|.
     low : (p,)

@@ -1,4 +1,4 @@
-"""Lines of a matrix, its rows or its columns: where they are in memory, and how they are taken block by block."""
+"""Describe the lines (rows or columns) of a matrix in memory, and how they are processed block by block."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from powerkern._jit import LANES, inlined, pack_eight, prefetch
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms.branch import BLOCK
 
-#: Number of columns whose constants are held at once: they stay in the second-level cache.
+#: Number of columns whose constants are computed at a time, few enough for the second-level cache.
 BAND = 1024
-#: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
-#: short, and of columns constants would be copied as many times as there are values.
+#: Rows, and columns, with fewer values than these are joined if they are adjacent in memory. Otherwise the last block
+#: of each line would be too short, and constants of columns would be copied once for each value.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 #: Bytes of a cache line.
 _LINE_BYTES = 64
@@ -23,31 +23,31 @@ _LINE_BYTES = 64
 class Placement(NamedTuple):
     """Memory layout of a part of a matrix and of its images; positions and strides are counted in values.
 
-    Entries take it as an array of integers.
+    It is passed to entries as an array of integers.
     """
 
-    begin: int  #: position of the first value in x
-    stride: int  #: from a line of x to the next
-    within: int  #: from a value of a line to the next
-    height: int  #: rows
-    to: int  #: position of the first image in out
-    out_stride: int  #: from a line of out to the next
-    first: int  #: number of the first column among the fields
-    times: int  #: how many rows of out are joined if no memory is between them; 0: none
+    begin: int  #: index of the first value in x
+    stride: int  #: distance from a line of x to the next
+    within: int  #: distance from a value of a line to the next
+    height: int  #: number of rows
+    to: int  #: index of the first image in out
+    out_stride: int  #: distance from a line of out to the next
+    first: int  #: index of the first column in the array of fields
+    times: int  #: number of rows of out to join if they are adjacent in memory; 0: none
 
 
 @inlined
 def read_placement(where: IntArray) -> Placement:
-    """Return an array of integers as a `Placement`."""
+    """Convert an array of integers to a `Placement`."""
     return Placement(where[0], where[1], where[2], where[3], where[4], where[5], where[6], where[7])
 
 
 class Lines(NamedTuple):
-    """Lines of values, some of them `joined`, with their places and the places of their images.
+    """Lines of a matrix, each of which may join several rows or columns, and their images.
 
-    Line k has the values of lines ``k times, k times + 1, ...`` of x, `times` of them. Line i of x begins at
-    ``begin + i stride``, and its `length` values are `within` apart; rows without memory between them are one line of
-    x. The images of line k begin at ``out[k out_step]``.
+    Line k consists of the `times` lines of x with indices ``k times, k times + 1, ...``. Line i of x begins at
+    ``x[begin + i stride]``, and its `length` values are `within` apart; adjacent rows are one line of x. The images of
+    line k begin at ``out[k out_step]``.
     """
 
     x: FloatArray
@@ -58,23 +58,23 @@ class Lines(NamedTuple):
     times: int
     out: FloatArray
     out_step: int
-    joined: bool
+    joined: bool  #: whether lines join several rows or columns
     n_lines: int
-    width: int
-    #: how many values are transformed together
+    width: int  #: number of values of a line
+    #: number of values that are transformed together
     block: int
-    #: whether they are read where they are; else they are packed
+    #: whether values are contiguous and read in place; otherwise they are packed first
     dense: bool
-    #: from values to those that are fetched beforehand, and how many of them are fetched at once
+    #: distance from a value to the value to prefetch, and number of values per prefetch
     ahead: int
     step: int
 
 
 def rows_joined(p: int) -> int:
-    """Return the number of rows of p >= 1 values that are joined: 0 for long ones, else as many as fill whole vectors.
+    """Return the number of rows of p values to join, so that they fill whole vectors; 0 for long rows.
 
-    They are never more than a band: values beyond it would be computed one by one. If possible they are about two
-    blocks: the constants of more would not fit the first-level cache.
+    Joined rows never exceed a band, beyond which values would be computed one by one. If possible they fill about two
+    blocks; the constants of more would not fit the first-level cache.
     """
     if p >= SHORTEST_ROW:
         return 0
@@ -84,22 +84,22 @@ def rows_joined(p: int) -> int:
 
 @inlined
 def column_lines(x: FloatArray, placement: Placement, out: FloatArray, column_major: bool, left: int, p: int) -> Lines:
-    """Return the lines of `p` columns, starting at column `left`.
+    """Return the lines of the `p` columns from column `left` on.
 
     Parameters
     ----------
     x : (n,)
         The memory of the matrix.
     placement : Placement
-        Where the values are, and where their images go.
+        Memory layout of values and images.
     out : (n,)
         The memory of the images.
     column_major : bool
         Whether lines are columns.
     left : int
-        The first column.
+        Index of the first column.
     p : int
-        The number of columns.
+        Number of columns.
     """
     stride, within, height, out_stride = placement.stride, placement.within, placement.height, placement.out_stride
     begin = placement.begin + left * (stride if column_major else within)
@@ -112,7 +112,7 @@ def column_lines(x: FloatArray, placement: Placement, out: FloatArray, column_ma
     if column_major:
         ahead = BLOCK // length * stride if joined else BLOCK * within
     if column_major and not joined:
-        # a column by itself is divided evenly: its constants are spread over no more values than necessary
+        # divide a single column evenly, so that its constants are repeated no more often than necessary
         block = -(-length // (-(-length // BLOCK) * LANES)) * LANES
     if within == 1 and stride == length:
         stride, length, times = width, width, 1
@@ -125,9 +125,9 @@ def column_lines(x: FloatArray, placement: Placement, out: FloatArray, column_ma
 
 @inlined
 def fetch_ahead(lines: Lines, first: int, n: int) -> None:
-    """Prefetch the values that follow the n values starting at x[first]."""
+    """Prefetch the values that will be needed after the n values from x[first] on."""
     j = 0
-    while j < n:  # a range would divide, for the number of steps
+    while j < n:  # range() would need a division to get the number of steps
         prefetch(lines.x, (first + lines.ahead + j * lines.within,))
         j += lines.step
 
@@ -141,9 +141,9 @@ def pack(lines: Lines, number: int, begin: int, packed: FloatArray) -> tuple[int
     lines : Lines
         The lines.
     number : int
-        The line of x to begin with.
+        Index of the line of x to begin with.
     begin : int
-        The position in that line.
+        Position in that line.
     packed : (n,)
         Receives the values.
     """
@@ -156,7 +156,7 @@ def pack(lines: Lines, number: int, begin: int, packed: FloatArray) -> tuple[int
         for j in range(0, whole, LANES):
             pack_eight(x, first + j * within, within, to, j)
         for j in range(whole, n):
-            to[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
+            to[j] = x[np.uint64(first + j * within)]  # numba does not test unsigned indices for being negative
         place, begin = place + n, begin + n
         if begin == lines.length:
             number, begin = number + 1, 0

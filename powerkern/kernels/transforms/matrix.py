@@ -1,28 +1,38 @@
-"""Transforms along contiguous lines of a matrix, its rows or its columns: nothing is gathered or scattered.
+"""Transform a matrix along its lines (rows or columns) in place, without gathering and scattering.
 
-Each entry computes the constants of its columns, transforms every value and says which columns have values that are
-not ordinary. Of ordinary ones, float64 gets the bits that the loops of `kernels.transforms.gather` give, and float32
-the bits of `powerkern.kernels.transforms.single`.
+Each entry computes the constants of its columns, transforms every value, and reports which columns have values that are
+not ordinary (`kernels.transforms.branch`). Images of ordinary float64 values have the same bits as with the entries of
+`kernels.transforms.gather`, and images of ordinary float32 values those of `kernels.transforms.single`. Images of other
+values are arbitrary.
 
-The entries of `APPLY` take (x, where, fields, found, out, column_major, packed); `where` is a `Placement` as an array,
-`fields` are of `select_fields`, and `packed` is scratch space for BLOCK values:
+The entries of `APPLY` have the following arguments:
 
-* the lines of x begin at ``begin + k stride``, and their values are `within` apart (both may be negative); values that
-  are not side by side are packed, a block at a time;
-* the lines of out begin at ``to + k out_stride``, and are dense; out may be x. Rows of out without memory between them
-  are joined, `times` of them (`rows_joined`);
-* `column_major`: a line has the values of one column, `height` of them, and there is one for each column;
-  else it has one of each, in their order, and there are `height` lines;
-* the columns are fields[:, first + j], as many as `found` has;
-* found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
-  none is; found[EXTREME, j] > 0 where a value is not. Where no column of a band has ordinary values, nothing is
-  written to out;
-* found may have BEYOND and the rows after it, for inverse transforms that restore the ends of the fitted data exactly:
-  values outside INNER_LOW and INNER_HIGH are looked at one by one. Those equal to Z_MIN or Z_MAX become X_MIN or X_MAX,
-  and found[BEYOND, j] > 0 where one is outside SAFE_LOW and SAFE_HIGH. Other values cost nothing: the inner bounds
-  are checked together with ordinary values.
+x
+    The memory of the matrix. Line k begins at ``x[begin + k stride]``, and its values are `within` apart; both may be
+    negative. Values that are not adjacent are packed, a block at a time.
+where
+    A `Placement` as an array: begin, stride, within and so on.
+fields
+    The result of `select_fields`. Column j of the matrix has the parameters fields[:, first + j].
+found
+    An array with a column for each column of the matrix; it receives bounds and marks. found[LOW, j] and found[HIGH, j]
+    are the bounds of ordinary values (if the first is larger, no value is ordinary). found[EXTREME, j] becomes positive
+    if a value is not ordinary. If no column of a band has ordinary values, nothing is written to out.
+out
+    The memory of the images; may be x. Line k begins at ``out[to + k out_stride]``, and is contiguous. Up to `times`
+    adjacent rows are joined (`rows_joined`).
+column_major
+    True: a line has the `height` values of one column. False: a line has one value of each column, and there are
+    `height` lines.
+packed
+    Scratch for BLOCK values.
 
-The entries of `APPLY_SINGLE` do it for float32.
+For inverse transforms that restore the ends of the fitted data exactly, `found` also has the rows from BEYOND on, which
+the caller fills (BEYOND with 0). Values outside INNER_LOW and INNER_HIGH are examined one by one: those equal to Z_MIN
+or Z_MAX become WATCHED_MIN or WATCHED_MAX, and found[BEYOND, j] becomes positive if one is outside SAFE_LOW and
+SAFE_HIGH. This costs nothing for other values, since inner bounds are tested together with those of ordinary values.
+
+The entries of `APPLY_SINGLE` do the same for float32.
 """
 
 from __future__ import annotations
@@ -76,25 +86,25 @@ from powerkern.kernels.transforms.lines import (
     read_placement,
 )
 
-#: The rows of `found`, after LOW and HIGH.
+#: Index of a row of `found`, after LOW and HIGH.
 EXTREME = 2
-#: Their number.
+#: Number of rows of `found`, if ends are not restored.
 N_FOUND = 3
-#: More rows of `found`, if ends are restored: marks, and bounds of `N_WATCHED` kinds.
+#: Indices of further rows of `found`, if ends are restored: a mark, and `N_WATCHED` rows of bounds and values.
 BEYOND, INNER_LOW, INNER_HIGH, SAFE_LOW, SAFE_HIGH, Z_MIN, Z_MAX, WATCHED_MIN, WATCHED_MAX = range(3, 12)
-#: Kinds of bounds.
+#: Number of rows after BEYOND.
 N_WATCHED = 8
-#: Values that are searched together for those outside inner bounds: few parts of a block have any.
+#: Number of values that are tested together for values outside inner bounds, since few parts of a block have any.
 _SCANNED = 32
-#: Transforms a block x by constants c: (x, c, out, spare).
+#: Transforms a block x of ordinary values with constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
 
 
 def select_fields(results: FloatArray) -> FloatArray:
-    """Select the parameters that column constants are computed from: rows as from `F_LMBDA`, one column for each fit.
+    """Select the parameters from which constants are computed: an array with rows F_LMBDA, ... and a column per fit.
 
-    Columns that pass unchanged, or are rescaled first, get NaN, so that none of their values is ordinary. The selection
-    is less than a third of the results: reading all of them would dominate transforms of short columns.
+    Columns that are not transformed, or that are rescaled first, get NaN, so that none of their values is ordinary. The
+    selection is less than a third of the results; reading all of them would dominate transforms of short columns.
     """
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
     for status in UNFITTED:
@@ -105,7 +115,7 @@ def select_fields(results: FloatArray) -> FloatArray:
 
 
 def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
-    """Return the fields of the same lambdas without standardising, for `APPLY_SINGLE`."""
+    """Return the fields for `APPLY_SINGLE` that transform by the same lambdas without standardising."""
     raw = np.zeros_like(fields)
     raw[F_LMBDA], raw[F_REF], raw[F_SLOPE] = fields[F_LMBDA], family == BOX_COX, 1.0
     return raw
@@ -115,9 +125,10 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
 def _fill_band(
     prepare: PrepareAll, fields: FloatArray, first: int, found: FloatArray, left: int, right: int, c: FloatArray
 ) -> int:
-    """Write the constants of a band, a block of columns at a time, and the bounds of its ordinary values.
+    """Write the constants of a band of columns to `c`, and the bounds of ordinary values to `found`.
 
-    The first column is fields[:, first + left]. Returns how many columns have ordinary values.
+    The first column of the band has the parameters fields[:, first + left]. Returns the number of columns with ordinary
+    values.
     """
     first, low, high = first + left, found[LOW][left:right], found[HIGH][left:right]
     work, n_ordinary = allocated((N_FIELDS, BLOCK)), 0
@@ -153,9 +164,9 @@ def _along_lines(
     left: int,
     right: int,
 ) -> None:
-    """Transform every block of every line of the columns from `left` to `right`.
+    """Transform every block of every line of the columns `left` to before `right`.
 
-    `room` holds the constants, and scratch for a block.
+    `room` has the constants, and room for the scratch of a block.
     """
     column, spare, restored, out, extreme = room[-1], room[-2], room[-3], lines.out, found[EXTREME][left:right]
     total, is_watched = height * extreme.size, found.shape[0] > N_FOUND
@@ -191,7 +202,7 @@ def _along_lines(
 
 @inlined
 def _repeat(c: FloatArray, p: int, width: int) -> None:
-    """Write the constants of p columns, repeated for a line of values."""
+    """Repeat the constants of p columns, so that there are constants for `width` values."""
     for j in range(p, width):
         to, of = j, j - p
         for k in range(c.shape[1]):
@@ -200,13 +211,13 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
 
 @inlined
 def _any_extreme(x: FloatArray, c: FloatArray) -> bool:
-    """Return whether a value of a block is not ordinary."""
+    """Return whether a block has values that are not ordinary."""
     return _count_outside(x, c[LOW], c[HIGH]) > 0
 
 
 @inlined
 def _count_outside(x: FloatArray, low: FloatArray, high: FloatArray) -> int:
-    """Return the number of values outside their bounds; NaN does not count."""
+    """Return the number of values outside their bounds; NaN is not counted."""
     n = 0
     for j in range(x.size):
         n += (x[j] < low[j]) | (x[j] > high[j])
@@ -215,10 +226,11 @@ def _count_outside(x: FloatArray, low: FloatArray, high: FloatArray) -> int:
 
 @kernel
 def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme: FloatArray) -> None:
-    """Mark the columns that have values in the block that are not ordinary.
+    """Mark the columns that have values in a block that are not ordinary.
 
-    Value i belongs to column ``(first + i)//height``: `first` is the position of the first value in the line, `height`
-    the number of consecutive values of one column. A line of joined rows has every column more than once.
+    Value i of the block belongs to column ``(first + i)//height``, modulo the number of columns since a line may join
+    several rows. `first` is the position of the first value in the line, and `height` the number of consecutive values
+    of one column.
     """
     for j in range(x.size):
         if x[j] < c[LOW, j] or x[j] > c[HIGH, j]:
@@ -236,29 +248,27 @@ def _note_watched(
     right: int,
     restored: FloatArray,
 ) -> int:
-    """Mark columns as `_note_extreme` does, and values to be replaced by the ends of the data.
-
-    These are values beyond the safe bounds, and values whose images are the ends of the data.
+    """Mark columns with values that are not ordinary or beyond the safe bounds, and list the ends of the fitted data.
 
     Parameters
     ----------
     x : (n,) ndarray
         The block.
     c : ndarray
-        Its constants, with the inner bounds.
+        The constants of each value, with the inner bounds.
     first, height : int
         As in `_note_extreme`.
     found : ndarray
         Bounds and marks of all columns.
     left, right : int
-        The columns of the band.
+        The first column of the band, and one past the last.
     restored : ndarray
-        Receives the positions of ends in the block, restored[0], and their images, restored[1]; scratch space.
+        Receives the indices of ends in the block, restored[0], and their images, restored[1]; restored[2] is scratch.
 
     Returns
     -------
     int
-        The number of ends.
+        The number of ends in the block.
     """
     outside, low, high, n_outside, n = restored[2], c[LOW], c[HIGH], 0, 0
     for start in range(0, x.size, _SCANNED):
@@ -284,12 +294,12 @@ def _note_watched(
 # --- entries ------------------------------------------------------------------------------------------
 
 _Apply = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, bool, FloatArray], None]
-#: The directions of a transform, and of its inverse.
+#: The directions that transform, and those that invert.
 _DIRECTIONS = (FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED)
 
 
 def _make_entry(column: Any, name: str, prepare: PrepareAll, transform: _Transform, n_constants: int) -> _Apply:
-    """Return the entry of a transform of vectors of this type, read as the first argument and written as the fifth."""
+    """Make the entry `name` for a transform of vectors of the type `column`."""
 
     def along_lines(
         x: FloatArray,
@@ -300,13 +310,13 @@ def _make_entry(column: Any, name: str, prepare: PrepareAll, transform: _Transfo
         column_major: bool,
         packed: FloatArray,
     ) -> None:
-        # bands of at most BAND columns of about the same width, whose constants are held at once
+        # divide the columns into bands of about the same width, at most BAND, whose constants are computed at a time
         placement, p = read_placement(where), found.shape[1]
         n_bands = -(-p // BAND)
         width = -(-p // n_bands)
         if BLOCK < width < p:
             width = -(-width // BLOCK) * BLOCK
-        room = allocated((-(-BAND // BLOCK) + 4, n_constants, WIDTH))  # a block's transform takes fewer rows
+        room = allocated((-(-BAND // BLOCK) + 4, n_constants, WIDTH))  # n_constants exceeds the rows of scratch needed
         for k in range(n_bands):
             left, right = k * width, min(k * width + width, p)
             lines = column_lines(x, placement, out, column_major, left, right - left)
@@ -318,17 +328,17 @@ def _make_entry(column: Any, name: str, prepare: PrepareAll, transform: _Transfo
                 found[EXTREME][left:right] = 1.0
         release(room)
 
-    along_lines.__name__ = along_lines.__qualname__ = name  # the name of its file
+    along_lines.__name__ = along_lines.__qualname__ = name  # the cache identifies code by this name
     return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN, column))(along_lines)
 
 
-#: The entry for a family and a direction.
+#: The entry for each family and direction.
 APPLY = {
     key: _make_entry(COLUMN, f"{each.name}_lines", in_turn(each.prepare), each.block, each.n_constants)
     for key, each in TRANSFORMS.items()
 }
 
-#: The entry of float32 for a family and a direction; for raw transforms, fields are `raw_fields`.
+#: The float32 entry for each family and direction; for raw transforms pass `raw_fields`.
 APPLY_SINGLE = {
     (family, direction): each
     for family, rows in ((BOX_COX, single.BOXCOX_ROWS), (YEO_JOHNSON, single.YEOJOHNSON_ROWS))

@@ -1,4 +1,4 @@
-"""Rows of many groups, of different lengths, as the rows of a block that missing values fill up."""
+"""Copy rows of many groups, of different lengths, to a block padded with NaN, and back."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from powerkern._typing import FloatArray, IntArray
 
 @entry((COUNTS, COUNTS, COUNTS, COUNTS, COUNTS))
 def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntArray, order: IntArray) -> None:
-    """Append the row numbers of each group to its part of `order`, at ``free[group]``, and advance ``free[group]``.
+    """Append the row indices of each group to its part of `order`.
 
-    The rows come in runs that belong to one group each, or to none (negative code).
+    Rows are given as runs of consecutive rows of one group.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntAr
     lengths : (r,) int
         The number of rows of each run.
     free : (g,) int
-        The position of the next row of each group in `order`; moved.
+        The position in `order` for the next row of each group; advanced.
     order : (n,) int
-        Receives the rows, group after group.
+        Receives the row indices, one group after the other.
     """
     for run in range(codes.size):
         code = codes[run]
@@ -40,16 +40,16 @@ def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntAr
 def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, block: FloatArray) -> None:
     """Copy column j of group k to row k p + j of the block, padded with NaN.
 
-    The rows of a group are ``order[start:start + length]``; where `order` is empty, ``start:start + length``.
+    The rows of a group are ``order[start:start + length]``, or ``start:start + length`` if `order` is empty.
 
     Parameters
     ----------
     x : (n, p)
         The matrix.
     order : (n,) int
-        Rows, group after group; empty: as they are.
+        Row indices, one group after the other; empty if the rows of every group are consecutive.
     starts : (g,) int
-        Where each group begins in the order.
+        Position in `order` of the first row of each group.
     lengths : (g,) int
         The number of rows of each group.
     block : (g p, longest)
@@ -68,16 +68,16 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
 
 @entry((ROWS, COUNTS, COUNTS, COUNTS, WRITE_MATRIX))
 def unpad(block: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, out: FloatArray) -> None:
-    """Copy a block that `pad` filled back to the rows of a matrix.
+    """Copy a block filled by `pad` back to the rows of a matrix.
 
     Parameters
     ----------
     block : (g p, longest)
         The values.
     order : (n,) int
-        Rows, group after group; empty: as they are.
+        Row indices, one group after the other; empty if the rows of every group are consecutive.
     starts : (g,) int
-        Where each group begins in the order.
+        Position in `order` of the first row of each group.
     lengths : (g,) int
         The number of rows of each group.
     out : (n, p)

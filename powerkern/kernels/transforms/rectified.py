@@ -1,20 +1,21 @@
-"""The rectified Box-Cox and Yeo-Johnson transforms of [1]_: of one value, or of a sorted column.
+"""The rectified Box-Cox and Yeo-Johnson transforms of [1]_, for single values and for sorted columns.
 
-A power transform with lambda < 1 flattens large values, one with lambda > 1 small ones: outliers on that side hide. The
-rectified transform continues along its tangent there::
+A power transform with lambda < 1 compresses large values, and one with lambda > 1 small values, so that outliers there
+are hard to recognise. The rectified transform continues along its tangent::
 
     lambda < 1:  psi(x) for x <= C_u,   psi(C_u) + (x - C_u) psi'(C_u) beyond
     lambda > 1:  psi(x) for x >= C_l,   psi(C_l) + (x - C_l) psi'(C_l) below
 
 It is continuous in lambda and in x, and increasing. Its range is the whole line, except for Box-Cox with
-0 < lambda <= 1, where it begins at -1/lambda. Both families are one function of a signed log a,
-ln x or sign(x) log1p|x|::
+0 < lambda <= 1, whose range begins at -1/lambda. Both families are functions of a signed log a, which is ln x or
+sign(x) log1p|x|::
 
-    psi = b_m(a), psi' = exp((lambda - 1) a),   m = lambda, but lambda - 2 for a < 0 under Yeo-Johnson
+    psi = b_m(a), psi' = exp((lambda - 1) a),   m = lambda, but lambda - 2 for a < 0 with Yeo-Johnson
 
-Yeo-Johnson is its own mirror image, and so is its rule. The mirror image of Box-Cox is the transform of 1/x with
--lambda, but the rule is not symmetric: for lambda > 0 the range begins at -1/lambda, and small outliers hide at that
-bound. Rectified on both sides, the transform is linear in ln x there (and as above on the other side)::
+Yeo-Johnson and its rule are symmetric under reflection. The mirror image of Box-Cox is the transform of 1/x with
+-lambda, for which the rule is not symmetric: for lambda > 0 the range begins at -1/lambda, and small outliers are
+compressed towards that bound. Rectified in both tails, the transform is linear in ln x there (and as above in the other
+tail)::
 
     lambda > 0:  psi(x) for x >= C_l,   psi(C_l) + C_l^lambda ln(x/C_l) below
 
@@ -42,17 +43,17 @@ from powerkern.kernels.plain_arguments import as_real
 from powerkern.kernels.transforms.boxcox import boxcox, boxcox_dx, inv_boxcox
 from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_dx
 
-#: Exponents closer to 0 than this act as 0 on the log of any float64.
+#: Exponents closer to 0 than this give the same results as 0, for the log of any float64.
 _FLAT = 1e-290
 
 # --- one value ----------------------------------------------------------------------------------------
 
-#: A function of a value and lambda: psi, its derivative in x, its inverse.
+#: A function of a value and lambda: psi, its derivative in x, or its inverse.
 _Scalar = Callable[[float, float], float]
 
 
 class _Tangent(NamedTuple):
-    """Where psi becomes linear: C, psi(C) and psi'(C)."""
+    """A tangent at which psi is continued: the change point C, psi(C) and psi'(C)."""
 
     x: float
     psi: float
@@ -61,7 +62,7 @@ class _Tangent(NamedTuple):
 
 @inlined
 def _tangent(psi: _Scalar, slope_of: _Scalar, lmbda: float, lower: float, upper: float) -> _Tangent:
-    """Return the tangent at the change point: `upper` if lambda < 1, else `lower`; LLVM hoists the call from loops."""
+    """Return the tangent at the change point for this lambda; LLVM moves the call out of loops over x."""
     c = upper if lmbda < 1.0 else lower
     return _Tangent(c, psi(c, lmbda), slope_of(c, lmbda))
 
@@ -74,7 +75,7 @@ def _is_beyond(value: float, change: float, lmbda: float) -> bool:
 
 @inlined
 def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Return the rectified psi, without branches, so that loops over x are vectorised."""
+    """Return the rectified psi, without branches, so that loops over x vectorise."""
     at, y = _tangent(psi, slope_of, lmbda, lower, upper), psi(x, lmbda)
     return at.psi + (x - at.x) * at.slope if _is_beyond(x, at.x, lmbda) else y
 
@@ -83,7 +84,7 @@ def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: f
 def _unrectified(
     psi: _Scalar, slope_of: _Scalar, inverse: _Scalar, y: float, lmbda: float, lower: float, upper: float
 ) -> float:
-    """Invert `_rectified`."""
+    """Return the inverse of `_rectified`."""
     at, x = _tangent(psi, slope_of, lmbda, lower, upper), inverse(y, lmbda)
     return at.x + (y - at.psi) / at.slope if _is_beyond(y, at.psi, lmbda) else x
 
@@ -113,13 +114,13 @@ def _inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float
 
 
 def _reals(*given: float) -> tuple[float, ...]:
-    """Return the arguments of a plain call as floats."""
+    """Convert the arguments of a call from Python to floats."""
     return tuple(map(as_real, ("x", "lmbda", "lower", "upper"), given))
 
 
 @compiled_as(_rectified_boxcox)
 def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
-    r"""Transform by Box-Cox's psi, continued along its tangent where it would flatten outliers.
+    r"""Return Box-Cox's psi, continued along its tangent where it would compress outliers.
 
     .. math::
 
@@ -141,7 +142,7 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
     Returns
     -------
     float
-        The transformed value. NaN where x is negative and not beyond a change point, and where an argument is NaN.
+        The transformed value. NaN if x is negative and not on the tangent, or if an argument is NaN.
 
     See Also
     --------
@@ -149,9 +150,9 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
 
     Notes
     -----
-    Within a few ulp of the exact value, except near its zeros. Continuous in lambda. Its range is the whole line,
-    except for 0 < lambda <= 1, where it begins at -1/lambda. In a jitted loop over values psi(u), psi'(u) or psi(l),
-    psi'(l) are computed once, before the loop.
+    Within a few ulp of the exact value, except near its zeros. The transform is continuous in lambda. Its range is the
+    whole line, except for 0 < lambda <= 1, where it begins at -1/lambda. In a jitted loop over values the tangent is
+    computed once, before the loop.
 
     References
     ----------
@@ -181,8 +182,8 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     Returns
     -------
     float
-        The value, as exact as y allows: where psi is flat, many values have the same y. NaN where there is none (below
-        -1/lmbda for 0 < lmbda <= 1), and where an argument is NaN.
+        The value, as accurately as y determines it; where psi is flat, many values have the same y. NaN if there is
+        none (y below -1/lmbda for 0 < lmbda <= 1), or if an argument is NaN.
 
     See Also
     --------
@@ -199,7 +200,7 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
 
 @compiled_as(_rectified_yeojohnson)
 def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Transform by Yeo-Johnson's psi, continued along its tangent where it would flatten outliers.
+    """Return Yeo-Johnson's psi, continued along its tangent where it would compress outliers.
 
     Parameters
     ----------
@@ -209,7 +210,8 @@ def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> 
     Returns
     -------
     float
-        The transformed value, as exact as for Box-Cox; its range is the whole line. NaN where an argument is NaN.
+        The transformed value, with the accuracy of `rectified_boxcox`. Its range is the whole line. NaN if an argument
+        is NaN.
 
     See Also
     --------
@@ -236,7 +238,7 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
     Returns
     -------
     float
-        The value, as exact as y allows. NaN where an argument is NaN.
+        The value, as accurately as y determines it. NaN if an argument is NaN.
 
     See Also
     --------
@@ -254,53 +256,54 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
 # --- a sorted column ----------------------------------------------------------------------------------
 
 
-#: A tail's share of the values is taken for a whole number where it is this near to one.
+#: The number of values in a tail, fraction times n, is rounded to an integer if it is this close to one.
 _ROUNDING = 1e-9
-#: Arrays of a sorted column have room for this many more values: loops over whole vectors need no scalar remainder.
+#: Arrays of a sorted column have room for this many more values, so that loops over whole vectors need no remainder.
 ROOM = 8
 
 
 class SortedColumn(NamedTuple):
-    """A sorted column, its signed logs, and where its rectified transform changes."""
+    """A sorted column, its signed logs, and the change points of its rectified transform."""
 
     x: FloatArray  #: the values, ascending, with room for n + ROOM
-    logs: FloatArray  #: their signed logs, as long
+    logs: FloatArray  #: the signed logs of the values, with room for n + ROOM
     n: int  #: the number of values
-    n_negative: int  #: how many of them have a negative log and the exponent lambda - negative_shift
+    n_negative: int  #: the number of values with a negative log, whose exponent is lambda - negative_shift
     negative_shift: float  #: 2 for Yeo-Johnson, 0 for Box-Cox
     lower: int  #: index of the first quartile, a change point
     upper: int  #: index of the third quartile, a change point
 
 
 class ChangePoint(NamedTuple):
-    """Where the transform of a column becomes linear in x, or in ln x."""
+    """A point at which the transform of a column becomes linear in x, or in ln x."""
 
-    x: float  #: the value, or its log
-    position: int  #: how many values come before
-    psi: float
-    slope: float  #: in x, or in ln x
+    x: float  #: the point, or its log
+    position: int  #: the number of values before it
+    psi: float  #: the transform at the point
+    slope: float  #: the derivative there in x, or in ln x
 
 
-#: Change points: none, the quartiles (as in the paper), as in R's cellWise 2.5.3, or the quartiles on both sides.
+#: Rectification rules: none; at the quartiles, as in the paper; as in R's cellWise 2.5.3; at the quartiles in both
+#: tails.
 NOT_RECTIFIED, QUARTILES, CELLWISE, BOTH = range(4)
 
 
 @kernel
 def exponent_at(log: float, lmbda: float, negative_shift: float) -> float:
-    """Return m of psi = b_m(log)."""
+    """Return the exponent m with psi = b_m(log), for a signed log."""
     return lmbda - negative_shift if log < 0.0 else lmbda
 
 
 @kernel
 def psi_at(log: float, lmbda: float, negative_shift: float) -> float:
-    """Return psi of one value given by its signed log."""
+    """Return psi for a value given by its signed log."""
     m = exponent_at(log, lmbda, negative_shift)
     return log if abs(m) < _FLAT else expm1(m * log) / m
 
 
 @kernel
 def log_at(y: float, lmbda: float, negative_shift: float) -> float:
-    """Return the signed log of the value with psi = y; infinite beyond the range."""
+    """Return the signed log of the value with psi = y; infinite if y is outside the range."""
     m = exponent_at(y, lmbda, negative_shift)
     if abs(m) < _FLAT:
         return y
@@ -311,7 +314,7 @@ def log_at(y: float, lmbda: float, negative_shift: float) -> float:
 
 @kernel
 def value_at(log: float, negative_shift: float) -> float:
-    """Return the value with this signed log."""
+    """Return the value with the given signed log."""
     if negative_shift == 0.0:
         return exp(log)
     return math.copysign(expm1(abs(log)), log)
@@ -319,16 +322,17 @@ def value_at(log: float, negative_shift: float) -> float:
 
 @kernel
 def tail_rank(n: int, share: float) -> int:
-    """Return the index of the order statistic that ends a tail with this fraction of n values."""
+    """Return the index of the order statistic that ends a tail with the fraction `share` of n values."""
     return max(math.ceil(share * n - _ROUNDING) - 1, 0)
 
 
 @kernel
 def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
-    """Return the change point of a sorted column.
+    """Return the change point of a sorted column, for a lambda and a rectification rule.
 
-    The quartiles are order statistics number ceil(n/4) and n - ceil(n/4) + 1. The paper's rule takes them as they are;
-    R's takes C = psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range and C inside the data.
+    The quartiles are the order statistics number ceil(n/4) and n - ceil(n/4) + 1. In the paper they are the change
+    points. In R the change points are psi^-1(1.5 psi(quartile)), with 1.5 psi limited to 1e-5 inside the range, and the
+    change points limited to the data.
     """
     n = column.n
     k = column.upper if lmbda < 1.0 else column.lower
@@ -352,20 +356,20 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
 
 @kernel
 def _change_at(x: float, log: float, position: int, lmbda: float, negative_shift: float) -> ChangePoint:
-    """Return the change point at a value with this log: psi' is e^((lambda - 1) log)."""
+    """Return the change point at the value x with this signed log; psi' there is e^((lambda - 1) log)."""
     return ChangePoint(x, position, psi_at(log, lmbda, negative_shift), exp((lmbda - 1.0) * log))
 
 
 @kernel
 def _change_in_logs(column: SortedColumn, lmbda: float) -> ChangePoint:
-    """Return the change point below which psi is continued linearly in ln x, where dpsi/dln x = e^(lambda ln x)."""
+    """Return the change point below which psi is linear in ln x, with the slope dpsi/dln x = e^(lambda ln x)."""
     log = column.logs[column.lower]
     return ChangePoint(log, column.lower, psi_at(log, lmbda, 0.0), exp(lmbda * log))
 
 
 @kernel
 def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArray) -> None:
-    """Set y[:n] to psi, rectified by `rule`, of a sorted column; up to ROOM further values are overwritten.
+    """Set y[:n] to the transform of a sorted column, rectified by `rule`; up to ROOM more elements are overwritten.
 
     Parameters
     ----------
@@ -374,11 +378,11 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
     lmbda : float
         The power.
     rule : int
-        How the transform is rectified.
+        A rectification rule.
     y : (n + ROOM,)
         Receives the images.
     """
-    n, first, last = column.n, 0, column.n  # from first to last psi is not linear
+    n, first, last = column.n, 0, column.n  # psi is not linear from index first to before last
     change, in_logs = ChangePoint(0.0, 0, 0.0, 0.0), is_low_tail_in_logs(column, rule) and lmbda > 0.0
     if rule != NOT_RECTIFIED and lmbda != 1.0:
         change = change_point(column, lmbda, rule)
@@ -400,7 +404,7 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
 
 @kernel
 def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) -> float:
-    """Return the signed log of the value whose transform, rectified by `rule`, is y; infinite beyond the range.
+    """Return the signed log of the value whose rectified transform is y; infinite if y is outside the range.
 
     Parameters
     ----------
@@ -411,7 +415,7 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
     lmbda : float
         The power.
     rule : int
-        How the transform is rectified.
+        The rectification rule.
     """
     if is_low_tail_in_logs(column, rule) and lmbda > 0.0:
         change = _change_in_logs(column, lmbda)
@@ -426,7 +430,10 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
 
 @kernel
 def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, side: float) -> float:
-    """Invert y if the transform is linear above (side 1) or below (-1) the change point; return a signed log."""
+    """Return the signed log of the value with image y.
+
+    The transform is linear above (`side` 1) or below (-1) the change point.
+    """
     change = change_point(column, lmbda, rule)
     if not (y - change.psi) * side > 0.0:
         return log_at(y, lmbda, column.negative_shift)
@@ -438,13 +445,13 @@ def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, sid
 
 @kernel
 def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
-    """Return whether the transform is linear in ln x below the lower change point for lambda > 0."""
+    """Return whether the transform, for lambda > 0, is linear in ln x below the lower change point."""
     return rule == BOTH and column.negative_shift == 0.0
 
 
 @kernel
 def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
-    """Set y[start:] = b_m(log) in whole vectors; values written past the end are overwritten later."""
+    """Set y[start:stop] to b_m(log) in whole vectors; elements written past the end are overwritten later."""
     n = (stop - start + ROOM - 1) // ROOM * ROOM
     logs, y = logs[start : start + n], y[start : start + n]
     if abs(m) < _FLAT:

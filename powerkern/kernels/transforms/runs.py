@@ -1,6 +1,7 @@
-"""Transforms of a vector whose rows come in runs, each by a fit of its own: groups that lie in one piece or a few.
+"""Transform a vector that consists of runs of rows, each with its own fit, in place.
 
-Nothing is gathered, padded or scattered, as the blocks of `kernels.transforms.ragged` are; images have the same bits.
+This suits groups whose rows are consecutive, or form a few runs. Unlike with the blocks of `kernels.transforms.ragged`,
+nothing is gathered, padded or scattered; images have the same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _Apply = Callable[[FloatArray, IntArray, IntArray, IntArray, FloatArray, IntArra
 
 
 def _make_entry(family: int, direction: int) -> _Apply:
-    """Return the entry of a forward transform; constants are made for many runs at once, as vectors."""
+    """Make the entry of a forward transform; constants are computed for many runs at once, to vectorise."""
     transform = TRANSFORMS[family, direction]
     prepare, n_constants = in_turn(transform.prepare), transform.n_constants
     transform_column = column_transform(family, direction)
@@ -41,7 +42,7 @@ def _make_entry(family: int, direction: int) -> _Apply:
         x : (n,)
             The vector.
         codes : (r,) int
-            The fit of each run, a row of the results; negative: none.
+            Index of the fit of each run in the results; negative: none.
         starts : (r,) int
             The first row of each run.
         lengths : (r,) int
@@ -49,7 +50,7 @@ def _make_entry(family: int, direction: int) -> _Apply:
         results : (g, N_RESULTS)
             The fits.
         failures : (g,) int
-            Numbers of values without an image by each fit; the counts in x are added.
+            Numbers of values without an image, for each fit, to add to.
         out : (n,)
             Receives the images.
         """
@@ -83,9 +84,9 @@ def _make_entry(family: int, direction: int) -> _Apply:
         release(room)
         release(fields)
 
-    by_run.__name__ = by_run.__qualname__ = f"{transform.name}_runs"  # the name of its file
+    by_run.__name__ = by_run.__qualname__ = f"{transform.name}_runs"  # the cache identifies code by this name
     return entry((COLUMN._replace(writable=False), COUNTS, COUNTS, COUNTS, ROWS, COUNTS, COLUMN))(by_run)
 
 
-#: The entry for a family and a forward direction.
+#: The entry for each family and forward direction.
 APPLY = {key: _make_entry(*key) for key in TRANSFORMS if key[1] not in INVERSES}

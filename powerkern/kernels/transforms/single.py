@@ -1,17 +1,17 @@
-"""Both transforms of float32 values, and their inverses, in float64 arithmetic of just enough digits.
+"""Transform float32 values, and invert the transforms, in float64 arithmetic of just enough accuracy.
 
-Logarithms and exponentials are good to 2**-36.9 where float64 has 2**-53. So that this suffices, values are measured
-from where the result is zero: with psi(lambda, x0) = mean, the standardised value is
+Logarithms and exponentials have relative errors of 2**-36.9, instead of 2**-53 in full float64 accuracy. For this to
+suffice, values are measured from the point x0 whose image is zero, psi(lambda, x0) = mean. The standardised value is
 
-    z = (psi(lambda, x) - psi(lambda, x0))/sd = slope b_m(ln(x/x0)),      slope = x0**m/sd,
+    z = (psi(lambda, x) - psi(lambda, x0))/sd = slope b_m(ln(x/x0)),      slope = x0**m/sd
 
-(Yeo-Johnson: 1 + |x| for x) in which nothing cancels. Raw values are those with x0 = 1 (Yeo-Johnson: 0) and sd = 1.
-The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), to which rounding to float32 adds 2**-24 at most:
-since t <= 128, the result is within 0.52 units in the last place of float32. Inverses, where |ln(x/x0)| < 200, are
-within 0.53. Rounding of the fit's constants is not included, as in float64 itself.
+(for Yeo-Johnson with 1 + |x| in place of x), in which nothing cancels. For raw images x0 = 1 (Yeo-Johnson: 0) and
+sd = 1. The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), and rounding to float32 adds at most 2**-24.
+Since t <= 128, the result is within 0.52 units in the last place of float32. Inverses, for which |ln(x/x0)| < 200, are
+within 0.53. As in float64, rounding errors of the fit's constants are not included.
 
-As in `kernels.transforms.boxcox`, a row is transformed where it lies, with the constants of its columns in arrays;
-values are ordinary between two bounds, and others are left to the loops over columns, in float64.
+As in `kernels.transforms.boxcox`, a row is transformed in place, with the constants of its columns in arrays. Values
+are ordinary between two bounds; all others are left to the float64 loops over columns.
 """
 
 from __future__ import annotations
@@ -56,22 +56,23 @@ _LARGEST = 3.4028234663852886e38
 _TINY = 7.006492321624085e-46
 _LOG_LARGEST, _LOG_TINY = math.log(_LARGEST) - 1e-9, math.log(_TINY)
 
-#: A slope up to this, divided or multiplied by an exponent, neither overflows nor underflows.
+#: Largest slope that, divided or multiplied by an exponent, neither overflows nor underflows.
 _SLOPE_MAX = 1e290
-#: Up to _DEEP, products with e^t stay within float64. Up to _STEEP, errors of t do not show: the logarithm is good to
-#: 2**-37.4, times 2**7 that is 2**-30, and float32 rounds to 2**-24.
+#: Largest t for which errors of t are harmless (the logarithm's error of 2**-37.4 times 2**7 is 2**-30, while float32
+#: rounds to 2**-24), and largest -t for which products with e^t are in range for float64.
 _STEEP, _DEEP = 128.0, 600.0
-#: For |t| up to this, e^t is an ordinary number of float64.
+#: Largest |t| for which e^t is in the normal range of float64.
 _UNCHECKED = 690.0
-#: Rounding of the exact value 1 + m y = e^t does not show above e^-_NEAR_END = 2**-18.
+#: The rounding error of 1 + m y = e^t is harmless if e^t is at least e^-_NEAR_END = 2**-18.
 _NEAR_END = 12.5
-#: An exponent multiplies errors of 2**-53 in logarithms: 2**-37 is well below the rounding of float32, 2**-24.
+#: Largest exponent. It multiplies errors of 2**-53 in logarithms to 2**-37, well below the rounding of float32, 2**-24.
 _LARGEST_EXPONENT = 65536.0
-#: 1 + m y at least 2**-20 has lost 20 of 53 digits, and has more than the 24 of float32; far above 1 it must not
-#: overflow.
+#: Range of 1 + m y. At the lower end it has lost 20 of 53 bits, and has more than the 24 of float32; above the upper
+#: end it might overflow.
 _SMALLEST_RATIO, _LARGEST_RATIO = 2.0**-20, 1e250
-#: ln of (1 + |x0|)**m between which the inverse of Yeo-Johnson is measured from 0: below e^-8 more than 11 digits of
-#: 1 + m y would cancel; above e^40 = 2**58 the digits near 0 are lost.
+#: The inverse of Yeo-Johnson is measured from 0 if ln (1 + |x0|)**m is in the interval from -_NEAR_ORIGIN to
+#: _FAR_ORIGIN, and otherwise from x0. Below e^-8 more than 11 bits of 1 + m y would cancel; above e^40 = 2**58 the bits
+#: of values near 0 would be lost.
 _NEAR_ORIGIN, _FAR_ORIGIN = 8.0, 40.0
 
 
@@ -80,7 +81,7 @@ _NEAR_ORIGIN, _FAR_ORIGIN = 8.0, 40.0
 
 @inlined
 def log_about_one(u: float, f: float) -> float:
-    """Return ln u for positive normal u, where f is u - 1: exact near 1, where u is rounded; unchecked."""
+    """Return ln u for positive normal u, unchecked; f = u - 1 is used near 1, where it is more accurate than u."""
     k, m = split_normal(u)
     g = f if k == 0.0 else m - 1.0
     s = g / (2.0 + g)
@@ -90,7 +91,7 @@ def log_about_one(u: float, f: float) -> float:
 
 @inlined
 def _reduced(t: float) -> tuple[float, float, float]:
-    """Return (2**k, r, (e^r - 1 - r)/r**2) with t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
+    """Return (2**k, r, (e^r - 1 - r)/r**2), t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
     rounder = make_rounder(0.0)
     shifted = t * LOG2_E + rounder
     r = t - (shifted - rounder) * _LN2
@@ -99,27 +100,27 @@ def _reduced(t: float) -> tuple[float, float, float]:
 
 @inlined
 def expm1_short(t: float) -> float:
-    """Return e**t - 1 for |t| < 700, relatively accurate near 0; unchecked."""
+    """Return e**t - 1 for |t| < 700, relatively accurate near 0, to the accuracy of this module; unchecked."""
     power, r, q = _reduced(t)
     return power * (r * r * q) + (power * r + (power - 1.0))
 
 
 @inlined
 def exp_short(t: float) -> float:
-    """Return e**t for |t| < 700; unchecked."""
+    """Return e**t for |t| < 700, to the accuracy of this module; unchecked."""
     power, r, q = _reduced(t)
     return power * (1.0 + (r + r * r * q))
 
 
 @inlined
 def _exp_within(t: float) -> float:
-    """Return e**t with t clipped to +-690, accurate enough for a bound."""
+    """Return e**t with t clipped to [-690, 690], accurate enough for a bound."""
     return exp_short(_smaller(_larger(t, -690.0), 690.0))
 
 
 # --- the constants of columns -------------------------------------------------------------------------
 #
-# Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
+# Branch-free, so that computing the constants of many columns vectorises, which dominates the time for short columns.
 
 # rows of an array of constants, after the bounds
 _M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
@@ -128,7 +129,7 @@ _SCALE, _M_INVERSE, _CENTER = range(2, 5)
 
 @inlined
 def _divisor(m: float) -> float:
-    """Return the exponent, or if it is nearly 0 a tiny one that gives the same results and can be divided by."""
+    """Return the exponent, or a tiny number with the same results if it is nearly 0, so that one can divide by it."""
     return 2.0**-100 if abs(m) <= 2.0**-100 else m
 
 
@@ -156,26 +157,26 @@ def _larger(x: float, y: float) -> float:
 
 @inlined
 def _log_bounds(m_inverse: float, above: float, below: float) -> tuple[float, float]:
-    """Return the interval of a where ``-below <= m*a <= above``."""
+    """Return the interval of a in which ``-below <= m*a <= above``."""
     ascends, size = m_inverse > 0.0, abs(m_inverse)
     return -(below if ascends else above) * size, (above if ascends else below) * size
 
 
 @inlined
 def _is_sound(m: float, ratio: float) -> bool:
-    """Return whether rounding leaves enough digits of ``ratio = 1 + m y`` and of its logarithm."""
+    """Return whether ``ratio = 1 + m y`` and its logarithm have enough accurate digits."""
     return (abs(m) <= _LARGEST_EXPONENT) & (ratio >= _SMALLEST_RATIO) & (ratio <= _LARGEST_RATIO)
 
 
 @inlined
 def _log_at_most(u: float) -> float:
-    """Return a bound of ln u, less than ln 2 above it, for positive normal u."""
+    """Return an upper bound of ln u that exceeds it by less than ln 2, for positive normal u."""
     return (split_normal(u)[0] + 0.5) * _LN2
 
 
 @inlined
 def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
-    """Return (m, 1/m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
+    """Return (m, 1/m, x0, slope, sound), where slope b_m(ln(x/x0)) is the standardised value of a fit."""
     m = _divisor(fit.lmbda)
     m_inverse, product = 1.0 / m, m * (-fit.intercept / fit.slope)
     distance = log1p_finite(product) * m_inverse
@@ -187,7 +188,7 @@ def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
 
 @inlined
 def boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """Write the constants of a b_lambda(ln(x/ref)) + b."""
+    """Write the constants of a column's Box-Cox transform, for `boxcox_block`."""
     m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _STEEP, _DEEP)
     low, high = center * _exp_within(low), center * _exp_within(high)
@@ -197,7 +198,7 @@ def boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """Write the constants of the inverse of a b_lambda(ln(x/ref)) + b."""
+    """Write the constants of a column's inverse Box-Cox transform, for `inv_boxcox_block`."""
     m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _DEEP, _NEAR_END)
     log_center = log_about_one(center, center - 1.0)
@@ -207,29 +208,30 @@ def inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
     c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = 1.0 / slope, m_inverse, center
 
 
-# Yeo-Johnson: constants that depend on the sign of x stand in pairs, the first for x >= 0
+# Yeo-Johnson: constants that depend on the sign of x are in pairs, the first for x >= 0
 _CENTERS, _INVERSES, _MS, _SLOPES, _OFFSETS = range(2, 12, 2)
 _SCALES, _M_INVERSES, _STARTS, _BASES, _END = range(2, 11, 2)
 
 
 class _InverseOrigin(NamedTuple):
-    """z = +-near b_m(ln((1 + |x|)/(1 + |x0|))) on the side of x0, zero -+ far b_other(ln(1 + |x|)) beyond 0."""
+    """The standardised Yeo-Johnson transform relative to the point x0 whose image is 0.
 
-    #: x0 < 0: the signs above are the lower ones
-    negative: bool
-    m: float
-    other: float
+    For x of the sign of x0, z = +-near b_m(ln((1 + |x|)/(1 + |x0|))); for the other sign,
+    z = zero -+ far b_other(ln(1 + |x|)). The upper signs hold for x0 >= 0, the lower ones for x0 < 0.
+    """
+
+    negative: bool  #: whether x0 < 0
+    m: float  #: exponent for the sign of x0
+    other: float  #: exponent for the other sign
     m_inverse: float
     other_inverse: float
-    #: |x0|, and ln(1 + .)
-    center: float
-    log_base: float
+    center: float  #: |x0|
+    log_base: float  #: ln(1 + |x0|)
     near: float
     far: float
-    zero: float
-    sound: bool
-    #: both sides can be computed, or only the side of x0
-    both: bool
+    zero: float  #: z at x = 0
+    sound: bool  #: whether x0 and the slopes are accurate enough
+    both: bool  #: whether values of the other sign can be computed, too
 
 
 # rows that carry intermediate values from the first loop over columns to the second
@@ -238,9 +240,10 @@ _LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
 
 @inlined
 def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
-    """Write ln(1 + |ref|), the logarithm of the divisor of slopes, the slope beyond 0, and m y for the y of x0.
+    """Write the first intermediate values of n columns, from which `_yeojohnson_origin` continues.
 
-    This has a loop of its own: one long chain of dependent operations takes longer than two short ones.
+    They are ln(1 + |ref|), the log of the divisor of slopes, the slope for the sign opposite to x0, and m y for the y
+    of x0. This is a separate loop, since one long chain of dependent operations takes longer than two short ones.
     """
     for j in range(n):
         fit = fit_in(fields, j)
@@ -256,13 +259,13 @@ def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
 
 @inlined
 def _is_negative(ref: float, intercept: float) -> bool:
-    """Return whether x0 is negative."""
+    """Return whether x0, the point with image 0, is negative."""
     return (ref < 0.0) | ((ref == 0.0) & (intercept > 0.0))
 
 
 @inlined
 def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _InverseOrigin:
-    """Return the zero x0 of the standardised transform, and slopes, from what `_begin_yeojohnson` wrote."""
+    """Return the transform relative to x0, from the intermediate values written by `_begin_yeojohnson`."""
     lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
     negative, size = _is_negative(ref, fit.intercept), abs(ref)
@@ -292,14 +295,17 @@ def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, 
 def _write_interval(
     nearest: float, end: float, beyond: float, negative: bool, sound: bool, c: FloatArray, j: int
 ) -> None:
-    """Write bounds of ordinary values: from `beyond` if it is < 0, else `nearest`, to `end`; mirrored if `negative`."""
+    """Write the bounds of ordinary values, given for x0 >= 0; mirror them if `negative`.
+
+    The upper bound is `end`, the lower one `beyond` if that is negative, and otherwise `nearest`.
+    """
     start = beyond if beyond < 0.0 else nearest
     write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
 
 
 @inlined
 def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """Write the constants of a Psi(x) + b, see `yeojohnson_standardized`."""
+    """Write the constants of a column's Yeo-Johnson transform, for `yeojohnson_block`."""
     o = _yeojohnson_origin(fit, c, j)
     low, high = _log_bounds(o.m_inverse, _STEEP, _DEEP)
     base = 1.0 + o.center
@@ -318,7 +324,10 @@ def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """Write the constants of the inverse, measured from x = 0, or from x0 if that is too far from 0."""
+    """Write the constants of a column's inverse, for `inv_yeojohnson_block`.
+
+    Values are measured from 0, or from x0 if that is too far from 0.
+    """
     o = _yeojohnson_origin(fit, c, j)
     shift = o.m * o.log_base
     apart = (shift < -_NEAR_ORIGIN) | (shift > _FAR_ORIGIN) | (not o.both)
@@ -329,7 +338,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     low, high = _log_bounds(o.m_inverse, _DEEP, _NEAR_END)
     low = _larger(low, (_log_at_most(1.0 + base * 2.0**-10) if apart else 0.0) - log_base)
     high = _smaller(high, _LOG_LARGEST - log_base)
-    # on the other side, start is rounded, and shows where 1 + m y is small
+    # for the other sign the rounding error of `start` matters if 1 + m y is small
     lost = abs(o.other) * expm1_short(_smaller(shift, _FAR_ORIGIN)) * o.m_inverse * 2.0**-22
     lost = _larger(lost, 1e-300)
     near_end = _smaller(_NEAR_END, -_log_at_most(lost))
@@ -347,13 +356,13 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     _write_pair(_M_INVERSES, o.m_inverse, o.other_inverse, o.negative, c, j)
     _write_pair(_STARTS, start, o.zero, o.negative, c, j)
     _write_pair(_BASES, base, 0.0, o.negative, c, j)
-    # all values are on one side of 0 if 0 is out of range
+    # if values are measured from x0, all ordinary ones have its sign
     far_away = math.inf if o.negative else -math.inf
     c[_END, j] = far_away if apart else o.zero
 
 
 def _after(prepare: Prepare) -> PrepareAll:
-    """Make the kernel that writes the constants of n columns: `_begin_yeojohnson`, then `prepare` for each."""
+    """Make the function that writes the constants of n columns: `_begin_yeojohnson`, then `prepare` for each column."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         _begin_yeojohnson(fields, c, n)
@@ -368,14 +377,14 @@ def _after(prepare: Prepare) -> PrepareAll:
 
 @inlined
 def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Transform a block of float32 by Box-Cox, raw or standardised, as its constants say.
+    """Transform a block of float32 values by Box-Cox, raw or standardised according to the constants.
 
     Parameters
     ----------
     x : (n,)
-        The block: one value of each of n columns.
+        The block, with one value of each of n columns.
     c : (6, n)
-        The constants of the columns, which `boxcox_constants` writes.
+        Constants of the columns, written by `boxcox_constants`.
     out : (n,)
         Receives the transformed values.
     spare : (1, n) or longer
@@ -399,7 +408,7 @@ def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: Float
     z : (n,)
         Transformed values, one of each of n columns.
     c : (5, n)
-        The constants of the columns, which `inv_boxcox_constants` writes.
+        Constants of the columns, written by `inv_boxcox_constants`.
     out : (n,)
         Receives the values.
     spare : (1, n) or longer
@@ -415,14 +424,14 @@ def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 
 @inlined
 def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Transform a block of float32 by Yeo-Johnson, raw or standardised, as its constants say.
+    """Transform a block of float32 values by Yeo-Johnson, raw or standardised according to the constants.
 
     Parameters
     ----------
     x : (n,)
-        The block: one value of each of n columns.
+        The block, with one value of each of n columns.
     c : (12, n)
-        The constants of the columns.
+        Constants of the columns, written by `_yeojohnson_constants`.
     out : (n,)
         Receives the transformed values.
     spare : (2, n) or longer
@@ -450,7 +459,7 @@ def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: F
     z : (n,)
         Transformed values, one of each of n columns.
     c : (11, n)
-        The constants of the columns.
+        Constants of the columns, written by `_inv_yeojohnson_constants`.
     out : (n,)
         Receives the values.
     spare : (2, n) or longer
@@ -468,7 +477,7 @@ def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: F
         out[j] = kept[j] * (base + (1.0 + base) * expm1_short(d[j]))
 
 
-#: For a transform and its inverse: the name, the constants of a column, the transform of a block, and their number.
+#: A transform and its inverse: name of the entry, writer of constants, transform of a block, number of constants.
 BOXCOX_ROWS = (
     ("boxcox_lines32", in_turn(boxcox_constants), boxcox_block, 6),
     ("inv_boxcox_lines32", in_turn(inv_boxcox_constants), inv_boxcox_block, 5),

@@ -2,9 +2,9 @@
 
 psi(lambda, x) = b_lambda(ln(1 + x)) for x >= 0 and -b_(2-lambda)(ln(1 - x)) for x < 0; see `kernels.transforms.branch`.
 
-Both signs run through the same operations on |x|, with the exponent selected by the sign, so that loops vectorise
-without partitioning the data. `kernels.transforms.boxcox` explains the rest; `yeojohnson_standardized` has the
-transforms by a location and a scale.
+Values of both signs go through the same operations on |x|, with the exponent selected by the sign, so that loops
+vectorise without partitioning the data. `kernels.transforms.boxcox` explains scalar and block functions;
+`yeojohnson_standardized` has the transforms that standardise.
 
 References
 ----------
@@ -44,7 +44,7 @@ from powerkern.kernels.transforms.branch import (
 )
 
 LOG_LARGE = math.log(LARGE)
-#: (e**a - 1)/2 is finite up to here: ln(2 * 1.8e308) = 710.5.
+#: Largest a for which (e**a - 1)/2 is finite; ln(2 * 1.8e308) = 710.5.
 _LARGEST_LOG = 710.0
 
 # --- one value at a time ----------------------------------------------------------------------------
@@ -52,14 +52,14 @@ _LARGEST_LOG = 710.0
 
 @inlined
 def _extended_log1p(x: float) -> tuple[float, float]:
-    """Return ln(1 + x) for finite x >= 0, head and tail."""
+    """Return ln(1 + x) as a double-double number, for finite x >= 0."""
     k, f, f_lo = split_one_plus(x)
     return extended_log(k, f, f_lo)
 
 
 @inlined
 def selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
-    """Return `lower` if x is negative, else `upper`; their scales are equal."""
+    """Return `lower` if `negative`, otherwise `upper`; both must have the same scale."""
     return Exponent(
         m=lower.m if negative else upper.m,
         m_lo=lower.m_lo if negative else upper.m_lo,
@@ -74,16 +74,16 @@ def selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
 
 @inlined
 def _is_tiny(size: float, lmbda: float) -> bool:
-    """Return whether |x| is so small that psi = x (1 + (lambda - 1) |x|/2) rounds to x; also for NaN."""
+    """Return whether |x| is so small that psi = x (1 + (lambda - 1) |x|/2) rounds to x; True for NaN."""
     return not size * (1.0 + abs(lmbda)) > 2.0**-55
 
 
 @inlined
 def yeojohnson(x: float, lmbda: float) -> float:
-    """Return ((1 + x)**lmbda - 1)/lmbda for x >= 0, -((1 - x)**(2 - lmbda) - 1)/(2 - lmbda) for x < 0, within 2 ulp.
+    """Return the Yeo-Johnson transform within 2 ulp, for |lmbda| <= 1e290.
 
-    ln(1 + x) for lmbda = 0, -ln(1 - x) for lmbda = 2; for |lmbda| <= 1e290. At infinity the limit; NaN where an
-    argument is NaN.
+    It is ((1 + x)**lmbda - 1)/lmbda for x >= 0 (ln(1 + x) for lmbda = 0), and -((1 - x)**(2 - lmbda) - 1)/(2 - lmbda)
+    for x < 0 (-ln(1 - x) for lmbda = 2). At infinity the result is the limit; it is NaN if an argument is NaN.
     """
     negative, size = x < 0.0, abs(x)
     upper, lower = exponent_pair(lmbda)
@@ -97,10 +97,10 @@ def yeojohnson(x: float, lmbda: float) -> float:
 
 @inlined
 def inv_yeojohnson(y: float, lmbda: float) -> float:
-    """Return the x with yeojohnson(x, lmbda) = y, within 2 ulp; for |lmbda| <= 1e290.
+    """Return the x with yeojohnson(x, lmbda) = y, within 2 ulp, for |lmbda| <= 1e290.
 
-    NaN outside the transform's range: lmbda*y < -1 for y >= 0, (2 - lmbda)*(-y) < -1 for y < 0; at its end, to
-    rounding, inf or -inf. NaN where an argument is NaN.
+    Outside the range of the transform, that is for lmbda*y < -1 if y >= 0 and (2 - lmbda)*(-y) < -1 if y < 0, the
+    result is NaN. If the left side is -1, even by rounding, it is inf or -inf. It is NaN if an argument is NaN.
     """
     negative = y < 0.0
     upper, lower = exponent_pair(lmbda)
@@ -119,9 +119,10 @@ def _expm1_signed(a: float, a_lo: float, sign: float) -> float:
 
 @inlined
 def yeojohnson_dx(x: float, lmbda: float) -> float:
-    """Return the derivative in x, (1 + |x|)**(lmbda - 1) for x >= 0 and (1 + |x|)**(1 - lmbda) for x < 0, within 2 ulp.
+    """Return the derivative of the transform in x within 2 ulp, for |lmbda| <= 1e290.
 
-    For |lmbda| <= 1e290. At infinity the limit; NaN where an argument is NaN.
+    It is (1 + |x|)**(lmbda - 1) for x >= 0, and (1 + |x|)**(1 - lmbda) for x < 0. At infinity the result is the limit;
+    it is NaN if an argument is NaN.
     """
     power, power_lo = lambda_minus_one_dd(lmbda)
     p = -power if x < 0.0 else power
@@ -135,21 +136,21 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
 
 # --- blocks of ordinary values ----------------------------------------------------------------------
 
-#: Rows of an array of constants, after the bounds; of pairs, the first is for x >= 0.
+#: Rows of an array of constants, after the bounds; the first row of a pair is for x >= 0.
 _LMBDA, _LOWER_M_LO = 2, 3
 _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
 
 
 @inlined
 def _steepest(lmbda: float) -> float:
-    """Return the larger of the two exponents."""
+    """Return the larger magnitude of both exponents, lambda and 2 - lambda."""
     upper, lower = abs(lmbda), abs(2.0 - lmbda)
     return upper if upper > lower else lower
 
 
 @inlined
 def ordinary_size(lmbda: float, e: Exponent) -> float:
-    """Return the |x| up to which e**t cannot overflow on either side of 0; e is either exponent."""
+    """Return the largest |x| for which e**t cannot overflow for either sign; e is the exponent of either sign."""
     return reach(e, _steepest(lmbda)) - 1.0
 
 
@@ -163,7 +164,7 @@ def _write_exponents(lmbda: float, upper: Exponent, lower: Exponent, c: FloatArr
 
 @inlined
 def _block_exponent(c: FloatArray, j: int, negative: bool) -> Exponent:
-    """Return the exponent for negative or for non-negative x from the constants of column j."""
+    """Return the exponent for negative or for non-negative x, from the constants of column j."""
     m, m_lo = select_by_sign(c, _M, j, negative), c[_LOWER_M_LO, j] if negative else 0.0
     inverse, inverse_lo = select_by_sign(c, _INVERSE, j, negative), select_by_sign(c, _INVERSE_LO, j, negative)
     return Exponent(m, m_lo, inverse, inverse_lo, 1.0, make_rounder(0.0), -math.inf, math.inf)
@@ -203,7 +204,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_image(m: float) -> float:
-    """Return the |psi| up to which a side of 0, of exponent m, can be inverted without checks."""
+    """Return the largest |psi|, for values of one sign with exponent m, that can be inverted without checks."""
     most = moderate_log(m)
     return inverse_reach(m, 0.0, most if most < LOG_LARGE else LOG_LARGE)[1]
 
@@ -220,7 +221,7 @@ def _inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: 
         out[j] = _expm1_signed(a[j], a_lo[j], kept[j])
 
 
-#: The raw transforms, in the order of the directions.
+#: The transforms without standardising, in the order of the directions.
 TRANSFORMS = (
     Transform("yeojohnson", by_lambda(yeojohnson), _yeojohnson_constants, _yeojohnson_block, 10),
     Transform("inv_yeojohnson", by_lambda(inv_yeojohnson), _inv_yeojohnson_constants, _inv_yeojohnson_block, 10),

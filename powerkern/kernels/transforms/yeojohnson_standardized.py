@@ -1,4 +1,4 @@
-"""Yeo-Johnson transform standardised by location and scale, and its inverse."""
+"""The Yeo-Johnson transform followed by standardising, and the inverse of both."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from powerkern.kernels.transforms.branch import (
 )
 from powerkern.kernels.transforms.yeojohnson import LOG_LARGE, ordinary_size, selected
 
-# As for Box-Cox, the logarithm is taken relative to a reference where the data are one-signed:
+# As for Box-Cox, the logarithm is taken relative to a reference if all data have one sign:
 #     psi(lambda, x) - psi(lambda, ref) = +-e^S b_m(d),  d = ln((1 + |x|)/(1 + |ref|)),  S = m ln(1 + |ref|)
-# for an x of the sign of ref, m = lambda or 2 - lambda by that sign. In mixed columns ref = 0, and S is given.
-# The standardised variable is
+# for x of the sign of ref, with m = lambda or m = 2 - lambda by that sign. For columns of both signs ref = 0, and S is
+# the log factor of the fit. The scaled variable is
 #     Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)),
-# where each e^t that would overflow is combined with e^-S.
+# in which any e^t that would overflow is combined with e^-S.
 
-#: e^-S as a factor of its own is kept below e^700: the largest float64 is 18,000 times as large.
+#: Smallest S, so that the factor e^-S is at most e^700; the largest float64 is 18,000 times as large.
 _SMALLEST_SHIFT = -700.0
-#: The smallest positive number.
+#: The smallest positive float64.
 _SMALLEST = 5e-324
-#: e^S is kept below e^700.
+#: Largest log of a factor e^S; larger ones are divided in two.
 _LARGEST_GROWTH = 700.0
 
 
 @inlined
 def _log_scale(fit: Fit) -> float:
-    """Return the log-scale S that is factored out of psi (see the comment above), floored at -700."""
+    """Return the log-scale S that is factored out of psi (see the comment at the top), but at least -700."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     shift = fit.log_factor if fit.ref == 0.0 else m * log1p(abs(fit.ref))
     return shift if shift > _SMALLEST_SHIFT else _SMALLEST_SHIFT
@@ -52,7 +52,7 @@ def _log_scale(fit: Fit) -> float:
 
 @inlined
 def _at_zero(fit: Fit, shift: float) -> float:
-    """Return |Psi(0)| with a minus sign: -e^-S |psi(ref)|."""
+    """Return Psi(0) for values of the sign of ref > 0, that is -e^-S |psi(ref)|."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     value = expm1(-shift) / (m if m != 0.0 else 1.0)
     value = -log1p(abs(fit.ref)) if abs(shift) < LINEAR else value
@@ -67,29 +67,29 @@ def _is_beside(fit: Fit, negative: bool) -> bool:
 
 @inlined
 def yeojohnson_standardized(x: float, fit: Fit) -> float:
-    """Return z = a Psi(x) + b, Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)), with the numbers of a fit.
+    """Return z = a Psi(x) + b with the parameters of a fit, where Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)).
 
-    With ref = 0, S is its log factor: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, and
-    no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), the log factor is not used, and for the x of the sign of
-    ref Psi(x) = +-b_m(ln((1 + |x|)/(1 + |ref|))), whose logarithm is log1p((|x| - |ref|)/(1 + |ref|)) near ref, so
-    that nothing cancels in a tight cluster. ref is the largest |x| for m > 0 and the smallest for m < 0.
+    If ref = 0, S is the log factor of the fit: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is
+    negative, so that no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|). Then Psi(x) = +-b_m(d) with
+    d = ln((1 + |x|)/(1 + |ref|)) for x of the sign of ref. Near ref, d is log1p((|x| - |ref|)/(1 + |ref|)), so nothing
+    cancels in a tight cluster. ref is the largest |x| for m > 0 and the smallest for m < 0.
 
-    Error: eps (2 + |m| + |m d|) of max(|z|, |b|, a |Psi|), d the logarithm; with ref = 0, eps*|S| of it. An S below
-    -700 counts as -700: for x of the other sign than ref, Psi then stays within the range of float64, at the
-    price of its scale.
+    The error is at most eps (2 + |m| + |m d|) max(|z|, |b|, a |Psi|), or with ref = 0, eps |S| times that maximum. An S
+    below -700 is replaced by -700; for x of the sign opposite to ref, Psi is then in range for float64 but has another
+    scale.
     """
     negative, total = x < 0.0, _log_scale(fit)
     upper, lower = exponent_pair(fit.lmbda)
     e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
-    # one side of each is equal for all values of a column
+    # one alternative of each is the same for all values of a column
     size, shift, factor = abs(fit.ref), 0.0 if beside else total, 1.0 if beside else exp(-total)
-    # half the inverse of the mantissa of 1 + |ref|: its product with 1 + |x| cannot overflow
+    # multiply by half the inverse of the mantissa of 1 + |ref|; the product with 1 + |x| cannot overflow
     ref_k, ref_m = split(1.0 + size)
     base_k, base_inverse = ref_k if beside else 0.0, 0.5 / ref_m if beside else 0.5
     center, inverse = size if beside else 0.0, 1.0 / (1.0 + size) if beside else 1.0
     d = log1p_ratio(abs(x), center, inverse, base_k, base_inverse)
     t = e.m * d
-    # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
+    # e^-S (e^t - 1) is computed as e^(t - S) - e^-S, or by expm1 if t is small
     far = t > 1.0
     power = t - shift if far else t
     power = e.t_max if power > e.t_max else power
@@ -105,7 +105,7 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
 
 @inlined
 def _size_at(d: float, center: float, log_base: float) -> float:
-    """Return |x| for d = ln((1 + |x|)/(1 + |ref|)), by e^d - 1 near ref, else by e^(ln(1 + |ref|) + d) - 1."""
+    """Return |x| for d = ln((1 + |x|)/(1 + |ref|)), from e^d - 1 near ref, and e^(ln(1 + |ref|) + d) - 1 otherwise."""
     near = abs(d) < 0.35
     beside_zero = d + log_base
     exponent = d if near else beside_zero
@@ -118,23 +118,23 @@ def _size_at(d: float, center: float, log_base: float) -> float:
 
 @inlined
 def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
-    """Return the x with a Psi(x) + b = z, Psi as in `yeojohnson_standardized`.
+    """Return the x with `yeojohnson_standardized` = z.
 
-    NaN if z is outside the range of Psi. At its end many x have the same z, up to rounding: the one nearest to ref is
-    returned, for a better round trip than inf or -inf.
+    The result is NaN if z is outside the range. At the end of the range many x have the same z, to rounding. Of these,
+    the one nearest to ref is returned, since its round trip is better than that of inf or -inf.
     """
     total, a_inverse = _log_scale(fit), 1.0 / fit.slope
     zero = _at_zero(fit, total)
     psi = (z - fit.intercept) * a_inverse
     signed = -psi if fit.ref < 0.0 else psi
-    # on the far side of 0, Psi is measured from its value there
+    # for x of the sign opposite to ref, Psi is measured from its value at 0
     beyond = signed < zero
     size, negative = zero - signed if beyond else signed, beyond != (fit.ref < 0.0)
     upper, lower = exponent_pair(fit.lmbda)
     e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
     m, inverse = 2.0 - fit.lmbda if negative else fit.lmbda, e.inverse * e.unit
     center, log_base = abs(fit.ref) if beside else 0.0, log1p(abs(fit.ref)) if beside else 0.0
-    # Psi e^S overflows for S > 700: with e^700, ln(e^-rest + m Psi e^700) is raised by the rest
+    # Psi e^S would overflow for S > 700; use ln(e^-rest + m Psi e^700) + rest with rest = S - 700
     excess = total - _LARGEST_GROWTH if total > _LARGEST_GROWTH else 0.0
     rest, growth = 0.0 if beside else excess, 1.0 if beside else exp(total - excess)
     one = 1.0 if beside else exp(-excess)
@@ -142,7 +142,7 @@ def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
     v = m * scaled
     d = (log(one + v) + rest if one < 1.0 else log1p_finite(v)) * inverse
     d = scaled if abs(v) < LINEAR and one == 1.0 else d
-    # the last value of the range, and its end, given a bound on the rounding errors of z
+    # the last value of the range, and a tolerance for the rounding errors of z at its end
     last = LOG_END * inverse
     noise = 2.0**-50 * abs(fit.intercept * a_inverse)
     d = d if v > -one else (last if last > -log_base else -log_base)
@@ -154,9 +154,9 @@ def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
 
 # --- blocks of ordinary values ----------------------------------------------------------------------
 
-#: Rows of an array of constants, after the bounds; of pairs, the first is for x >= 0.
+#: Rows of an array of constants, after the bounds; the first row of a pair is for x >= 0.
 _REF, _OFFSET, _M, _INVERSE, _SLOPE, _SIZE_INVERSE = 2, 3, 4, 6, 8, 9
-#: Rows of the constants of inverses.
+#: Rows of the constants of inverse transforms.
 _SLOPE_INVERSE, _ZERO, _GROWTH, _EXPONENT, _LOG_BASE = 4, 5, 8, 10, 11
 
 
@@ -166,7 +166,7 @@ def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     upper, lower = exponent_pair(fit.lmbda)
     low, high = _ordinary_range(fit, _log_scale(fit), upper)
     write_bounds(low, high, True, c, j)
-    # ordinary values are on the side of ref, the only side on which z is measured from ref
+    # ordinary values have the sign of ref, the only sign for which z is measured from ref
     upwards, downwards = ref > 0.0, ref < 0.0
     write_pair(_M, lower.m if downwards else upper.m, upper.m if upwards else lower.m, c, j)
     first, second = lower.inverse if downwards else upper.inverse, upper.inverse if upwards else lower.inverse
@@ -176,9 +176,9 @@ def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_range(fit: Fit, shift: float, e: Exponent) -> tuple[float, float]:
-    """Return bounds between which x is on the side of ref (if that is not 0) and so near to it that nothing overflows.
+    """Return bounds between which x has the sign of ref (unless ref is 0) and is so near to it that nothing overflows.
 
-    The bounds exclude all x if 1/(1 + |ref|) might be subnormal.
+    If 1/(1 + |ref|) might be subnormal, no x is between the bounds.
     """
     lmbda, ref = fit.lmbda, fit.ref
     size = ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
@@ -226,10 +226,10 @@ def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_image(fit: Fit, zero: float, growth: float, lower_growth: float) -> tuple[float, float]:
-    """Return bounds on Psi between which both of its branches can be inverted without checks."""
+    """Return bounds on Psi between which it can be inverted without checks for both signs of x."""
     log_base = log1p(abs(fit.ref))
     below, other = fit.ref < 0.0, 2.0 - fit.lmbda
-    # measured from ref, towards 0 and then beyond it
+    # measured from ref for x of its sign, and from 0 for the other sign
     end = inverse_reach(other if below else fit.lmbda, -log_base, LOG_LARGE - log_base)[1]
     far = inverse_reach(fit.lmbda if below else other, 0.0, LOG_LARGE)[1]
     beyond = zero - far / (growth if below else lower_growth)
