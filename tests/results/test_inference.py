@@ -170,7 +170,7 @@ def test_lr_test_of_nasty_columns(column):
     lowest = likelihood("box-cox", most_likely_lambda("box-cox", column, fit.lmbda[0]), column)[0]
     for lmbda0 in (0.0, 1.0, -3.0):
         exact = float(2 * len(column) * (likelihood("box-cox", lmbda0, column)[0] - lowest))
-        for test in (fit.lr_test(lmbda0), fit.lr_test([lmbda0, lmbda0])):
+        for test in (fit.lr_test(lmbda0), fit.lr_test([lmbda0]), fit.lr_test([lmbda0, lmbda0])):
             assert test.statistic.tolist() == pytest.approx([exact] * 2, rel=1e-10, abs=1e-12 * (1 + abs(fit.nll[0])))
 
 

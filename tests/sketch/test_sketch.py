@@ -650,3 +650,13 @@ def test_threads_compute_the_starts_of_bins_without_a_lock(monkeypatch):
     for thread in lookers:
         thread.join()
     assert sorted(found) == [0, 1]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_columns_are_fitted_as_they_are_alone(n_threads):
+    """Columns are summed in groups of some hundred."""
+    X = np.random.default_rng(3).lognormal(size=(40, 500))
+    fit = pk.sketch.fit_chunks([X[:15], X[15:]], "box-cox", n_threads=n_threads)
+    for j in (0, 250, 499):
+        alone = pk.sketch.fit_chunks([X[:15, [j]], X[15:, [j]]], "box-cox")
+        assert fit.lmbda[j] == alone.lmbda[0]
