@@ -56,14 +56,14 @@ def conditional_means(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def conditional_draws(low: FloatArray, high: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Draw standard normal variables that are known to lie between two numbers.
+    """Draw standard normal variables that are known to lie between two numbers; NaN where one of these is NaN.
 
     Invert the log of a uniform probability between Phi(low) and Phi(high), in the tail where both are small.
     """
     upper = low + high > 0.0
     a, b = np.where(upper, -high, low), np.where(upper, -low, high)
     u = rng.random(low.size)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN in columns that were not fitted
         log_p = np.logaddexp(special.log_ndtr(a) + np.log1p(-u), special.log_ndtr(b) + np.log(u))
     drawn = np.clip(special.ndtri_exp(log_p), a, b)
     return np.asarray(np.where(upper, -drawn, drawn))

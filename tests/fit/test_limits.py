@@ -278,6 +278,18 @@ def test_draws_are_from_the_truncated_distribution() -> None:
     npt.assert_array_equal(fit.draw(x, rng=1), drawn)
 
 
+@pytest.mark.parametrize("scale", ["scores", "data"])
+def test_columns_that_were_not_fitted_have_no_draws(scale: str) -> None:
+    x = LOGNORMAL.copy()
+    x[:, 1] = 0.1  # below the limit throughout
+    with pytest.warns(UserWarning, match="column 1: not fitted"):
+        fit = pk.fit(x, "box-cox", limits=(0.5, None))
+    drawn = fit.draw(x, scale=scale, rng=1)
+    assert np.isnan(drawn[:, 1]).all()
+    npt.assert_array_equal(np.isnan(fit.expected(x)[:, 1]), True)
+    assert np.isfinite(drawn[:, [0, 2]]).all()
+
+
 def test_fractions_below_are_normal_probabilities() -> None:
     fit = pk.fit(LOGNORMAL, "box-cox", limits=(LOW, None))
     npt.assert_allclose(fit.fraction_below(LOW), stats.norm.cdf(fit.transform(LOW[np.newaxis])[0]), rtol=1e-12)

@@ -29,6 +29,18 @@ MODULES = (
     "powerkern.sketch",
     "powerkern.onnx",
 )
+#: Public modules whose functions are not in the table, each with the reason.
+OTHER_MODULES = {
+    "dask": "takes collections of Dask: tests/test_dask.py",
+    "federated": "exchanges messages: tests/federated",
+    "kernels": "takes vectors only: tests/kernels/test_public.py",
+    "plot": "draws: tests/plot/test_all.py",
+    "ray": "takes data sets of Ray: tests/test_ray.py",
+    "results": "has types only",
+    "sklearn": "has classes only: the table of estimators in tests/borders/test_table.py",
+    "spark": "takes data frames of Spark: tests/test_spark.py",
+    "xarray": "takes labelled arrays: tests/test_xarray.py",
+}
 #: Public names that take no data, or data of a kind of their own, each with the reason.
 WITHOUT_DATA = {
     "load": "reads a file",
@@ -133,6 +145,10 @@ ARGUMENTS: dict[str, Callable[[Inputs], Any]] = {
     "lmbda0": lambda d: 0.5,
     "lmbdas": lambda d: np.array([0.0, 0.5, 1.0]),
     "limit": lambda d: 0.5,
+    "limits": lambda d: (0.5, 3.0),
+    "below": lambda d: d.matrix(X < 0.5),
+    "above": lambda d: d.matrix(X > 3.0),
+    "between": lambda d: tuple(d.matrix(np.where(X < 0.5, end, np.nan)) for end in (0.2, 0.5)),
     "mean": lambda d: np.zeros(P),
     "sd": lambda d: np.ones(P),
     "quantile": lambda d: 0.5,
@@ -147,6 +163,34 @@ ARGUMENTS: dict[str, Callable[[Inputs], Any]] = {
 }
 #: Optional arguments that the table gives too: those that carry one value a row, and seeds.
 GIVEN_IF_OPTIONAL = ("sample_weight", "weight", "groups", "covariates", "rng", "random_state")
+_CELLS = ("below", "above", "between", "limits")
+#: Optional arguments with each of which some functions, and methods of "PowerFit, marks", are called once more.
+VARIANTS = {"fit": _CELLS, "PowerFit.expected": _CELLS, "PowerFit.draw": _CELLS}
+#: Optional arguments with one value a column, or labels of columns: tests/input/test_alignment.py.
+BY_COLUMN = frozenset(
+    ("bounds", "center", "column_names", "contamination", "cov", "lmbda", "loc", "scale", "shift", "trim")
+)
+#: Optional data of methods, which are called with them, too.
+OPTIONAL_DATA = ("X", "Y", "sample_weight")
+#: Kinds of fits whose methods need the fitted data, with the marks of their cells.
+CENSORED = ("PowerFit, limits", "PowerFit, marks")
+#: Methods that fits of some kinds refuse.
+REFUSED = {(kind, name) for kind in CENSORED for name in ("central_normality", "normality")} | {
+    ("PowerFit, robust", name) for name in ("lr_test", "rounded", "rounded_fit")
+}
+#: Optional arguments without data.
+OPTIONS_WITHOUT_DATA = frozenset(
+    (
+        *("N", "alpha", "axis", "b", "brack", "c", "criterion", "cutoff", "damping", "ddof", "dropna", "estimator"),
+        *("family", "formula", "include_self", "infinite", "init", "intercept", "keepdims", "kind", "level"),
+        *("max_discrete", "max_epochs", "max_missing", "method", "min_correlation", "min_scale"),
+        *("missing", "n_bins", "n_components", "n_neighbors", "n_starts", "n_threads", "nan_policy"),
+        *("non_numeric", "normalize", "on_failure", "optimizer", "order", "origin", "out", "out_of_range"),
+        *("patience", "plot", "progress", "quantile", "rank", "ranks", "replicates", "ridge", "sample", "search"),
+        *("season_length", "shrink", "shrinkage", "standardize", "standardized", "strategy", "stratum"),
+        *("tol", "unknown", "validation_fraction", "ymax"),
+    )
+)
 #: Optional arguments that are given to some functions only.
 LEFT_OUT = {
     "fit(groups)": "fit with groups is an entry of its own",
@@ -155,6 +199,13 @@ LEFT_OUT = {
     "fit_ratings(weight)": "is one value a rating, as the values are",
     "fit_joint(covariates)": "is slow; fit_regression has them",
     "brier_score(sample_weight)": "has none",
+    "RegressionFit.fitted_values(covariates)": "given with the fit",
+    "RegressionFit.residuals(covariates)": "given with Y",
+    "JointFit.confint(covariates)": "the fit has none",
+    "JointFit.lr_test(covariates)": "the fit has none",
+    "JointFit.mahalanobis(covariates)": "the fit has none",
+    "JointFit.summary(covariates)": "the fit has none",
+    "RatingModel.fold_in(weight)": "is one value a value",
 }
 
 
@@ -181,7 +232,7 @@ class Entry:
 
     def make_arguments(self, inputs: Inputs) -> dict[str, Any]:
         """Make the arguments of a call."""
-        return {name: inputs.argument(name, self.name) for name in self.arguments}
+        return {name: inputs.argument(name, self.name.split(",")[0]) for name in self.arguments}
 
 
 def arguments_of(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
@@ -217,9 +268,10 @@ def call(owner: str, function: Callable[..., Any], names: tuple[str, ...], input
         return function(**given, **more)
 
 
-def _entry(owner: str, function: Callable[..., Any], **more: Any) -> Entry:
-    names = arguments_of(owner, function)
-    return Entry(owner, lambda d: call(owner, function, names, d, **more), names, function)
+def _entry(owner: str, function: Callable[..., Any], *variant: str) -> Entry:
+    names = (*arguments_of(owner, function), *variant)
+    label = ", ".join((owner, *variant))
+    return Entry(label, lambda d: call(owner, function, names, d), names, function)
 
 
 def public_functions() -> Iterator[Entry]:
@@ -230,6 +282,8 @@ def public_functions() -> Iterator[Entry]:
             value = getattr(namespace, name)
             if isinstance(value, types.FunctionType) and name not in WITHOUT_DATA:
                 yield _entry(name, value)
+                for argument in VARIANTS.get(name, ()):
+                    yield _entry(name, value, argument)
 
 
 def fits() -> dict[str, Callable[[Inputs], Any]]:
@@ -239,6 +293,8 @@ def fits() -> dict[str, Callable[[Inputs], Any]]:
         "PowerFit": lambda d: call("fit", pk.fit, ("X", "sample_weight"), d),
         "PowerFit, robust": lambda d: call("fit", pk.fit, ("X", "sample_weight"), d, estimator="robust"),
         "PowerFit, Box-Cox": lambda d: call("fit", pk.fit, ("X",), d, family="box-cox"),
+        "PowerFit, limits": lambda d: call("fit", pk.fit, ("X", "limits"), d, family="box-cox"),
+        "PowerFit, marks": lambda d: call("fit", pk.fit, ("X", "below"), d, family="box-cox"),
         "GroupedFit": lambda d: call("fit", pk.fit, ("X", "sample_weight", "groups"), d),
         "RegressionFit": lambda d: call(
             "fit_regression", get("powerkern.regression").fit_regression, ("Y", "covariates", "sample_weight"), d
@@ -276,10 +332,47 @@ def methods(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
             for key, parameter in signature.items()
             if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
         )
-        if "groups" in signature and "groups" not in required:
-            required += ("groups",)
+        if (kind, name) in REFUSED:
+            continue
+        required += tuple(key for key in ("groups", "rng") if key in signature and key not in required)
         found.append((name, required))
     return found
+
+
+def methods_with_data(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
+    """List the public methods that take data if they are given, with the names of their arguments and of these data."""
+    found = []
+    for name, required in methods(kind, result):
+        if kind in CENSORED:
+            given = VARIANTS.get(f"PowerFit.{name}", ()) if kind == "PowerFit, marks" else ()
+            found += [(name, (*required, argument)) for argument in given]
+            continue
+        signature = inspect.signature(getattr(result, name)).parameters
+        more = tuple(key for key in OPTIONAL_DATA if key in signature and key not in required)
+        if "Y" in more:
+            more += ("covariates",)
+        if more:
+            found.append((name, (*required, *more)))
+    return found
+
+
+def unknown_arguments(owner: str, function: Callable[..., Any], given: tuple[str, ...]) -> list[str]:
+    """List the optional arguments of a function, as "function(argument)", of which the table says nothing.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the function in the table.
+    function : callable
+        The function.
+    given : tuple of str
+        Names of the arguments that the table gives.
+    """
+    owner = owner.split(",")[0]
+    known = {*given, *VARIANTS.get(owner, ()), *BY_COLUMN, *OPTIONS_WITHOUT_DATA}
+    parameters = inspect.signature(function).parameters.values()
+    unknown = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD and each.name not in known]
+    return [f"{owner}({name})" for name in unknown if name != "self" and f"{owner}({name})" not in LEFT_OUT]
 
 
 def call_method(kind: str, result: Any, method: str, required: tuple[str, ...], inputs: Inputs) -> Any:

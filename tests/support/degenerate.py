@@ -42,7 +42,7 @@ def _degenerate(change: Callable[[Any], Any]) -> Callable[[Any], pd.DataFrame]:
     def make(x: Any) -> pd.DataFrame:
         frame = named(x)
         for name in frame.columns[1:][-2:]:
-            frame[name] = change(frame[name].to_numpy())
+            frame[name] = change(frame[name].to_numpy(float))
         return frame
 
     return make
