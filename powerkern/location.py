@@ -110,7 +110,7 @@ def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]
     code = _SCALE_CENTERS.index(as_choice("center", center, _SCALE_CENTERS))
     lost = as_number("ddof", ddof, "[0, inf)")
     if code and lost:
-        raise ValueError(f"ddof is for center='median'; leave it out with center={shown(center)}")
+        raise ValueError(f"ddof works only with center='median', not with center={shown(center)}")
     return [float(code), _positive("k", k), lost, np.nan]
 
 

@@ -405,7 +405,11 @@ FRAME = pd.DataFrame({"price": [1.0, 2.0, 4.0], "size": [1.0, -np.inf, 2.0]})
         ),
         (lambda: location_scale([1.0, 2.0], "trimmed", sides="lower"), ValueError, "sides must be one of"),
         (lambda: location_scale([1.0, 2.0], "huber-scale", center="mean"), ValueError, "center must be one of"),
-        (lambda: location_scale([1.0, 2.0], "huber-scale", center="huber", ddof=1), ValueError, "ddof is for center="),
+        (
+            lambda: location_scale([1.0, 2.0], "huber-scale", center="huber", ddof=1),
+            ValueError,
+            "ddof works only with center=",
+        ),
         (
             lambda: location_scale([1.0, 2.0], "huber-scale", ddof=-1),
             ValueError,

@@ -218,7 +218,9 @@ def add_text(parser: argparse.ArgumentParser) -> None:
     )
     text.add_argument("--comment", metavar="TEXT", help="beginning of lines to skip")
     text.add_argument("--encoding", type=encoding, help="default: by the byte-order mark, or UTF-8")
-    text.add_argument("--no-header", action="store_true", help="the first line holds data; columns go by position")
+    text.add_argument(
+        "--no-header", action="store_true", help="the first line holds data; columns are named by their positions"
+    )
 
 
 # --- types --------------------------------------------------------------------------------------------

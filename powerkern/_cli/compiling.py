@@ -59,7 +59,9 @@ def run(args: argparse.Namespace) -> None:
         print_json({"folder": str(folder), "seconds": seconds, "bytes": size, "entries": each})
         return
     there = sum(not one.seconds for one in kept)
-    print(f"{len(kept)} entries, {there} of them compiled before: {seconds:.1f} s, {size / 1e6:.1f} MB in {folder}")
+    print(
+        f"{len(kept)} entries, {there} of which were compiled before: {seconds:.1f} s, {size / 1e6:.1f} MB in {folder}"
+    )
 
 
 def _check_cpu(name: str) -> None:

@@ -53,7 +53,7 @@ def information() -> dict[str, dict[str, Any]]:
             "usable CPUs": usable_cpus(),
             "CPUs": os.cpu_count(),
             "quota": cpu_quota() if cpu_quota() < float("inf") else None,
-            "layer": "threads of Python around code that releases the GIL; none of numba's",
+            "layer": "Python threads that run code without the GIL; numba's threading layer is not used",
         },
         "compiled code": _compiled_code(),
         "environment": {name: os.environ[name] for name in sorted(os.environ) if name.startswith(_VARIABLES)},

@@ -170,7 +170,9 @@ def _add_outliers(commands: Commands) -> None:
         "outliers", _OUTLIERS_EXAMPLES, "list the values beyond the cut-off of a robust fit, farthest first"
     )
     outliers.set_defaults(run="outliers:run", weights=None)
-    outliers.add_argument("-o", "--output", type=Path, metavar="FILE.csv", help="where to write all of them")
+    outliers.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.csv", help="file to which all outliers are written"
+    )
     _add_given_fit(outliers)
     add_fit(outliers, estimator="robust")
 

@@ -115,7 +115,7 @@ def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None =
     values: NDArray[Any] = matrix.values
     below, above = (_flags(name, getattr(marks, name), matrix, X) for name in ("below", "above"))
     if below is not None and above is not None:
-        _refuse_cells(below & above, matrix, "is marked both below= and above= the number in it")
+        _refuse_cells(below & above, matrix, "is marked by both below= and above=")
     ends = _open_ends(below, above, values)
     if marks.between is not None:
         values = _mark_between(marks.between, ends, matrix, X)

@@ -64,7 +64,7 @@ class Format(NamedTuple):
             They are of another format or version, cut, or damaged; the message says which.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise TypeError(f"{self.noun} is read from bytes, got {type(data).__name__}")
+            raise TypeError(f"{self.noun} must be read from bytes, got {type(data).__name__}")
         data = bytes(data)
         if len(data) < _START or not data.startswith(_MAGIC):
             raise ValueError(f"not {self.noun}: {len(data)} bytes that powerkern did not write, or a truncated copy")

@@ -129,9 +129,9 @@ class Client:
         """
         message, shift = self._read_request(request)
         if message.kind == Kind.SUMS:
-            raise self._error("the request asks for sums to be added up; answer it by summands()")
+            raise self._error("the request asks for integers for a secure sum; answer it with summands()")
         if self._sums_only:
-            raise self._error("it sends only sums to be added up; give the server data_bounds and a quantum")
+            raise self._error("it only sends integers for a secure sum; give the server data_bounds and a quantum")
         body: NDArray[np.float64] | NDArray[np.uint8]
         if message.kind == Kind.RANGE:
             body = np.frombuffer(self._measure_range(message.details["family"], shift).to_bytes(), np.uint8)
@@ -159,7 +159,7 @@ class Client:
         """
         message, shift = self._read_request(request)
         if message.kind != Kind.SUMS:
-            raise self._error(f"the request asks for {message.kind.name.lower()} in the open; answer it by answer()")
+            raise self._error(f"the request asks for {message.kind.name.lower()} in the clear; answer it with answer()")
         try:
             quantum = check_quantum(message.details.get("quantum"))
         except ValueError as error:
@@ -167,7 +167,7 @@ class Client:
         try:
             return encode_moments(self._measure_moments(message, shift), quantum, request)
         except OverflowError:
-            text = "its weights are too large to be added up; divide them by their mean over all sites"
+            text = "its weights are too large for a secure sum; divide them by their mean over all sites"
             raise self._error(text) from None
 
     # --- requests ---------------------------------------------------------------------------------------

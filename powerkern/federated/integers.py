@@ -134,7 +134,7 @@ def decode_moments(total: object, shape: tuple[int, ...], quantum: float, reques
     if vector.dtype.kind not in "iu" or vector.shape != (length,):
         raise ValueError(f"it must be {length} integers, got {vector.dtype} of shape {vector.shape}")
     if vector[0] != n_sites:
-        raise ValueError(f"it adds up {vector[0]} sites, the fit has {n_sites}")
+        raise ValueError(f"it is the sum of {vector[0]} sites, the fit has {n_sites}")
     if (vector[1 : 1 + _N_TAG] != n_sites * np.array(_request_tag(request))).any():
         raise ValueError("a site answered another request, or entries were clipped, rounded or reduced")
     weights = [1 << (DIGIT_BITS * k) for k in range(n_digits)]

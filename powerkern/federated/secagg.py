@@ -84,7 +84,7 @@ def secure_total(grid: Grid, context: Context, nodes: list[int], request: bytes,
         If there are fewer than 3 or more than 1023 nodes, or if a node was lost.
     """
     if not 3 <= len(nodes) <= _MOST_SITES:
-        raise ProtocolError(f"SecAgg+ adds up 3 to {_MOST_SITES} sites here, got {len(nodes)}")
+        raise ProtocolError(f"SecAgg+ needs 3 to {_MOST_SITES} sites, got {len(nodes)}")
     strategy = _Sum(nodes, request)
     legacy = LegacyContext(context, strategy=strategy)
     legacy.state.config_records[MAIN_CONFIGS_RECORD] = ConfigRecord({Key.CURRENT_ROUND: 1})

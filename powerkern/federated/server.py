@@ -194,7 +194,7 @@ class Server:
             can have these sums, or the round does not ask for a total. The server has not changed.
         """
         if not self.wants_total:
-            raise ProtocolError(f"round {self.round} asks for no total")
+            raise ProtocolError(f"round {self.round} does not ask for a total")
         if self._read:
             raise ProtocolError(f"round {self.round} has its total already; the second one is refused")
         try:
@@ -326,7 +326,7 @@ def _resolve_columns(
     known = None if named is None else len(named)
     if limits is not None:
         if known not in (None, limits.shape[1]):
-            raise ValueError(f"data_bounds are of {limits.shape[1]} columns, column_names are {known}")
+            raise ValueError(f"data_bounds has {limits.shape[1]} columns, column_names has {known}")
         known = int(limits.shape[1])
     if known is not None:
         given_shift(shift, "box-cox", known)

@@ -115,7 +115,7 @@ def _refuse_repeated_names(X: Any) -> None:
     """Raise if two columns have the same name."""
     repeated = next((name for name, times in Counter(names_of(X)).items() if times > 1), None)
     if repeated is not None:  # scikit-learn accepts repeated names before version 1.7
-        raise ValueError(f"the name {repeated!r} is that of more than one column; give each its own")
+        raise ValueError(f"the name {repeated!r} belongs to more than one column; give every column its own name")
 
 
 def feature_names(estimator: Any) -> list[str] | None:

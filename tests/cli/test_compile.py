@@ -87,7 +87,7 @@ def test_code_is_there_for_the_next_process(small, tmp_path, capsys):
     (path,) = folder.iterdir()
     assert re.fullmatch(r"kernels\.transforms\.lambda_bounds\.lambda_ranges-[0-9a-f]{16}\.code", path.name)
     assert str(folder) in out
-    assert out.startswith("1 entries, 0 of them compiled before")
+    assert out.startswith("1 entries, 0 of which were compiled before")
     hits = "import sys; print(int('numba' not in sys.modules))"
     load = f"from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); {hits}"
     assert processes.run(load, NUMBA_CACHE_DIR=str(tmp_path / "cache")) == "1"

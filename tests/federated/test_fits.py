@@ -58,7 +58,7 @@ def pooled(x: np.ndarray, **options: Any) -> pk.PowerFit:
         return pk.fit(x, **options)
 
 
-# --- sums in the open ---------------------------------------------------------------------------------
+# --- sums in the clear --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name, family, x", [pytest.param(*case, id=case[0]) for case in cases()])
@@ -210,7 +210,7 @@ def test_arguments_that_no_fit_can_have() -> None:
         Server(["a"], shift=1.0)
     with pytest.raises(ValueError, match="data_bounds: bounds must be finite, with low < high"):
         Server(["a"], data_bounds=(1.0, 1.0))
-    with pytest.raises(ValueError, match="data_bounds are of 2 columns, column_names are 1"):
+    with pytest.raises(ValueError, match="data_bounds has 2 columns, column_names has 1"):
         Server(["a"], data_bounds=([0.0, 0.0], 1.0), column_names=["x"])
     with pytest.raises(ValueError, match="clients has 'a' more than once"):
         Server(["a", "a"])
@@ -342,6 +342,7 @@ def test_clients_that_give_sums_only() -> None:
     assert_allclose(fit.lmbda, pk.fit(x, "box-cox").lmbda, rtol=1e-9)
     for options in ({}, {"quantum": 2.0**-80}, {"data_bounds": (1e-3, 1e3)}):
         with pytest.raises(
-            ProtocolError, match="client 'a': it sends only sums to be added up; give the server data_bounds and a q"
+            ProtocolError,
+            match="client 'a': it only sends integers for a secure sum; give the server data_bounds and a q",
         ):
             fit_federated(clients, "box-cox", **options)

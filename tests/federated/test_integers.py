@@ -63,7 +63,7 @@ def test_a_total_that_is_not_of_all_sites_and_this_request_is_refused() -> None:
         return decode_moments(total, (1, 1, N), 2.0**-40, REQUEST, n)
 
     assert read(3 * vector)[0, 0, lk.WEIGHT] == 27.0
-    with pytest.raises(ValueError, match="it adds up 2 sites, the fit has 3"):
+    with pytest.raises(ValueError, match="it is the sum of 2 sites, the fit has 3"):
         read(2 * vector)
     with pytest.raises(ValueError, match="a site answered another request"):
         read(2 * vector + encode_moments(moments, 2.0**-40, b"another request"))

@@ -65,7 +65,7 @@ def test_other_versions_are_refused() -> None:
 
 @pytest.mark.parametrize("data", [None, "text", 3])
 def test_anything_but_bytes_is_refused(data: object) -> None:
-    with pytest.raises(ProtocolError, match="client 'north': a message is read from bytes"):
+    with pytest.raises(ProtocolError, match="client 'north': a message must be read from bytes"):
         unpack(data, "north")  # type: ignore[arg-type]
 
 

@@ -134,7 +134,7 @@ def test_before_and_after_the_end() -> None:
         server.receive(answer, sender="a")
     with pytest.raises(ProtocolError, match="there is no open request"):
         _ = server.request
-    with pytest.raises(ProtocolError, match="asks for no total"):
+    with pytest.raises(ProtocolError, match="does not ask for a total"):
         server.receive_total([1])
 
 
@@ -183,8 +183,8 @@ def test_bad_totals_are_refused_and_leave_no_trace() -> None:
     vectors = [client.summands(server.request) for client in clients]
     again = Server(NAMES, **options).request  # of another fit
     bad = {
-        "it adds up 2 sites, the fit has 3": vectors[0] + vectors[1],
-        "it adds up 4 sites, the fit has 3": sum(vectors) + vectors[0],
+        "it is the sum of 2 sites, the fit has 3": vectors[0] + vectors[1],
+        "it is the sum of 4 sites, the fit has 3": sum(vectors) + vectors[0],
         "a site answered another request": vectors[0] + vectors[1] + clients[2].summands(again),
         "it must be .* integers": 1.0 * sum(vectors),
         "column 0 has moments that are not finite or cannot be": sum(vectors) * 1,
@@ -217,11 +217,13 @@ def test_a_weight_that_changes_between_rounds_is_refused_in_totals() -> None:
 
 def test_questions_in_the_open_and_for_sums_are_not_confused() -> None:
     server, clients = conversation(0)
-    with pytest.raises(ProtocolError, match="client 'a': the request asks for range in the open; answer it by answer"):
+    with pytest.raises(
+        ProtocolError, match="client 'a': the request asks for range in the clear; answer it with answer"
+    ):
         clients[0].summands(server.request)
     server, clients = conversation(1, quantum=2.0**-80)
     with pytest.raises(
-        ProtocolError, match="client 'a': the request asks for sums to be added up; answer it by summands"
+        ProtocolError, match="client 'a': the request asks for integers for a secure sum; answer it with summands"
     ):
         clients[0].answer(server.request)
     open_answer = pack(Message(Kind.SUMS, server._session, 2, "a", {}, np.zeros(3)))
@@ -231,7 +233,7 @@ def test_questions_in_the_open_and_for_sums_are_not_confused() -> None:
 
 def test_weights_too_large_to_add_up() -> None:
     heavy = Client(ROWS, name="a", sample_weight=np.full(90, 1e20))
-    with pytest.raises(ProtocolError, match="client 'a': its weights are too large to be added up; divide them"):
+    with pytest.raises(ProtocolError, match="client 'a': its weights are too large for a secure sum; divide them"):
         fit_federated([heavy], quantum=2.0**-80)
 
 

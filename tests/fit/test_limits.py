@@ -326,7 +326,7 @@ def test_methods_that_need_numbers_refuse(method: str) -> None:
             r"below must have the shape of X, .*got shape \(60, 2\)",
         ),
         ({"above": np.full((60, 3), 2)}, ValueError, "above, column 0, row 0: marks are True or False, got 2"),
-        ({"below": np.ones((60, 3), bool), "above": np.ones((60, 3), bool)}, ValueError, "both below= and above="),
+        ({"below": np.ones((60, 3), bool), "above": np.ones((60, 3), bool)}, ValueError, "by both below= and above="),
         ({"between": 3}, TypeError, r"between must be a pair \(low, high\)"),
         ({"limits": (1.0, 0.5)}, ValueError, "limits must be .* low < high; for column 0 they are 1 and 0.5"),
         (

@@ -162,7 +162,9 @@ def test_fields_of_arrow_tables_keep_their_notes():
 
 def test_columns_of_one_name_are_refused_in_arrow_tables():
     table = pa.table([pa.array(X[:, 0]), pa.array(X[:, 1])], names=["a", "a"])
-    with pytest.raises(ValueError, match=r"X has columns of the same name; give each its own .*'a' 2 times"):
+    with pytest.raises(
+        ValueError, match=r"X has several columns with one name; give every column its own .*'a' 2 times"
+    ):
         pk.fit(table)
 
 

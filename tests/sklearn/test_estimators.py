@@ -63,7 +63,7 @@ def test_so_it_is_in_new_data(estimator):
 def test_names_that_are_not_unique(estimator):
     repeated = pandas.DataFrame({"a": A, "b": B}).set_axis(["a", "a"], axis=1)
     with pytest.raises(
-        (TypeError, ValueError), match="the name 'a' is that of more than one column; give each its own"
+        (TypeError, ValueError), match="the name 'a' belongs to more than one column; give every column its own"
     ):
         estimator.fit(repeated, Y)
 
@@ -133,7 +133,7 @@ def test_output_is_float32_for_float32_else_float64(estimator, dtype):
 )
 def test_tables_whose_columns_something_else_reads(estimator):
     twice = frame(B).set_axis(["a", "a"], axis=1)
-    with pytest.raises(ValueError, match="the name 'a' is that of more than one column; give each its own"):
+    with pytest.raises(ValueError, match="the name 'a' belongs to more than one column; give every column its own"):
         estimator.fit(twice, Y)
     lazy = pytest.importorskip("dask.array").from_array(np.column_stack([A, B]))
     with pytest.raises(TypeError, match=r"X is a Dask collection; use powerkern.dask"):
