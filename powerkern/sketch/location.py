@@ -179,5 +179,5 @@ def _values_at(values: FloatArray, weight: FloatArray, rank: float) -> tuple[flo
     order = np.argsort(values, kind="stable")
     stop = np.cumsum(weight[order])
     at = np.searchsorted(stop, [np.floor(rank), np.ceil(rank)], side="right")
-    low, high = values[order][np.minimum(at, values.size - 1)]
+    low, high = values[order][at]
     return float(low), float(high)

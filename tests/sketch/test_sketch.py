@@ -660,3 +660,13 @@ def test_columns_are_fitted_as_they_are_alone(n_threads):
     for j in (0, 250, 499):
         alone = pk.sketch.fit_chunks([X[:15, [j]], X[15:, [j]]], "box-cox")
         assert fit.lmbda[j] == alone.lmbda[0]
+
+
+def test_sums_that_outgrow_their_units_are_kept_in_larger_ones():
+    """Constant columns have one bin; a column without a value has none."""
+    chunk = np.column_stack([np.full(10, 2.0), np.arange(1.0, 11.0), np.full(10, np.nan)])
+    part = summarize_chunk(chunk, range_of(chunk, "box-cox").grid())
+    assert part.grid.n_bins.tolist()[::2] == [1, 0]
+    whole = functools.reduce(merge, [part] * 300)
+    assert whole.n_obs.tolist() == [3000.0, 3000.0, 0.0]
+    assert_allclose(finish(whole).lmbda[1], pk.fit(chunk[:, 1], "box-cox").lmbda[0], rtol=1e-9)
