@@ -95,7 +95,7 @@ def units() -> str:
 
 
 def instruction_set() -> str:
-    """Return what numba compiles for: the widest of SSE2, AVX2 and AVX-512 (or the architecture), and the CPU."""
+    """Return the instruction set of compiled code (SSE2, AVX2, AVX-512, or the architecture), and the CPU."""
     from powerkern._jit.cpus import platform, runnable
 
     names = [cpu.name for cpu in runnable()]

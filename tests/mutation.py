@@ -350,7 +350,7 @@ def draw(seed: int, number: int, modules: Iterable[str]) -> list[Mutant]:
 
 
 def read_equivalent(text: str) -> dict[tuple[str, str, str], str]:
-    """Read the list of equivalent mutants: the reason of each."""
+    """Read the list of equivalent mutants; return the reason for each."""
     reasons: dict[tuple[str, str, str], str] = {}
     blocks = re.split(r"\n\s*\n", "\n".join(line for line in text.splitlines() if not line.startswith("#")).strip())
     for block in filter(None, blocks):

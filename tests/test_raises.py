@@ -1,4 +1,4 @@
-"""The script that lists `raise` statements without a test."""
+"""The script that lists `raise` statements which no test executes."""
 
 from __future__ import annotations
 

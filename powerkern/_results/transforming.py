@@ -16,7 +16,7 @@ from powerkern._typing import IntArray
 
 
 def allocate_output(matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the array to return to the user, `out` if given, and a view of it as a matrix."""
+    """Return the output array (`out`, or a new one), and a view of it as a matrix."""
     dtype = output_type(matrix.values.dtype)
     shape = matrix.values.shape[:1] if matrix.was_vector else matrix.values.shape
     if out is None:

@@ -70,7 +70,7 @@ class PlotColumn(NamedTuple):
 
 
 class CensoringMarks(NamedTuple):
-    """The arguments of a plot that mark censored cells, as those of `powerkern.fit`."""
+    """The arguments of a plot that mark censored cells, with the names that they have in `powerkern.fit`."""
 
     below: object = None
     above: object = None

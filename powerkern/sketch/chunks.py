@@ -196,7 +196,7 @@ def location_chunks(
     Warns
     -----
     UserWarning
-        As there.
+        As in `powerkern.location.location_scale`.
 
     Notes
     -----
@@ -238,7 +238,7 @@ def reading(
     n_threads: int | None,
     labels: Sequence[str] = (),
 ) -> Iterator[_Source]:
-    """Yield an engine that reads chunks in this process, one after the other; or the engine that is given.
+    """Yield an engine that reads chunks in this process, one after the other, or `chunks` itself if it is an engine.
 
     Parameters
     ----------

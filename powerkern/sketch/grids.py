@@ -433,7 +433,7 @@ class Grid(_GridColumns):
         return grid
 
     def _is_possible(self) -> bool:
-        """Return whether the bins lie where the extremes of the columns put them, within one bin for rounded logs."""
+        """Return whether the bins match the extremes of the columns, up to one bin because logs are rounded."""
         used = self.table[(self.table != 0.0).any(axis=1)]
         sign, reference, exponent, _, bins, low, high, quantum = used.T
         nearest = np.where(sign < 0.0, -high, low)

@@ -150,7 +150,7 @@ class RobustChunkColumn(CountedColumn):
     # --- the start ------------------------------------------------------------------------------------
 
     def find_start(self) -> None:
-        """Find the start from points for the cells; a value that more than half of the rows have is left out."""
+        """Compute the start from points that represent the cells, without a value that over half of the rows have."""
         start = self._start_without(self._tie)
         row = start.points.row
         if row[STATUS] == Status.NO_SPREAD and self.estimator.fits_ties and np.isnan(start.tie):

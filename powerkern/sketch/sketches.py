@@ -159,7 +159,7 @@ def _regridded(old: Sketch, grid: Grid) -> Sketch:
 
 
 def _on_cell(own: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tuple[IntArray, int]:
-    """Return the sums of a column in the quanta and bins of a new cell, and the number of their first bin.
+    """Convert the sums of a column to the bins and quanta of another grid; also return the number of the first bin.
 
     Parameters
     ----------

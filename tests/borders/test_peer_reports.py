@@ -27,7 +27,7 @@ RNG = np.random.default_rng
 X = RNG(11).lognormal(size=(40, 3))
 
 
-def test_negative_values_are_refused_and_not_transformed_to_nonsense() -> None:
+def test_negative_values_are_rejected() -> None:
     """sktime 4769, 4770: Box-Cox silently returned numbers for negative values.
 
     Before: correct.

@@ -42,7 +42,7 @@ class NotResolved(Exception):
 
 
 def precisely(compute: Callable[[], arb], narrow: Callable[[arb], bool]) -> arb:
-    """Return the ball computed at the lowest precision that makes it narrow enough."""
+    """Compute a ball at increasing precision until it is narrow enough; return it."""
     before = flint.ctx.prec
     try:
         for bits in PRECISIONS:

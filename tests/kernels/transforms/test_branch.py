@@ -46,7 +46,7 @@ def digits_for(m):
 
 @numba.njit
 def jitted_branch(a, m):
-    """Return b_m(a) as the transforms compute it; if `exponent` cannot tell m from 0, m is scaled up."""
+    """Return b_m(a) as the transforms compute it, which scale m up if it is too close to 0 for `exponent`."""
     if a != a or m != m:
         return math.nan
     if abs(m * a) < b.LINEAR or m == 0.0:
