@@ -260,8 +260,10 @@ class JointFit(StoredFit, RoundedPowers):
         )
 
     def __repr__(self) -> str:
-        given = f", {_counted(len(self.coef) - 1, 'covariate')}" if len(self.coef) > 1 else ""
-        return f"JointFit(family={self.family!r}, {_counted(self.n_features, 'column')}{given}, {self.status.label})"
+        given = f", {_count_phrase(len(self.coef) - 1, 'covariate')}" if len(self.coef) > 1 else ""
+        return (
+            f"JointFit(family={self.family!r}, {_count_phrase(self.n_features, 'column')}{given}, {self.status.label})"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:  # a fit travels without the data it came from
         return type(self), (self._found,)
@@ -531,7 +533,7 @@ class JointFit(StoredFit, RoundedPowers):
         return cls(JointFitState.from_record(record))
 
 
-def _counted(n: int, noun: str) -> str:
+def _count_phrase(n: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is 1."""
     return f"{n} {noun}{'s' * (n != 1)}"
 

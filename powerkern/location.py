@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.ties import sorted_with
+from powerkern._estimators.ties import sort_with_weights
 from powerkern._input.arguments import as_number, domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, warn_of_columns
 from powerkern._input.messages import shown, suggest_keywords, suggest_name
@@ -327,7 +327,7 @@ def _estimator(
 
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))
-        columns, weights = sorted_with(block, weight)
+        columns, weights = sort_with_weights(block, weight)
         function(columns, np.empty((len(out), 0)) if weights is None else weights, options, out)
         return out
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.shift import extremes, to_own_units
+from powerkern._estimators.shift import convert_to_data_units, extremes
 from powerkern._estimators.spec import BEST, FitSpec
 from powerkern._fit.best_family import box_cox_is_better
 from powerkern._input.arguments import domain_error_in
@@ -162,7 +162,7 @@ def fit_regression(
         j = int(outside[0])
         raise domain_error_in(matrix, j, matrix.names, weight, shift[j])
     if shift.any():
-        to_own_units(figures.results, shift)
+        convert_to_data_units(figures.results, shift)
         figures.results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
     terms.warn_dropped(problem.basis.used)
     labels = ColumnLabels(matrix.names, level_names(Y), matrix.was_vector)

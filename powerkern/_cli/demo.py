@@ -17,7 +17,7 @@ from powerkern._cli.arguments import FAMILIES
 from powerkern._cli.output import print_json, print_table
 from powerkern._engine.threads import default_threads
 from powerkern._input.tables import files
-from powerkern._input.tables.table import sentences
+from powerkern._input.tables.table import one_line_file_errors
 
 _PEER_COLUMNS = 3
 _REPEATS = 3
@@ -44,7 +44,7 @@ class _DemoResults(NamedTuple):
 def run(args: argparse.Namespace) -> None:
     """Run the demo and print its results."""
     if args.save:
-        with sentences("write", args.save):
+        with one_line_file_errors("write", args.save):
             args.save.mkdir(parents=True, exist_ok=True)
     say = (lambda *_, **__: None) if args.json else print
     n_threads = args.n_threads or default_threads()

@@ -23,7 +23,7 @@ from powerkern._input.tables.table import (
     FileLayout,
     Selection,
     TextFormat,
-    sentences,
+    one_line_file_errors,
 )
 
 
@@ -157,7 +157,7 @@ def read_fit(path: Path) -> pk.PowerFit:
 def read_any_fit(path: Path) -> pk.PowerFit | pk.GroupedFit:
     """Read a fit, or a fit by groups, that `powerkern fit -o` wrote."""
     try:
-        with sentences("read", path):
+        with one_line_file_errors("read", path):
             fit = pk.load(path)
     except ValueError as error:
         raise BadInput(f"{path}: {one_line(error)}; --fit takes what `powerkern fit -o` wrote") from error

@@ -15,7 +15,7 @@ from powerkern._estimators.origin import OriginFit, central_weights, find_origin
 from powerkern._estimators.robust_bounds import restandardize
 from powerkern._estimators.routes import maximize_likelihood
 from powerkern._estimators.standard_units import moments_of
-from powerkern._estimators.ties import sorted_with
+from powerkern._estimators.ties import sort_with_weights
 from powerkern._input.arrays import Matrix
 from powerkern._status import Status
 from powerkern._typing import FloatArray, Weights
@@ -91,7 +91,7 @@ def _standardize_centrally(u: Columns, family: int, lmbda: FloatArray, weight: W
 
     @np.errstate(all="ignore")
     def measure(block: FloatArray, group: slice) -> FloatArray:
-        columns, weights = sorted_with(block, weight)
+        columns, weights = sort_with_weights(block, weight)
         w = central_weights(columns, weights, box_cox)
         APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(len(columns), dtype=np.int64))
         center, spread = moments_of(columns, w)

@@ -15,7 +15,7 @@ from powerkern._estimators.limits import apply_limit
 from powerkern._estimators.options import CUTOFF
 from powerkern._estimators.origin import OriginFit, find_origin
 from powerkern._estimators.routes import maximize_likelihood, profile_likelihood
-from powerkern._estimators.shift import express_in_data_units, to_own_units
+from powerkern._estimators.shift import convert_to_data_units, express_in_data_units
 from powerkern._estimators.standard_units import STANDARDIZED, scaled_by
 from powerkern._input.arrays import Matrix, as_choice
 from powerkern._status import Status
@@ -103,7 +103,7 @@ class ML(Estimator):
             return moved
 
         apply_limit(refit, family, results, matrix.names, asked.limit, asked.lmbda)
-        to_own_units(results, asked.shift)
+        convert_to_data_units(results, asked.shift)
         return results, censored
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:

@@ -9,8 +9,8 @@ import numpy as np
 
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
-from powerkern._estimators.standard_units import moments_of, quantiles_of, usable
-from powerkern._estimators.ties import sorted_with
+from powerkern._estimators.standard_units import moments_of, quantiles_of, replace_unusable_scales
+from powerkern._estimators.ties import sort_with_weights
 from powerkern._status import Status
 from powerkern._typing import FloatArray, IntArray, Weights
 from powerkern.kernels.origin import likelihood as origin_likelihood
@@ -83,10 +83,10 @@ def find_origin(
 
     @np.errstate(all="ignore")  # infinite values, which the fit refuses, and columns wider than float64
     def search(block: FloatArray, group: slice) -> FloatArray:
-        ordered, weights = sorted_with(block, weight)
+        ordered, weights = sort_with_weights(block, weight)
         lower, median, upper = quantiles_of(ordered, weights, (0.25, 0.5, 0.75))
         unit = np.where(upper > lower, upper - lower, moments_of(ordered, weights)[1])
-        median, unit = usable(median, unit)
+        median, unit = replace_unusable_scales(median, unit)
         columns = (ordered - median[:, np.newaxis]) / unit[:, np.newaxis]
         columns[~np.isfinite(columns).all(axis=1, where=~np.isnan(columns))] = np.nan
         if central:
@@ -141,7 +141,9 @@ def _in_own_units(
     # for columns without a fit; infinite values are refused later
     least = np.where(np.isfinite(x[:, 0]), x[:, 0], 0.0)
     below = np.nan_to_num(least - np.maximum(1.0, np.abs(least))) if box_cox else 0.0
-    fields[:, 0], fields[:, 1] = usable(fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan), (below, 1.0))
+    fields[:, 0], fields[:, 1] = replace_unusable_scales(
+        fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan), (below, 1.0)
+    )
     fields[:, _LAMBDA], fields[:, _INFORMATION] = (
         found[:, origin_likelihood.LMBDA],
         found[:, origin_likelihood.INFORMATION],

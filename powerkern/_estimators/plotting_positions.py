@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from powerkern._estimators.ties import sorted_with
+from powerkern._estimators.ties import sort_with_weights
 from powerkern._input import lazy_scipy_special as special
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.weights import new_frequency_work
@@ -29,7 +29,7 @@ def sort_and_weigh(
     is divided among rows. Without, positions are the normal quantiles of the rows, one row of them if all rows have
     equally many values.
     """
-    columns, weights = sorted_with(block, weight)
+    columns, weights = sort_with_weights(block, weight)
     n = block.shape[1]
     if weights is not None:
         positions, totals = np.zeros((2, *block.shape)), np.zeros((len(block), 2))

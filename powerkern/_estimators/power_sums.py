@@ -61,7 +61,7 @@ def fit_long_columns(
     n = len(values)
     step = max(1, n // _GUESSED)
     some = None if weight is None else weight[::step].copy()
-    guess = widened(range_matrix(values[::step], family, some, n_threads), family)
+    guess = widen_ranges(range_matrix(values[::step], family, some, n_threads), family)
     cells = grids_for(guess, family, total=n if weight is None else float(weight.sum()))
     ranges, sums = Ranges(values, family, weight, BLOCK_ROWS), Sketches(values, family, weight, cells)
 
@@ -80,7 +80,7 @@ def fit_long_columns(
     results[outside, STATUS] = found[outside, range_kernels.R_COUNT]
 
     def on_own_grids(x: Columns, at: IntArray) -> FloatArray:
-        return _summed(x, family, found[at], weight, n_threads).fit(lmbda[at], n_threads)[0]
+        return _compute_power_sums(x, family, found[at], weight, n_threads).fit(lmbda[at], n_threads)[0]
 
     def direct(x: Columns, at: IntArray) -> FloatArray:
         return by_column.fit_matrix(x, family, lmbda[at], weight, n_threads, progress, lockstep=False)
@@ -103,7 +103,7 @@ def _redo(
         out[at] = job(values[:, at[0] : at[-1] + 1] if together else values[:, at], at)
 
 
-def widened(found: FloatArray, family: int) -> FloatArray:
+def widen_ranges(found: FloatArray, family: int) -> FloatArray:
     """Widen ranges at both ends by half their width in logs, without changing the sign of a range of one sign."""
     ends = found[:, [range_kernels.R_MIN, range_kernels.R_MAX]]
     least = np.nextafter(0.0, 1.0)
@@ -148,7 +148,7 @@ def profile_long_columns(
     """
     largest = float(np.maximum(abs(lmbdas), abs(2.0 - lmbdas)).max())
     found = range_matrix(values, family, weight, n_threads)
-    sums = _summed(values, family, found, weight, n_threads, largest)
+    sums = _compute_power_sums(values, family, found, weight, n_threads, largest)
     g = sums.profile(lmbdas, n_threads)
     coarse = np.ldexp(largest, sums.cells[:, grids.G_EXPONENT].astype(np.int64)) > grids.WIDTH
     _redo(lambda x, _: by_column.profile_matrix(x, family, lmbdas, weight, n_threads), coarse, values, g)
@@ -162,7 +162,7 @@ def find_long_intervals(
 
     Arguments and result are as for `interval_matrix` in `_engine.by_column`.
     """
-    sums = _summed(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
+    sums = _compute_power_sums(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
     ends = sums.interval(lmbda, drop, n_threads)
     coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, STATUS] == Status.UNRESOLVED
 
@@ -173,7 +173,7 @@ def find_long_intervals(
     return ends
 
 
-def _summed(
+def _compute_power_sums(
     values: Columns,
     family: int,
     found: FloatArray,
@@ -190,7 +190,7 @@ def _summed(
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
     """Fit one vector of any length from power sums, as long columns are fitted."""
     values, weight = x.reshape(-1, 1), None
-    sums = _summed(values, family, range_matrix(values, family, weight, 1), weight, 1)
+    sums = _compute_power_sums(values, family, range_matrix(values, family, weight, 1), weight, 1)
     return ColumnFit(*sums.fit(np.array([lmbda]), 1)[0][0].tolist())
 
 
@@ -374,21 +374,21 @@ class MixedSums:
         """As `PowerSums.fit`."""
         found = [sums.fit(lmbda[at], n_threads) for at, sums in self._parts]
         results, error = zip(*found, strict=True)
-        return self._placed(results), self._placed(error)
+        return self._join_families(results), self._join_families(error)
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
         """As `PowerSums.profile`."""
-        return self._placed([sums.profile(lmbdas, n_threads) for _, sums in self._parts])
+        return self._join_families([sums.profile(lmbdas, n_threads) for _, sums in self._parts])
 
     def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
         """As `PowerSums.likelihood`."""
-        return self._placed([sums.likelihood(lmbda[at], n_threads) for at, sums in self._parts])
+        return self._join_families([sums.likelihood(lmbda[at], n_threads) for at, sums in self._parts])
 
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
         """As `PowerSums.interval`."""
-        return self._placed([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
+        return self._join_families([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
 
-    def _placed(self, found: Sequence[FloatArray]) -> FloatArray:
+    def _join_families(self, found: Sequence[FloatArray]) -> FloatArray:
         """Join the results of both families, in the original order of the columns."""
         order = np.argsort(np.concatenate([at for at, _ in self._parts]))
         placed: FloatArray = np.concatenate(found)[order]

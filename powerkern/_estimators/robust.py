@@ -17,8 +17,8 @@ from powerkern._estimators.base import ColumnSpec, Estimator, Run
 from powerkern._estimators.options import CHANGE_POINTS, PRESTANDARDIZE, normal_quantile
 from powerkern._estimators.origin import OriginFit, find_origin
 from powerkern._estimators.robust_bounds import move_lambda, rescale_by_ratio
-from powerkern._estimators.standard_units import usable
-from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_ties
+from powerkern._estimators.standard_units import replace_unusable_scales
+from powerkern._estimators.ties import fit_beyond_ties, sort_with_weights, without_ties
 from powerkern._input import lazy_scipy_special as special
 from powerkern._input.arrays import Matrix
 from powerkern._typing import FloatArray, Weights
@@ -68,7 +68,7 @@ class RobustEstimator(Estimator):
         entries, fits_ties = self.entries, self.fits_ties
 
         def fit(block: FloatArray, group: slice) -> FloatArray:
-            columns, weights = sorted_with(block, weight)
+            columns, weights = sort_with_weights(block, weight)
             out = fit_sorted(columns, weights)
             if fits_ties:
                 fit_beyond_ties(fit_sorted, columns, weights, out)
@@ -88,7 +88,7 @@ class RobustEstimator(Estimator):
         scratch, options = _RobustScratch(values.shape[0], weight), self.kernel_options
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
-            columns, weights = sorted_with(block, weight)
+            columns, weights = sort_with_weights(block, weight)
             out = at_sorted(columns, weights, routes[group])
             rows = np.flatnonzero(np.isnan(out).all(axis=1))
             if rows.size and self.fits_ties:
@@ -131,7 +131,9 @@ class RobustEstimator(Estimator):
             kept = np.ascontiguousarray(fitted[:, [KEPT_LOW, KEPT_HIGH]].T)
             again = find_origin(rescaled, family, weight, run.n_threads, kept=kept)
             center, divisor = origin.center + origin.divisor * again.center, origin.divisor * again.divisor
-            center, divisor = usable(center, divisor, (origin.center, origin.divisor))  # units of subnormals underflow
+            center, divisor = replace_unusable_scales(
+                center, divisor, (origin.center, origin.divisor)
+            )  # units of subnormals underflow
             origin = again._replace(center=center, divisor=divisor)
         return origin
 

@@ -10,7 +10,7 @@ import numpy as np
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.routes import fit_in_memory
-from powerkern._estimators.ties import sorted_with
+from powerkern._estimators.ties import sort_with_weights
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.huber import likelihood_columns, weighted_likelihood_columns
 from powerkern.kernels.location.weights import new_frequency_work
@@ -170,7 +170,7 @@ def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, we
     z = rows.copy()
     APPLY[family, FORWARD_STANDARDIZED](z, results, np.zeros(len(z), dtype=np.int64))
     present, out = np.count_nonzero(~np.isnan(z), axis=1), np.empty((len(z), 2))
-    z, weights = sorted_with(z, weight)
+    z, weights = sort_with_weights(z, weight)
     if weights is not None:
         weighted_likelihood_columns(z, weights, present, new_frequency_work(z.shape[1]), out)
     else:

@@ -52,7 +52,7 @@ def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[A
     return given
 
 
-def to_own_units(results: FloatArray, shift: FloatArray, divisor: FloatArray | None = None) -> None:
+def convert_to_data_units(results: FloatArray, shift: FloatArray, divisor: FloatArray | None = None) -> None:
     """Translate the results of columns that were shifted and divided, in place: range, kept interval, likelihood.
 
     The range is exact to the rounding of the sum; the interval keeps the same values, to the last bit.
@@ -86,7 +86,7 @@ def express_in_data_units(
     """
     if divisor is None and not shift.any():
         return
-    to_own_units(results, shift, divisor)
+    convert_to_data_units(results, shift, divisor)
     results[:, [X_MIN, X_MAX]] = extremes(matrix.values, matrix.weight)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
-from powerkern._estimators.ties import sorted_with
+from powerkern._estimators.ties import sort_with_weights
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
 
@@ -71,7 +71,7 @@ def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: 
     """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
-        columns, weights = sorted_with(block, weight)
+        columns, weights = sort_with_weights(block, weight)
         center, spread = moments_of(columns, weights)
         if prestandardize == "mad":
             median = quantiles_of(columns, weights, (0.5,))[0]
@@ -83,10 +83,10 @@ def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: 
         return np.column_stack([center, spread])
 
     center, divisor = measure_columns(measure, values, 2, n_threads).T.copy()
-    return usable(center, divisor)
+    return replace_unusable_scales(center, divisor)
 
 
-def usable(
+def replace_unusable_scales(
     center: FloatArray, divisor: FloatArray, others: tuple[float | FloatArray, float | FloatArray] = (0.0, 1.0)
 ) -> tuple[FloatArray, FloatArray]:
     """Return centers and divisors, replaced by `others` where they are not finite or the divisor is 0."""

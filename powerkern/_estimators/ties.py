@@ -29,7 +29,7 @@ from powerkern.kernels.results import (
 Fit = Callable[[FloatArray, FloatArray | None], FloatArray]
 
 
-def sorted_with(block: FloatArray, weight: Weights) -> tuple[FloatArray, FloatArray | None]:
+def sort_with_weights(block: FloatArray, weight: Weights) -> tuple[FloatArray, FloatArray | None]:
     """Sort the rows of a block, NaN last, and put their weights in the same order; values of zero weight become NaN.
 
     `block` is overwritten.

@@ -109,7 +109,7 @@ def _nll(values: NDArray[Any], family: int, results: FloatArray, weight: Weights
     return fit_in_memory((values - center) / divisor, family, lmbda, weight, n_threads)[:, NLL] + np.log(divisor)
 
 
-def _bend(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
+def _minus_ppcc(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """Return minus the correlation of transformed values with normal quantiles."""
     return -moments_matrix(values, family, results, weight, n_threads)[:, 1, PPCC]
 
@@ -121,13 +121,15 @@ def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: Wei
     return np.array([pearson_normality(column, weight) for column in z.T])
 
 
-def _off_center(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
+def _central_statistic(
+    values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int
+) -> FloatArray:
     """Return the statistic of `central_matrix` for the transformed columns."""
     return central_matrix(values, family, results, weight, n_threads).statistic
 
 
 #: The measures of how far from normal columns are, once transformed, by the names of criteria.
-_DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _off_center, "ppcc": _bend, "pearson": _pearson}
+_DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _central_statistic, "ppcc": _minus_ppcc, "pearson": _pearson}
 
 
 def keep_untransformed(

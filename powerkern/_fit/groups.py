@@ -13,7 +13,7 @@ from powerkern._estimators.base import ColumnSpec, Run
 from powerkern._estimators.routes import LOCKSTEP_MAX
 from powerkern._estimators.spec import FitSpec
 from powerkern._fit.columns import fit_columns
-from powerkern._fit.shrinkage import shrunk
+from powerkern._fit.shrinkage import shrink_lambdas
 from powerkern._input.arguments import place_of
 from powerkern._input.arrays import Matrix, column_label
 from powerkern._input.labels import MISSING, Keys, Runs, check_rows
@@ -62,7 +62,7 @@ def fit_groups(
         labelled = _rows_of(matrix, runs.rows(runs.codes >= 0)) if (runs.codes == MISSING).any() else matrix
         pooled = PowerFit(spec, labels, fit_columns(labelled, spec, asked, Run(run.n_threads)))
         if spec.shrink:
-            columns = shrunk(columns, pooled._table, fit_at)
+            columns = shrink_lambdas(columns, pooled._table, fit_at)
     return build_grouped_fit(spec, labels, keys, columns, pooled, grouped, runs)
 
 
@@ -97,7 +97,7 @@ def _fit_each_group(
         try:
             found = fit_columns(part, spec, each, Run(threads))
         except ValueError as error:
-            raise _placed(error, groups, batch, matrix, keys) from None
+            raise _locate_error(error, groups, batch, matrix, keys) from None
         shape = raw[at].shape
         raw[at], families[at] = found.kernel_rows.reshape(shape), found.family_codes.reshape(shape[:-1])
         if found.censored is not None:
@@ -136,7 +136,7 @@ def _rows_of(matrix: Matrix, rows: Any) -> Matrix:
     return Matrix(matrix.values[rows], None, False, weight, ends)
 
 
-def _placed(error: ValueError, groups: Groups, batch: slice, matrix: Matrix, keys: Keys) -> ValueError:
+def _locate_error(error: ValueError, groups: Groups, batch: slice, matrix: Matrix, keys: Keys) -> ValueError:
     """Translate an error about groups side by side to the row or group, and the column, of the user's data."""
     place = place_of(error)
     if place is None or place.column is None:

@@ -17,7 +17,7 @@ _SMALLEST, _RTOL = np.finfo(np.float64).tiny, 4.0 * np.finfo(np.float64).eps
 _MAX_ITER = 5000
 
 
-def shrunk(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray], ColumnTable]) -> ColumnTable:
+def shrink_lambdas(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray], ColumnTable]) -> ColumnTable:
     """Compute results at lambdas between each group's and the pooled one; `at` fits given lambdas, (G, p).
 
     If the lambdas of groups are normal about lambda_0 with variance ``tau^2``, and the likelihood of a group has its

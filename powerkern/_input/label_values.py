@@ -42,7 +42,7 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if values.dtype.kind == "T":
         values = values.astype(object)
     if values.dtype.kind == "O" and values.ndim == 1:
-        return _counted(values)
+        return _encode_objects(values)
     if values.dtype.kind not in KINDS:
         raise TypeError(f"groups has type {values.dtype}; labels are numbers, text, dates, booleans or categories")
     return values, None
@@ -79,7 +79,7 @@ def objects(cells: Any) -> NDArray[Any]:
     return found
 
 
-def _counted(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _encode_objects(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Encode Python objects as positions in an array of the distinct objects."""
     _check_kinds(cells)
     table: dict[Any, int] = {}

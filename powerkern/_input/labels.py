@@ -135,7 +135,7 @@ class Keys:
             both = [each for each in (own, theirs) if each.size] or [own]
             categories.append(np.unique(np.concatenate(both)))
         sizes = [each.size + 1 for each in categories]
-        codes = [np.ravel_multi_index(tuple(_moved(keys, categories)), sizes) for keys in (self, other)]
+        codes = [np.ravel_multi_index(tuple(_recode_labels(keys, categories)), sizes) for keys in (self, other)]
         return Keys(self.names, categories, np.union1d(*codes), self.several)
 
     # --- JSON -------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class Keys:
         return cls(names, categories, codes, several)
 
 
-def _moved(keys: Keys, categories: list[NDArray[Any]]) -> Iterator[IntArray]:
+def _recode_labels(keys: Keys, categories: list[NDArray[Any]]) -> Iterator[IntArray]:
     """Return the positions of the labels of groups in other categories, which contain them."""
     for own, known, at in zip(keys.categories, categories, keys.positions, strict=True):
         yield np.append(np.searchsorted(known, own), known.size)[at]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import measure_columns
-from powerkern._estimators.ties import sorted_with
+from powerkern._estimators.ties import sort_with_weights
 from powerkern._input import lazy_scipy_special as special
 from powerkern._results.central_null import LEVELS, SIZES, TABLE
 from powerkern._results.column_table import ColumnTable
@@ -77,7 +77,7 @@ def central_matrix(
     """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
-        columns, weights = sorted_with(block, weight)
+        columns, weights = sort_with_weights(block, weight)
         if family is not None:
             APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(len(columns), dtype=np.int64))
         return np.column_stack(central_distances(columns, weights))

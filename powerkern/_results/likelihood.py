@@ -19,7 +19,7 @@ from powerkern._estimators.censored import (
 )
 from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._estimators.routes import find_intervals, maximize_likelihood, profile_likelihood
-from powerkern._estimators.shift import to_own_units
+from powerkern._estimators.shift import convert_to_data_units
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.choices import Infinite
@@ -247,7 +247,7 @@ class DataLikelihood:
             return maximize_likelihood(self.values[:, at], code, lmbda[at], self.weight, self.n_threads)
 
         rows = self.table.compute_by_family(fit)
-        to_own_units(rows, 0.0 - self.table.center, self.table.divisor)
+        convert_to_data_units(rows, 0.0 - self.table.center, self.table.divisor)
         return rows
 
 
@@ -295,7 +295,7 @@ class CensoredLikelihood:
             return maximize_censored_likelihood(*self._part(at), code, lmbda[at], self.weight, self.n_threads)[0]
 
         rows = self.table.compute_by_family(fit)
-        to_own_units(rows, self.table.shift)
+        convert_to_data_units(rows, self.table.shift)
         return rows
 
 
@@ -324,5 +324,5 @@ class SumsLikelihood:
     def results(self, lmbda: FloatArray) -> FloatArray:
         """Return the results of every column at another lambda, (p, N_RESULTS)."""
         rows, _ = self.sums.fit(lmbda, self.n_threads)
-        to_own_units(rows, self.table.shift)
+        convert_to_data_units(rows, self.table.shift)
         return rows

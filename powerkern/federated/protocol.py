@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._estimators.limits import LambdaLimit, at_bound, bounded_lambdas
-from powerkern._estimators.shift import to_own_units
+from powerkern._estimators.shift import convert_to_data_units
 from powerkern._estimators.spec import FitSpec
 from powerkern._status import Status
 from powerkern._typing import FloatArray
@@ -106,7 +106,7 @@ def conversation(plan: Plan) -> Conversation:
     results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
     if limit.is_active:
         yield from _apply_limits(talk, limit, given, outcome)
-    to_own_units(results, shift)
+    convert_to_data_units(results, shift)
     return outcome
 
 

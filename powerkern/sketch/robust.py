@@ -19,7 +19,7 @@ import numpy as np
 from powerkern._engine.threads import SERIAL_VALUES, for_each
 from powerkern._estimators.limits import LambdaLimit, apply_limit
 from powerkern._estimators.robust import RobustEstimator
-from powerkern._estimators.shift import to_own_units
+from powerkern._estimators.shift import convert_to_data_units
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS
@@ -78,7 +78,7 @@ def fit_robust(
         return np.stack([move_lambda(columns[j], states.get(j), results[j], lmbda) for j, lmbda in each])
 
     apply_limit(refit, family, results, first.range.column_names, limit, np.full(p, np.nan))
-    to_own_units(results, first.range.shift)
+    convert_to_data_units(results, first.range.shift)
     return results, bounds
 
 

@@ -13,7 +13,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators import power_sums
 from powerkern._estimators.limits import apply_limit
 from powerkern._estimators.ranges import range_matrix
-from powerkern._estimators.shift import given_shift, to_own_units
+from powerkern._estimators.shift import convert_to_data_units, given_shift
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.alignment import ColumnNames, merging_order
 from powerkern._input.arguments import domain_error_in
@@ -331,5 +331,5 @@ def finish_results(total: Sketch, spec: FitSpec, n_threads: int) -> tuple[FloatA
         return sums.fit(taken, n_threads)[0][at]
 
     apply_limit(refit, FAMILIES[grid.family], results, grid.column_names, limit, given)
-    to_own_units(results, grid.shift)
+    convert_to_data_units(results, grid.shift)
     return results, sums

@@ -158,11 +158,11 @@ def test_ranges_guessed_from_a_sample_contain_ordinary_columns():
     for family in FAMILIES:
         code = FAMILY_CODES[family]
         found = ranges.range_matrix(X[::10], code, None, 1)
-        wide = power_sums.widened(found, code)
+        wide = power_sums.widen_ranges(found, code)
         assert (wide[:, sketch.R_MIN] <= X.min(axis=0)).all()
         assert (X.max(axis=0) <= wide[:, sketch.R_MAX]).all()
         assert (wide[:, sketch.R_MIN] >= 0.0).all()
-    negative = power_sums.widened(ranges.range_matrix(-X[::10], FAMILY_CODES["yeo-johnson"], None, 1), 1)
+    negative = power_sums.widen_ranges(ranges.range_matrix(-X[::10], FAMILY_CODES["yeo-johnson"], None, 1), 1)
     assert (negative[:, sketch.R_MAX] < 0.0).all()
 
 

@@ -14,7 +14,7 @@ from oracles import shifted_box_cox, shifted_box_cox_lambda
 
 import powerkern as pk
 from powerkern import __main__ as cli
-from powerkern._estimators.shift import to_own_units
+from powerkern._estimators.shift import convert_to_data_units
 from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
 from powerkern.sketch import Range, extend, finish, fit_chunks, merge, range_of, summarize_chunk
 
@@ -207,7 +207,7 @@ def test_the_interval_of_values_kept_is_exact_to_the_last_bit(c: float) -> None:
     for low, high in rng.choice(x + c, size=(100, 2)):
         row = np.zeros((1, N_RESULTS))
         row[0, [KEPT_LOW, KEPT_HIGH]] = low, high
-        to_own_units(row, np.array([c]))
+        convert_to_data_units(row, np.array([c]))
         kept = (x >= row[0, KEPT_LOW]) & (x <= row[0, KEPT_HIGH])
         np.testing.assert_array_equal(kept, (x + c >= low) & (x + c <= high))
 

@@ -58,7 +58,7 @@ def test_the_better_family_is_chosen(estimator: str, criterion: str) -> None:
             values = {family: float(one.nll[0]) for family, one in each.items()}
         else:
             z = {family: one.transform(X[kept, j]) for family, one in each.items()}
-            measure = pearson if criterion == "pearson" else _bend
+            measure = pearson if criterion == "pearson" else _minus_ppcc
             values = {family: measure(column) for family, column in z.items()}
         families[j] = "box-cox" if values["box-cox"] < values["yeo-johnson"] else "yeo-johnson"
         assert fit.families[j] == families[j], (j, values)
@@ -66,7 +66,7 @@ def test_the_better_family_is_chosen(estimator: str, criterion: str) -> None:
     assert fit.families[4] == "yeo-johnson"
 
 
-def _bend(z: np.ndarray) -> float:
+def _minus_ppcc(z: np.ndarray) -> float:
     return -float(stats.probplot(z)[1][2])
 
 

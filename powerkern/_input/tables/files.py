@@ -25,9 +25,9 @@ from powerkern._input.tables.table import (
     Table,
     TextFormat,
     check_folder,
-    sentences,
+    one_line_file_errors,
 )
-from powerkern._input.tables.text import TextSource, TextWriter, decoded, read_text, stream_text
+from powerkern._input.tables.text import TextSource, TextWriter, decode_text, read_text, stream_text
 from powerkern._input.writing import replacing
 
 #: The delimiter of a text table by its kind; None: found in its first lines.
@@ -117,7 +117,7 @@ def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Tab
         Keep the rows; if False, only the description of the columns is returned.
     """
     kind = _kind(path)
-    with sentences("read", _label(path)), ExitStack() as stack:
+    with one_line_file_errors("read", _label(path)), ExitStack() as stack:
         if kind == ".npy":
             return read_npy(path, choose)
         if kind == ".parquet":
@@ -135,7 +135,7 @@ def stream(path: Path, choose: Choice, text: TextFormat) -> Iterator[tuple[FileL
     """Read the columns that `choose` picks in blocks of rows, and keep the other columns unchanged."""
     kind = _kind(path)
     with ExitStack() as stack:
-        with sentences("read", _label(path)):
+        with one_line_file_errors("read", _label(path)):
             if kind == ".npy":
                 layout, blocks = stream_npy(path, choose)
             elif kind == ".parquet":
@@ -146,7 +146,7 @@ def stream(path: Path, choose: Choice, text: TextFormat) -> Iterator[tuple[FileL
 
 
 def _in_sentences(blocks: Iterator[Block], path: Path) -> Iterator[Block]:
-    with sentences("read", _label(path)):
+    with one_line_file_errors("read", _label(path)):
         yield from blocks
 
 
@@ -154,18 +154,18 @@ def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> T
     if _is_standard(path):
         if sys.stdin is None:
             raise BadInput("standard input is closed")
-        file = decoded(_decompressed(sys.stdin.buffer, "standard input"), text.encoding)
+        file = decode_text(_decompressed(sys.stdin.buffer, "standard input"), text.encoding)
         stack.callback(file.detach)  # standard input stays open
         return TextSource(file, "standard input", None, text)
     binary = stack.enter_context(path.open("rb"))
-    file = stack.enter_context(decoded(_decompressed(binary, path.name), text.encoding))
+    file = stack.enter_context(decode_text(_decompressed(binary, path.name), text.encoding))
     return TextSource(file, path.name, _DELIMITERS[kind], text)
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """Open a file that replaces `path` when it is complete, see `replacing`; turn I/O errors into one-line messages."""
-    with sentences("write", path), replacing(path) as part:
+    with one_line_file_errors("write", path), replacing(path) as part:
         yield part
 
 

@@ -24,7 +24,7 @@ def read_npy(path: Path, choose: Choice) -> Table:
     if matrix.dtype.kind in "iu":
         for j in candidates:
             evidence = _gather_evidence(names[j], matrix[:, j])
-            reason = None if selection.is_asked(j) else evidence.reason()
+            reason = None if selection.is_requested(j) else evidence.reason()
             if reason is not None:
                 identifiers[names[j]] = reason
             else:

@@ -43,7 +43,7 @@ def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True)
     evidence = _gather_evidence(data, path, [names[j] for j in candidates])
     identifiers = {}
     for j in candidates:
-        reason = None if selection.is_asked(j) else evidence[names[j]].reason()
+        reason = None if selection.is_requested(j) else evidence[names[j]].reason()
         if reason is not None:
             identifiers[names[j]] = reason
         else:
@@ -152,7 +152,7 @@ def _select(data: Any, path: Path, choose: Choice) -> tuple[tuple[str, ...], Sel
     is_numeric = [_is_numeric(one) for one in schema]
     candidates = selection.candidates(len(names))
     for j in candidates:
-        if selection.is_asked(j) and not is_numeric[j]:
+        if selection.is_requested(j) and not is_numeric[j]:
             raise BadInput(f"{path.name}, column {names[j]!r} holds {schema.field(j).type}, not numbers")
     positions = [j for j in candidates if is_numeric[j]]
     if not positions or not data.metadata.num_rows:

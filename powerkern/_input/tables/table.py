@@ -34,7 +34,7 @@ class Selection(NamedTuple):
             return [j for j in range(n_columns) if j not in self.excluded or j in self.required]
         return list(dict.fromkeys((*self.positions, *self.required)))
 
-    def is_asked(self, position: int) -> bool:
+    def is_requested(self, position: int) -> bool:
         """Return whether the user selected a column by name, so that it must hold numbers."""
         return self.positions is not None or position in self.required
 
@@ -187,11 +187,11 @@ def check_distinct(names: Sequence[str], label: str) -> None:
         seen.add(name)
 
 
-# --- sentences ----------------------------------------------------------------------------------------
+# --- errors of files ----------------------------------------------------------------------------------
 
 
 @contextmanager
-def sentences(verb: str, path: Path | str) -> Iterator[None]:
+def one_line_file_errors(verb: str, path: Path | str) -> Iterator[None]:
     """Turn errors about damaged, missing or unreadable files into one-sentence messages."""
     try:
         yield

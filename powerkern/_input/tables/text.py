@@ -54,7 +54,7 @@ _MARKS = {
 }
 
 
-def decoded(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
+def decode_text(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
     """Return the text of a file; without an encoding, by its byte-order mark or else UTF-8."""
     buffered = io.BufferedReader(file) if not isinstance(file, io.BufferedReader) else file  # type: ignore[type-var]
     if encoding is None:
@@ -195,7 +195,7 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
     blocks: dict[int, list[Parsed]] = {position: [] for position in reading.columns}
     every_line, n_rows = [], 0
     for lines, cells in source.blocks():
-        if n_rows == 0 and not selection.is_asked(0) and source.names_rows(cells[0]):
+        if n_rows == 0 and not selection.is_requested(0) and source.names_rows(cells[0]):
             reading.leave_out(0, NAMES_ROWS)
         for position, parsed in reading.parse(lines, cells):
             if keep:
@@ -239,7 +239,7 @@ class _Reading:
         #: How many cells hold a limit that the value lies below, and above.
         self.n_marked = dict.fromkeys(self.columns, (0, 0))
         self._evidence = {j: IdentifierEvidence(source.names[j]) for j in self.columns}
-        self._has_numbers = {j for j in self.columns if selection.is_asked(j)}
+        self._has_numbers = {j for j in self.columns if selection.is_requested(j)}
         #: Reasons by name; the columns by remedy whose cells surprise, with a reason.
         self.reasons: dict[str, str] = {}
         self.identifiers: dict[str, str] = {}
@@ -297,8 +297,8 @@ class _Reading:
         """Raise for a requested column, or for a number that float64 cannot hold; leave out other columns."""
         problem, source = parsed.problem, self._source
         assert problem is not None
-        is_asked = self._selection.is_asked(position)
-        if is_asked or problem.is_fatal:
+        is_requested = self._selection.is_requested(position)
+        if is_requested or problem.is_fatal:
             raise source.refuse(position, lines[problem.at], problem.reason + self._remedy(problem, position, cells))
         self.leave_out(position)
         if parsed.mostly_numbers or are_nearly_numbers(cells[position], problem.at, source.text):
@@ -325,7 +325,7 @@ class _Reading:
 
     def finish(self) -> tuple[int, ...]:
         """Return the positions of the columns of numbers; say which columns are left out, and what is rounded."""
-        for position in [j for j in self.columns if not self._selection.is_asked(j)]:
+        for position in [j for j in self.columns if not self._selection.is_requested(j)]:
             reason = self._evidence[position].reason()
             if reason is not None and position in self._has_numbers:
                 self.identifiers[self._source.names[position]] = reason
