@@ -575,7 +575,7 @@ def test_damaged_json_is_refused(key: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null"])
-def test_text_that_is_no_fit(text: str) -> None:
+def test_text_that_is_not_a_fit(text: str) -> None:
     with pytest.raises(ValueError, match="not a fit"):
         JointFit.from_json(text)
 

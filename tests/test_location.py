@@ -130,7 +130,7 @@ def test_nothing_that_is_not_finite_is_called_converged(method):
 
 
 @pytest.mark.parametrize("method", ["median-mad", "huber", "bisquare"])
-def test_a_scale_beyond_float64_is_told(method):
+def test_a_scale_beyond_float64_is_reported(method):
     with pytest.warns(UserWarning, match="column 0: location or scale is beyond the range of float64"):
         found = location_scale([-1.7e308, -1.7e308, 0.0, 1.7e308, 1.7e308], method)
     assert found.status.tolist() == [LocationStatus.OVERFLOW]
@@ -304,7 +304,7 @@ def test_constant_and_single_columns_have_scale_zero(method):
 
 
 @methods
-def test_columns_without_values_are_told(method):
+def test_columns_without_values_are_reported(method):
     x = np.array([[1.0, np.nan, np.nan], [2.0, np.nan, np.nan], [4.0, np.nan, np.nan]])
     with pytest.warns(UserWarning, match="^column 1, column 2: no values$"):
         result = location_scale(x, method)
@@ -313,7 +313,7 @@ def test_columns_without_values_are_told(method):
     assert np.isfinite([result.loc[0], result.scale[0]]).all()
 
 
-def test_columns_that_do_not_converge_are_told():
+def test_columns_that_do_not_converge_are_reported():
     with pytest.warns(UserWarning, match="column 0: not converged"):
         location_scale([0.0, 1.0, 2.0, 3.0], "bisquare", c=1e-3)
 
@@ -338,7 +338,7 @@ def test_layout_threads_and_order_do_not_change_a_bit(method):
     )
 
 
-def test_input_is_left_as_it_is():
+def test_input_is_not_modified():
     x = np.asfortranarray(with_holes())
     before = x.copy()
     location_scale(x)

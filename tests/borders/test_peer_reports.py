@@ -301,7 +301,7 @@ def test_imputed_values_differ_by_row() -> None:
     assert uv_decompose(holes, 1).complete(holes).shape == full.shape
 
 
-def test_missing_labels_are_told_from_labels() -> None:
+def test_missing_labels_are_distinguished_from_labels() -> None:
     """skrub 905: pd.NA in a categorical column raised a TypeError about mixed types.
 
     Before: correct.
@@ -329,7 +329,7 @@ def test_null_and_nan_of_polars_are_both_missing() -> None:
 
 
 @pytest.mark.parametrize("order", [("y", "x", "t"), ("t", "y", "x")])
-def test_dimensions_come_back_in_their_order(order: tuple[str, ...]) -> None:
+def test_the_order_of_dimensions_is_preserved(order: tuple[str, ...]) -> None:
     """xgcm 533, xarray 1483, 1739: the dimension was moved to the end, and stacked coordinates lost their names.
 
     Before: correct for plain dimensions; see finding 13 for stacked ones.

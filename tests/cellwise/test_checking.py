@@ -29,7 +29,7 @@ def with_column(column):
     return np.column_stack([clean(len(column)), column])
 
 
-def test_clean_data_are_kept_as_they_are():
+def test_clean_data_are_unchanged():
     check = check_data(clean())
     assert check.messages == []
     np.testing.assert_array_equal(check.values, clean())
@@ -42,7 +42,7 @@ def test_row_numbers(start):
 
 
 @pytest.mark.parametrize("column", [np.arange(20.0) + 2, np.arange(20.0)[::-1], np.r_[0.0:19.0, 30.0]])
-def test_what_only_resembles_row_numbers(column):
+def test_columns_that_only_resemble_row_numbers(column):
     assert check_data(with_column(column)).columns.size == 4
 
 
@@ -83,7 +83,7 @@ def test_rows_with_too_many_missing_values():
     np.testing.assert_array_equal(check.values, x[check.rows])
 
 
-def test_rows_go_first_where_there_are_fewer_of_them():
+def test_rows_are_dropped_first_if_they_are_fewer():
     x = clean(6, 10)
     x[:3, :9] = np.nan
     check = check_data(x, max_discrete=1)
@@ -113,7 +113,7 @@ def test_frames():
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
-def test_a_frame_of_which_no_column_is_kept(frame):
+def test_a_frame_whose_columns_are_all_dropped(frame):
     table = frame({"a": [1.0] * 5, "b": [2.0] * 5})
     check = check_data(table)
     assert check.columns.size == check.values.size == check.part.shape[1] == 0

@@ -28,7 +28,7 @@ def assert_same(a, b):
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("quantile, least", [(0.99, 0.5), (0.95, 0.3)])
 @pytest.mark.parametrize("seed", range(3))
-def test_beside_the_plain_implementation(seed, quantile, least, include_self):
+def test_results_equal_the_plain_implementation(seed, quantile, least, include_self):
     x = factors_with_outlying_cells(seed=seed)
     fit = ddc(x, quantile=quantile, min_correlation=least, include_self=include_self)
     residuals, flagged, imputed, rows, flagged_rows = plain.ddc(x, quantile, least, include_self)
@@ -136,7 +136,7 @@ def test_one_column_and_fewer_rows_than_columns():
     assert np.isfinite(wide.residuals).all()
 
 
-def test_what_is_left_out():
+def test_dropped_rows_and_columns():
     x = factors_with_outlying_cells()
     x = np.column_stack([np.arange(1.0, 91.0), x, np.ones(90)])
     x[4, 1:] = np.nan

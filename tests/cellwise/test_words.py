@@ -53,7 +53,7 @@ def test_infinite_scores_are_refused():
     assert np.isnan(pca.inverse_transform([[np.nan, 0.0]])).all()
 
 
-def test_a_row_without_values_is_no_inlier():
+def test_a_row_without_values_is_not_an_inlier():
     pytest.importorskip("sklearn")
     from powerkern.sklearn import DDC
 

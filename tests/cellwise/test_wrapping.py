@@ -67,7 +67,7 @@ def test_small_constants_are_those_of_a_flat_density(c):
 
 
 @pytest.mark.parametrize("b", ["1.5", [1.5]])
-def test_constants_that_are_no_numbers(b):
+def test_constants_that_are_not_numbers(b):
     with pytest.raises(TypeError, match="b must be a number"):
         wrap_constants(b, 4.0)
 
@@ -207,7 +207,7 @@ def test_columns_without_a_scale_stay_and_are_named():
     np.testing.assert_allclose(correlation[np.ix_(rest, rest)], wrapped_correlation(x[:, rest]), rtol=1e-14)
 
 
-def test_data_frames_go_in_and_come_out():
+def test_a_data_frame_gives_a_data_frame():
     x = correlated_with_outlying_cells()
     names = list("abcdef")
     frame = pd.DataFrame(x, columns=names, index=range(5, 125))

@@ -128,7 +128,7 @@ def test_the_error_of_lambda_is_printed(run, tmp_path, in_blocks):
 
 
 @pytest.mark.parametrize("command", ["fit", "summary"])
-def test_what_every_pass_warns_of_is_said_once(run, tmp_path, in_blocks, command):
+def test_a_warning_of_every_pass_is_printed_once(run, tmp_path, in_blocks, command):
     table = tmp_path / "spectra.csv"
     table.write_text("1,2\n" + "".join(f"{i},{i * i}\n" for i in range(20)), encoding="utf-8")
     _, _, err = run(command, table, "--estimator", "robust")

@@ -731,7 +731,7 @@ def test_module_and_script(table, tmp_path):
     one_sentence(failed.stderr, "No such file")
 
 
-def test_a_reader_that_leaves_is_no_error(table, tmp_path):
+def test_a_closed_reader_is_not_an_error(table, tmp_path):
     wide = tmp_path / "wide.csv"
     np.savetxt(
         wide,

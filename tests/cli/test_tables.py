@@ -145,7 +145,7 @@ def test_there_are_many_shapes():
 
 
 @pytest.mark.parametrize("shape", RIGHT)
-def test_tables_that_are_read_right(run, tmp_path, shape):
+def test_tables_that_are_read_correctly(run, tmp_path, shape):
     content, words, names, said = RIGHT[shape]
     (tmp_path / "x.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     code, out, err = run("fit", tmp_path / "x.csv", "--json", "-o", tmp_path / "fit.json", *words)
@@ -181,7 +181,7 @@ def test_tables_that_are_refused(run, tmp_path, shape):
     assert not (tmp_path / "fit.json").exists()
 
 
-def test_what_is_left_out_is_said_with_its_reason(run, tmp_path):
+def test_skipped_columns_are_reported_with_the_reason(run, tmp_path):
     (tmp_path / "x.csv").write_text(RIGHT["one odd cell"][0].replace("a,b,c", ",b,c"))
     code, out, _ = run("fit", tmp_path / "x.csv")
     assert code == 0
@@ -194,7 +194,7 @@ def test_what_is_left_out_is_said_with_its_reason(run, tmp_path):
     ]
 
 
-def test_an_odd_cell_far_down_is_found_by_its_line(run, tmp_path):
+def test_an_odd_cell_far_down_is_reported_with_its_line(run, tmp_path):
     n = 40_000
     lines = [f"{i % 97},{i % 89}" for i in range(n)]
     lines[35_000] = f"{35_000 % 97},about 7"
@@ -285,7 +285,7 @@ def test_standard_input_and_output(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])
-def test_blocks_give_what_the_whole_gives(run, tmp_path, monkeypatch, kind):
+def test_blocks_give_the_results_of_the_whole_table(run, tmp_path, monkeypatch, kind):
     from powerkern._input.tables import npy, parquet, text
 
     X = np.random.default_rng(0).lognormal(size=(500, 3))

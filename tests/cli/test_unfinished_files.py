@@ -75,7 +75,7 @@ def test_a_failure_half_way(run, folder, monkeypatch, name, error, code):
 
 
 @pytest.mark.parametrize("name", ["z.csv", "z.npy"])
-def test_a_cell_far_down_that_is_no_number(run, folder, monkeypatch, name):
+def test_a_cell_far_down_that_is_not_a_number(run, folder, monkeypatch, name):
     monkeypatch.setattr(text, "_CELLS_AT_ONCE", 10)
     with (folder / "x.csv").open("a") as file:
         file.write("1,oops\n")

@@ -64,7 +64,7 @@ def test_every_command_says_what_it_wrote_and_where(run, table, tmp_path, words)
         assert said["output"] == str(out)
 
 
-def test_pictures_are_those_that_are_drawn():
+def test_kinds_of_plots_match_the_plot_functions():
     from powerkern._cli.plot import _KINDS
 
     assert tuple(_KINDS) == arguments.PICTURES
@@ -183,7 +183,7 @@ def test_outliers_of_a_given_fit_and_cutoff(run, table, tmp_path):
     assert float(found[0]["z"]) > 5.0  # standardized, whatever the fit's transform returns
 
 
-def test_options_of_fitting_beside_a_fit_are_refused(run, table, tmp_path):
+def test_options_of_fitting_are_rejected_with_a_saved_fit(run, table, tmp_path):
     fit = tmp_path / "fit.json"
     run("fit", table, "-o", fit)
     code, out, err = run("outliers", table, "--fit", fit, "--family", "box-cox", "--h", "0.7")
@@ -313,7 +313,7 @@ def test_marked_numbers_are_not_left_out_in_silence(tmp_path, cell, run):
         ("folder", None, "folder is a folder: name a file in it"),
     ],
 )
-def test_files_that_are_no_tables(tmp_path, name, content, message, run):
+def test_files_that_are_not_tables(tmp_path, name, content, message, run):
     path = tmp_path / name
     path.mkdir() if content is None else path.write_bytes(content)
     code, _, err = run("fit", path)

@@ -542,6 +542,6 @@ def test_an_exact_decomposition_has_the_whole_weight():
 
 
 @pytest.mark.parametrize("decompositions", [[], [1.0], "text"])
-def test_what_is_no_decomposition_cannot_be_averaged(decompositions):
+def test_only_decompositions_can_be_averaged(decompositions):
     with pytest.raises(TypeError, match="decompositions must be one or more results of uv_decompose"):
         complete_by_average(np.ones((2, 2)), decompositions)

@@ -198,7 +198,7 @@ def test_equal_ratings(constant):
     assert_allclose(model.predict(ROW, COLUMN), constant, atol=1e-12)
 
 
-def test_what_cannot_be_fitted():
+def test_ratings_that_cannot_be_fitted():
     with pytest.raises(ValueError, match=r"three arrays of one length .*, got shapes \(3,\), \(2,\)"):
         fit_ratings(([1, 2, 3], [1, 2], [1.0, 2.0, 3.0]))
     with pytest.raises(TypeError, match=r"must be a sparse matrix, or .* got ndarray; uv_decompose and UVImputer"):
@@ -232,7 +232,7 @@ def test_what_cannot_be_fitted():
         fit_ratings((ROW, COLUMN, VALUE), 0).fold_in([1, 2], [1.0])
 
 
-def test_what_cannot_be_asked(model):
+def test_invalid_queries(model):
     with pytest.raises(TypeError, match="labels are of type int64, got <U1; pass labels as they were fitted"):
         model.predict("7", 3)
 
@@ -311,7 +311,7 @@ def test_a_missing_label_is_unknown_and_none_is_fitted(missing: Any) -> None:
         ([1, [2]], ValueError, r"labels must be an array, got \[1, \[2\]\], whose parts have different lengths"),
     ],
 )
-def test_what_is_no_label_is_refused(rows: Any, error: type[Exception], message: str) -> None:
+def test_values_that_are_not_labels_are_rejected(rows: Any, error: type[Exception], message: str) -> None:
     users, items = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
     model = fit_ratings((users, items, RATINGS_OF_LABELS), 1, rng=0)
     with pytest.raises(error, match=message):

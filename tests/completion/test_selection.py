@@ -100,7 +100,7 @@ def test_a_normal_distribution_where_entries_suffice():
     assert error(found, full, mask) < 1.1 * np.sqrt(np.mean((told - full)[mask] ** 2))
 
 
-def test_a_low_rank_where_they_do_not():
+def test_a_low_rank_where_entries_do_not_suffice():
     values, full, mask = low_rank_with_holes(n=150, p=200, missing=0.7)
     found = chosen(values)
     assert found.model.rank in (3, 4)
@@ -128,13 +128,13 @@ def test_neighbors_count_where_rows_form_clusters():
     assert error(found, full, mask) < 0.5 * error(alone, full, mask)
 
 
-def test_they_do_not_where_rows_are_on_a_plane():
+def test_neighbors_do_not_count_where_rows_are_on_a_plane():
     values, _, _ = low_rank_with_holes(n=400, noise=0.05)
     found = chosen(values)
     assert found.weights[0] > 0.9
 
 
-def test_what_is_held_out_tells_the_error():
+def test_held_out_entries_estimate_the_error():
     values, full, mask = low_rank_with_holes(n=500)
     found = chosen(values)
     assert found.validation_rmse == pytest.approx(error(found, full, mask), rel=0.15)

@@ -74,7 +74,7 @@ def test_threads_transform_a_large_matrix_to_the_same_bits(n, p, family, extreme
         np.testing.assert_array_equal(out, z)
 
 
-def test_fits_that_travelled_and_parts_transform_alike():
+def test_pickled_fits_and_parts_of_fits_transform_alike():
     fit = pk.fit(np.exp(np.random.default_rng(0).normal(size=(50, 3))), "box-cox")
     x = np.array([[1.0, 2.0, 3.0]])
     z = fit.transform(x)
@@ -125,7 +125,7 @@ def test_bits_do_not_depend_on_layout_threads_or_neighbors(family, n, p, standar
 
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_float32_is_what_float64_gives_rounded(family, standardize):
+def test_float32_results_are_rounded_float64_results(family, standardize):
     """Rounded to the nearest float32, or to its neighbor if both are about as near."""
     rng = np.random.default_rng(5)
     x = (np.exp(1.5 * rng.normal(size=(5000, 9))) - (0.0 if family == "box-cox" else 1.0)).astype(np.float32)

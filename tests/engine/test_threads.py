@@ -226,7 +226,7 @@ def test_a_thread_helps_again():
     assert len(set(at_work)) == 1
 
 
-def test_what_a_helper_raises_is_handed_back_and_it_helps_again():
+def test_an_error_of_a_helper_is_raised_and_the_helper_is_reused():
     completions, error = threads.Completions(), KeyboardInterrupt()
 
     def fail():
@@ -428,7 +428,7 @@ def test_every_part_is_done_once(n_threads):
 
 
 @pytest.mark.parametrize("n_threads", N_THREADS)
-def test_as_many_threads_as_asked_for_work_at_once(n_threads):
+def test_the_requested_number_of_threads_runs_at_once(n_threads):
     all_there, at_work = threading.Barrier(n_threads), set()
 
     def job(part):
@@ -463,7 +463,7 @@ def test_parts_are_shared_with_the_threads_there_are(granted, monkeypatch):
     assert len(done) == 200
 
 
-def test_ctrl_c_while_threads_start_ends_what_is_shared(monkeypatch):
+def test_ctrl_c_during_thread_start_cancels_the_job(monkeypatch):
     start, begun, go_on, ended, done = threading.Thread.start, threading.Event(), threading.Event(), [], []
 
     def start_one(thread):

@@ -161,7 +161,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_no_bounds(case: str) -> None:
+def test_invalid_bounds(case: str) -> None:
     bounds, error, match = WRONG[case]
     with pytest.raises(error, match=match):
         pk.fit(four_lognormals(20), bounds=bounds)  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def test_what_is_no_bounds(case: str) -> None:
 @pytest.mark.parametrize("n", [60, 700])
 @pytest.mark.parametrize("estimator", ROBUST)
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_robust_fits_keep_what_they_kept(family: str, estimator: str, n: int) -> None:
+def test_bounded_robust_fits_keep_the_same_values(family: str, estimator: str, n: int) -> None:
     X = four_lognormals(n)
     X[:3] = 1e3
     free = pk.fit(X, family, estimator)

@@ -184,7 +184,7 @@ def test_information_is_that_of_the_profile(family):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("family", [*FAMILIES, "best"])
-def test_what_a_fit_can_do(family, estimator):
+def test_methods_of_a_fit_with_origin(family, estimator):
     X = np.column_stack([100.0 + SKEWED, SKEWED, -SKEWED])
     X[::7, 1] = np.nan
     fit = pk.fit(X, family, estimator, origin="fit", n_threads=1)

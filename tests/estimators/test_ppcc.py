@@ -72,7 +72,7 @@ def test_columns_that_cannot_be_fitted_do_not_stop_the_others():
     assert fit.lmbda[4] == pk.fit(x[:, 4], "box-cox").lmbda[0]  # two distinct values look the same under any
 
 
-def test_several_minima_are_told():
+def test_several_minima_are_reported():
     r = np.random.default_rng(0)
     x = np.concatenate([r.lognormal(0.0, 0.1, 8), r.lognormal(2.0, 0.1, 5), r.lognormal(4.0, 0.1, 3)])
     assert pk.fit(x, "box-cox", "ppcc").status[0] == Status.MULTIMODAL

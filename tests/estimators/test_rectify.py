@@ -144,7 +144,7 @@ def test_far_tails_are_reported_without_rectification(family, at):
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("n", [30, 100, 400])
-def test_few_clean_columns_are_said_to_keep_a_far_tail(family, n):
+def test_few_clean_columns_are_reported_to_keep_a_far_tail(family, n):
     z = np.random.default_rng(n).normal(size=(n, 300))
     fit = fit_quietly(np.exp(z) if family == "box-cox" else z, family)
     assert (fit.status == Status.TAIL_KEPT).mean() < 0.01

@@ -91,7 +91,7 @@ def test_objective_curves_and_bounds(estimator):
 @estimators
 @families
 @pytest.mark.parametrize("weight", [1.0, 0.3, 1.0 / 60.0, 1e-200])
-def test_equal_weights_up_to_one_are_none(family, estimator, weight):
+def test_equal_weights_up_to_one_change_nothing(family, estimator, weight):
     x = contaminated_lognormal(60, 2)
     fit = pk.fit(x, family, estimator, sample_weight=np.full(60, weight))
     plain = pk.fit(x, family, estimator)
@@ -109,7 +109,7 @@ def test_small_weights_are_relative(estimator):
 
 @estimators
 @families
-def test_rows_of_no_weight_are_absent(family, estimator):
+def test_rows_of_weight_0_are_ignored(family, estimator):
     x, weight = contaminated_lognormal(60, 3), np.random.default_rng(0).uniform(0.5, 3.0, 60)
     weight[::7] = 0.0
     x[0], there = -np.inf, weight > 0.0
@@ -164,7 +164,7 @@ def zero_inflated(n, p, share=0.6, seed=0):
 
 
 @resistant
-def test_the_others_are_fitted_where_most_values_are_equal(estimator):
+def test_other_values_are_fitted_if_most_are_equal(estimator):
     x = zero_inflated(200, 4)
     fit = pk.fit(x, estimator=estimator)
     assert (fit.status == Status.TIED).all()
@@ -181,7 +181,7 @@ def test_the_others_are_fitted_where_most_values_are_equal(estimator):
     np.testing.assert_allclose(fit.inverse_transform(z), x, atol=1e-12)
 
 
-def test_outliers_beside_many_zeros_are_flagged():
+def test_outliers_among_many_zeros_are_flagged():
     x = zero_inflated(400, 3, seed=1)
     x[:6] = 1e4
     fit = pk.fit(x, estimator="robust")
@@ -214,7 +214,7 @@ def test_ties_are_scale_equivariant_and_weigh_what_they_weigh():
         [2.0] * 9 + [3.0] * 5 + [4.0],  # the others have no spread, either
     ],
 )
-def test_what_has_no_spread_beyond_ties_passes_through(family, estimator, x):
+def test_columns_without_spread_beyond_ties_pass_through(family, estimator, x):
     with pytest.warns(UserWarning, match="not fitted robustly"):
         fit = pk.fit(x, family, estimator)
     assert fit.status[0] == Status.NO_SPREAD

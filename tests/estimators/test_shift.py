@@ -213,7 +213,7 @@ def test_the_interval_of_values_kept_is_exact_to_the_last_bit(c: float) -> None:
 
 
 @pytest.mark.parametrize("estimator", ["mle", "robust"])
-def test_json_comes_back_bit_for_bit(estimator: str) -> None:
+def test_json_restores_every_bit(estimator: str) -> None:
     X = columns(60)
     fit = pk.fit(X, "box-cox", estimator, shift=SHIFT)
     again = pk.PowerFit.from_json(fit.to_json())
@@ -250,7 +250,7 @@ def test_other_families_have_no_shift(family: str) -> None:
         (None, TypeError, "shift must be a real number"),
     ],
 )
-def test_no_shift_at_all(shift: Any, error: type[Exception], complaint: str) -> None:
+def test_invalid_shifts(shift: Any, error: type[Exception], complaint: str) -> None:
     with pytest.raises(error, match=complaint):
         pk.fit(columns(20), "box-cox", shift=shift)
 

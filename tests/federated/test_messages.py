@@ -122,7 +122,7 @@ def test_malformed_headers_are_refused(header: object) -> None:
 
 
 @pytest.mark.parametrize("header", [b"\xff", b"[" * 100_000, b"{}", []])
-def test_headers_that_are_none_are_refused(header: object) -> None:
+def test_invalid_headers_are_rejected(header: object) -> None:
     with pytest.raises(
         ProtocolError, match=r"client 'north': not a message: (the bytes are damaged|its format is None)"
     ):

@@ -48,7 +48,7 @@ def run(
 @pytest.mark.parametrize("method", ["newton", "brent"])
 @pytest.mark.parametrize("center", [-15.0, -0.3, 0.0, 1.0, 3.7, 15.0])
 @pytest.mark.parametrize("width", [0.3, 1.0, 10.0])
-def test_the_minimum_is_found_to_rounding(center: float, width: float, method: str) -> None:
+def test_the_minimum_is_accurate_to_rounding(center: float, width: float, method: str) -> None:
     found, rounds, asked = run(cosh(center, width), 1.0, method)
     assert found.best.x == pytest.approx(center, abs=1e-13 * max(1.0, abs(center)) * max(1.0, width))
     assert found.certified

@@ -178,7 +178,7 @@ def test_float32_is_close_to_float64(family, seed, n):
 
 @settings(max_examples=20)
 @given(seed=seeds, n=st.integers(5, 30), spread=spreads)
-def test_standardised_output_is_standard_and_right(seed, n, spread):
+def test_standardised_output_has_mean_0_and_sd_1_and_is_accurate(seed, n, spread):
     for family in FAMILIES:
         x = skewed_column(family, seed, n, spread)
         fit = pk.fit(x, family)
@@ -215,7 +215,7 @@ def test_layouts_give_the_same_bits(family, layout):
 
 
 @pytest.mark.parametrize("dtype", ["f4", ">f4", "f2", "i4", ">i2", "u1", "i8", "longdouble"])
-def test_narrow_types_are_the_numbers_they_hold(dtype):
+def test_narrow_types_are_fitted_as_their_numbers(dtype):
     x = np.round(columns_of_all_spreads(p=9) * 10.0).clip(0, 100).astype(dtype)
     fit, exact = pk.fit(x), pk.fit(x.astype(np.float64))
     np.testing.assert_array_equal(kernel_rows(fit), kernel_rows(exact))
@@ -473,7 +473,7 @@ def test_json_of_something_else(changes, message):
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", "3", '"text"', "{}", "lmbda\n1.0"])
-def test_text_that_is_no_fit(text):
+def test_text_that_is_not_a_fit(text):
     with pytest.raises(ValueError, match="not a fit"):
         PowerFit.from_json(text)
 
@@ -823,7 +823,7 @@ def test_transforms_onto_the_line_have_inverses_everywhere(family, lmbda):
 # --- columns that cannot be fitted --------------------------------------------------------------------
 
 
-def test_one_warning_lists_what_was_not_fitted():
+def test_one_warning_lists_the_columns_that_were_not_fitted():
     x = columns_of_all_spreads(p=6)
     x[:, 1], x[:, 4], x[:, 5] = 7.0, np.nan, -0.0
     x[:3, 5] = 0.0

@@ -248,7 +248,7 @@ def test_several_keys_are_tuples():
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_frames_come_back_as_they_came(library):
+def test_frames_keep_their_kind(library):
     X, codes = panel(4, p=1)
     frame = library({"id": np.array(list("dcab"))[codes], "x": X[:, 0], "note": codes.astype(str)})
     numbers = frame.select(["id", "x"]) if library is not pd.DataFrame else frame[["id", "x"]]
@@ -343,7 +343,7 @@ def test_groups_of_one_row_and_constant_groups_pass_through_with_one_warning():
 
 
 @pytest.mark.parametrize("options", [{}, {"origin": "fit"}, {"family": "box-cox", "shift": 1.0}])
-def test_a_group_of_no_weight_is_empty(options):
+def test_a_group_of_weight_0_is_empty(options):
     x, labels = RNG.lognormal(size=60), np.repeat([0, 1, 2], 20)
     with pytest.warns(UserWarning, match="group 1: not fitted: no values"):
         fit = pk.fit(x, groups=labels, sample_weight=np.where(labels == 1, 0.0, 1.0), **options)
@@ -380,7 +380,7 @@ def test_each_group_has_its_own_origin(family, estimator):
     np.testing.assert_array_equal(again.transform(x[at], groups=labels[at]), z)
 
 
-def test_shrinking_does_not_go_with_an_origin():
+def test_shrinking_cannot_be_combined_with_an_origin():
     with pytest.raises(ValueError, match="without origin="):
         pk.fit(RNG.gamma(3.0, size=20), groups=np.repeat([0, 1], 10), origin="fit", shrink=True)
 

@@ -110,7 +110,7 @@ def test_every_argument_is_checked_before_data_are_read(
         pk.fit(Untouchable(), **arguments)
 
 
-def test_a_fit_keeps_what_was_asked() -> None:
+def test_a_fit_keeps_its_options() -> None:
     X = np.random.default_rng(0).lognormal(size=(60, 3))
     fit = pk.fit(
         X, "box-cox", shift=[0.0, 1.0, 2.0], bounds=(None, [1.0, 0.5, 0.25]), lmbda=[np.nan, 1, np.nan], ymax=10
@@ -124,7 +124,7 @@ def test_a_fit_keeps_what_was_asked() -> None:
         assert repr(again._spec) == repr(spec)
 
 
-def test_a_lambda_of_nan_asks_for_nothing() -> None:
+def test_a_lambda_of_nan_is_no_request() -> None:
     x = np.random.default_rng(0).lognormal(size=60)
     assert pk.fit(x, lmbda=np.nan)._spec == pk.fit(x)._spec
 
@@ -134,7 +134,7 @@ def test_what_was_asked_is_shown_by_what_differs_from_the_defaults() -> None:
     assert repr(FitSpec(standardize=False, ymax=2.0)) == "FitSpec(standardize=False, ymax=2.0)"
 
 
-def test_groups_keep_what_was_asked() -> None:
+def test_fits_of_groups_keep_their_options() -> None:
     X, groups = np.random.default_rng(0).lognormal(size=(60, 2)), np.arange(60) % 3
     fit = pk.fit(X, "box-cox", groups=groups, shift=[0.5, 0.0], unknown="pooled", dropna=True)
     again = pk.GroupedFit.from_json(fit.to_json())

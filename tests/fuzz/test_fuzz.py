@@ -112,7 +112,7 @@ def _moved(fitted, field, by):
         ("STATUS", float(pk.Status.NOT_CERTIFIED), "status", "_check_status"),
     ],
 )
-def test_what_is_wrong_is_found(fitted, field, by, kind, check):
+def test_wrong_results_are_found(fitted, field, by, kind, check):
     check = getattr(checks, check)
     assert list(check(fitted)) == []
     assert kind in [found for found, _ in check(_moved(fitted, field, by))]

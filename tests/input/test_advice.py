@@ -95,7 +95,7 @@ def test_values_outside_the_domain(callee):
 
 @pytest.mark.parametrize("X", [TEXT, TIMES, CATEGORIES], ids=["text", "times", "categories"])
 @pytest.mark.parametrize("callee", [*FITS, *APPLIED, *OTHERS], ids=lambda f: f.__qualname__)
-def test_columns_that_hold_no_numbers(callee, X):
+def test_advice_for_columns_without_numbers(callee, X):
     text = message({**FITS, **APPLIED, **OTHERS}[callee], X)
     own = inspect.signature(callee).parameters
     assert ("non_numeric=" in text) == ("non_numeric" in own)

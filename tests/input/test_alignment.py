@@ -365,7 +365,7 @@ class TestLaterData:
         assert Range.from_bytes(summary.to_bytes()).column_names == X.columns.tolist()
 
 
-def test_default_labels_are_no_names_beside_text() -> None:
+def test_default_labels_are_not_names_if_other_labels_are_text() -> None:
     right = pk.fit(VALUES).transform(VALUES)
     for fitted, later in ((named("text"), named("default")), (named("default"), named("text"))):
         np.testing.assert_array_equal(pk.fit(fitted).transform(later), right)
@@ -430,7 +430,7 @@ def test_damaged_keys_of_groups_are_refused(several: Any) -> None:
         pk.GroupedFit.from_json(json.dumps(record), check=False)
 
 
-def test_transformed_columns_go_back_from_matrices_only() -> None:
+def test_transformed_columns_are_inverted_from_matrices_only() -> None:
     transformer = PowerTransformer(variables=[0]).fit(VALUES)
     with pytest.raises(ValueError, match=r"X must be a matrix of 2 columns, got shape \(60,\)"):
         transformer.inverse_transform(VALUES[:, 0])

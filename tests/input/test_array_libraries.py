@@ -74,7 +74,7 @@ libraries = pytest.mark.parametrize("library", LIBRARIES)
 
 
 @libraries
-def test_arrays_come_back_as_such(library):
+def test_results_are_arrays_of_the_same_library(library):
     make, read, kind = LIBRARIES[library]()
     given = make(SINGLE)
     fit = pk.fit(given)

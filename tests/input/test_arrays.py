@@ -510,7 +510,7 @@ def test_domain_error(arguments: tuple[Any, ...], message: str) -> None:
     assert str(error).startswith(message)
 
 
-def test_domain_error_says_what_users_of_scikit_learn_search_for() -> None:
+def test_domain_error_contains_the_words_of_scikit_learn() -> None:
     text = str(domain_error("not positive", 0, 0, 0.0, None))
     assert "strictly positive" in text
     assert "family='yeo-johnson'" in text
@@ -651,7 +651,7 @@ def test_bad_out(out: np.ndarray, message: str) -> None:
 
 
 @pytest.mark.parametrize("out", [[[0.0] * 3] * 4, None, np.ma.zeros((4, 3)), 0.0])
-def test_out_that_is_no_array(out: Any) -> None:
+def test_out_that_is_not_an_array(out: Any) -> None:
     with pytest.raises(TypeError, match=rf"out is a {type(out).__name__}; pass a plain NumPy array"):
         as_out(out, (4, 3), np.float64)
 

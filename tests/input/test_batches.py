@@ -120,7 +120,7 @@ def test_transforms_are_those_of_memory(source, folder):
     assert_allclose(back["size"].to_numpy(), TABLE["size"].to_numpy(), rtol=1e-12)
 
 
-def test_what_comes_back(folder):
+def test_types_of_results(folder):
     polars = pytest.importorskip("polars")
     fit = pk.fit(TABLE.select(NUMERIC))
     lazily = fit.transform(SOURCES["lazy frame"](folder))
@@ -169,7 +169,7 @@ def test_a_stream_is_read_once(folder):
 
 
 @pytest.mark.parametrize("path", ["large.parquet", Path("large.csv")])
-def test_a_path_is_no_table(path):
+def test_a_path_is_not_a_table(path):
     with pytest.raises(TypeError, match=r"chunks is a path; pass .*, such as pyarrow\.dataset\.dataset\(path\), or"):
         fit_chunks(path)
 

@@ -50,7 +50,7 @@ LABELS = {
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "Float64", "Float32", "double[pyarrow]", "Int64"])
 @pytest.mark.parametrize("labels", LABELS)
-def test_labels_and_types_come_back(labels: str, dtype: str) -> None:
+def test_labels_and_types_are_preserved(labels: str, dtype: str) -> None:
     values = np.rint(10 * VALUES) if dtype == "Int64" else VALUES
     X = pd.DataFrame(values, columns=LABELS[labels], index=pd.Index(RNG.permutation(30), name="id")).astype(dtype)
     if dtype not in ("float64", "float32"):
@@ -67,7 +67,7 @@ def test_labels_and_types_come_back(labels: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("fitted", [["a", "b", "c"], ["c", "a"]])
-def test_subclass_attrs_and_metadata_come_back(fitted: list[str]) -> None:
+def test_subclass_attrs_and_metadata_are_preserved(fitted: list[str]) -> None:
     X = Ledger(VALUES, columns=["a", "b", "c"])
     X.attrs["unit"], X.owner = "mg", "lab"
     z = pk.fit(X[fitted]).transform(X)
@@ -101,7 +101,7 @@ def with_both(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["polars", "arrow", "nullable", "pandas arrow"])
-def test_nan_stays_nan_beside_null(kind: str) -> None:
+def test_nan_and_null_are_both_preserved(kind: str) -> None:
     X = with_both(kind)
     z = pk.fit(X).transform(X)
     if kind == "polars":
@@ -206,7 +206,7 @@ class TestPythonNumbers:
         np.testing.assert_array_equal(pk.fit(frame[["x"]], non_numeric="ignore").lmbda, right.lmbda[:1])
 
     @pytest.mark.filterwarnings("ignore:.*(scale|values)")
-    def test_other_readers_take_them_too(self, cells: str) -> None:
+    def test_other_readers_accept_these_containers(self, cells: str) -> None:
         frame = pd.DataFrame({"x": pd.Series(OBJECTS[cells], dtype=object)})
         plain = np.array(number_record_type(OBJECTS[cells]))[:, np.newaxis]
         np.testing.assert_array_equal(location_scale(frame).loc, location_scale(plain).loc)

@@ -38,7 +38,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
-def test_what_is_elsewhere_is_refused_with_what_to_call(kind):
+def test_data_outside_memory_are_rejected_with_advice(kind):
     names, message = ELSEWHERE[kind]
     with pytest.raises(TypeError, match=f"^X is .*{message}"):
         pk.fit(fake(*names))

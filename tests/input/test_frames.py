@@ -80,7 +80,7 @@ def test_pandas_types_side_by_side():
 
 @pytest.mark.parametrize("dtype", ["Float32", "Float64", "float[pyarrow]", "double[pyarrow]"])
 @pytest.mark.parametrize("missing", [True, False])
-def test_nullable_types_come_back_as_such(dtype, missing):
+def test_nullable_types_are_preserved(dtype, missing):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"a": A, "b": B}).astype(dtype)
@@ -255,7 +255,7 @@ def arrow_table(pa, kind):
 
 
 @pytest.mark.parametrize("kind", ["Table", "RecordBatch"])
-def test_arrow_tables_come_back_as_such(kind):
+def test_arrow_tables_are_preserved(kind):
     pa = pytest.importorskip("pyarrow")
     table = arrow_table(pa, kind)
     fit = pk.fit(table.select(["a", "b"]))
@@ -330,7 +330,7 @@ def test_weights_are_a_column(library, estimator):
     )
 
 
-def test_weights_that_are_no_column():
+def test_weights_that_are_not_a_column():
     with pytest.raises(ValueError, match=r"sample_weight='v': there is no column of that name among 'a', 'w', 'b'"):
         pk.fit(weighted("pandas"), sample_weight="v")
     with pytest.raises(TypeError, match=r"sample_weight='w' names a column, but X is not a data frame but a nd"):

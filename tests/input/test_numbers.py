@@ -87,7 +87,7 @@ READERS = {
 @pytest.mark.filterwarnings("ignore:X has feature names")
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("reader", READERS)
-def test_what_is_no_number_is_refused(reader, other):
+def test_values_that_are_not_numbers_are_rejected(reader, other):
     with pytest.raises((TypeError, ValueError)):
         READERS[reader](OTHERS[other])
 

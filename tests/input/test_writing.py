@@ -42,7 +42,7 @@ def wide(tmp_path):
         ("plot {data} -o {out} --kind forest", "plot.svg"),
     ],
 )
-def test_a_full_disk_leaves_what_was_there(run, tmp_path, wide, words, name):
+def test_a_full_disk_preserves_the_old_file(run, tmp_path, wide, words, name):
     if words.startswith("plot"):
         pytest.importorskip("matplotlib")
         np.save(wide, np.load(wide)[:, :4])  # pictures have a panel for each column, and are large enough
@@ -59,7 +59,7 @@ def test_a_full_disk_leaves_what_was_there(run, tmp_path, wide, words, name):
     assert {path.name for path in tmp_path.iterdir()} == {wide.name, fit.name, out.name}
 
 
-def test_an_interrupt_leaves_what_was_there(tmp_path):
+def test_an_interrupt_preserves_the_old_file(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("before")
 

@@ -277,7 +277,7 @@ def test_the_versions_used_last_stay(place, other_versions):
     assert there == sorted([name(), *(path.name for path in other_versions[:7])])
 
 
-def test_what_is_compiled_prunes(other_versions, place, compiled):
+def test_compiling_prunes_old_folders(other_versions, place, compiled):
     file_in(place).unlink()
     compiled()
     assert file_in(place).exists()
@@ -333,7 +333,7 @@ def test_a_use_is_noted_once_a_day(place, loads):
 # --- never in the way ---------------------------------------------------------------------------------
 
 
-def test_nowhere_to_keep_it_is_said_once(empty, monkeypatch, compiled):
+def test_a_missing_cache_folder_is_reported_once(empty, monkeypatch, compiled):
     (empty / "file").write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(empty / "file"))
     with pytest.warns(RuntimeWarning, match=r"every process compiles it again \(.*file: .*NUMBA_CACHE_DIR") as said:

@@ -86,6 +86,6 @@ def test_a_notebook_displays_it(shell, shows, said, caplog, monkeypatch):
     assert (said.getvalue() == "") == shows
 
 
-def test_nothing_that_is_said_stops_a_fit(said, caplog, monkeypatch):
+def test_a_failing_notice_does_not_stop_a_fit(said, caplog, monkeypatch):
     said.write = lambda text: 1 / 0
     assert len(long_work(caplog)) == 1

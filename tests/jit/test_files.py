@@ -25,7 +25,7 @@ def publish(path, content):
         draft.publish(content)
 
 
-def test_what_is_published_is_read(tmp_path):
+def test_published_files_are_read(tmp_path):
     for content in (b"a long content", b"short"):
         publish(tmp_path / "folder" / "file", content)
         assert files.read(tmp_path / "folder" / "file") == content
@@ -89,7 +89,7 @@ def test_a_draft_that_was_renamed_is_not_taken_for_a_new_draft(tmp_path, monkeyp
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX's")
-def test_what_a_killed_process_leaves_is_taken_over(tmp_path):
+def test_the_draft_of_a_killed_process_is_reused(tmp_path):
     path = tmp_path / "file"
     with processes.start(HOLDER.format(path=str(path))) as holder:
         assert holder.stdout.readline() == "held\n"

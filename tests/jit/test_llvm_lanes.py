@@ -150,7 +150,7 @@ def test_strides():
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 @pytest.mark.parametrize("function", [lambda x: x + (x < 0.0), lambda x: bits_of(x) * 2, lambda x: (x < 0.0) - 1.0])
-def test_what_has_no_meaning_does_not_compile(function):
+def test_invalid_operations_do_not_compile(function):
     compiled = numba.njit(function)
     with pytest.raises(numba.TypingError):
         numba.njit(lambda x: any_lane(compiled(load(x, (0,))) == 0.0))(np.zeros(8))

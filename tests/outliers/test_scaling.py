@@ -250,7 +250,7 @@ def test_infinite_scores_are_certain_and_left_out(rule, dtype):
 
 
 @pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
-def test_nothing_but_infinite_scores(rule):
+def test_scores_that_are_all_infinite(rule):
     with pytest.warns(UserWarning, match="no values|no scores"):
         found = outlier_probability([math.inf, -math.inf, math.inf], **rule)
     assert found.tolist() == [1.0, 0.0, 1.0]
@@ -283,7 +283,7 @@ def test_distribution_without_a_scale_is_a_step(rule):
 
 @pytest.mark.parametrize("rule", [*ALL_RULES, {"method": "yeo-johnson", "estimator": "mle"}])
 @pytest.mark.parametrize("probability", [0.0, 0.01, 0.5, 0.99])
-def test_the_map_the_other_way(rule, probability):
+def test_the_inverse_map(rule, probability):
     scaling = fit_scaling(SCORES, **rule)
     scores = scaling.score_at(probability)
     assert (scaling.probability(scores[None, :]) <= probability).all()
@@ -293,7 +293,7 @@ def test_the_map_the_other_way(rule, probability):
     assert np.array_equal(scaling.probability(beyond[None, :])[0] > probability, reached)
 
 
-def test_the_map_the_other_way_at_the_ends():
+def test_the_inverse_map_at_the_ends():
     assert fit_scaling(SCORES[:, 0]).score_at(1.0).tolist() == [np.finfo(np.float64).max]
     assert quietly(fit_scaling, [2.0, 2.0, 2.0]).score_at(0.5).tolist() == [2.0]
     assert np.isnan(quietly(fit_scaling, [math.nan, math.nan]).score_at(0.5)).all()
@@ -513,7 +513,7 @@ def test_contamination_of_missing_infinite_and_few_scores():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.6, -0.1, math.nan, "auto", True])
-def test_contamination_is_a_share(share):
+def test_contamination_must_be_a_fraction(share):
     with pytest.raises(ValueError if type(share) is float else TypeError, match="contamination must be a number"):
         outlier_probability(SCORES, contamination=share)
 

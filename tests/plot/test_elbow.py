@@ -34,6 +34,6 @@ def test_elbow_plot_of_one_rank_and_on_given_axes():
     assert given.lines[-1].get_label() == "elbow: 2"
 
 
-def test_elbow_plot_says_what_is_no_profile():
+def test_elbow_plot_rejects_other_objects_than_profiles():
     with pytest.raises(TypeError, match="profile must be a RankProfile, got list"):
         elbow_plot([1.0, 2.0])

@@ -48,6 +48,6 @@ def test_lambda_map_of_lambdas_that_are_never_equal_and_of_missing_scores():
         ([[np.nan]], [[0.0], [0.0]], "no pair of lambdas has a score"),
     ],
 )
-def test_lambda_map_refuses_what_is_no_map(scores, lmbdas, message):
+def test_lambda_map_rejects_invalid_tables(scores, lmbdas, message):
     with pytest.raises(ValueError, match=message):
         lambda_map(scores, lmbdas)

@@ -33,7 +33,7 @@ def test_outlier_map_draws_every_row_once_and_the_cutoffs():
     assert horizontal.get_ydata()[0] == fit.orthogonal_cutoff
 
 
-def test_labels_of_an_outlier_map_lie_apart():
+def test_labels_of_an_outlier_map_do_not_overlap():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2)) @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(150, 6))
     X[5:20] = 9.0 + 0.1 * rng.normal(size=(15, 6))
@@ -105,7 +105,7 @@ def test_score_plot_shows_densities_and_what_they_leave_over(method):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["scores", "one", "two"]
 
 
-def test_score_plot_of_what_cannot_be_drawn():
+def test_score_plot_rejects_scores_that_cannot_be_drawn():
     with pytest.raises(ValueError, match="one detector"):
         score_plot(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="no finite values"):

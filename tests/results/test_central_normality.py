@@ -116,7 +116,7 @@ def test_criterion_leaves_columns_that_no_transform_makes_normal(estimator):
     np.testing.assert_allclose(raw.transform(X[:, :3])[:, 1], peaks, rtol=1e-14)
 
 
-def test_criterion_is_refused_where_it_does_not_go():
+def test_criterion_is_rejected_where_it_does_not_apply():
     from powerkern.sketch import fit_chunks
 
     x = np.arange(1.0, 30.0)

@@ -321,7 +321,7 @@ def test_rounded_fit_is_the_fit_with_these_lambdas(family, weighted):
     np.testing.assert_array_equal(rounded.profile(0.3), fit.profile(0.3))  # it has the data still
 
 
-def test_what_cannot_be_rounded_is_kept():
+def test_lambdas_that_cannot_be_rounded_are_unchanged():
     x = lognormal_with_holes()
     x[:, 3] = 2.0
     with pytest.warns(UserWarning, match="fewer than two distinct"):

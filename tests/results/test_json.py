@@ -128,7 +128,7 @@ def test_versions_that_there_are_not(version: Any) -> None:
         PowerFit.from_json(json.dumps({**json.loads(text_of()), "version": version}), check=False)
 
 
-def test_no_columns_at_all() -> None:
+def test_a_record_without_columns() -> None:
     record = json.loads(text_of())
     record.update(column_names=None, columns={name: [] for name in record["columns"]})
     with pytest.raises(ValueError, match="damaged"):
@@ -244,7 +244,7 @@ def test_layout_and_number_format_do_not_matter() -> None:
     assert PowerFit.from_json(json.dumps(record, indent=4, sort_keys=True)).to_json() == text
 
 
-def test_what_was_edited_on_purpose_is_read_without_the_check() -> None:
+def test_edited_text_is_read_without_the_check() -> None:
     text = changed("lmbda", 0.5)
     with pytest.raises(ValueError, match=r"was changed after it was written .*from_json\(text, check=False\)"):
         PowerFit.from_json(text)
@@ -254,7 +254,7 @@ def test_what_was_edited_on_purpose_is_read_without_the_check() -> None:
         PowerFit.from_json(json.dumps(without))
 
 
-def test_estimators_come_back_as_they_were() -> None:
+def test_estimators_are_restored() -> None:
     estimator = pk.AdaptiveRewML(search_range=(-3.0, 5.5), n_reweight=3, cutoff=0.75)
     fit = pk.fit(X[:, :2], "box-cox", estimator)
     assert PowerFit.from_json(fit.to_json()).estimator == fit.estimator == estimator

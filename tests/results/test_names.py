@@ -176,7 +176,7 @@ def test_columns_that_are_not_there_are_refused(fit, X):
         fit[1.5]
 
 
-def test_a_fit_is_no_table(fit):
+def test_a_fit_is_not_a_table(fit):
     with pytest.raises((TypeError, ValueError), match="X"):
         pk.fit(fit)
 
@@ -260,7 +260,7 @@ def test_every_class_of_the_package_with_json_can_be_loaded():
     assert {kind.__name__ for kind in kinds if not kind.__subclasses__()} == set(_HOMES)
 
 
-def test_a_failed_save_leaves_what_was_there(tmp_path, fit, monkeypatch):
+def test_a_failed_save_preserves_the_old_file(tmp_path, fit, monkeypatch):
     path = tmp_path / "fit.json"
     fit.save(path)
     before = path.read_text()

@@ -52,7 +52,7 @@ def test_the_column_is_named(estimator, b, error, message):
         estimator.fit(frame(b), Y)
 
 
-def test_so_it_is_in_new_data(estimator):
+def test_new_data_are_rejected_alike(estimator):
     fitted = estimator.fit(frame(B), Y)
     with pytest.raises(ValueError, match=r"^column 1 \('b'\), row 0: 'x' is not a real number"):
         fitted.transform(frame(["x"] * N))

@@ -39,7 +39,7 @@ def test_there(method: str, standardize: bool) -> None:
 
 @pytest.mark.parametrize(("method", "standardize"), KINDS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_back(method: str, standardize: bool, dtype: type) -> None:
+def test_conversion_back(method: str, standardize: bool, dtype: type) -> None:
     data = X.astype(dtype)
     theirs = preprocessing.PowerTransformer(method=method, standardize=standardize).fit(data)
     ours = PowerTransformer.from_sklearn(theirs)
@@ -85,13 +85,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_they_cannot_represent(case: str) -> None:
+def test_fits_that_scikit_learn_cannot_represent(case: str) -> None:
     make, match = REFUSED[case]
     with pytest.raises(ValueError, match=match):
         make().to_sklearn()
 
 
-def test_what_is_no_fitted_transformer() -> None:
+def test_only_fitted_transformers_are_converted() -> None:
     with pytest.raises(TypeError, match=r"takes a sklearn\.preprocessing\.PowerTransformer, got StandardScaler"):
         PowerTransformer.from_sklearn(preprocessing.StandardScaler().fit(X))
     with pytest.raises(NotFittedError):

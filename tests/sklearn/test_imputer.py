@@ -72,7 +72,7 @@ def test_one_unit_for_all_columns(normalize):
     np.testing.assert_allclose(scaled, 4.0 * filled, rtol=1e-9)
 
 
-def test_what_was_chosen():
+def test_chosen_model():
     M, _ = holes(load_breast_cancer().data)
     imputer = UVImputer(random_state=0).fit(M)
     assert imputer.rank_ == 30
@@ -288,7 +288,7 @@ def test_a_wild_cell_ruins_neither_its_column_nor_its_row():
     assert errors(M, max_deviation=None)[1] > 1e3
 
 
-def test_limits_of_what_is_believed():
+def test_limits_of_outliers():
     x = np.array([0.0, 1.0, 2.0, 3.0, 7.0, nan, 11.0, 1e300])  # row 5 has values in other columns
     X = np.column_stack([x, -x, np.full(8, 5.0), [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 4.0]])
     found = UVImputer(1, max_deviation=10.0).fit(X).limits_

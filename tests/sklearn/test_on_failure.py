@@ -12,7 +12,7 @@ GOOD = RNG.lognormal(size=40)
 X = np.column_stack([GOOD, GOOD - GOOD.min(), (np.arange(40) < 3) + 1.0, np.full(40, np.nan), np.full(40, 2.0)])
 
 
-def test_given_lambdas_are_taken():
+def test_given_lambdas_are_used():
     transformer = PowerTransformer("box-cox", lmbda=[0.5, np.nan], standardize=False)
     columns = np.column_stack([GOOD, GOOD**2])
     z = transformer.fit_transform(columns)

@@ -566,7 +566,7 @@ TRANSFORMS = {
     [["a", "b"], np.array([1, 2, None]), np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"), [object()]],
     ids=["text", "objects", "dates", "object"],
 )
-def test_what_is_no_number(name: str, x: Any) -> None:
+def test_values_that_are_not_numbers(name: str, x: Any) -> None:
     with pytest.raises(TypeError, match="convert it to real numbers"):
         (FITS | TRANSFORMS)[name](x)
 

@@ -488,12 +488,12 @@ def test_bad_parameters(wine, options, message):
         SupervisedPowerTransformer(GaussianNB(), **options).fit(*wine)
 
 
-def test_nothing_varies():
+def test_constant_columns_only():
     with pytest.raises(ValueError, match="every column of X is constant"):
         SupervisedPowerTransformer(GaussianNB()).fit(np.ones((10, 2)), [0, 1] * 5)
 
 
-def test_a_score_that_is_no_number(wine):
+def test_a_score_of_nan(wine):
     with pytest.raises(ValueError, match="the score is nan from the start"):
         SupervisedPowerTransformer(DummyClassifier(), scoring=lambda *_: np.nan, max_epochs=1).fit(*wine)
 
@@ -513,7 +513,7 @@ def test_parameters_that_naive_bayes_cannot_take(wine, parameters, message):
         SupervisedPowerTransformer(GaussianNB(**parameters), max_epochs=0).fit(*wine)
 
 
-def test_nothing_is_left_of_an_earlier_search(wine):
+def test_a_new_search_replaces_all_earlier_attributes(wine):
     X, y = wine
     model = SupervisedPowerTransformer(GaussianNB(), search="grid", lmbdas=GRID).fit(X[:, :2], y)
     model.set_params(search="iterative", max_epochs=0).fit(X, y)

@@ -21,7 +21,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.mark.parametrize("estimator", [GaussianNB(), KNeighborsClassifier(3)])
-def test_it_is_the_pipeline(estimator):
+def test_results_equal_those_of_the_pipeline(estimator):
     X, y = load_wine(return_X_y=True)
     X, names = X[:, :4], np.array(["a", "b", "c"])[y]
     options = {"max_epochs": 1, "lmbdas": [-1.0, 0.0, 1.0], "starts": "ones"}

@@ -59,7 +59,7 @@ def test_weights_are_repeated_rows(wine, family):
     np.testing.assert_allclose(weighted.predict_proba(X), plain.predict_proba(X), rtol=1e-5, atol=1e-12)
 
 
-def test_equal_weights_are_no_weights(wine):
+def test_equal_weights_change_nothing(wine):
     X, y = wine
     plain = SupervisedPowerTransformer(GaussianNB(), **QUICK).fit(X, y)
     weighted = SupervisedPowerTransformer(GaussianNB(), **QUICK).fit(X, y, sample_weight=np.full(len(y), 2.0))
