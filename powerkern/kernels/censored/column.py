@@ -143,23 +143,29 @@ def split_cells(
     own : CensoredWork
         Receives the distinct limits in ``own.cells``, and the distinct intervals in ``own.terms.intervals``.
     """
-    n, n_censored = _separate(x, other, weight, work, own)
-    values = scan(work.packed[:n], work.weight[:n]) if weight.size > 0 else scan(work.packed[:n], None)
-    n_limits, n_intervals = _merge_equal(n_censored, domain_lower_bound(family), own)
+    if weight.size > 0:
+        n, n_censored = _separate(x, other, weight, work, own)
+        values = scan(work.packed[:n], work.weight[:n])
+    else:
+        n, n_censored = _separate(x, other, None, work, own)
+        values = scan(work.packed[:n], None)
+    n_limits, n_intervals = _merge_equal(n_censored, weight.size > 0, domain_lower_bound(family), own)
     below = above = 0.0
     for k in range(n_limits):
         below += own.cells[COUNT, k] if own.cells[SIDE, k] == BELOW else 0.0
         above += own.cells[COUNT, k] if own.cells[SIDE, k] == ABOVE else 0.0
-    intervals = own.terms.intervals[:, :n_intervals]
-    ends = joined(
-        scan(own.cells[LIMIT, :n_limits], None), joined(scan(intervals[LOW], None), scan(intervals[HIGH], None))
-    )
-    counts = Counts(values.weight, below, above, sum_of(intervals[CELLS]))
+    intervals = own.terms.intervals
+    ends = scan(own.cells[LIMIT, :n_limits], None)
+    for row in range(LOW, HIGH + 1):
+        ends = joined(ends, scan(intervals[row, :n_intervals], None))
+    counts = Counts(values.weight, below, above, sum_of(intervals[CELLS, :n_intervals]))
     return Split(n, n_limits, n_intervals, values, ends, counts)
 
 
 @kernel
-def _separate(x: FloatArray, other: FloatArray, weight: FloatArray, work: Work, own: CensoredWork) -> tuple[int, int]:
+def _separate(
+    x: FloatArray, other: FloatArray, weight: FloatArray | None, work: Work, own: CensoredWork
+) -> tuple[int, int]:
     """Copy values and their weights to `work`, censored cells to ``own.cells``; return the numbers of both.
 
     No branch to mispredict: every cell is written to both, and the next one over it where it does not belong.
@@ -168,13 +174,12 @@ def _separate(x: FloatArray, other: FloatArray, weight: FloatArray, work: Work, 
     packed, packed_weight = work.packed, work.weight
     n = k = np.uint64(0)
     for i in range(x.size):
-        w = 1.0
-        if weight.size > 0:
-            w = weight[i]
-            packed_weight[n] = w
         packed[n] = end[k] = x[i]
-        end_other[k], end_weight[k] = other[i], w
-        is_present = (x[i] == x[i]) & (w > 0.0)
+        end_other[k] = other[i]
+        is_present = x[i] == x[i]
+        if weight is not None:
+            packed_weight[n] = end_weight[k] = weight[i]
+            is_present = is_present & (weight[i] > 0.0)
         is_censored = (other[i] == other[i]) & (other[i] != x[i])
         n += np.uint64(is_present & (not is_censored))
         k += np.uint64(is_present & is_censored)
@@ -182,13 +187,15 @@ def _separate(x: FloatArray, other: FloatArray, weight: FloatArray, work: Work, 
 
 
 @kernel
-def _merge_equal(n_censored: int, lowest: float, own: CensoredWork) -> tuple[int, int]:
+def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, own: CensoredWork) -> tuple[int, int]:
     """Replace the censored cells by the distinct limits, intervals apart; return the numbers of both.
 
     Parameters
     ----------
     n_censored : int
         The number of censored cells.
+    is_weighted : bool
+        Whether the cells have weights.
     lowest : float
         Lower bound of the domain: an interval that begins there or lower has its upper end only.
     own : CensoredWork
@@ -196,7 +203,12 @@ def _merge_equal(n_censored: int, lowest: float, own: CensoredWork) -> tuple[int
     """
     limit, side, count = own.cells[LIMIT], own.cells[SIDE], own.cells[COUNT]
     intervals = own.terms.intervals
-    n_limits = n_intervals = last = 0
+    n_limits = n_intervals = 0
+    if not is_weighted:
+        count[:n_censored] = 1.0
+    if _are_equal(limit[:n_censored]) and _are_equal(side[:n_censored]):  # one limit: mostly so, and fast to see
+        count[0] = sum_of(count[:n_censored])
+        n_censored = 1
     for i in range(n_censored):
         low, high, w = min(limit[i], side[i]), max(limit[i], side[i]), count[i]
         if low <= lowest < high:
@@ -210,14 +222,20 @@ def _merge_equal(n_censored: int, lowest: float, own: CensoredWork) -> tuple[int
                 n_intervals += 1
             continue
         end, of_end = (high, BELOW) if low == -math.inf else (low, ABOVE)
-        if not (last < n_limits and limit[last] == end and side[last] == of_end):  # mostly the same again
-            last = _position_of_pair(end, of_end, limit, side, n_limits)
+        last = _position_of_pair(end, of_end, limit, side, n_limits)
         if last < n_limits:
             count[last] += w
-        else:  # the row's first entries are cells that have been read
+        else:  # the first entries belong to cells that have been read
             limit[last], side[last], count[last] = end, of_end, w
             n_limits += 1
     return n_limits, n_intervals
+
+
+@kernel
+def _are_equal(x: FloatArray) -> bool:
+    """Return whether all numbers, one at least, are equal."""
+    found = scan(x, None)
+    return found.low == found.high
 
 
 @kernel

@@ -32,13 +32,15 @@ from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.censored.column import CensoredColumn, Terms
 from powerkern.kernels.censored.scratch import CELLS, HIGH, LOW, CensoredWork
+from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.elementary.normal import log_probability_below, log_probability_between
-from powerkern.kernels.likelihood.score import Score, Scratch, nll_at, score_by_sums_with_points
-from powerkern.kernels.likelihood.score_formulas import Y1, YY, YY1, ratios
+from powerkern.kernels.likelihood.score import Score, Scratch, log_factor_at, nll_at, score_by_sums_with_points
+from powerkern.kernels.likelihood.score_formulas import Y1, YY, YY1, ratios, taylor_moments
 
-#: Newton's method stops before a step this small. The results are corrected for it, with an error of about its square.
-SMALL_STEP = 1e-6
+#: Newton's method stops before a step this small. The likelihood and the score are corrected for it, with an error of
+#: about its square; the information is not.
+SMALL_STEP = 1e-7
 #: A guard against endless searches.
 _MOST_STEPS = 60
 #: Smallest determinant of the information on (alpha, delta), relative to its diagonal: 45 roundings.
@@ -120,6 +122,37 @@ def profile_at(
     of_values = (g + (mu / centered.logs.sigma - 1.0) * column.lead * centered.logs.sigma, at.d1 + column.lead, at.d2)
     rates = (moments[Y1], moments[YY1] / moments[YY])
     return _maximize(column, of_values, start, small_step, at, rates, own)
+
+
+@kernel
+def move_profile(column: CensoredColumn, mu: float, at: Profile, step: float, d3: float, scratch: Scratch) -> Profile:
+    """Return the profile likelihood a tiny step from `mu`, where it was evaluated last, by Taylor series.
+
+    Parameters
+    ----------
+    column : CensoredColumn
+        The column; the reference of its logs is not in one of two branches.
+    mu : float
+        The exponent, in units of the logs.
+    at : Profile
+        The profile likelihood there.
+    step : float
+        The step.
+    d3 : float
+        The third derivative.
+    scratch : Scratch
+        Has the moments at `mu`.
+    """
+    logs, both_signs, score = column.centered.logs, column.sign == 0.0, at.at
+    mean, variance, _ = taylor_moments(scratch.moments[0], step)
+    log_factor = log_factor_at(logs, both_signs, mu + step)
+    factor = exp(score.log_factor - log_factor)
+    moved = Score(score.d1, score.d2, score.d3, mean * factor, variance * factor * factor, log_factor, score.shift)
+    nll = at.nll + step * (at.d1 + step * (at.d2 / 2.0 + step * d3 / 6.0))
+    d1, d2 = at.d1 + step * (at.d2 + step * d3 / 2.0), at.d2 + step * d3
+    scales = Scales(at.scales.alpha + step * at.slopes.alpha, at.scales.delta + step * at.slopes.delta)
+    mean_slope = at.mean_slope * factor
+    return Profile(nll, d1, d2, scales, at.slopes, at.sums, moved, mean_slope, at.sd_slope, at.is_maximum)
 
 
 @kernel

@@ -15,21 +15,20 @@ from typing import NamedTuple
 from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.censored.column import CensoredColumn, sample_column
-from powerkern.kernels.censored.likelihood import SMALL_STEP, Profile, Scales, profile_at
+from powerkern.kernels.censored.likelihood import SMALL_STEP, Profile, Scales, move_profile, profile_at
 from powerkern.kernels.censored.scratch import CensoredWork
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.optimize.newton import newton_start, newton_step
-from powerkern.kernels.optimize.status import RUNNING
+from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.status_codes import AT_END, FIXED, MULTIMODAL, NOT_CERTIFIED, SCANNED
 
-#: The search ends with a Newton step of at most this many standard errors of lambda: convergence is quadratic, so the
-#: next step would be below 1e-9. On a sample an error of 0.01 standard errors of the whole column would be good enough.
-_LAST_STEP, _LAST_STEP_ON_SAMPLE = 1e-5, 0.05
-#: Newton's method in the scales ends before a step this small while lambda is off by a standard error or more: the
-#: error of the score is about its square.
-_COARSE_STEP = 1e-3
-#: The third derivative is not estimated from shorter steps, in standard errors of lambda.
-_SMALL_CHANGE = 1e-3
+#: Newton's method in the scales may end before a step this small while lambda is off by a standard error or more, and
+#: on a sample: the error of the score is about its square.
+_COARSE_STEP, _COARSE_STEP_ON_SAMPLE = 1e-3, 3e-2
+#: Newton's method in the scales ends before a step this small where only the sign of the score counts.
+_SIGN_STEP = 0.1
+#: Shortest and longest step from which the third derivative is estimated, in the unit of `_Tolerances.last_step`.
+_SHORTEST, _LONGEST = 1e-5, 0.3
 #: A guard against endless searches.
 _MOST_EVALUATIONS = 100
 #: Largest exponent searched, in units of one over the standard deviation of the logs. A likelihood that still rises
@@ -55,6 +54,25 @@ class Found(NamedTuple):
     d3: float
     n_eval: int
     status: int
+
+
+class _Tolerances(NamedTuple):
+    """When a search ends: before a step of lambda of `last_step`, which is taken by Taylor series.
+
+    Its unit is one over the square root of the information per unit of weight: one standard error of lambda for a
+    column of one value. `coarse` and `fine`: Newton's method in the scales ends before a step this small, far from the
+    optimum and near it.
+    """
+
+    last_step: float
+    coarse: float
+    fine: float
+
+
+#: After 1e-7 the standard errors are off by as much, and the step after the last would be below 1e-9 standard errors.
+#: On a sample an error of 0.01 standard errors of the whole column would be good enough.
+_EXACT = _Tolerances(1e-7, _COARSE_STEP, SMALL_STEP)
+_ON_SAMPLE = _Tolerances(2e-3, _COARSE_STEP_ON_SAMPLE, _COARSE_STEP_ON_SAMPLE)
 
 
 class Start(NamedTuple):
@@ -96,13 +114,13 @@ def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: Ce
     n_eval, stride, status = 0, min(_STRIDE, n // _SAMPLE), SCANNED
     if column.are_standard and n + column.terms.points.pos.size + column.terms.points.neg.size >= _LONG and stride > 1:
         sample = sample_column(column, stride, own)
-        found = _scan(sample, _search(sample, start, _LAST_STEP_ON_SAMPLE, scratch, own), reach, scratch, own)
+        found = _scan(sample, _search(sample, start, _ON_SAMPLE, scratch, own), reach, scratch, own)
         n_eval = found.n_eval
         if found.status == SCANNED or found.status == MULTIMODAL:
             start, status = Start(found.mu, found.profile.scales, found.d3, reach), found.status
-        found = _search(column, start, _LAST_STEP, scratch, own)
+        found = _search(column, start, _EXACT, scratch, own)
     else:
-        found = _scan(column, _search(column, start, _LAST_STEP, scratch, own), reach, scratch, own)
+        found = _scan(column, _search(column, start, _EXACT, scratch, own), reach, scratch, own)
     if found.status == SCANNED:
         return Found(found.mu, found.profile, found.d3, n_eval + found.n_eval, status)
     return Found(found.mu, found.profile, found.d3, n_eval + found.n_eval, found.status)
@@ -129,8 +147,10 @@ def _spread(pos: FloatArray, neg: FloatArray) -> float:
 
 
 @kernel
-def _search(column: CensoredColumn, start: Start, last_step: float, scratch: Scratch, own: CensoredWork) -> Found:
-    """Find a root of the score by bracketed Halley steps, and evaluate the likelihood there.
+def _search(
+    column: CensoredColumn, start: Start, tolerances: _Tolerances, scratch: Scratch, own: CensoredWork
+) -> Found:
+    """Find a root of the score by bracketed Halley steps; return the likelihood there.
 
     The third derivative is the difference of the last two second derivatives over the step between them.
 
@@ -140,33 +160,41 @@ def _search(column: CensoredColumn, start: Start, last_step: float, scratch: Scr
         The column, or a sample of it.
     start : Start
         Where to start, and the largest exponent allowed.
-    last_step : float
-        Length of a step that ends the search, in standard errors of lambda.
+    tolerances : _Tolerances
+        When to stop.
     scratch : Scratch
         Scratch of `score`.
     own : CensoredWork
         Scratch.
     """
-    state, d3 = newton_start(start.mu, 4.0, 0.0, _MOST_EVALUATIONS), start.d3
-    at = profile_at(column, state.x, start.scales, _COARSE_STEP, scratch, own)
-    while state.status == RUNNING:
-        x, before = state.x, at
+    state = newton_start(start.mu, 4.0, 0.0, _MOST_EVALUATIONS)
+    x, scales, small_step, d3 = state.x, start.scales, tolerances.coarse, start.d3
+    step = size = last_d2 = 0.0
+    one_error = 1.0 / math.sqrt(column.total)
+    has_arrived = is_last = False
+    at = profile_at(column, x, scales, small_step, scratch, own)
+    while True:
+        if size >= _SHORTEST:
+            d3 = (at.d2 - last_d2) / step if size <= _LONGEST else 0.0
         state = newton_step(state, at.d1, at.d2, d3)
         x_next = min(max(state.x, -start.reach), start.reach)
         step = x_next - x
-        size = abs(step) * math.sqrt(column.total * at.d2) if at.d2 > 0.0 else math.inf
-        at = profile_at(column, x_next, _predict(at, step), SMALL_STEP if size <= 1.0 else _COARSE_STEP, scratch, own)
-        if x_next != state.x:
-            if at.d1 * state.x < 0.0:
-                return Found(x_next, at, d3, state.n_eval + 1, AT_END)
-            return Found(x_next, at, d3, state.n_eval + 1, NOT_CERTIFIED)
-        if size <= last_step and at.is_maximum:
-            residual = abs(at.d1) <= _RESIDUAL * math.sqrt(abs(at.d2) / column.total)
-            certified = at.d2 > 0.0 and residual
-            return Found(x_next, at, d3, state.n_eval + 1, SCANNED if certified else NOT_CERTIFIED)
-        if size > _SMALL_CHANGE:
-            d3 = (at.d2 - before.d2) / step
-    return Found(state.x, at, d3, state.n_eval + 1, NOT_CERTIFIED)
+        size = abs(step) * math.sqrt(at.d2) if at.d2 > 0.0 else math.inf
+        has_arrived = size <= tolerances.last_step and small_step <= tolerances.fine and at.is_maximum
+        if has_arrived and column.centered.logs.center == 0.0:
+            at, x = move_profile(column, x, at, step, d3, scratch), x_next
+            break
+        is_last = has_arrived or state.status != RUNNING or x_next != state.x
+        scales, last_d2, x = _predict(at, step), at.d2, x_next
+        small_step = tolerances.fine if size <= one_error or is_last else tolerances.coarse
+        at = profile_at(column, x, scales, small_step, scratch, own)
+        if is_last:
+            break
+    if x != state.x:
+        return Found(x, at, d3, state.n_eval + 1, AT_END if at.d1 * state.x < 0.0 else NOT_CERTIFIED)
+    has_arrived = has_arrived or (state.status == CONVERGED and at.is_maximum)
+    certified = has_arrived and at.d2 > 0.0 and abs(at.d1) <= _RESIDUAL * math.sqrt(abs(at.d2) / column.total)
+    return Found(x, at, d3, state.n_eval + 1, SCANNED if certified else NOT_CERTIFIED)
 
 
 @kernel
@@ -202,10 +230,10 @@ def _scan(column: CensoredColumn, found: Found, reach: float, scratch: Scratch, 
     distance = _NEAREST
     while abs(distance) <= _FARTHEST:
         scales = _predict(found.profile, distance * unit)
-        at = profile_at(column, found.mu + distance * unit, scales, _COARSE_STEP, scratch, own)
+        at = profile_at(column, found.mu + distance * unit, scales, _SIGN_STEP, scratch, own)
         n_eval += 1
         if at.is_maximum and at.d1 * distance < 0.0:
-            other = _search(column, Start(found.mu + distance * unit, at.scales, 0.0, reach), _LAST_STEP, scratch, own)
+            other = _search(column, Start(found.mu + distance * unit, at.scales, 0.0, reach), _EXACT, scratch, own)
             n_eval += other.n_eval
             if abs(other.mu - found.mu) > unit or other.status == AT_END:
                 status = MULTIMODAL

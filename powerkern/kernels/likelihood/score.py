@@ -274,6 +274,13 @@ def _score_from_branches(logs: Logs, pos: _Branch, neg: _Branch, origin: Origin,
 
 
 @kernel
+def log_factor_at(logs: Logs, both_signs: bool, mu: float) -> float:
+    """Return the log of the common factor that `score` divides out at the exponent `mu`."""
+    pos, neg = _branches(logs, both_signs, mu)
+    return neg.scale.log_factor if logs.center < 0.0 else pos.scale.log_factor
+
+
+@kernel
 def growth_at_center(logs: Logs, mu: float) -> float:
     """Return t = m a at the reference of a column of both signs, where m is the exponent of its branch."""
     return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
