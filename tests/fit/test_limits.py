@@ -9,7 +9,7 @@ import numpy as np
 import numpy.testing as npt
 import pandas as pd
 import pytest
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 import powerkern as pk
 from powerkern._typing import FloatArray
@@ -360,3 +360,57 @@ def test_too_few_observed_values_have_a_status(n_observed: int) -> None:
     npt.assert_array_equal(fit.transform(x), x)
     assert np.isnan(fit.expected(x)[0])
     assert np.isnan(fit.fraction_below(3.0)[0])
+
+
+def transform_complex(x: FloatArray, lmbda: complex, family: str) -> Any:
+    """Transform values, of a magnitude above 1e-3, at a complex lambda near a real one that is neither 0 nor 2."""
+    if family == "box-cox":
+        return (np.exp(lmbda * np.log(x)) - 1.0) / lmbda
+    m, sign = np.where(x < 0.0, 2.0 - lmbda, lmbda), np.where(x < 0.0, -1.0, 1.0)
+    return sign * (np.exp(m * np.log1p(abs(x))) - 1.0) / m
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("limit", ["of the column", "of each cell", "on both sides", "intervals"])
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_the_likelihood_of_a_long_column_has_no_slope_at_the_fit(family: str, limit: str, is_weighted: bool) -> None:
+    rng = np.random.default_rng(len(limit))
+    n = 2500
+    z = rng.normal(size=n)
+    x = np.exp(0.3 * z) if family == "box-cox" else 2.0 * z + 0.5
+    moved = 0.1 * rng.normal(size=n) if limit == "of each cell" else np.zeros(n)
+    lower, upper = (np.quantile(x, share) + moved for share in (0.3, 0.9))
+    low, high = np.full((2, n), np.nan)
+    below, above = x < lower, x > upper
+    if limit == "intervals":
+        low[below] = np.floor(4.0 * x[below]) / 4.0
+        high[below] = low[below] + 0.25
+    else:
+        low[below], high[below] = -np.inf, lower[below]
+    if limit == "on both sides":
+        low[above], high[above] = upper[above], np.inf
+    weight = rng.uniform(0.5, 2.0, n) if is_weighted else np.ones(n)
+    fit = pk.fit(x, family, between=(low, high), sample_weight=weight if is_weighted else None)
+    assert fit.status[0] == pk.Status.SCANNED
+    lmbda, loc, scale = (float(each[0]) for each in (fit.lmbda, fit.loc, fit.scale))
+
+    def standardize(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return standardised points and their derivatives in lambda, by a complex step."""
+        inside = np.where(np.isfinite(points), points, 1.0)
+        y = transform_complex(inside, lmbda + 1e-30j, family)
+        return np.where(np.isfinite(points), (y.real - loc) / scale, points), y.imag / 1e-30 / scale
+
+    observed, bounded = np.isnan(low), ~np.isnan(low)
+    z, z1 = standardize(x[observed])
+    jacobian = np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(abs(x))
+    (a, a1), (b, b1) = standardize(low[bounded]), standardize(high[bounded])
+    probability = np.where(a > 0.0, special.ndtr(-a) - special.ndtr(-b), special.ndtr(b) - special.ndtr(a))
+    at_a, at_b = (np.exp(-0.5 * end**2) / np.sqrt(2.0 * np.pi) / probability for end in (a, b))
+    w, v = weight[observed], weight[bounded]
+    finite_a, finite_b = np.where(np.isfinite(a), a, 0.0), np.where(np.isfinite(b), b, 0.0)
+    slopes = (
+        w @ (jacobian[observed] - z * z1) + v @ (at_b * b1 - at_a * a1),
+        w @ z - v @ (at_b - at_a),
+        w @ (z * z - 1.0) - v @ (at_b * finite_b - at_a * finite_a),
+    )
+    npt.assert_allclose(slopes, 0.0, atol=1e-9 * np.sqrt(n))
