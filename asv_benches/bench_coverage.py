@@ -14,7 +14,7 @@ import powerkern as pk
 from ._measure import InTurns
 
 LEVEL = 0.95
-#: Of the grid of normal quantiles that stands for a very long column.
+#: Size of the grid of normal quantiles that represents a very long column.
 _LONG = 100_001
 
 Case = tuple[str, float]

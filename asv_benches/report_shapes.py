@@ -17,7 +17,7 @@ from .report import FAMILIES, Figure, main
 
 #: Values of every matrix.
 VALUES = 3_000_000
-#: The most that a value may cost in columns of so many rows, over one in columns of 10,000.
+#: Largest accepted cost per value, by number of rows, relative to columns of 10,000.
 OVER_LONG = {20: 4, 50: 2, 100: 2, 200: 2, 255: 2, 512: 2, 1_000: 2}
 
 

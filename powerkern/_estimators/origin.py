@@ -163,7 +163,7 @@ def _in_own_units(
 
 def central_weights(columns: FloatArray, weights: FloatArray | None, box_cox: bool) -> FloatArray:
     """Return weights of sorted rows, NaN last, times the mean rank weight of each value, see `CentralML`."""
-    if weights is None and not np.isnan(columns[:, -1]).any():  # one row stands for all
+    if weights is None and not np.isnan(columns[:, -1]).any():  # one row of weights serves all columns
         one = _by_rank(np.ones((1, columns.shape[1])), box_cox)
         return np.ascontiguousarray(np.broadcast_to(one, columns.shape))
     return _by_rank(np.where(np.isnan(columns), 0.0, 1.0 if weights is None else weights), box_cox)

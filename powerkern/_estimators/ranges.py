@@ -21,8 +21,8 @@ from powerkern.kernels.power_sums import ranges as sketch
 
 #: Rows of a block.
 BLOCK_ROWS = 131_072
-#: Where there are no weights, ranges are exact however rows are divided: a thread is to have _TURNS parts of blocks, of
-#: at least twice SMALLEST_PART values, which cost little.
+#: Parts of blocks per thread. Without weights, ranges are exact however rows are divided, and parts of at least twice
+#: SMALLEST_PART values cost little.
 _TURNS = 4
 #: Values of a column in a block from which the spread of the logs is estimated.
 SAMPLE = 256
@@ -176,7 +176,7 @@ def merged_ranges(parts: FloatArray) -> FloatArray:
     if len(parts) == 1:
         only: FloatArray = parts[0]
         return only
-    with np.errstate(over="ignore"):  # of the extremes, which are no sums
+    with np.errstate(over="ignore"):  # extremes are not sums, and may overflow
         merged: FloatArray = parts.sum(axis=0)
     merged[..., sketch.R_MIN] = parts[..., sketch.R_MIN].min(axis=0)
     merged[..., sketch.R_MAX] = parts[..., sketch.R_MAX].max(axis=0)

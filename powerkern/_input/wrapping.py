@@ -10,7 +10,7 @@ from powerkern._input.foreign import find_refusal, library
 from powerkern._input.frame import Frame
 from powerkern._input.pandas_frame import PandasFrame
 
-#: Libraries whose objects are no data frames: narwhals is not imported for them.
+#: Libraries whose objects are not data frames, so that narwhals need not be imported for them.
 _WITHOUT_FRAMES = frozenset(("builtins", "numpy", "scipy", "sparse", "xarray", "torch", "jax", "jaxlib", "array"))
 
 

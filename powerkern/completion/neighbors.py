@@ -64,7 +64,7 @@ class Donors:
         parts = self.completed, self.values, self.residuals
         columns, donors, residuals = (np.require(part, requirements="W") for part in parts)  # may be read-only maps
 
-        nearest = min(n_neighbors, len(self.values))  # there are no more, and kernels take 64 bits
+        nearest = min(n_neighbors, len(self.values))  # there may be fewer donors, and kernels take 64-bit integers
         reach = self._count_candidates(nearest)
 
         def job(rows: slice) -> None:

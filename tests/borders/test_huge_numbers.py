@@ -34,7 +34,7 @@ HUGE: dict[str, Any] = {
     "integers": [1, 2, 10**400],
     "long doubles": np.array([1, 2, "1e400"], dtype=np.longdouble),
 }
-#: Counts, which make work as large as they are, and objects that are no numbers.
+#: Counts, which cause work in proportion to their size, and objects that are not numbers.
 _OTHERS = {
     *("n_starts", "max_epochs", "max_eval", "ranks", "rank", "N", "replicates", "n_threads", "n_components", "n_bins"),
     *(

@@ -383,7 +383,7 @@ def test_signal_handlers_may_submit_tasks(monkeypatch):
     monkeypatch.setattr(threads, "_idle", Interrupted())
     before = signal.signal(signal.SIGINT, handle)
     try:
-        for _ in range(2):  # the first time, nobody is there to be asked
+        for _ in range(2):  # the first time, there is no idle helper yet
             share_out(done.append, PARTS, (1000, 1000), 3)
     finally:
         signal.signal(signal.SIGINT, before)

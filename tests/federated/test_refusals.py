@@ -407,4 +407,4 @@ def test_labelled_columns_are_aligned_where_no_ranges_are_asked_for() -> None:
     server = Server(["a"], family="box-cox", **options)
     with pytest.raises(ProtocolError, match=r"its columns have labels, such as 'y', .* give the server column_names"):
         Client(wide[["y", "x"]], name="a").summands(server.request)
-    Client(wide.set_axis([0, 1], axis=1), name="a").summands(server.request)  # nobody named these columns
+    Client(wide.set_axis([0, 1], axis=1), name="a").summands(server.request)  # default labels are not names

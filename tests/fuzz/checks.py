@@ -20,7 +20,7 @@ DROP = 1.920729410347062
 TOLERANCE = 1e-10
 #: Of a drop of `DROP`.
 DROP_TOLERANCE = 1e-6
-#: Beyond the tolerance, so many times what rounding the data and weights can do is no error of the program.
+#: Errors beyond the tolerance are accepted up to this multiple of the effect of rounding the data and weights.
 ROUNDINGS = 8.0
 #: Units in the last place by which an image may be below that of a smaller value.
 MONOTONE = 8.0

@@ -230,7 +230,7 @@ def start_of(family: str, x: np.ndarray, estimator: str) -> Start:
         fit = pk.fit(x, family, ONE_SIDED.get(estimator, estimator), n_threads=1)
     u, power = prestandardized(family, x)
     status, objective = pk.Status(int(fit.status[0])), OBJECTIVES[estimator]
-    if estimator == "ppcc":  # of the column as it is, about the likeliest lambda
+    if estimator == "ppcc":  # searches the original column, about the likeliest lambda
         u, power, found = np.sort(x), 1.0, float(fit.lmbda[0])
         spread = signed_logs(family, u).std()
         likely = float(pk.fit(x, family, n_threads=1).lmbda[0])

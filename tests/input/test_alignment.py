@@ -123,7 +123,7 @@ class TestRows:
         with pytest.raises(ValueError, match=rf"{what} has no row labelled 117, .*{what}\.to_numpy\(\)"):
             figure(FRAME, other)
         with pytest.raises(ValueError, match=rf"{what} has no row labelled \d+"):
-            figure(FRAME, pd.Series(values))  # nobody chose these labels, but pandas would fill rows with NaN
+            figure(FRAME, pd.Series(values))  # these are default labels, but pandas would fill rows with NaN
 
     def test_more_labels_are_refused_with_the_remedy(self, argument: str) -> None:
         what, values, figure = ROWS[argument]

@@ -53,7 +53,7 @@ def same_fit(a: PowerFit, b: PowerFit) -> None:
         assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
 
 
-# --- data that are no matrix of real numbers ----------------------------------------------------------
+# --- data that are not a matrix of real numbers -------------------------------------------------------
 
 
 def _object_matrix() -> np.ndarray:

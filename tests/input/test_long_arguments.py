@@ -50,7 +50,7 @@ LONG = {
     "a dictionary": dict.fromkeys(range(1000), "some text"),
     "objects": np.array([{}] * 1000),
 }
-#: Pictures of so many values, or groups, or pairs of lambdas take long.
+#: Plots of this many values, groups or pairs of lambdas take long.
 VALID_AND_SLOW = ("numbers", "an array", "a matrix", "huge integers")
 
 

@@ -24,10 +24,10 @@ pytestmark = [
 V2 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v2"]))
 V3 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v3"]))
 V4 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v4"]))
-#: A CPU with the features of a level that nobody has compiled for, and one with those of the next.
+#: A CPU with the features of a level without compiled code, and one with those of the next level.
 WITHOUT_AVX512 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": V3}
 WITH_AVX512 = {"NUMBA_CPU_NAME": "skylake-avx512", "NUMBA_CPU_FEATURES": V4}
-#: Neither AVX2 nor fused multiply-add: old CPUs, small ones, and virtual machines that hide what theirs can do.
+#: Neither AVX2 nor fused multiply-add: old CPUs, small ones, and virtual machines that hide the features of their CPU.
 WITHOUT_FMA = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""}
 
 COMPILE = "from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); "

@@ -224,7 +224,7 @@ def test_titles_fit_their_axes():
     assert title.get_window_extent().width <= title.axes.get_window_extent().width
     for ax in before_after_plot(X, fit)[:, 0]:
         assert ax.title.get_window_extent().width <= ax.get_window_extent().width
-    title.figure.canvas.draw()  # dollars are no formula
+    title.figure.canvas.draw()  # dollar signs must not start a formula
 
 
 @pytest.mark.parametrize(("label", "length", "expected"), [("abcdefghij", 7, "abc…hij"), ("abcdef", 6, "abcdef")])

@@ -236,7 +236,7 @@ def test_missing_values_are_as_if_they_were_not_there(family):
 def test_weights_repeat_rows(family):
     x = one_column_of_each_kind(30, positive=family == BOX_COX)
     weight = np.random.default_rng(4).integers(0, 4, 30)
-    x[weight == 0] = INF  # nobody looks
+    x[weight == 0] = INF  # ignored
     rows, repeated = rows_in_lockstep(x, family, weight), rows_in_lockstep(np.repeat(x, weight, axis=0), family)
     assert (rows[:, ROUTE] == Route.LOCKSTEP).all()
     assert_same_fits(rows, repeated)

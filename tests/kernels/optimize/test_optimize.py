@@ -349,7 +349,7 @@ def test_newton_step_where_halley_does_not_fit(curvature):
 def test_bisection_without_a_usable_slope(slope):
     state = newton.newton_start(0.0, 4.0, 0.0, 50)
     state = newton.newton_step(state, -1.0, slope, 0.0)
-    assert state.x == 4.0  # open: as far as allowed, further the next time
+    assert state.x == 4.0  # no bracket yet: the largest step allowed, a longer one next time
     assert state.max_step == 16.0
     state = newton.newton_step(state, 1.0, slope, 0.0)
     assert state.x == 2.0
