@@ -409,3 +409,7 @@ def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) 
 
 
 suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

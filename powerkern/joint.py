@@ -31,6 +31,7 @@ from powerkern._results.inference import (
     Method,
     RoundedPowers,
     confidence_interval,
+    name_intervals,
     ratio_test,
     refuse_number,
 )
@@ -390,7 +391,7 @@ class JointFit(StoredFit, RoundedPowers):
                 f"{column_labels(lost, self.column_names)}: an end of the profile interval was not found; use "
                 "method='wald'"
             )
-        return interval.named(self.column_names)
+        return name_intervals(interval, self.column_names)
 
     def standard_error(self) -> FloatArray:
         """Return the standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
@@ -539,3 +540,7 @@ def _count_phrase(n: int, noun: str) -> str:
 
 
 suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -345,3 +345,7 @@ def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: Weights) -> Non
 
 
 suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

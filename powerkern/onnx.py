@@ -324,3 +324,7 @@ skl2onnx.update_registered_converter(PowerTransformer, "PowerkernPowerTransforme
 
 
 suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

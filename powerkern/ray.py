@@ -333,3 +333,7 @@ def _one_each(name: str, each: Any) -> list[Any]:
 
 
 suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

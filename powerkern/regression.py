@@ -293,3 +293,7 @@ def _fitted_with(
 
 
 suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

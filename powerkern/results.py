@@ -11,3 +11,7 @@ from powerkern.cellwise.wrapping import Wrapped
 from powerkern.completion.ratings import FoldedRow
 
 __all__ = ["DataCheck", "FoldedRow", "Interval", "Summary", "Wrapped"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -370,3 +370,7 @@ def _column(name: str) -> Any:
 
 
 suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,6 +19,7 @@ from powerkern._fit.fit import fit as fit_in_memory
 from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import chunk_errors, to_list
 from powerkern._input.choices import OutOfRange
+from powerkern._input.messages import suggest_keywords
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import IntArray
 
@@ -26,6 +27,8 @@ try:
     import xarray as xr
 except ImportError:
     raise ImportError("powerkern.xarray needs xarray: pip install xarray") from None
+
+__all__ = ["XarrayFit", "fit"]
 
 
 def fit(
@@ -465,3 +468,10 @@ def _aligned(position: Any, X: Any) -> Any:
         if position.sizes[d] != X.sizes[d]:
             raise ValueError(f"X has {X.sizes[d]} points along {d!r}, the data of the fit had {position.sizes[d]}")
     return position
+
+
+suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

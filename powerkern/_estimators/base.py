@@ -88,6 +88,10 @@ class Estimator(ABC):
         options = ", ".join(f"{name}={value!r}" for name, default, value in given if value != default)
         return f"{type(self).__name__}({options})"
 
+    def __dir__(self) -> list[str]:
+        """Return the options: the methods are called by fits, not by users."""
+        return [name for name in super().__dir__() if name.startswith("_") or name in self._defaults()]
+
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         return {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from powerkern._results.inference import (
     RoundedPowers,
     confidence_interval,
     evaluate_curves,
+    name_intervals,
     ratio_test,
     standard_error_from,
 )
@@ -159,7 +160,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         True
         """
         interval = confidence_interval(self._optimum(), level, method, lambda: self._likelihood(n_threads))
-        return interval.named(self.column_names)
+        return name_intervals(interval, self.column_names)
 
     def standard_error(self) -> FloatArray:
         """Return the standard error of lambda, ``1/sqrt(information)``; NaN if lambda was not fitted.

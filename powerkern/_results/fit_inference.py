@@ -25,6 +25,7 @@ from powerkern._results.inference import (
     as_level,
     confidence_interval,
     evaluate_curves,
+    name_intervals,
     ratio_test,
     refuse_number,
     standard_error_from,
@@ -215,11 +216,11 @@ class FitInference(FitAttributes, RoundedPowers):
         if by_bootstrap:
             level = as_level(level)
             se = self.standard_error(X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)
-            return wald_interval(self.lmbda, se, level).named(self.column_names)
+            return name_intervals(wald_interval(self.lmbda, se, level), self.column_names)
         interval = confidence_interval(
             self._optimum(), level, method, lambda: self._likelihood(X, sample_weight, n_threads)
         )
-        return interval.named(self.column_names)
+        return name_intervals(interval, self.column_names)
 
     def standard_error(
         self,

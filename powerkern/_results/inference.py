@@ -33,10 +33,6 @@ class Interval(NamedTuple):
     low: FloatArray
     high: FloatArray
 
-    def named(self, names: list[str] | None) -> Interval:
-        """Return the intervals as series by the names of their columns, if they have names."""
-        return Interval(by_name(self.low, names), by_name(self.high, names))
-
     def __repr__(self) -> str:
         """Return the first and last numbers of both arrays or, for named columns, a table of the first intervals."""
         if not self._is_named:
@@ -67,6 +63,11 @@ class Interval(NamedTuple):
         import pandas
 
         return pandas.DataFrame(self._asdict())
+
+
+def name_intervals(interval: Interval, names: list[str] | None) -> Interval:
+    """Return intervals as series by the names of their columns, if these have names."""
+    return Interval(by_name(interval.low, names), by_name(interval.high, names))
 
 
 class LikelihoodRatio(NamedTuple):

@@ -9,3 +9,7 @@ from powerkern.federated.transport import fit_federated
 __all__ = ["Client", "ProtocolError", "Server", "fit_federated"]
 
 suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -33,3 +33,7 @@ __all__ = [
 ]
 
 suggest_keywords(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import powerkern as pk
-from powerkern._results.inference import LikelihoodRatio
+from powerkern._results.inference import LikelihoodRatio, name_intervals
 from powerkern._results.normality import Normality, NormalityFigures
 from powerkern.cellwise import check_data, ddc, wrap
 from powerkern.cellwise.neighbors import Neighbors
@@ -129,7 +129,7 @@ def test_many_columns_are_short():
         Summary("title", labels[:1000], [{"lmbda": column[:1000]}]),
         interval,
         Interval(column[:500], column[:500]),
-        interval.named(labels),
+        name_intervals(interval, labels),
         Interval(pd.Series(column[:50]), pd.Series(column[:50])),
         Normality(figures, figures),
         LikelihoodRatio(column[:999], 1, column[:999]),

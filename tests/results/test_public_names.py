@@ -47,7 +47,7 @@ def xarray_fit():
 
 def attributes_in(docstring):
     """Return the names in the section "Attributes" of a docstring."""
-    section = re.search(r"Attributes\n\s+-+\n(.*?)(?:\n\s+\w+\n\s+-{3,}|$)", docstring, re.DOTALL).group(1)
+    section = re.search(r"Attributes\n\s+-+\n(.*?)(?:\n\s+[\w ]+\n\s+-{3,}|$)", docstring, re.DOTALL).group(1)
     indent = re.match(r" *", section).group()
     names = re.findall(rf"^{indent}(\w+(?:, \w+)*)(?: : .*)?$", section, re.MULTILINE)
     return {name for line in names for name in line.split(", ")}
