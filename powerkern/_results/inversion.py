@@ -31,6 +31,10 @@ _REMEDY = "keep the original values, or fit with bounds= on lambda"
 class Inversion:
     """Completion of an inverse transform: handles values without an inverse, and finds results that lack digits.
 
+    "clip" moves all results beyond the fitted data to their ends, so that order is preserved. If only values without an
+    inverse were moved, they would end below the results of smaller values, which may be anywhere up to the end of the
+    domain.
+
     Where psi is flat, many x share one z. The z of an end of the fitted data is mapped to exactly that end.
 
     Each column has safe bounds of z, between which no result lacks digits. They are computed once for a fit. The
@@ -70,6 +74,8 @@ class Inversion:
         self._keeps_infinite = keeps_infinite
         self._ranges: deque[tuple[NDArray[np.intp], FloatArray, FloatArray]] = deque()
         watched, is_lossy = self._watched
+        if self._clip:
+            watched = self._watched_for_clipping
         self.watched: FloatArray = watched if numbers is None else watched[:, numbers]
         self.is_inspected: NDArray[np.bool_] | None = (
             is_lossy if numbers is None or is_lossy is None else is_lossy[numbers]
@@ -89,11 +95,13 @@ class Inversion:
     def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
         """Replace missing results of column j by NaN or the nearest end; return how many values have no inverse.
 
+        With "clip", `inspect` moves the results of all other values beyond the data to their ends.
+
         The image of an end of the data may round to the end of the range of psi; such values do have an inverse.
         """
         table, j = self._table, j if self._numbers is None else int(self._numbers[j])
         low, high = self._transformed_ends[:, j]
-        rounding = 16.0 * np.finfo(self._dtype).eps * max(abs(low), abs(high), abs(table.intercept[j]))
+        rounding = self._rounding[j]
         missing = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
         at = z[missing].astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):  # images of outliers, or of the ends, may be infinite
@@ -120,6 +128,12 @@ class Inversion:
                 rows, columns = _places(part == found[k, hit])
                 images[rows, places[hit[columns]]] = ends[k, hit[columns]]
             low, high = np.where(low == found[0], ends[0], low), np.where(high == found[1], ends[1], high)
+        if self._clip:
+            first, last = self._clipping_ends[:, numbers]
+            part = images[:, places]
+            clipped = np.clip(part, first, last)
+            images[:, places] = np.where(np.isinf(part), part, clipped) if self._keeps_infinite else clipped
+            low, high = np.clip(low, first, last), np.clip(high, first, last)
         self._ranges.append((numbers, low, high))
 
     def lost_digits(self) -> list[LostDigits]:
@@ -208,6 +222,35 @@ class Inversion:
         inner_low = np.fmax(safe[0], np.nextafter(z[0], np.inf))
         inner_high = np.fmin(safe[1], np.nextafter(z[1], -np.inf))
         return np.concatenate([[inner_low, inner_high], safe, z, ends]), is_lossy if is_lossy.any() else None
+
+    @property
+    def _watched_for_clipping(self) -> FloatArray:
+        """The limits of `_find_watched`, narrowed to the transformed ends of the data less their rounding.
+
+        Values beyond them are inspected, and clipped if they are beyond the ends.
+        """
+        return np.asarray(self._remembered("watched for clipping", self._narrow_watched))
+
+    def _narrow_watched(self) -> FloatArray:
+        watched = self._watched[0].copy()
+        ends = self._transformed_ends + np.array([[1.0], [-1.0]]) * self._rounding
+        ends = np.where(is_failed(self._table.status), np.array([[-np.inf], [np.inf]]), ends)
+        for low in (0, 2):  # the inner bounds, and the safe ones
+            watched[low] = np.fmax(watched[low], ends[0])
+            watched[low + 1] = np.fmin(watched[low + 1], ends[1])
+        return watched
+
+    @property
+    def _clipping_ends(self) -> NDArray[Any]:
+        """The range of the fitted data that "clip" keeps, (2, p); infinite for columns that pass unchanged."""
+        is_free = is_failed(self._table.status) | np.isnan(self._ends).any(axis=0)
+        return np.where(is_free, np.array([[-np.inf], [np.inf]], dtype=self._dtype), self._ends)
+
+    @property
+    def _rounding(self) -> FloatArray:
+        """Bound on the rounding of the transformed ends of the data, (p,)."""
+        largest = np.fmax(np.abs(self._transformed_ends).max(axis=0), np.abs(self._table.intercept))
+        return np.asarray(16.0 * np.finfo(self._dtype).eps * largest)
 
     @property
     def _transformed_ends(self) -> NDArray[Any]:

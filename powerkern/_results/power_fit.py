@@ -261,8 +261,9 @@ class PowerFit(FitOfCensored):
             Threads to use; default: all CPUs of this process.
         out_of_range : {"nan", "raise", "clip"}, default "nan"
             A power transform maps onto a half line unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson).
-            A value beyond its end has no inverse: it becomes NaN, with one warning; or a ValueError is raised; or
-            the value becomes the nearest end of the fitted data (`x_min` or `x_max`).
+            A value beyond its end has no inverse: it becomes NaN, with one warning; or a ValueError is raised. "clip":
+            all results beyond the range of the fitted data (`x_min`, `x_max`) become its nearest end, so that order is
+            preserved.
 
         Returns
         -------

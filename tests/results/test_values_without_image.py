@@ -302,3 +302,72 @@ def test_values_that_overflow_when_they_are_rescaled_have_the_image_of_the_large
     z, _ = _called(fit.transform, np.array([1e-310, 1.0, 2.0]), out_of_range="nan")
     assert np.isfinite(z[0])
     assert not np.isinf(z).any()
+
+
+# --- the inverse --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize(
+    "family, lmbda",
+    [("box-cox", -1.0), ("box-cox", 0.0), ("box-cox", 1.5), ("yeo-johnson", -0.5), ("yeo-johnson", 3.0)],
+)
+def test_clipped_inverses_keep_order(family, lmbda, standardize, dtype):
+    """Through both ends of the data and the end of the range of psi, where plain inverses go to infinity."""
+    x = np.random.default_rng(0).lognormal(size=(100, 1)).astype(dtype)
+    X = np.hstack([x, 5.0 * x, np.full_like(x, 3.0)])
+    fit = _fit(X, family, lmbda=[lmbda, lmbda, 1.0], standardize=standardize)
+    ends = fit.transform(np.array([X.min(axis=0), X.max(axis=0)]))
+    steps = np.concatenate(
+        [np.linspace(-8.0, 9.0, 4001), np.linspace(-1e-6, 1e-6, 101), 1.0 + np.linspace(-1e-6, 1e-6, 101)]
+    )
+    z = (ends[0] + np.sort(steps)[:, np.newaxis] * (ends[1] - ends[0])).astype(dtype)
+    for order in "CF":
+        found, message = _called(fit.inverse_transform, np.array(z, order=order), out_of_range="clip")
+        assert message == ""
+        assert (np.diff(found[:, :2], axis=0) >= 0.0).all()
+        np.testing.assert_array_equal(found[[0, -1], :2], [X.min(axis=0)[:2], X.max(axis=0)[:2]])
+    inside = (z[:, 0] > ends[0, 0]) & (z[:, 0] < ends[1, 0])
+    plain, _ = _called(fit.inverse_transform, z[inside])
+    np.testing.assert_allclose(found[inside, 0], plain[:, 0], rtol=1e-12 if dtype == np.float64 else 1e-4)
+    groups = _fit(X, family, lmbda=[lmbda, lmbda, 1.0], standardize=standardize, groups=[0, 1] * 50)
+    for label in (0, 1):
+        found = groups.inverse_transform(z, groups=np.full(len(z), label), out_of_range="clip")
+        assert (np.diff(found[:, :2], axis=0) >= 0.0).all()
+        expected = groups[label].inverse_transform(z, out_of_range="clip")
+        np.testing.assert_allclose(found[:, :2], expected[:, :2], rtol=1e-12 if dtype == np.float64 else 1e-5)
+
+
+def test_clipped_inverses_pass_infinite_values_of_a_fit_that_keeps_them():
+    x = np.random.default_rng(0).lognormal(size=50)
+    fit = pk.fit(x, "box-cox", lmbda=-1.0, infinite="keep")
+    found = fit.inverse_transform([-9.0, np.nan, 99.0, np.inf], out_of_range="clip")
+    np.testing.assert_array_equal(found, [x.min(), np.nan, x.max(), np.inf])
+
+
+# --- in place -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("infinite", ["raise", "missing", "keep"])
+@pytest.mark.parametrize("out_of_range", ["raise", "nan", "clip"])
+def test_data_are_overwritten_whole_or_not_at_all(out_of_range, infinite, dtype, order):
+    """A value that raises is in the last cell, which is transformed last."""
+    train = np.random.default_rng(0).lognormal(size=(200, 3)).astype(dtype)
+    fit = pk.fit(train, "box-cox")
+    for wrong in (np.inf, -1.0):
+        X = np.array(train, order=order)
+        X[-1, -1] = wrong
+        before = X.copy()
+        options = {"out_of_range": out_of_range, "infinite": infinite}
+        if (infinite if wrong == np.inf else out_of_range) == "raise":
+            with pytest.raises(ValueError, match="row 199"):
+                fit.transform(X, out=X, **options)
+            np.testing.assert_array_equal(X, before)
+        else:
+            expected, _ = _called(fit.transform, before, **options)
+            result, _ = _called(fit.transform, X, out=X, **options)
+            assert result is X
+            np.testing.assert_array_equal(X, expected)
