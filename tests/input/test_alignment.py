@@ -230,6 +230,23 @@ COLUMNS: dict[str, tuple[str, Any, Callable[[Any, Any], Any]]] = {
         [0.5, 1.5],
         lambda X, v: pk.fit(X, "box-cox", "rewml", bounds=(v, None)).lmbda,
     ),
+    "limits": ("the lower end of limits", [0.5, 1.0], lambda X, v: pk.fit(X, "box-cox", limits=(v, None)).lmbda),
+    "upper limits": (
+        "the upper end of limits",
+        [2.7, 4.0],
+        lambda X, v: pk.fit(X, "box-cox", limits=(None, v), groups=CODES).lmbda,
+    ),
+    "expected": (
+        "the lower end of limits",
+        [0.5, 1.0],
+        lambda X, v: pk.fit(X, "box-cox").expected(X, limits=(v, None)),
+    ),
+    "draw": (
+        "the upper end of limits",
+        [1.5, 3.0],
+        lambda X, v: pk.fit(X, "box-cox").draw(X, limits=(None, v), rng=0),
+    ),
+    "fraction_below": ("limit", [0.5, 1.0], lambda X, v: pk.fit(X, "box-cox").fraction_below(v)),
     "lr_test": ("lmbda0", [0.2, 0.9], lambda X, v: pk.fit(X, "box-cox").lr_test(v).pvalue),
     "joint": ("shift", [0.5, 3.0], lambda X, v: fit_joint(X, family="box-cox", shift=v).lmbda),
     "joint lr_test": ("lmbda0", [0.2, 0.9], lambda X, v: fit_joint(X, family="box-cox").lr_test(v).statistic),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -193,3 +194,10 @@ def test_like_the_wrapper_of_feature_engine():
     frame = pandas_frame()
     wrapper = wrappers.SklearnTransformerWrapper(PowerTransformer(), variables=["price", "area"])
     assert PowerTransformer(variables=["price", "area"]).fit_transform(frame).equals(wrapper.fit_transform(frame))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 1)])
+def test_the_inverse_of_some_columns_takes_a_matrix(shape):
+    transformer = PowerTransformer(variables=[0, 2]).fit(np.random.default_rng(0).lognormal(size=(20, 3)))
+    with pytest.raises(ValueError, match=rf"^X must be a matrix of 3 columns, got shape {re.escape(str(shape))}$"):
+        transformer.inverse_transform(np.ones(shape))
