@@ -50,7 +50,7 @@ def _on_censored_columns(
     def job(group: slice) -> None:
         columns = contiguous_columns(values, group, scratch)
         others = contiguous_columns(ends, group, beside)
-        most = max((np.count_nonzero(each == each) for each in others), default=0)  # axis=1 is three times slower
+        most = max((int(np.count_nonzero(each == each)) for each in others), default=0)  # axis=1 is three times slower
         function(columns, others, group, scratch.work, own.work(most))
 
     for_each_group(job, values.shape, n_threads, progress)

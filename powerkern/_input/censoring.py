@@ -166,12 +166,12 @@ def _open_ends(below: BoolArray | None, above: BoolArray | None, like: NDArray[A
     order: Literal["F", "C"] = "F" if like.flags.f_contiguous else "C"
     if below is None and above is None:
         return np.full(like.shape, math.nan, order=order)
-    sign = 0
+    sign: Any = 0
     for mark, of_end in ((below, -1), (above, 1)):
         if mark is not None:
             sign = sign + of_end * mark.view(np.int8)
     with np.errstate(invalid="ignore"):  # 0 times infinity is NaN
-        return np.multiply(sign, math.inf, dtype=np.float64, order=order)
+        return np.asarray(np.multiply(sign, math.inf, dtype=np.float64, order=order))
 
 
 def _cells_like(name: str, given: Any, matrix: Matrix, X: Any) -> NDArray[Any]:

@@ -74,14 +74,14 @@ class Terms(NamedTuple):
     """The distinct intervals of a column, whose ends are given by logs, `points`.
 
     Cells below or above a limit: the first `n_pos` of ``points.pos`` and the last `n_neg` of ``points.neg`` are their
-    limits, `side` and `count` have an entry for each point. Cells between two ends: the first `n_intervals` columns of
+    limits, `side` and `weight` have an entry for each point. Cells between two ends: the first `n_intervals` columns of
     `intervals` hold counts and the positions of the ends among the points, which are ``points.pos``, then
-    ``points.neg``. `value_at`: the position of the value if all values are equal (without a count), else -1.
+    ``points.neg``. `value_at`: the position of the value if all values are equal (without a weight), else -1.
     """
 
     points: Logs
     side: FloatArray
-    count: FloatArray
+    weight: FloatArray
     n_pos: int
     n_neg: int
     intervals: FloatArray
@@ -447,7 +447,7 @@ def _place_terms(
             back -= 1
             at = back
         out.logs[at], out.side[at] = abs(end), mirror * own.cells[SIDE, k]
-        out.count[at] = own.cells[COUNT, k]
+        out.weight[at] = own.cells[COUNT, k]
         value_at = at if own.cells[SIDE, k] == EQUAL else value_at
     n_pos, n_neg = front, n_points - back
     for k in range(n_intervals):
@@ -467,7 +467,7 @@ def _place_terms(
     _take_logs(pos, around.offset, reference[0], unit, is_plain)
     _take_logs(neg, around.offset, reference[1], unit, is_plain)
     points = Logs(pos, pos, neg, neg, 0.0, 0.0, 0.0, 0.0, around.logs.sigma, around.logs.center)
-    return Terms(points, out.side, out.count, n_pos, n_neg, out.intervals, n_intervals, value_at)
+    return Terms(points, out.side, out.weight, n_pos, n_neg, out.intervals, n_intervals, value_at)
 
 
 @kernel
@@ -579,11 +579,11 @@ def _sample_terms(terms: Terms, stride: int, out: TermWork) -> tuple[Terms, floa
     front, back, border = n_pos, n_points - n_neg, pos.size + neg.size - terms.n_neg
     _copy_every(pos[: terms.n_pos], stride, out.logs)
     _copy_every(neg[neg.size - terms.n_neg :], stride, out.logs[back:])
-    for given, copy in ((terms.side, out.side), (terms.count, out.count)):
+    for given, copy in ((terms.side, out.side), (terms.weight, out.weight)):
         _copy_every(given[: terms.n_pos], stride, copy)
         _copy_every(given[border : border + terms.n_neg], stride, copy[back:])
     counted = 0.0
-    for count in (out.count[:n_pos], out.count[back:n_points]):
+    for count in (out.weight[:n_pos], out.weight[back:n_points]):
         for k in range(count.size):
             count[k] *= part
         counted += sum_of(count)
@@ -601,7 +601,7 @@ def _sample_terms(terms: Terms, stride: int, out: TermWork) -> tuple[Terms, floa
     p = terms.points
     above, below = out.logs[:front], out.logs[front:n_points]
     points = Logs(above, above, below, below, p.low, p.high, p.neg_high, 0.0, p.sigma, p.center)
-    return Terms(points, out.side, out.count, n_pos, n_neg, out.intervals, n, -1), counted
+    return Terms(points, out.side, out.weight, n_pos, n_neg, out.intervals, n, -1), counted
 
 
 @kernel

@@ -256,7 +256,7 @@ def _sums_at(column: CensoredColumn, of_values: tuple[float, float, float], at: 
     first_neg = terms.points.pos.size + terms.points.neg.size - terms.n_neg
     for first, n in ((0, terms.n_pos), (first_neg, terms.n_neg)):
         stop = first + n
-        side, count = terms.side[first:stop], terms.count[first:stop]
+        side, count = terms.side[first:stop], terms.weight[first:stop]
         sums = _add_sums(sums, _sums_of_limits(side, count, y[0, first:stop], y[1, first:stop], y[2, first:stop], at))
     if terms.n_intervals > 0:
         sums = _add_sums(sums, _sums_of_intervals(terms, y, at))

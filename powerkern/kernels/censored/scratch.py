@@ -19,13 +19,13 @@ CELLS, LOW, HIGH = range(3)
 class TermWork(NamedTuple):
     """Scratch for the terms of k censored cells, which have at most 2 k + 1 points.
 
-    `logs` holds logs of the points, `side` and `count` the side and the total weight of the cells at each limit, and
+    `logs` holds logs of the points, `side` and `weight` the side and the total weight of the cells at each limit, and
     `intervals` has a column for each distinct interval between two points.
     """
 
     logs: FloatArray
     side: FloatArray
-    count: FloatArray
+    weight: FloatArray
     intervals: FloatArray
 
 

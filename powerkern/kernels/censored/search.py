@@ -25,8 +25,6 @@ from powerkern.kernels.status_codes import AT_END, FIXED, MULTIMODAL, NOT_CERTIF
 #: Newton's method in the scales may end before a step this small while lambda is off by a standard error or more, and
 #: on a sample: the error of the score is about its square.
 _COARSE_STEP, _COARSE_STEP_ON_SAMPLE = 1e-3, 3e-2
-#: Newton's method in the scales ends before a step this small where only the sign of the score counts.
-_SIGN_STEP = 0.1
 #: Shortest and longest step from which the third derivative is estimated, in the unit of `_Tolerances.last_step`.
 _SHORTEST, _LONGEST = 1e-5, 0.3
 #: A guard against endless searches.
@@ -114,13 +112,13 @@ def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: Ce
     n_eval, stride, status = 0, min(_STRIDE, n // _SAMPLE), SCANNED
     if column.are_standard and n + column.terms.points.pos.size + column.terms.points.neg.size >= _LONG and stride > 1:
         sample = sample_column(column, stride, own)
-        found = _scan(sample, _search(sample, start, _ON_SAMPLE, scratch, own), reach, scratch, own)
+        found = _scan(sample, _search(sample, start, _ON_SAMPLE, scratch, own), reach, _ON_SAMPLE, scratch, own)
         n_eval = found.n_eval
         if found.status == SCANNED or found.status == MULTIMODAL:
             start, status = Start(found.mu, found.profile.scales, found.d3, reach), found.status
         found = _search(column, start, _EXACT, scratch, own)
     else:
-        found = _scan(column, _search(column, start, _EXACT, scratch, own), reach, scratch, own)
+        found = _scan(column, _search(column, start, _EXACT, scratch, own), reach, _EXACT, scratch, own)
     if found.status == SCANNED:
         return Found(found.mu, found.profile, found.d3, n_eval + found.n_eval, status)
     return Found(found.mu, found.profile, found.d3, n_eval + found.n_eval, found.status)
@@ -170,6 +168,7 @@ def _search(
     state = newton_start(start.mu, 4.0, 0.0, _MOST_EVALUATIONS)
     x, scales, small_step, d3 = state.x, start.scales, tolerances.coarse, start.d3
     step = size = last_d2 = 0.0
+    n_eval = 1
     one_error = 1.0 / math.sqrt(column.total)
     has_arrived = is_last = False
     at = profile_at(column, x, scales, small_step, scratch, own)
@@ -187,14 +186,14 @@ def _search(
         is_last = has_arrived or state.status != RUNNING or x_next != state.x
         scales, last_d2, x = _predict(at, step), at.d2, x_next
         small_step = tolerances.fine if size <= one_error or is_last else tolerances.coarse
-        at = profile_at(column, x, scales, small_step, scratch, own)
+        at, n_eval = profile_at(column, x, scales, small_step, scratch, own), n_eval + 1
         if is_last:
             break
     if x != state.x:
-        return Found(x, at, d3, state.n_eval + 1, AT_END if at.d1 * state.x < 0.0 else NOT_CERTIFIED)
+        return Found(x, at, d3, n_eval, AT_END if at.d1 * state.x < 0.0 else NOT_CERTIFIED)
     has_arrived = has_arrived or (state.status == CONVERGED and at.is_maximum)
     certified = has_arrived and at.d2 > 0.0 and abs(at.d1) <= _RESIDUAL * math.sqrt(abs(at.d2) / column.total)
-    return Found(x, at, d3, state.n_eval + 1, SCANNED if certified else NOT_CERTIFIED)
+    return Found(x, at, d3, n_eval, SCANNED if certified else NOT_CERTIFIED)
 
 
 @kernel
@@ -207,7 +206,9 @@ def _predict(at: Profile, step: float) -> Scales:
 
 
 @kernel
-def _scan(column: CensoredColumn, found: Found, reach: float, scratch: Scratch, own: CensoredWork) -> Found:
+def _scan(
+    column: CensoredColumn, found: Found, reach: float, tolerances: _Tolerances, scratch: Scratch, own: CensoredWork
+) -> Found:
     """Check the sign of the score on both sides of an optimum; search again where it points to another maximum.
 
     Parameters
@@ -218,6 +219,8 @@ def _scan(column: CensoredColumn, found: Found, reach: float, scratch: Scratch, 
         The optimum.
     reach : float
         The largest exponent allowed.
+    tolerances : _Tolerances
+        How exact the scales are.
     scratch : Scratch
         Scratch of `score`.
     own : CensoredWork
@@ -230,7 +233,7 @@ def _scan(column: CensoredColumn, found: Found, reach: float, scratch: Scratch, 
     distance = _NEAREST
     while abs(distance) <= _FARTHEST:
         scales = _predict(found.profile, distance * unit)
-        at = profile_at(column, found.mu + distance * unit, scales, _SIGN_STEP, scratch, own)
+        at = profile_at(column, found.mu + distance * unit, scales, tolerances.fine, scratch, own)
         n_eval += 1
         if at.is_maximum and at.d1 * distance < 0.0:
             other = _search(column, Start(found.mu + distance * unit, at.scales, 0.0, reach), _EXACT, scratch, own)
