@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,8 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._input.alignment import are_default, labels_from_record, matching_order, may_go_by_position
 from powerkern._input.arrays import as_flag, column_label
+from powerkern._input.choices import Infinite
+from powerkern._input.infinite import without_infinite
 from powerkern._input.messages import shown
 from powerkern._input.reading import read_chunk
 from powerkern._typing import FloatArray
@@ -95,7 +97,7 @@ class Client:
             self._matrix = self._matrix._replace(values=np.full((1, p), np.nan), weight=None)
         self._sums_only = as_flag("sums_only", sums_only)
         self._n_threads = thread_count(n_threads)
-        self._ranges: dict[tuple[str, bytes], Range] = {}
+        self._ranges: dict[tuple[str, str, bytes], Range] = {}
 
     @property
     def n_columns(self) -> int:
@@ -134,7 +136,7 @@ class Client:
             raise self._error("it only sends integers for a secure sum; give the server data_bounds and a quantum")
         body: NDArray[np.float64] | NDArray[np.uint8]
         if message.kind == Kind.RANGE:
-            body = np.frombuffer(self._measure_range(message.details["family"], shift).to_bytes(), np.uint8)
+            body = np.frombuffer(self._measure_range(message, shift).to_bytes(), np.uint8)
         else:
             body = self._measure_moments(message, shift)
         return pack(Message(message.kind, message.session, message.round, self.name, {}, body))
@@ -201,6 +203,9 @@ class Client:
         ):
             j = next((j for j in range(self.n_columns) if own[j : j + 1] != columns[j : j + 1]), 0)
             raise self._error(f"{column_label(j, own)} has another name in the fit, {columns[j : j + 1]}; rename it")
+        infinite = message.details.get("infinite", "raise")
+        if infinite not in get_args(Infinite):
+            raise self._error(f"the request is malformed: unknown treatment of infinite values {infinite!r}")
         try:
             return message, given_shift(message.details.get("shift", 0.0), family, self.n_columns)
         except (TypeError, ValueError) as error:
@@ -217,14 +222,19 @@ class Client:
 
     # --- answers ----------------------------------------------------------------------------------------
 
-    def _measure_range(self, family: str, shift: FloatArray) -> Range:
+    def _read_values(self, message: Message) -> NDArray[Any]:
+        """Return the values that a request asks about: with infinite ones left out, if the fit does so."""
+        return without_infinite(self._matrix, message.details.get("infinite", "raise"), warns=False).values
+
+    def _measure_range(self, message: Message, shift: FloatArray) -> Range:
         """Return the range of the columns plus their shift; it is computed once."""
-        key, weight = (family, shift.tobytes()), self._matrix.weight
+        family, infinite = message.details["family"], message.details.get("infinite", "raise")
+        key, weight = (family, infinite, shift.tobytes()), self._matrix.weight
         if key in self._ranges:
             return self._ranges[key]
         try:
             found = range_of(
-                self._matrix.values,
+                self._read_values(message),
                 family,
                 sample_weight=weight,
                 shift=shift,
@@ -245,11 +255,11 @@ class Client:
             asked = read_moments_request(message.body, self.n_columns, FAMILIES[family])
         except ValueError as error:
             raise self._error(f"the request is malformed: {error}") from None
-        self._check_bounds(asked, self._measure_range(family, shift), shift)
+        self._check_bounds(asked, self._measure_range(message, shift), shift)
         frames = np.zeros((self.n_columns, partial_moments.N_SCALING))
         at = np.full((self.n_columns, asked.at.shape[1]), np.nan)
         frames[asked.which], at[asked.which] = asked.frames, asked.at
-        values, code = shift_and_scale(self._matrix.values, shift), FAMILIES[family]
+        values, code = shift_and_scale(self._read_values(message), shift), FAMILIES[family]
         moments = partial_moments_matrix(values, code, frames, at, self._matrix.weight, self._n_threads)[asked.which]
         if not np.isfinite(moments).all():
             raise self._error("moments at these exponents are beyond float64")

@@ -14,6 +14,7 @@ from powerkern._estimators.shift import given_shift
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.alignment import labels_to_record, matching_order, may_go_by_position
 from powerkern._input.arrays import as_choice, as_names, as_reals, column_label, column_labels, to_list
+from powerkern._input.choices import Infinite
 from powerkern._input.messages import warn
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
@@ -57,6 +58,9 @@ class Server:
         values, as published, which takes more rounds, and ends on the derivative, too.
     standardize, lmbda, shift, ymax, bounds
         As in `powerkern.fit`. With `data_bounds`, `ymax` holds for all values within the bounds.
+    infinite : {"raise", "missing", "keep"}, default "raise"
+        Treatment of infinite values, as in `powerkern.fit`. With "missing" and "keep" every client leaves its infinite
+        values out, and their number is not counted.
     column_names : sequence of str, optional
         Names of the columns. The default is the names of the first client that has names, if ranges are asked for.
         With `data_bounds`, clients whose columns have names refuse to answer without these.
@@ -86,13 +90,20 @@ class Server:
         shift: ArrayLike = 0.0,
         ymax: float | None = None,
         bounds: Bounds | None = None,
+        infinite: Infinite = "raise",
         column_names: Sequence[str] | None = None,
     ) -> None:
         self._names = _check_names(clients)
         as_choice("family", family, FAMILIES)
         moved = as_reals("shift", shift)
         spec = FitSpec.checked(
-            family=family, standardize=standardize, lmbda=lmbda, shift=moved, ymax=ymax, bounds=bounds
+            family=family,
+            standardize=standardize,
+            lmbda=lmbda,
+            shift=moved,
+            ymax=ymax,
+            bounds=bounds,
+            infinite=infinite,
         )
         given_shift(moved, family, max(moved.size, 1))
         limits = None if data_bounds is None else _shifted_bounds(data_bounds, family, moved)
@@ -255,6 +266,8 @@ class Server:
         }
         if request.kind == Kind.SUMS:
             details["quantum"] = self._plan.quantum
+        if self._plan.spec.infinite != "raise":
+            details["infinite"] = self._plan.spec.infinite
         self._request_bytes = pack(Message(request.kind, self._session, self.round, SERVER, details, request.body))
         self.bytes_sent += len(self._names) * len(self._request_bytes)
 

@@ -346,3 +346,30 @@ def test_clients_that_give_sums_only() -> None:
             match="client 'a': it only sends integers for a secure sum; give the server data_bounds and a q",
         ):
             fit_federated(clients, "box-cox", **options)
+
+
+# --- infinite values ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, SUMS, {"data_bounds": ([0.01], [50.0]), **SUMS}])
+@pytest.mark.parametrize("treatment", ["missing", "keep"])
+def test_infinite_values_of_a_client_are_left_out(treatment: str, options: dict[str, Any]) -> None:
+    x = np.random.default_rng(7).lognormal(size=(120, 1))
+    with_infinite = x.copy()
+    with_infinite[[3, 70]] = np.inf
+    parts = [with_infinite[:50], with_infinite[50:]]
+    fit = fit_federated(parts, "box-cox", infinite=treatment, **options)
+    expected = pk.fit(np.delete(x, [3, 70], axis=0), "box-cox")
+    assert_allclose(fit.lmbda, expected.lmbda, atol=1e-10)
+    assert fit.n_obs.tolist() == [118]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # one value is missing
+        z = fit.transform(with_infinite)
+    assert np.isinf(z[3, 0]) == (treatment == "keep")
+    with pytest.raises((ProtocolError, ValueError), match=r"'0': .*(infinite|outside)"):
+        fit_federated(parts, "box-cox", **options)
+
+
+def test_unknown_treatments_of_infinite_values_are_refused() -> None:
+    with pytest.raises(ValueError, match="infinite must be"):
+        Server(["a"], infinite="drop")
