@@ -414,3 +414,14 @@ def test_the_likelihood_of_a_long_column_has_no_slope_at_the_fit(family: str, li
         w @ (z * z - 1.0) - v @ (at_b * finite_b - at_a * finite_a),
     )
     npt.assert_allclose(slopes, 0.0, atol=1e-9 * np.sqrt(n))
+
+
+def test_profiles_far_from_the_optimum_show_no_minima_that_are_failures_to_converge() -> None:
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.standard_t(3, size=(15, 200)))
+    limit = np.quantile(x, rng.uniform(0.0, 0.6, 15), axis=0)
+    fit = pk.fit(np.where(x < limit, limit, x), "box-cox", below=x < limit)
+    profile = fit.profile(np.linspace(-12.0, 12.0, 241))
+    for values in profile[fit.status == pk.Status.SCANNED]:
+        falls = np.diff(values[np.isfinite(values)]) < 0.0
+        assert np.count_nonzero(falls[:-1] & ~falls[1:]) == 1

@@ -183,6 +183,9 @@ def profile_censored_columns(
 ) -> None:
     """Evaluate minus the profile log-likelihood per unit of weight at every lambda; NaN for columns without a fit.
 
+    Newton's method in the scales starts from the maximum at the lambda before. Where it does not converge, tens of
+    standard errors from the best lambda, the result is NaN.
+
     Parameters
     ----------
     columns, other, weight, family, work, own
@@ -197,9 +200,12 @@ def profile_censored_columns(
         split = split_cells(columns[j], other[j], weight, family, work, own)
         if status_of(split, family, own) == OK:
             column = prepare_column(split, weight.size > 0, family, work, own)
+            scales = _STANDARD
             for k in range(lmbdas.size):
                 mu = exponent_of(lmbdas[k], column.sign) * column.centered.logs.sigma
-                out[j, k] = profile_at(column, mu, _STANDARD, SMALL_STEP, work.scratch, own).nll
+                at = profile_at(column, mu, scales, SMALL_STEP, work.scratch, own)
+                out[j, k] = at.nll if at.is_maximum else math.nan
+                scales = at.scales if at.is_maximum else _STANDARD
 
 
 @entry((ROWS, ROWS, COLUMN, INTEGER, ROWS, WORK, CENSORED_WORK, ROWS))
