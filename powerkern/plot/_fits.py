@@ -78,7 +78,19 @@ class CensoringMarks(NamedTuple):
 
 
 def select_column(X: object, fit: PowerFit | JointFit, column: int | str, marks: CensoringMarks) -> PlotColumn:
-    """Return one column of the data, by position or name, before and after its transform."""
+    """Return one column of the data, before and after its transform.
+
+    Parameters
+    ----------
+    X : array-like or data frame
+        The data.
+    fit : PowerFit or JointFit
+        The fit.
+    column : int or str
+        The column, by position or by name.
+    marks : CensoringMarks
+        The marks of censored cells.
+    """
     fit = column_transforms(X, fit)
     matrix = read_marked_columns(X, fit, marks)
     return read_column(matrix, fit, find_column(column, matrix, fit))
