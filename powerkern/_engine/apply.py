@@ -145,12 +145,12 @@ class _MatrixTransform:
             self._patch(source, target, numbers, found)
             self._inspect(target, slice(None), numbers, found)
         elif self._one_family:
-            _, found = self._copied(source, target, numbers)
+            _, found = self._transform_copy(source, target, numbers)
             self._inspect(target, slice(None), numbers, found)
         else:
             for family in np.unique(self._family[columns]):
                 own = np.flatnonzero(self._family[columns] == family)
-                images, found = self._copied(source[:, own], None, numbers[own])
+                images, found = self._transform_copy(source[:, own], None, numbers[own])
                 if target is not None:
                     with np.errstate(over="ignore"):
                         target[:, own] = images
@@ -183,7 +183,7 @@ class _MatrixTransform:
     def _entry(self, column: int) -> Callable[..., None]:
         return (rowwise.APPLY_SINGLE if self._single else rowwise.APPLY)[int(self._family[column]), self._direction]
 
-    def _copied(
+    def _transform_copy(
         self, source: NDArray[Any], target: NDArray[Any] | None, numbers: NDArray[np.intp]
     ) -> tuple[NDArray[Any], FloatArray]:
         """Copy columns of one family in the target's memory order and transform them, if possible into the target.
@@ -245,11 +245,11 @@ class _MatrixTransform:
                 counts = counts + np.count_nonzero(beyond, axis=1)
                 block[beyond] = np.copysign(np.inf, block[beyond])
         if self._completion is not None:
-            counts = self._repaired(self._completion, block, source, numbers, counts)
+            counts = self._repair(self._completion, block, source, numbers, counts)
         if counts.any():
             self._failures.append((numbers, counts))
 
-    def _repaired(
+    def _repair(
         self,
         completion: ImageHandler,
         block: FloatArray,

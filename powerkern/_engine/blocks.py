@@ -85,7 +85,7 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
     height, width = (-(-whole // round(whole / part)) for whole, part in ((n, height), (p, width)))
     rows, groups = slices(slice(0, n), height), slices(slice(0, p), width)
     blocks = [(some, group) for some in rows for group in groups]
-    return _interleaved(blocks, n_threads) if not columns_first else blocks
+    return _interleave(blocks, n_threads) if not columns_first else blocks
 
 
 def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int) -> list[tuple[slice, slice]]:
@@ -103,10 +103,10 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
     n, p = shape
     blocks = slices(slice(0, n), height)
     groups = slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
-    return [(rows, group) for rows in _interleaved(blocks, n_threads) for group in groups]
+    return [(rows, group) for rows in _interleave(blocks, n_threads) for group in groups]
 
 
-def _interleaved(blocks: list[_Block], n_threads: int) -> list[_Block]:
+def _interleave(blocks: list[_Block], n_threads: int) -> list[_Block]:
     """Interleave blocks so that concurrent threads do not fault in the same memory page."""
     apart = -(-len(blocks) // n_threads)
     return [block for k in range(apart) for block in blocks[k::apart]]

@@ -88,7 +88,7 @@ def measure_columns(
     return out
 
 
-def _on_columns(
+def _map_columns(
     function: Callable[[FloatArray, slice, Work, FloatArray], None],
     values: Columns,
     width: int,
@@ -222,7 +222,7 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Wei
     def profile(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         mle.profile_columns(columns, given, family, lmbdas, work, out)
 
-    return _on_columns(profile, values, lmbdas.size, n_threads)
+    return _map_columns(profile, values, lmbdas.size, n_threads)
 
 
 def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
@@ -243,7 +243,7 @@ def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights
             one = slice(j, j + 1)
             mle.profile_columns(columns[one], given, family, own[one], work, out[one])
 
-    return _on_columns(evaluate, values, 1, n_threads)[:, 0]
+    return _map_columns(evaluate, values, 1, n_threads)[:, 0]
 
 
 def interval_matrix(
@@ -265,7 +265,7 @@ def interval_matrix(
     def interval(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         mle.interval_columns(columns, given, family, at[group], work, out)
 
-    return _on_columns(interval, values, 2, n_threads)
+    return _map_columns(interval, values, 2, n_threads)
 
 
 def partial_moments_matrix(
@@ -287,7 +287,7 @@ def partial_moments_matrix(
     def add(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         partial_moments.partial_moment_columns(columns, given, family, scalings[group], at[group], work, out)
 
-    moments = _on_columns(add, values, at.shape[1] * partial_moments.N_PARTIAL, n_threads)
+    moments = _map_columns(add, values, at.shape[1] * partial_moments.N_PARTIAL, n_threads)
     return moments.reshape(*at.shape, partial_moments.N_PARTIAL)
 
 
@@ -327,4 +327,4 @@ def derivative_matrix(
             columns, given, root, family, at, work, y[group], y1[group], y2[group], figures
         )
 
-    return _on_columns(derive, values, joint_derivatives.N_FIGURES, n_threads)
+    return _map_columns(derive, values, joint_derivatives.N_FIGURES, n_threads)

@@ -41,7 +41,7 @@ def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
     groups : Path
         Mount point of the file system of control groups.
     """
-    return min((_quota_of(folder) for folder in _control_groups(membership, groups)), default=math.inf)
+    return min((_read_quota(folder) for folder in _control_groups(membership, groups)), default=math.inf)
 
 
 def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
@@ -62,7 +62,7 @@ def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
         yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(groups))
 
 
-def _quota_of(folder: Path) -> float:
+def _read_quota(folder: Path) -> float:
     """Read the quota of one control group, in CPUs: the smaller one if both versions of the interface give one.
 
     Version 2 has "quota period" or "max period" in one file; in version 1 a quota of -1 means none.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.blocks import slices
 from powerkern._engine.by_row_block import Parts, for_each_row_block
-from powerkern._engine.lines import memory_of
+from powerkern._engine.lines import flatten_memory
 from powerkern._engine.threads import run_parallel
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.fingerprint import JIT_DISABLED, KEYS, add_fingerprints
@@ -94,7 +94,7 @@ def add_prints(columns: FloatArray, first_row: int, out: IntArray, lengths: IntA
     lengths : (p,) ndarray of int, optional
         The number of values of each column, if `columns` is contiguous; later values are ignored.
     """
-    memory, begin, column_stride, row_stride = memory_of(columns)
+    memory, begin, column_stride, row_stride = flatten_memory(columns)
     bits, n_rows = memory.view(np.int64), columns.shape[1]
     if JIT_DISABLED:
         with np.errstate(over="ignore"):  # NumPy's integers warn where machine code wraps around

@@ -65,7 +65,7 @@ def join_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
         return x.reshape(-1), p, max(1, min(n, SHORTEST_ROW // p))
     if p < SHORTEST_PART:
         return None
-    memory, _, stride, _ = memory_of(x)
+    memory, _, stride, _ = flatten_memory(x)
     return memory, stride, 1
 
 
@@ -75,8 +75,8 @@ class MatrixLines:
     def __init__(self, source: NDArray[Any], target: NDArray[Any], layout: LineOrder) -> None:
         self._column_major = layout == LineOrder.COLUMNS
         x, out = (source.T, target.T) if self._column_major else (source, target)
-        self._memory, self._begin, self._stride, self._within = memory_of(x)
-        self._target, _, self._target_stride, _ = memory_of(out)
+        self._memory, self._begin, self._stride, self._within = flatten_memory(x)
+        self._target, _, self._target_stride, _ = flatten_memory(out)
 
     def transform(
         self,
@@ -127,7 +127,7 @@ class MatrixLines:
         return found
 
 
-def memory_of(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
+def flatten_memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
     """Return the memory of a matrix as a vector, the index of its first value, and its row and column strides."""
     n, p = x.shape
     if x.flags.c_contiguous:

@@ -67,13 +67,13 @@ def _whole_tiles(a: FloatArray, rows: slice, columns: slice, b: FloatArray | Non
     b : (q, n) ndarray, optional
         By default `a`.
     """
-    left, right = _padded(a[rows]), _padded((a if b is None else b)[columns])
+    left, right = _pad_rows(a[rows]), _pad_rows((a if b is None else b)[columns])
     out = np.empty((left.shape[0], right.shape[0]))
     products.cross(left, right, out)
     return out[: rows.stop - rows.start, : columns.stop - columns.start]
 
 
-def _padded(rows: FloatArray) -> FloatArray:
+def _pad_rows(rows: FloatArray) -> FloatArray:
     """Append rows of zeros up to a multiple of the height of a tile."""
     missing = -rows.shape[0] % products.TILE
     return np.vstack([rows, np.zeros((missing, rows.shape[1]))]) if missing else rows

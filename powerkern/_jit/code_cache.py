@@ -94,12 +94,12 @@ def _bases() -> list[Path]:
     if os.environ.get("NUMBA_CACHE_DIR"):
         return [Path(os.environ["NUMBA_CACHE_DIR"])]
     if getattr(sys, "frozen", False):
-        return [_users_cache()]
+        return [_user_cache_folder()]
     # not inside the package: a folder left behind by pip uninstall would still be importable as powerkern
-    return [PACKAGE.parent / "__pycache__", _users_cache()]
+    return [PACKAGE.parent / "__pycache__", _user_cache_folder()]
 
 
-def _users_cache() -> Path:
+def _user_cache_folder() -> Path:
     """Return the user's cache folder; without a home folder, a relative path, which later checks refuse."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", "")) / "powerkern" / "Cache"
@@ -122,7 +122,7 @@ def load_or_compile(function: Callable[..., object], compile_entry: Callable[[],
     with contextlib.ExitStack() as stack:
         try:
             name = file_name(function)
-            folder, draft = _draft(name, stack)
+            folder, draft = _open_draft(name, stack)
         except (OSError, source_keys.Unknown) as error:
             _not_kept.append(str(error))
             return compile_entry()
@@ -142,7 +142,7 @@ def keep_in(folder: Path, function: Callable[..., object], compile_entry: Callab
     """Compile an entry into a folder; return False if its code is there already. Raise OSError if writing fails."""
     name = file_name(function)
     with files.draft(folder / name) as draft:
-        if _undamaged(folder / name, files.read) is not None:
+        if _read_intact(folder / name, files.read) is not None:
             return False
         code = compile_entry()
         draft.publish(_digest(name, code) + code)
@@ -153,7 +153,7 @@ def keep_in(folder: Path, function: Callable[..., object], compile_entry: Callab
 def writable_folder() -> Path:
     """Return the folder to which newly compiled code is written; raise OSError with the reasons if there is none."""
     with contextlib.ExitStack() as stack:
-        folder, trial = _draft("trial", stack)
+        folder, trial = _open_draft("trial", stack)
         trial.discard()
     return folder
 
@@ -164,21 +164,21 @@ def _read(function: Callable[..., object]) -> bytes | None:
     for cpu in cpus.runnable():
         folder = folder_name(cpu)
         for base in _bases() if key.text else ():
-            code = _undamaged(base / folder / file_name(function), files.read)
+            code = _read_intact(base / folder / file_name(function), files.read)
             if code is not None:
                 _note_use(base / folder / file_name(function))
                 return code
         # a package distributed without sources has no key: accept the installed code whatever its key
         name = file_name(function) if key.from_sources else f"{_entry_name(function)}-"
-        for file in _installed(folder):
-            code = _undamaged(file, methodcaller("read_bytes")) if file.name.startswith(name) else None
+        for file in _list_installed(folder):
+            code = _read_intact(file, methodcaller("read_bytes")) if file.name.startswith(name) else None
             if code is not None:
                 return code
     return None
 
 
 @functools.cache
-def _installed(folder: str) -> tuple[_File, ...]:
+def _list_installed(folder: str) -> tuple[_File, ...]:
     """List the compiled files that came with a wheel; they are trusted as much as the package's sources."""
     if PACKAGE.is_dir():
         root: Any = PACKAGE
@@ -190,7 +190,7 @@ def _installed(folder: str) -> tuple[_File, ...]:
     return tuple(compiled.iterdir()) if compiled.is_dir() else ()
 
 
-def _undamaged(file: Any, read: Callable[[Any], bytes]) -> bytes | None:
+def _read_intact(file: Any, read: Callable[[Any], bytes]) -> bytes | None:
     """Return the code in a file; None if the file is missing, untrusted or damaged."""
     try:
         content = read(file)
@@ -200,7 +200,7 @@ def _undamaged(file: Any, read: Callable[[Any], bytes]) -> bytes | None:
     return code if content[:_DIGEST_SIZE] == _digest(file.name, code) else None
 
 
-def _draft(name: str, stack: contextlib.ExitStack) -> tuple[Path, files.Draft]:
+def _open_draft(name: str, stack: contextlib.ExitStack) -> tuple[Path, files.Draft]:
     """Open a draft of a file in the first writable folder, and return both; raise OSError if there is none."""
     reasons = []
     for base in _bases():

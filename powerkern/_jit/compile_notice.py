@@ -18,7 +18,7 @@ _explained = False
 
 
 @contextlib.contextmanager
-def of_long_compiling(kernel: str) -> Iterator[None]:
+def announce_if_slow(kernel: str) -> Iterator[None]:
     """Announce this kernel to the user if compiling within the context takes long."""
     global _silent
     said = threading.Event()

@@ -85,7 +85,7 @@ class Entry:
     def object_code(self) -> bytes:
         """Compile the entry and return its object file."""
         name = self._symbol().removeprefix("powerkern.kernels.")
-        with compile_notice.of_long_compiling(name), _no_garbage_collection():
+        with compile_notice.announce_if_slow(name), _no_garbage_collection():
             from powerkern._jit.object_code import object_code
 
             return object_code(self._function, self.interface(), self._symbol())

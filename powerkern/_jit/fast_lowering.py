@@ -21,7 +21,7 @@ import llvmlite.binding as llvm
 from numba import core, types
 
 from powerkern._jit.llvm_scalars import find_lowering, number_type
-from powerkern._jit.llvm_text import joined, split_definitions
+from powerkern._jit.llvm_text import join_texts, split_definitions
 
 
 class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -41,7 +41,7 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
             callees = each._linking_libraries if isinstance(each, _Text) else ()
             found.extend(dict.fromkeys(callee for callee in callees if callee not in found))
         texts = [text for each in found if isinstance(each, _Text) for text in each.texts]
-        code = joined(str(self._codegen._create_empty_module(self.name)), texts)
+        code = join_texts(str(self._codegen._create_empty_module(self.name)), texts)
         module = llvm.parse_assembly(core.cgutils.normalize_ir_text(code))
         for each in found:
             if not isinstance(each, _Text):

@@ -15,27 +15,31 @@ from powerkern._jit.llvm_lanes import (
     BIT_LANES,
     FLOAT32_LANES,
     FLOAT_LANES,
-    declared,
-    lowered,
+    declare_function,
+    register_lowering,
     unpack_array,
     unpack_tuple,
 )
 
 
-@lowered(intrinsics.bits_of, lambda x: BIT_LANES(x) if x is FLOAT_LANES else types.int64(types.float64))
-@lowered(intrinsics.float_of, lambda bits: FLOAT_LANES(bits) if bits is BIT_LANES else types.float64(types.int64))
-@lowered(intrinsics.bits32_of, lambda x: BIT32_LANES(x) if x is FLOAT32_LANES else types.int32(types.float32))
-@lowered(intrinsics.float32_of, lambda bits: FLOAT32_LANES(bits) if bits is BIT32_LANES else types.float32(types.int32))
+@register_lowering(intrinsics.bits_of, lambda x: BIT_LANES(x) if x is FLOAT_LANES else types.int64(types.float64))
+@register_lowering(
+    intrinsics.float_of, lambda bits: FLOAT_LANES(bits) if bits is BIT_LANES else types.float64(types.int64)
+)
+@register_lowering(intrinsics.bits32_of, lambda x: BIT32_LANES(x) if x is FLOAT32_LANES else types.int32(types.float32))
+@register_lowering(
+    intrinsics.float32_of, lambda bits: FLOAT32_LANES(bits) if bits is BIT32_LANES else types.float32(types.int32)
+)
 def _recast(context, builder, signature, args):  # type: ignore[no-untyped-def]
     return builder.bitcast(args[0], context.get_value_type(signature.return_type))
 
 
-@lowered(intrinsics.fma, lambda a, b, c: types.float64(types.float64, types.float64, types.float64))
+@register_lowering(intrinsics.fma, lambda a, b, c: types.float64(types.float64, types.float64, types.float64))
 def _fma(context, builder, signature, args):  # type: ignore[no-untyped-def]
     return builder.fma(*args)
 
 
-@lowered(intrinsics.prefetch, lambda array, index: types.none(array, types.UniTuple(types.intp, array.ndim)))
+@register_lowering(intrinsics.prefetch, lambda array, index: types.none(array, types.UniTuple(types.intp, array.ndim)))
 def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def]
     array = unpack_array(context, builder, signature.args[0], args[0])
     strides, index = unpack_tuple(builder, array.strides), unpack_tuple(builder, args[1])
@@ -44,12 +48,12 @@ def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def
     address = builder.gep(builder.bitcast(array.data, pointer), [offset])
     function_type = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
     builder.call(
-        declared(builder, "llvm.prefetch.p0", function_type), [address, flag(0), flag(3), flag(1)]
+        declare_function(builder, "llvm.prefetch.p0", function_type), [address, flag(0), flag(3), flag(1)]
     )  # read access, data, first-level cache
     return context.get_dummy_value()
 
 
-def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
+def _unpack_vector(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
     """Return the address of an array's data, and the LLVM type of a vector of eight elements."""
     kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
     return unpack_array(context, builder, array_type, array).data, kind
@@ -63,9 +67,11 @@ def _store_eight(builder: Any, vector: Any, data: Any, place: Any) -> None:
 _NUMBER = types.int64
 
 
-@lowered(intrinsics.pack_eight, lambda x, first, within, out, place: types.none(x, _NUMBER, _NUMBER, out, _NUMBER))
+@register_lowering(
+    intrinsics.pack_eight, lambda x, first, within, out, place: types.none(x, _NUMBER, _NUMBER, out, _NUMBER)
+)
 def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 3))
+    (x, kind), (out, _) = (_unpack_vector(context, builder, signature.args[k], args[k]) for k in (0, 3))
     vector, index = ir.Constant(kind, ir.Undefined), args[1]
     for k in range(LANES):
         vector = builder.insert_element(vector, builder.load(builder.gep(x, [index])), ir.IntType(32)(k))
@@ -74,7 +80,7 @@ def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-d
     return context.get_dummy_value()
 
 
-@lowered(
+@register_lowering(
     intrinsics.add_powers, lambda sums, row, t, weight: types.none(sums, types.int64, types.float64, types.float64)
 )
 def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -99,7 +105,7 @@ def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-d
     return context.get_dummy_value()
 
 
-@lowered(intrinsics.widest_vectors, lambda: types.none())
+@register_lowering(intrinsics.widest_vectors, lambda: types.none())
 def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyped-def]
     # llvmlite's whitelist has no string attributes; bypass it, since the printed IR is valid LLVM
     set.add(builder.function.attributes, '"prefer-vector-width"="512"')
@@ -115,8 +121,8 @@ def _allocate(dtype: Any) -> Any:
     return typed
 
 
-@lowered(intrinsics.allocated, _allocate(types.float64))
-@lowered(intrinsics.allocated_integers, _allocate(types.int64))
+@register_lowering(intrinsics.allocated, _allocate(types.float64))
+@register_lowering(intrinsics.allocated_integers, _allocate(types.int64))
 def _allocated(context, builder, signature, args):  # type: ignore[no-untyped-def]
     """Call malloc for an aligned array; store the address that malloc returned in the word before its first value."""
     integer, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
@@ -124,7 +130,7 @@ def _allocated(context, builder, signature, args):  # type: ignore[no-untyped-de
     sizes, size = unpack_tuple(builder, args[0]), integer(8)
     for n in reversed(sizes):
         strides, size = [size, *strides], builder.mul(size, n)
-    malloc = declared(builder, "malloc", ir.FunctionType(pointer, [integer]))
+    malloc = declare_function(builder, "malloc", ir.FunctionType(pointer, [integer]))
     given = builder.call(malloc, [builder.add(size, integer(72))])
     beyond = builder.and_(builder.sub(integer(-8), builder.ptrtoint(given, integer)), integer(63))
     builder.store(given, builder.bitcast(builder.gep(given, [beyond]), pointer.as_pointer()))
@@ -143,10 +149,10 @@ def _build_tuple(builder: Any, numbers: list[Any]) -> Any:
     return value
 
 
-@lowered(intrinsics.release, lambda array: types.none(array) if isinstance(array, types.Array) else None)
+@register_lowering(intrinsics.release, lambda array: types.none(array) if isinstance(array, types.Array) else None)
 def _release(context, builder, signature, args):  # type: ignore[no-untyped-def]
     integer, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
     data = builder.bitcast(unpack_array(context, builder, signature.args[0], args[0]).data, pointer)
     given = builder.load(builder.bitcast(builder.gep(data, [integer(-8)]), pointer.as_pointer()))
-    builder.call(declared(builder, "free", ir.FunctionType(ir.VoidType(), [pointer])), [given])
+    builder.call(declare_function(builder, "free", ir.FunctionType(ir.VoidType(), [pointer])), [given])
     return context.get_dummy_value()

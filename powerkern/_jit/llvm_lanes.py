@@ -42,7 +42,7 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(dmm, fe_type, _vector(fe_type))
 
 
-def lowered(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
+def register_lowering(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
     """Register the decorated function to generate LLVM code for calls of `function` in jitted code.
 
     `result` maps the argument types of a call to its return type or signature, or to None if it does not apply.
@@ -75,7 +75,7 @@ def unpack_tuple(builder: Any, value: Any) -> list[Any]:
     return [builder.extract_value(value, k) for k in range(value.type.count)]
 
 
-def declared(builder: Any, name: str, function_type: Any) -> Any:
+def declare_function(builder: Any, name: str, function_type: Any) -> Any:
     """Return the LLVM function of this name, after declaring it if necessary."""
     return builder.module.globals.get(name) or ir.Function(builder.module, function_type, name)
 
@@ -84,7 +84,7 @@ def _vector(kind: LanesType) -> Any:
     return ir.VectorType(_ELEMENTS[kind.dtype], kind.width)
 
 
-def _spread(context: Any, builder: Any, value: Any, given: Any, kind: LanesType) -> Any:
+def _broadcast(context: Any, builder: Any, value: Any, given: Any, kind: LanesType) -> Any:
     """Broadcast a number of type `given` to all lanes of a vector of this kind; return a vector unchanged."""
     if isinstance(given, LanesType):
         return value
@@ -97,9 +97,9 @@ def _spread(context: Any, builder: Any, value: Any, given: Any, kind: LanesType)
     return builder.shuffle_vector(first, undefined, ir.Constant(index, [0] * kind.width))
 
 
-def _spread_all(context: Any, builder: Any, args: Any, given: Any) -> list[Any]:
+def _broadcast_all(context: Any, builder: Any, args: Any, given: Any) -> list[Any]:
     kind = next(t for t in given if isinstance(t, LanesType))
-    return [_spread(context, builder, value, t, kind) for value, t in zip(args, given, strict=True)]
+    return [_broadcast(context, builder, value, t, kind) for value, t in zip(args, given, strict=True)]
 
 
 # --- operators --------------------------------------------------------------------------------------
@@ -143,14 +143,14 @@ def _register_arithmetic(function: Any, named: dict[tuple[types.Type, ...], str]
     names = {dtype: name for dtypes, name in named.items() for dtype in dtypes}
 
     def lower(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return getattr(builder, names[sig.return_type.dtype])(*_spread_all(context, builder, args, sig.args))
+        return getattr(builder, names[sig.return_type.dtype])(*_broadcast_all(context, builder, args, sig.args))
 
     _register(function, lambda kind: kind if kind.dtype in names else None, lower)
 
 
 def _register_comparison(function: Any, symbol: str) -> None:
     def lower(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return builder.fcmp_ordered(symbol, *_spread_all(context, builder, args, sig.args))
+        return builder.fcmp_ordered(symbol, *_broadcast_all(context, builder, args, sig.args))
 
     _register(function, _MASKS.get, lower)
 
@@ -163,7 +163,7 @@ for _operator, _symbol in _COMPARISONS.items():
 
 def _call(builder: Any, name: str, x: Any) -> Any:
     kind = f"v{x.type.count}f{32 if x.type.element == ir.FloatType() else 64}"
-    function = declared(builder, f"{name}.{kind}", ir.FunctionType(x.type, [x.type]))
+    function = declare_function(builder, f"{name}.{kind}", ir.FunctionType(x.type, [x.type]))
     return builder.call(function, [x])
 
 
@@ -193,27 +193,29 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return builder.bitcast(address, _vector(_LANES_OF[array_type.dtype]).as_pointer())
 
 
-@lowered(intrinsics.load, lambda array, index: _LANES_OF.get(getattr(array, "dtype", None)))
+@register_lowering(intrinsics.load, lambda array, index: _LANES_OF.get(getattr(array, "dtype", None)))
 def _load(context, builder, sig, args):  # type: ignore[no-untyped-def]
     return builder.load(_address(context, builder, sig.args[0], *args), align=sig.return_type.dtype.bitwidth // 8)
 
 
-@lowered(intrinsics.store, lambda array, index, lanes: types.none if lanes is _LANES_OF.get(array.dtype) else None)
+@register_lowering(
+    intrinsics.store, lambda array, index, lanes: types.none if lanes is _LANES_OF.get(array.dtype) else None
+)
 def _store(context, builder, sig, args):  # type: ignore[no-untyped-def]
     align = sig.args[2].dtype.bitwidth // 8
     builder.store(args[2], _address(context, builder, sig.args[0], *args[:2]), align=align)
     return context.get_dummy_value()
 
 
-@lowered(intrinsics.lane_width, lambda array: types.int64)
+@register_lowering(intrinsics.lane_width, lambda array: types.int64)
 def _lower_lane_width(context, builder, sig, args):  # type: ignore[no-untyped-def]
     return ir.IntType(64)(_LANES_OF[sig.args[0].dtype].width)
 
 
-@lowered(intrinsics.in_all_lanes, lambda x: FLOAT_LANES)
-@lowered(intrinsics.broadcast_like, lambda lanes, x: lanes)
+@register_lowering(intrinsics.in_all_lanes, lambda x: FLOAT_LANES)
+@register_lowering(intrinsics.broadcast_like, lambda lanes, x: lanes)
 def _in_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    return _spread(context, builder, args[-1], sig.args[-1], sig.return_type)
+    return _broadcast(context, builder, args[-1], sig.args[-1], sig.return_type)
 
 
 def _type_of_choice(mask, yes, no):  # type: ignore[no-untyped-def]
@@ -222,19 +224,19 @@ def _type_of_choice(mask, yes, no):  # type: ignore[no-untyped-def]
     return kind if not kinds and mask is _MASKS.get(kind) else None
 
 
-@lowered(intrinsics.select, _type_of_choice)
+@register_lowering(intrinsics.select, _type_of_choice)
 def _select(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    sides = (_spread(context, builder, args[k], sig.args[k], sig.return_type) for k in (1, 2))
+    sides = (_broadcast(context, builder, args[k], sig.args[k], sig.return_type) for k in (1, 2))
     return builder.select(args[0], *sides)
 
 
-@lowered(intrinsics.first_lanes, lambda n: MASK_LANES)
+@register_lowering(intrinsics.first_lanes, lambda n: MASK_LANES)
 def _first_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
     numbers = ir.Constant(_vector(BIT_LANES), list(range(LANES)))
-    return builder.icmp_signed("<", numbers, _spread(context, builder, args[0], sig.args[0], BIT_LANES))
+    return builder.icmp_signed("<", numbers, _broadcast(context, builder, args[0], sig.args[0], BIT_LANES))
 
 
-@lowered(intrinsics.any_lane, lambda mask: types.boolean if mask in _MASKS.values() else None)
+@register_lowering(intrinsics.any_lane, lambda mask: types.boolean if mask in _MASKS.values() else None)
 def _any_lane(context, builder, sig, args):  # type: ignore[no-untyped-def]
     width = ir.IntType(sig.args[0].width)
     return builder.icmp_unsigned("!=", builder.bitcast(args[0], width), width(0))

@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from powerkern._jit.llvm_lanes import declared
+from powerkern._jit.llvm_lanes import declare_function
 
 #: A lowering function, which generates the code of an operation: called with numba's context, the signature, LLVM's
 #: builder, the arguments, and the source location.
@@ -58,7 +58,7 @@ def _extreme(operation, context, signature, builder, args, _=None):  # type: ign
     """Lower max or min, in Python's order of comparisons, as a separate function: more loops then vectorise."""
     kind = context.get_value_type(signature.return_type)
     name = f"{operation.__name__}.{len(args)}.{signature.return_type}"
-    function = declared(builder, name, ir.FunctionType(kind, [kind] * len(args)))
+    function = declare_function(builder, name, ir.FunctionType(kind, [kind] * len(args)))
     if not function.blocks:
         inner = ir.IRBuilder(function.append_basic_block())
         compared = inner.icmp_signed if isinstance(signature.return_type, types.Integer) else inner.fcmp_ordered

@@ -23,7 +23,7 @@ def split_definitions(module: Any) -> Texts:
     return texts
 
 
-def joined(head: str, texts: list[Texts]) -> str:
+def join_texts(head: str, texts: list[Texts]) -> str:
     """Return the text of a module that begins with `head` and has each function once."""
     defined, declared = ({name: text for each in texts for name, text in each[k].items()} for k in (0, 1))
     return "\n".join([head, *defined.values(), *(text for name, text in declared.items() if name not in defined)])

@@ -46,7 +46,7 @@ CHOICES: list[Callable[..., Any]] = []
 LISTENERS: list[Callable[[Callable[..., Any]], None]] = []
 
 
-def _marked(function: F, mark: Mark) -> F:
+def _attach_mark(function: F, mark: Mark) -> F:
     """Attach a mark to a function and return the function."""
     function._powerkern_mark = mark  # type: ignore[attr-defined]
     if mark.is_choice:
@@ -61,24 +61,24 @@ def _marked(function: F, mark: Mark) -> F:
 
 def kernel(function: F) -> F:
     """Mark a numeric function that jitted code may call; it stays callable as plain Python."""
-    return _marked(function, Mark(function, "kernel"))
+    return _attach_mark(function, Mark(function, "kernel"))
 
 
 def inlined(function: F) -> F:
     """Mark a scalar kernel for hot loops, which LLVM must inline so that the loop around it vectorises."""
-    return _marked(function, Mark(function, "inlined"))
+    return _attach_mark(function, Mark(function, "inlined"))
 
 
 def reduction(function: F) -> F:
     """Mark a kernel whose floating-point sums may be re-associated, so that they vectorise."""
-    return _marked(function, Mark(function, "reduction"))
+    return _attach_mark(function, Mark(function, "reduction"))
 
 
 def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
     """Let jitted code call `kernel_function`, compiled by its own mark, in place of the decorated Python function."""
 
     def decorate(function: F) -> F:
-        return _marked(function, Mark(kernel_function, "kernel"))
+        return _attach_mark(function, Mark(kernel_function, "kernel"))
 
     return decorate
 
@@ -91,7 +91,7 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
         def dispatch(x: Any) -> Any:
             return (float32_kernel if getattr(x, "dtype", None) == np.float32 else function)(x)
 
-        return _marked(dispatch, Mark(function, "inlined", float32_kernel))  # type: ignore[return-value]
+        return _attach_mark(dispatch, Mark(function, "inlined", float32_kernel))  # type: ignore[return-value]
 
     return decorate
 
@@ -109,7 +109,7 @@ def specialize_on_none(none_kernel: Callable[..., Any] | None = None) -> Callabl
         def dispatch(first: Any, *rest: Any) -> T:
             return cast(T, (of_none if first is None else function)(first, *rest))
 
-        return _marked(dispatch, Mark(function, "kernel", of_none=of_none))
+        return _attach_mark(dispatch, Mark(function, "kernel", of_none=of_none))
 
     return decorate
 

@@ -59,10 +59,10 @@ def object_code(function: Callable[..., Any], interface: Interface, symbol: str,
         The target CPU; by default this machine's.
     """
     machine = target_machine(cpu or this_cpu())
-    return machine.emit_object(optimised(function, interface, symbol, machine))  # type: ignore[no-any-return]
+    return machine.emit_object(compile_module(function, interface, symbol, machine))  # type: ignore[no-any-return]
 
 
-def optimised(function: Callable[..., Any], interface: Interface, symbol: str, machine: Any) -> Any:
+def compile_module(function: Callable[..., Any], interface: Interface, symbol: str, machine: Any) -> Any:
     """Compile an entry and return its optimised LLVM module.
 
     Parameters
@@ -89,7 +89,7 @@ def _module(
 ) -> Any:
     """Compile an entry with numba's `options` and optimise it."""
     text, name = _llvm_text(function, interface, options)
-    module = llvm.parse_assembly(_adapted(text))
+    module = llvm.parse_assembly(_replace_functions(text))
     for each in (*module.functions, *module.global_variables):
         if each.name == name:
             each.name, each.linkage = symbol, llvm.Linkage.external
@@ -112,7 +112,7 @@ def _llvm_text(function: Callable[..., Any], interface: Interface, options: dict
     return compiled.inspect_llvm(), compiled.native_name
 
 
-def _adapted(text: str) -> str:
+def _replace_functions(text: str) -> str:
     """Replace some of numba's functions by ours, and request the CPU's widest vectors."""
     for name, library in _RENAMED.items():
         text = text.replace(name, library)

@@ -102,7 +102,7 @@ def _imports_of_source(source: str) -> frozenset[str]:
     for package, names, modules in _IMPORT.findall(source):
         if package:
             names = re.sub(r"#[^\n]*|[ \t]as[ \t]+\w+", "", names)
-            found.update(_imported_from(package, re.findall(r"\w+", names)))
+            found.update(_resolve_imports(package, re.findall(r"\w+", names)))
         found.update(re.findall(rf"\b{_PACKAGE}\.[\w.]*", modules))
     return frozenset(found)
 
@@ -117,10 +117,10 @@ def _imports_of_code(code: CodeType) -> frozenset[str]:
                 elif instruction.opname == "IMPORT_FROM":
                     imported[-1][1].append(instruction.argval)
     ours = (each for each in imported if each[0].split(".")[0] == _PACKAGE)
-    return frozenset(name for module, names in ours for name in _imported_from(module, names))
+    return frozenset(name for module, names in ours for name in _resolve_imports(module, names))
 
 
-def _imported_from(module: str, names: list[str]) -> Iterator[str]:
+def _resolve_imports(module: str, names: list[str]) -> Iterator[str]:
     """Yield the modules that ``from module import names`` loads, as far as they determine code."""
     inner = [f"{module}.{name}" for name in names if _is_module(module, name)]
     yield from inner

@@ -16,7 +16,7 @@ from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score_formulas as lk
-from powerkern.kernels.likelihood.logs import Bounds, centered_log, offset_log, unit_of
+from powerkern.kernels.likelihood.logs import Bounds, centered_log, choose_log_unit, offset_log
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.likelihood.score import Logs, Score, nll_at, scaling_at
 from powerkern.kernels.likelihood.two_pass import optimum
@@ -107,7 +107,7 @@ def make_frame(base: float, x_min: float, x_max: float, reference: float) -> par
         log_reference = offset_log(base, reference)
         ends = [centered_log(end, base, reference, log_reference) for end in (nearest, farthest)]
         bounds = Bounds(ends[0], ends[1], 0.0)
-    sigma = unit_of(bounds)
+    sigma = choose_log_unit(bounds)
     low, high, neg_high = (bound * (1.0 / sigma) for bound in bounds)
     return partial_moments.Scaling(both_signs, reference, low, high, neg_high, sigma)
 

@@ -35,7 +35,15 @@ from powerkern._jit import (
 from powerkern.kernels.elementary.constants import LARGEST, ordered
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log, log1p
-from powerkern.kernels.moments import BLOCK, add, joined, merge_tree, slice_weights, two_pass_moments, weight_at
+from powerkern.kernels.moments import (
+    BLOCK,
+    add,
+    compensated_total,
+    merge_tree,
+    slice_weights,
+    two_pass_moments,
+    weight_at,
+)
 from powerkern.kernels.plain_arguments import as_vector
 
 #: Number of values that log_var exponentiates at a time, few enough for the first-level cache.
@@ -94,7 +102,7 @@ def _exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tupl
         here, term = _block_exp_sum(logs[start:stop], slice_weights(factors, start, stop), scale)
         at_scale += here
         rest, lost = add(rest, lost, term)
-    return at_scale, joined(rest, lost)
+    return at_scale, compensated_total(rest, lost)
 
 
 @kernel

@@ -183,7 +183,7 @@ def add(total: float, lost: float, term: float) -> tuple[float, float]:
 
 
 @kernel
-def joined(total: float, lost: float) -> float:
+def compensated_total(total: float, lost: float) -> float:
     """Return a compensated sum, total + lost; without `lost`, which is then NaN, if the sum is infinite."""
     return total + lost if abs(total) <= LARGEST else total
 
@@ -231,7 +231,7 @@ def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
     for start in range(0, x.size, BLOCK):
         stop = start + BLOCK
         total, lost = add(total, lost, block_sum(x[start:stop], slice_weights(w, start, stop)))
-    return joined(total, lost)
+    return compensated_total(total, lost)
 
 
 @kernel

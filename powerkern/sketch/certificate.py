@@ -16,7 +16,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import RUNNING
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
-from powerkern.kernels.robust.fit import CUT_CENTER, CUT_DIVISOR, CUT_HIGH, CUT_LOW
+from powerkern.kernels.robust.fit import CUTOFF_HIGH, CUTOFF_LOW, PRESCALING_CENTER, PRESCALING_DIVISOR
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.sketch.robust_column import Points, RobustChunkColumn
 from powerkern.sketch.robust_steps import Reweighting
@@ -90,7 +90,7 @@ def _farthest(column: RobustChunkColumn, here: FloatArray, moved: list[FloatArra
 def _ends(column: RobustChunkColumn, cut: FloatArray) -> FloatArray:
     """Return the ends of the kept interval, or the numbers just beyond the extreme values."""
     beyond = np.nextafter(column.ends, [-np.inf, np.inf])
-    ends = np.where(np.isnan(cut[[CUT_LOW, CUT_HIGH]]), beyond, cut[[CUT_LOW, CUT_HIGH]])
+    ends = np.where(np.isnan(cut[[CUTOFF_LOW, CUTOFF_HIGH]]), beyond, cut[[CUTOFF_LOW, CUTOFF_HIGH]])
     return np.asarray(np.clip(ends, *beyond))
 
 
@@ -148,7 +148,7 @@ def _error_of_scaling(column: RobustChunkColumn, state: Reweighting) -> float:
     step = state.last_step
     center, divisor = step.interval[2:4]
     others = np.array([column.cut(points, state.lmbda, step.rule)[0] for points in state.alternatives])
-    shift, factor = (others[:, CUT_CENTER] - center) / divisor, others[:, CUT_DIVISOR] / divisor
+    shift, factor = (others[:, PRESCALING_CENTER] - center) / divisor, others[:, PRESCALING_DIVISOR] / divisor
     if (shift == 0.0).all() and (factor == 1.0).all():
         return 0.0
     x, w = _kept_points(column, step.interval)

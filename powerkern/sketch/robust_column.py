@@ -13,9 +13,9 @@ from powerkern.kernels.location.huber import HUBER_K
 from powerkern.kernels.location.loc_scale import R_MAD_FACTOR
 from powerkern.kernels.results import LMBDA, LMBDA0, N_RESULTS, OBJECTIVE, ROUTE, STATUS, is_identity
 from powerkern.kernels.robust.adaptive_rewml import N_WIDER, WIDER
-from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_LOC, CUT_SCALE, N_CUT
+from powerkern.kernels.robust.fit import N_CUTOFF_FIELDS, TRANSFORM_LOC, TRANSFORM_SCALE, WEIGHT_ABOVE, WEIGHT_BELOW
 from powerkern.kernels.robust.options import ADAPTIVE_QQ, CELLWISE_QQ, GLOBAL, MAD, QQ, Options, with_rule
-from powerkern.kernels.robust.reweighting import MAX_TURNS, cut_in, max_fits
+from powerkern.kernels.robust.reweighting import MAX_TURNS, max_fits, step_rule
 from powerkern.kernels.robust.scratch import RobustWork, new_robust_work
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
@@ -226,9 +226,9 @@ class RobustChunkColumn(CountedColumn):
 
     def cut(self, points: Points, lmbda: float, rule: CutRule) -> tuple[FloatArray, FloatArray]:
         """Return the interval that a rule keeps at a lambda (see `EstimatorEntries`), and the transformed points."""
-        cut, y = np.empty(N_CUT), np.empty(points.x.size)
+        cut, y = np.empty(N_CUTOFF_FIELDS), np.empty(points.x.size)
         work = self._work_for(points.x.size)
-        self.estimator.entries.cut(
+        self.estimator.entries.apply_cutoff(
             points.x, points.w, self.family, points.options, lmbda, rule.rule, int(rule.adaptive), work, y, cut
         )
         return cut, y
@@ -249,14 +249,14 @@ def _critical_cells(column: RobustChunkColumn) -> BoolArray:
     x, w, _, options = start.points
     near = [_neighbors(x, _medians(x, w))]
     for turn, (lmbda, rule) in enumerate(predict_cuts(column)):
-        adaptive = cut_in(turn, options)[1]
+        adaptive = step_rule(turn, options)[1]
         cut, y = column.cut(start.points, lmbda, CutRule(rule, adaptive))
         cutoffs = options.cutoff + WIDER * np.arange(1 + adaptive * N_WIDER)
-        distances = np.append(cutoffs, HUBER_K) * cut[CUT_SCALE]
-        ends = cut[CUT_LOC] + np.append(-distances, distances)
-        outside = cut[CUT_BEFORE], w.sum() - cut[CUT_AFTER]
+        distances = np.append(cutoffs, HUBER_K) * cut[TRANSFORM_SCALE]
+        ends = cut[TRANSFORM_LOC] + np.append(-distances, distances)
+        outside = cut[WEIGHT_BELOW], w.sum() - cut[WEIGHT_ABOVE]
         ranks = np.interp(outside, np.cumsum(w), np.arange(w.size))
-        near += [_neighbors(y, _medians(y, w, cut[CUT_LOC])), _neighbors(y, ends), ranks.astype(int)]
+        near += [_neighbors(y, _medians(y, w, cut[TRANSFORM_LOC])), _neighbors(y, ends), ranks.astype(int)]
     quartiles = np.searchsorted(np.cumsum(w) / w.sum(), [options.lower_tail, 1.0 - options.upper_tail])
     points = np.clip(np.concatenate([*near, quartiles]), 0, x.size - 1)
     untied = np.flatnonzero(column.cells.mean != start.tie)

@@ -28,7 +28,7 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
-from powerkern.kernels.robust.fit import CUT_TAIL
+from powerkern.kernels.robust.fit import KEEPS_FAR_TAIL
 from powerkern.kernels.robust.options import ADAPTIVE_QQ, CARROLL
 from powerkern.kernels.robust.reweighting import MAX_TURNS, max_fits
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED
@@ -125,7 +125,7 @@ def _status(column: RobustChunkColumn, state: Reweighting, fit: KeptFit) -> int:
     if row[STATUS] == Status.NOT_CERTIFIED:
         return int(Status.NOT_CERTIFIED)
     rule = CutRule(NOT_RECTIFIED, state.last_step.rule.adaptive)
-    if column.estimator.criterion == ADAPTIVE_QQ and column.cut(start.points, state.lmbda, rule)[0][CUT_TAIL]:
+    if column.estimator.criterion == ADAPTIVE_QQ and column.cut(start.points, state.lmbda, rule)[0][KEEPS_FAR_TAIL]:
         return int(Status.TAIL_KEPT)
     if not is_settled:
         return int(Status.NOT_SETTLED)

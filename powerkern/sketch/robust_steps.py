@@ -9,9 +9,17 @@ import numpy as np
 from powerkern._estimators.power_sums import PowerSums
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import CURVATURE, LMBDA, N_EVAL, N_OBS, STATUS
-from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_CENTER, CUT_DIVISOR, CUT_HIGH, CUT_LOW, CUT_OFF
+from powerkern.kernels.robust.fit import (
+    CUTOFF_HIGH,
+    CUTOFF_IN_SCALES,
+    CUTOFF_LOW,
+    PRESCALING_CENTER,
+    PRESCALING_DIVISOR,
+    WEIGHT_ABOVE,
+    WEIGHT_BELOW,
+)
 from powerkern.kernels.robust.options import CARROLL, CELLWISE_QQ, TRIMMED
-from powerkern.kernels.robust.reweighting import cut_in, max_fits
+from powerkern.kernels.robust.reweighting import max_fits, step_rule
 from powerkern.sketch.order import check_unchanged
 from powerkern.sketch.passes import Kept
 from powerkern.sketch.robust_column import CutRule, Points, RobustChunkColumn
@@ -117,19 +125,19 @@ def choose_step(column: RobustChunkColumn, state: Reweighting, turn: int) -> tup
     n_steps = n_fits + 1 if criterion == CELLWISE_QQ or n_fits == 0 else n_fits
     if state.is_settled or turn >= n_steps:
         return state, False
-    rule = CutRule(*cut_in(turn, start.points.options))
+    rule = CutRule(*step_rule(turn, start.points.options))
     cut, _ = column.cut(start.points, state.lmbda, rule)
-    low, high = cut[CUT_LOW], cut[CUT_HIGH]
+    low, high = cut[CUTOFF_LOW], cut[CUTOFF_HIGH]
     excluded, uncertain = np.zeros(2), np.zeros(2)
     if criterion == TRIMMED:
-        low, excluded[0], uncertain[0] = _end_of_window(column, cut[CUT_BEFORE], 1)
-        high, excluded[1], uncertain[1] = _end_of_window(column, cut[CUT_AFTER], -1)
+        low, excluded[0], uncertain[0] = _end_of_window(column, cut[WEIGHT_BELOW], 1)
+        high, excluded[1], uncertain[1] = _end_of_window(column, cut[WEIGHT_ABOVE], -1)
     if criterion == CARROLL:
         low, high = column.ends
     within = np.clip([low, high], *column.ends)
-    interval = np.array([*within, cut[CUT_CENTER], cut[CUT_DIVISOR], start.tie])
+    interval = np.array([*within, cut[PRESCALING_CENTER], cut[PRESCALING_DIVISOR], start.tie])
     is_settled = state.step is not None and np.array_equal(interval, state.step.interval, equal_nan=True)
-    step = ReweightingStep(rule, float(cut[CUT_OFF]), interval, (low, high), excluded, uncertain)
+    step = ReweightingStep(rule, float(cut[CUTOFF_IN_SCALES]), interval, (low, high), excluded, uncertain)
     return state._replace(step=step, is_settled=is_settled), bool(not is_settled and within[0] < within[1])
 
 

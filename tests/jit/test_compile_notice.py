@@ -34,7 +34,7 @@ def long_work(caplog, kernel="fit_columns"):
     """Compile until the notice appears."""
     caplog.set_level(logging.INFO, "powerkern")
     before, end = len(caplog.records), time.monotonic() + 10.0
-    with compile_notice.of_long_compiling(kernel):
+    with compile_notice.announce_if_slow(kernel):
         while len(caplog.records) == before and time.monotonic() < end:
             time.sleep(0.001)
         time.sleep(0.02)
@@ -58,7 +58,7 @@ def test_every_long_wait_is_told_and_the_first_explained(said, caplog):
 
 def test_short_waits_add_up(said, caplog, monkeypatch):
     monkeypatch.setattr(compile_notice, "SILENCE", 1000.0)
-    with compile_notice.of_long_compiling("first"):
+    with compile_notice.announce_if_slow("first"):
         time.sleep(0.03)
     assert said.getvalue() == ""
     monkeypatch.setattr(compile_notice, "SILENCE", 0.03)

@@ -179,7 +179,7 @@ def test_nothing_imports_numba_where_code_is_kept(tmp_path):
 @needs_jit
 def test_an_entry_says_what_it_is():
     assert mle.two_pass_columns.__name__ == "two_pass_columns"
-    assert mle.two_pass_columns.__doc__.startswith("Fit the rows")
+    assert mle.two_pass_columns.__doc__ == mle.two_pass_columns.__wrapped__.__doc__
     assert callable(mle.two_pass_columns.__wrapped__)
 
 

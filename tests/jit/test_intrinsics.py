@@ -129,9 +129,9 @@ def loop(x):
     doubled(x)
 
 from powerkern._jit.cpus import this_cpu
-from powerkern._jit.object_code import target_machine, optimised
+from powerkern._jit.object_code import compile_module, target_machine
 machine = target_machine(this_cpu())
-print("zmm" in machine.emit_assembly(optimised(loop.__wrapped__, loop.interface(), "loop", machine)))
+print("zmm" in machine.emit_assembly(compile_module(loop.__wrapped__, loop.interface(), "loop", machine)))
 """
 
 

@@ -110,7 +110,7 @@ def test_an_application_caches_code_in_the_users_cache(monkeypatch):
     """The application's own folder may be unpacked anew for each run."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     monkeypatch.setattr(sys, "frozen", True, raising=False)
-    assert code_cache._bases() == [code_cache._users_cache()]
+    assert code_cache._bases() == [code_cache._user_cache_folder()]
 
 
 def test_warnings_name_the_users_line_where_bytecode_has_moved(tmp_path):

@@ -111,7 +111,7 @@ def log(x: float) -> float:
 
 
 @inlined
-def _lost_in_one_plus(x: float, u: float) -> float:
+def _one_plus_error(x: float, u: float) -> float:
     """Return the rounding error of u = 1 + x (Knuth's two-sum, with operands sorted by size)."""
     larger = x if x > 1.0 else 1.0
     smaller = 1.0 if x > 1.0 else x
@@ -122,14 +122,14 @@ def _lost_in_one_plus(x: float, u: float) -> float:
 def split_one_plus(x: float) -> tuple[float, float, float]:
     """Return (k, f, f_lo) with 1 + x = 2**k (1 + f + f_lo), for x >= -1; f_lo is NaN if x is."""
     u = 1.0 + x
-    return _split_sum(u, _lost_in_one_plus(x, u), x, 0.0)
+    return _split_sum(u, _one_plus_error(x, u), x, 0.0)
 
 
 @inlined
 def split_one_plus_parts(x: float, x_lo: float) -> tuple[float, float, float]:
     """Return (k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), |x_lo| <= ulp(x)/2, even if 1 + x cancels."""
     u = 1.0 + x
-    lost = _lost_in_one_plus(x, u) + x_lo
+    lost = _one_plus_error(x, u) + x_lo
     total = u + lost
     return _split_sum(total, lost - (total - u), x, x_lo)
 
@@ -172,7 +172,7 @@ def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_i
     exponent = (bits + (_ONE_BITS - _SQRT_HALF_BITS)) & _EXPONENT_MASK
     k = _unbiased(exponent) - (base_k - 1.0)
     f = (x - center) * inverse if k == 0.0 else float_of(bits - exponent + _ONE_BITS) - 1.0
-    lost = 0.0 if k == 0.0 else _lost_in_one_plus(x, u) * base_m_inverse
+    lost = 0.0 if k == 0.0 else _one_plus_error(x, u) * base_m_inverse
     f_lo = 0.5 * lost * float_of(_EXPONENT_MASK - exponent)
     correction = f_lo * (f * (f - 1.0) + 1.0)
     return k * LN2_HI + (f + (_log_tail(f) + (k * LN2_LO + correction)))

@@ -48,7 +48,9 @@ class _Excess(NamedTuple):
 
 
 @kernel
-def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray) -> None:
+def write_interval(
+    centered: Centered, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray
+) -> None:
     """Write the two lambdas at which g exceeds g(lmbda) by `drop`.
 
     Parameters

@@ -216,7 +216,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
     if not mirrored:
         kept, at = s2 > 0.0, 0.0
         d1, d2, d3 = score_from_moments(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight)
-    step = _limited(_halley_lanes(d1, d2, d3), _LONGEST / spread)
+    step = _limit_steps(_halley_lanes(d1, d2, d3), _LONGEST / spread)
     start = at + select(kept & (d2 > 0.0), step, 0.0)
     base = select(both, 1.0, largest * scaled_expm1(mean, make_rounder(0.0), 0.0))
     return LaneLogs(data.weight, both, base, total / data.weight, spread, farthest, start)
@@ -288,7 +288,7 @@ def _halley_lanes(f: Lanes, df: Lanes, d2f: Lanes) -> Lanes:
 
 
 @kernel
-def _limited(step: Lanes, longest: Lanes) -> Lanes:
+def _limit_steps(step: Lanes, longest: Lanes) -> Lanes:
     """Return steps, shortened to at most `longest` in magnitude."""
     return select(step > longest, longest, select(step < -longest, -longest, step))
 
@@ -338,7 +338,7 @@ def _halley_iterations(
         if k == _MAX_EVAL or not any_lane(going):
             break
         longest = select(going, longest * _EXPANSION, longest)
-        x = select(going, x + _limited(step, longest), x)
+        x = select(going, x + _limit_steps(step, longest), x)
     good = good & (rate <= _MAX_GROWTH_TO_CURVATURE * d2) & (abs(x + step - at) * square_root(rate) <= TAYLOR_REACH)
     return _LaneHalleyResult(x + step, at, n_eval, good & arrived & (~search | has_root_near(d1, d2, d3)), t)
 

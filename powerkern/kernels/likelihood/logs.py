@@ -237,7 +237,7 @@ def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) 
 
 
 @kernel
-def unit_of(bounds: Bounds) -> float:
+def choose_log_unit(bounds: Bounds) -> float:
     """Return the power of two by which logs with these bounds are divided."""
     return power_of_two_above(max(-bounds.low, max(bounds.high, bounds.neg_high)))
 
@@ -303,7 +303,7 @@ def logs_about(sides: Sides, both_signs: bool, offset: float, reference: float, 
     """
     bounds = centered_logs(sides, offset, reference, spare)
     center = math.copysign(offset_log(offset, abs(reference)), reference) if both_signs else 0.0
-    sigma = max(unit_of(bounds), power_of_two_above(abs(center)))
+    sigma = max(choose_log_unit(bounds), power_of_two_above(abs(center)))
     return logs_in_units(sides, bounds, sigma, center, spare)
 
 
@@ -311,7 +311,7 @@ def logs_about(sides: Sides, both_signs: bool, offset: float, reference: float, 
 
 
 class Prepared(NamedTuple):
-    """A scanned column without absent values."""
+    """A column without absent values, with what a fit needs to know of it first."""
 
     x: FloatArray
     weight: Any  #: an array, which may be empty (all one), or None
@@ -346,11 +346,11 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
         if found.n < x.size:
             n = squeeze(x, weight, work.packed, work.weight)
             x, weight = work.packed[:n], work.weight[:n]
-    return prepared(x, weight, found, family)
+    return describe_column(x, weight, found, family)
 
 
 @kernel
-def prepared(x: FloatArray, weight: FloatArray | None, found: Scan, family: int) -> Prepared:
+def describe_column(x: FloatArray, weight: FloatArray | None, found: Scan, family: int) -> Prepared:
     """Return a column without absent values, together with its scan (or the scan of a sample).
 
     Parameters

@@ -16,12 +16,12 @@ import math
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.likelihood.interval import interval_of
+from powerkern.kernels.likelihood.interval import write_interval
 from powerkern.kernels.likelihood.logs import prepare
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum
 from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.scratch import WORK, Work
-from powerkern.kernels.likelihood.two_pass import centered_column, profile_of, two_pass_optimum
+from powerkern.kernels.likelihood.two_pass import centered_column, two_pass_optimum, write_profile
 from powerkern.kernels.results import DEFERRED, N_EVAL, STATUS, write_identity, write_range
 from powerkern.kernels.status_codes import NOT_CERTIFIED, OK, ROUTE_ONE_PASS, ROUTE_TWO_PASS
 
@@ -205,7 +205,7 @@ def profile_columns(
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)
         if column.status == OK:
-            profile_of(centered_column(column, work), column.sign, lmbdas, work.scratch, out[j])
+            write_profile(centered_column(column, work), column.sign, lmbdas, work.scratch, out[j])
 
 
 @entry((ROWS, COLUMN, INTEGER, ROWS, WORK, ROWS))
@@ -233,4 +233,4 @@ def interval_columns(
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)
         if column.status == OK:
-            interval_of(centered_column(column, work), column.sign, at[j, 0], at[j, 1], work.scratch, out[j])
+            write_interval(centered_column(column, work), column.sign, at[j, 0], at[j, 1], work.scratch, out[j])

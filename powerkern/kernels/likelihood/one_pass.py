@@ -20,14 +20,14 @@ from powerkern.kernels.likelihood.logs import (
     NOTHING,
     Prepared,
     Scan,
+    describe_column,
     joined,
     magnitudes_of,
     power_of_two_above,
-    prepared,
     scan,
     squeeze,
 )
-from powerkern.kernels.likelihood.one_pass_sums import AnyFloats, LogKind, add_sums, rounded, take_logs
+from powerkern.kernels.likelihood.one_pass_sums import AnyFloats, LogKind, add_sums, round_weights, take_logs
 from powerkern.kernels.likelihood.optimum import LogUnits, Optimum, exponent_of, optimum_in
 from powerkern.kernels.likelihood.score_formulas import (
     Moments,
@@ -259,9 +259,9 @@ def one_pass_optimum(
     share = sample.found.n / sample.x.size
     if share < 1.0 - _MOST_ABSENT and not _LEAST_PRESENT * x.size < share * x.size < ONE_PASS_MIN:
         n = squeeze(x, weight, work.packed, work.weight)
-        x, weight = work.packed[:n], _squeezed(weight, work.weight, n)
+        x, weight = work.packed[:n], _squeezed_weights(weight, work.weight, n)
         sample = _draw_sample(x, weight, family, work)
-    best, column = _no_optimum(0), prepared(x, weight, sample.found, family)
+    best, column = _no_optimum(0), describe_column(x, weight, sample.found, family)
     for _ in range(2):  # repeat if all values of the sample have one sign, but not all of the column
         best, known = _find_optimum(column, sample, family, lmbda, best.n_eval, work)
         if known.sign == column.sign:
@@ -275,7 +275,7 @@ def _draw_sample(x: FloatArray, weight: FloatArray | None, family: int, work: Wo
     """Return at most SAMPLE evenly spaced values of a column, with their scan."""
     stride = max(min(x.size // ONE_PASS_MIN, SAMPLE_STRIDE), (x.size + SAMPLE - 1) // SAMPLE, 1)
     some, own = _every(x, stride, work.split), _every(weight, stride, work.weight_split)
-    return prepared(some, own, scan(some, own), family)
+    return describe_column(some, own, scan(some, own), family)
 
 
 @specialize_on_none()
@@ -288,7 +288,7 @@ def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
 
 
 @specialize_on_none()
-def _squeezed(weight: FloatArray, out: FloatArray, n: int) -> FloatArray:
+def _squeezed_weights(weight: FloatArray, out: FloatArray, n: int) -> FloatArray:
     return out[:n]
 
 
@@ -349,7 +349,7 @@ def _find_optimum(
     if not (suits and start.has_spread):
         return _no_optimum(n_eval), guess
     total, squares, sums, found = _take_all_logs(guess.x, guess.weight, reference.kind, start, scale, work)
-    column = prepared(guess.x, guess.weight, found, family)
+    column = describe_column(guess.x, guess.weight, found, family)
     if column.status != OK or column.sign != guess.sign:
         return _no_optimum(start.n_eval), column
     logs = _logs_of_all(column, reference, total, squares, work)
@@ -406,7 +406,7 @@ def _farthest(found: Scan, kind: LogKind, log_ref: float) -> float:
 def _start_from_sample(sample: Prepared, reference: _Reference, scale: float, n_eval: int, work: Work) -> _Start:
     """Return the optimum of the sample, nearly to float32 precision, as the start of the search."""
     n, found, kind = sample.x.size, sample.found, reference.kind
-    d32, weight32 = work.d32[:n], rounded(sample.weight, scale, work.weight32[:n])
+    d32, weight32 = work.d32[:n], round_weights(sample.weight, scale, work.weight32[:n])
     total, squares = take_logs(sample.x, sample.weight, kind, work.spare[:n], d32)
     spread = _weighted_sd(kind.both_signs, found.weight, total, squares)
     if not spread > 0.0:
@@ -435,7 +435,7 @@ def _take_all_logs(
         part, part_squares = take_logs(x[begin:end], own, kind, work.spare[begin:end], d32)
         total, squares = total + part, squares + part_squares
         if start.is_optimum:
-            own32 = rounded(own, scale, work.weight32[: end - begin])
+            own32 = round_weights(own, scale, work.weight32[: end - begin])
             sums = add_sums(sums, d32, own32, start.exponent, kind.both_signs)
     return total, squares, sums, found
 

@@ -41,7 +41,7 @@ AnyFloats = npt.NDArray[np.floating]
 
 
 @specialize_on_none()
-def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
+def round_weights(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
     """Round weights times `scale` to float32; `scale` keeps them in range."""
     for i in range(out.size):
         out[i] = scale * weight[i]

@@ -148,7 +148,7 @@ def b(m: float, a: float) -> float:
 @kernel
 def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
     """Evaluate g', g'' and g''' of a column at the exponent `mu`, in units of the logs."""
-    return _evaluated(logs, logs.neg.size > 0, mu, scratch)[0]
+    return _evaluate(logs, logs.neg.size > 0, mu, scratch)[0]
 
 
 @kernel
@@ -205,7 +205,7 @@ def score_with_points(
     y, y1, y2 : (k,)
         Receive y, y' and y'' of ``points.pos``, then of ``points.neg``.
     """
-    at, pos, neg, origin = _evaluated(logs, both_signs, mu, scratch)
+    at, pos, neg, origin = _evaluate(logs, both_signs, mu, scratch)
     _write_points(points, pos.scale, neg.scale, origin, scratch, y, y1, y2)
     return at
 
@@ -257,7 +257,7 @@ def _write_points(
 
 
 @kernel
-def _evaluated(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
+def _evaluate(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
     """Evaluate the score, and return with it both branches, and y and its derivatives at the value 0."""
     pos, neg = _branches(logs, both_signs, mu)
     origin = _add_branches(pos, neg, logs.center, scratch)

@@ -260,7 +260,7 @@ def optimum(
 
 
 @kernel
-def profile_of(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
+def write_profile(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
     """Write g at every lambda.
 
     Parameters

@@ -15,7 +15,7 @@ from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.location.loc_scale import LocScale
 from powerkern.kernels.location.location import (
     Estimate,
-    estimated,
+    apply_estimator,
     for_squares,
     huber_columns,
     huber_scale_columns,
@@ -29,28 +29,28 @@ from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 
 
 @kernel
-def _of_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) -> LocScale:
+def _estimate_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) -> LocScale:
     """Apply an estimator to a copy of a sorted vector."""
     y = allocated((x.size,))
     copy(x, y)
-    result = estimated(estimate, for_squares(without_missing(y, x[:0])), options)
+    result = apply_estimator(estimate, for_squares(without_missing(y, x[:0])), options)
     release(y)
     return result
 
 
 @kernel
 def _huber_location(x: np.ndarray, scale: float | None = None, k: float = 1.5) -> LocScale:
-    return _of_vector(location_by, x, (k, math.nan if scale is None else scale))
+    return _estimate_vector(location_by, x, (k, math.nan if scale is None else scale))
 
 
 @kernel
 def _huber_scale(x: np.ndarray, center: float | None = None, k: float = 1.5, ddof: int = 0) -> LocScale:
-    return _of_vector(scale_by, x, (0.0, k, float(ddof), math.nan if center is None else center))
+    return _estimate_vector(scale_by, x, (0.0, k, float(ddof), math.nan if center is None else center))
 
 
 @kernel
 def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = None) -> LocScale:
-    return _of_vector(proposal2_by, x, (k, k if k_location is None else k_location))
+    return _estimate_vector(proposal2_by, x, (k, k if k_location is None else k_location))
 
 
 def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
@@ -62,7 +62,7 @@ def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
     return ascending
 
 
-def _checked(what: str, value: object, least: float) -> float:
+def _read_number(what: str, value: object, least: float) -> float:
     """Convert an argument to a float; raise unless it is finite and exceeds `least`."""
     if not isinstance(value, Real):
         raise TypeError(f"{what} must be a number, got {shown(value)}")
@@ -73,7 +73,7 @@ def _checked(what: str, value: object, least: float) -> float:
     return number
 
 
-def _estimated(columns_by: Callable[..., None], x: npt.ArrayLike, *options: float) -> LocScale:
+def _call_entry(columns_by: Callable[..., None], x: npt.ArrayLike, *options: float) -> LocScale:
     out = np.empty((1, 4))
     columns_by(_sorted_values(x)[None], np.empty((1, 0)), np.array(options), out)
     loc, scale, n_iter, status = out[0].tolist()
@@ -132,8 +132,8 @@ def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5)
     >>> huber_location([1.0, 2.0, 10.0])
     LocScale(loc=2.61195166387, scale=1.48260221850, n_iter=2, status=0)
     """
-    known = math.nan if scale is None else _checked("scale", scale, 0.0)
-    return _estimated(huber_columns, x, _checked("k", k, 0.0), known)
+    known = math.nan if scale is None else _read_number("scale", scale, 0.0)
+    return _call_entry(huber_columns, x, _read_number("k", k, 0.0), known)
 
 
 @compiled_as(_huber_scale)
@@ -190,10 +190,10 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     >>> huber_scale([1.0, 2.0, 10.0]).scale
     3.42201673808
     """
-    about = math.nan if center is None else _checked("center", center, -math.inf)
+    about = math.nan if center is None else _read_number("center", center, -math.inf)
     if not is_whole(ddof) or ddof < 0:
         raise ValueError(f"ddof must be a whole number, 0 or more, got {shown(ddof)}")
-    return _estimated(huber_scale_columns, x, 0.0, _checked("k", k, 0.0), float(ddof), about)
+    return _call_entry(huber_scale_columns, x, 0.0, _read_number("k", k, 0.0), float(ddof), about)
 
 
 @compiled_as(_huber_proposal2)
@@ -253,4 +253,4 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
     LocScale(loc=50.4285587761, scale=26.4094900696, n_iter=3, status=0)
     """
     of_location = k if k_location is None else k_location
-    return _estimated(proposal2_columns, x, _checked("k", k, 0.0), _checked("k_location", of_location, 0.0))
+    return _call_entry(proposal2_columns, x, _read_number("k", k, 0.0), _read_number("k_location", of_location, 0.0))

@@ -130,7 +130,7 @@ Estimate = Callable[[SortedSample, Any], LocScale]
 
 
 @kernel
-def estimated(estimate: Estimate, column: SortedSample, options: Any) -> LocScale:
+def apply_estimator(estimate: Estimate, column: SortedSample, options: Any) -> LocScale:
     """Apply an estimator and convert its result to the units of the data."""
     if column.y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
@@ -150,7 +150,7 @@ def _by_column(name: str, scaled: Callable[[SortedSample], SortedSample], estima
     def columns_by(columns: np.ndarray, weights: np.ndarray, options: np.ndarray, out: np.ndarray) -> None:
         for j in range(columns.shape[0]):
             column = scaled(without_missing(columns[j], weights[j]))
-            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = estimated(estimate, column, options)
+            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = apply_estimator(estimate, column, options)
             if column.infinite:
                 out[j, 3] = BAD_INFINITE
 

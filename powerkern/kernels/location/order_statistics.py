@@ -302,7 +302,7 @@ def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
     least, most = 0, bits_of(y[y.size - 1] - y[0])
     while least < most:  # at most 63 times, since the range of integers is halved
         middle = least + (most - least) // 2
-        if _share_within(y, w, total, float_of(middle)) >= share:
+        if _fraction_within(y, w, total, float_of(middle)) >= share:
             most = middle
         else:
             least = middle + 1
@@ -310,7 +310,7 @@ def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
 
 
 @kernel
-def _share_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -> float:
+def _fraction_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -> float:
     """Return the fraction of pairs that are at most `distance` apart, by weight."""
     first, share, inside = 0, 0.0, 0.0
     for j in range(y.size):

@@ -248,7 +248,25 @@ def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArra
 def _correlation_inside(
     y: FloatArray, z: FloatArray, plus: FloatArray, minus: FloatArray, a: float, b: float, limit: float
 ) -> float:
-    """Return the correlation of the points with ``a (y + z)**2 + b (y - z)**2 <= limit``; exactly symmetric in y, z."""
+    """Return the correlation of the points (y, z) inside an ellipse, exactly symmetric in y and z; 0 if undefined.
+
+    Parameters
+    ----------
+    y : (n,)
+        First coordinates.
+    z : (n,)
+        Second coordinates.
+    plus : (n,)
+        y + z.
+    minus : (n,)
+        y - z.
+    a : float
+        Factor of (y + z)**2 in the quadratic form of the ellipse.
+    b : float
+        Factor of (y - z)**2.
+    limit : float
+        Largest value of the form inside.
+    """
     n = sy = sz = syy = szz = syz = 0.0
     for i in range(y.size):
         inside = a * (plus[i] * plus[i]) + b * (minus[i] * minus[i]) <= limit

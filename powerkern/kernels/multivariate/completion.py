@@ -188,7 +188,25 @@ def least_squares_rows(
 def _solve_row(
     work: FloatArray, n: int, own: FloatArray, ridge: float, damping: float, gram: FloatArray, step: FloatArray
 ) -> float:
-    """Move a row of a factor to its least-squares solution; return the row's sum of squared residuals."""
+    """Move a row of a factor to its least-squares solution; return the row's sum of squared residuals.
+
+    Parameters
+    ----------
+    work : (d + 1, >= n)
+        The columns of the other factor at the observed cells of the row, and then the residuals, which are updated.
+    n : int
+        Number of observed cells.
+    own : (d,)
+        The row; receives the solution.
+    ridge : float
+        Weight of the sum of squares of the row.
+    damping : float
+        The fraction of the step to the solution that is taken.
+    gram : (d, d)
+        Scratch.
+    step : (d,)
+        Scratch.
+    """
     d = own.size
     residual = work[d, :n]
     for s in range(d):

@@ -110,7 +110,29 @@ def _complete_by_precision(
     total: FloatArray,
     residuals: FloatArray,
 ) -> None:
-    """Complete one row by inverting K_mm, add the inverse to `total`, and write residuals unless empty."""
+    """Replace the missing values of one row by their conditional means, by inverting K_mm.
+
+    Parameters
+    ----------
+    precision : (p, p)
+        The inverse K of the covariance.
+    seen : ndarray of intp
+        The columns observed.
+    missing : ndarray of intp
+        The columns missing.
+    row : (p,)
+        The row, with 0 for missing values; completed in place.
+    work : ndarray of float64
+        Scratch; receives the inverse of K_mm, the conditional covariance.
+    line : ndarray of float64
+        Scratch.
+    vector : (p,)
+        Scratch.
+    total : (p, p)
+        The conditional covariance is added to it.
+    residuals : (p,) or (0,)
+        Receives the difference of each observed value from its mean given the other ones, unless it is empty.
+    """
     h = missing.size
     for a in range(h):
         vector[a] = dot(precision[missing[a]], row)
@@ -146,7 +168,29 @@ def _complete_by_covariance(
     total: FloatArray,
     residuals: FloatArray,
 ) -> None:
-    """Complete one row by inverting S_oo, add the inverse to `total`, and write residuals unless empty."""
+    """Replace the missing values of one row by their conditional means, by inverting S_oo.
+
+    Parameters
+    ----------
+    covariance : (p, p)
+        The covariance S.
+    seen : ndarray of intp
+        The columns observed.
+    missing : ndarray of intp
+        The columns missing.
+    row : (p,)
+        The row, with 0 for missing values; completed in place.
+    work : ndarray of float64
+        Scratch; receives the inverse of S_oo.
+    line : ndarray of float64
+        Scratch.
+    vector : (p,)
+        Scratch.
+    total : (p, p)
+        The inverse of S_oo is added to it.
+    residuals : (p,) or (0,)
+        Receives the difference of each observed value from its mean given the other ones, unless it is empty.
+    """
     o = seen.size
     _invert_part(covariance, seen, work, line)
     for a in range(o):

@@ -130,7 +130,12 @@ def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> 
 def _weighted_means(
     donors: FloatArray, residuals: FloatArray, j: int, near: FloatArray, place: IntArray, last: int
 ) -> tuple[float, float]:
-    """Return weighted means of values and residuals in column j over the donors at positions up to `last`."""
+    """Return weighted means of the values and of the residuals of column j over the nearest donors with a value there.
+
+    The weight of a donor is the squared reciprocal of its softened squared distance. `donors` and `residuals` are
+    (n_donors, p) arrays. `near` has the squared distances, ascending, and `place` the row numbers of the donors; `last`
+    is the position of the farthest one used.
+    """
     scale = near[last]
     value = residual = weights = 0.0
     for t in range(last + 1):

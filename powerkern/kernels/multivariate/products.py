@@ -47,7 +47,10 @@ def _add_tile(
     b1: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Add eight inner products to `out`, so that each value loaded is used two or four times."""
+    """Add the inner products of four rows a0 to a3 with two rows b0 and b1 to `out`, of shape (4, 2).
+
+    Each value loaded is used two or four times.
+    """
     s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = 0.0
     for i in range(a0.size):
         s00 += a0[i] * b0[i]
@@ -97,7 +100,7 @@ def _add_four(
     a3: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Add multiples of four rows to `out` at once, which saves loads and stores of the sum."""
+    """Add f0 a0 + f1 a1 + f2 a2 + f3 a3 to `out`; four rows at once save loads and stores of the sum."""
     for i in range(out.size):
         out[i] += (f0 * a0[i] + f1 * a1[i]) + (f2 * a2[i] + f3 * a3[i])
 

@@ -254,7 +254,25 @@ def ppcc_objective_columns(
 def _plotted_column(
     x: FloatArray, positions: FloatArray, totals: FloatArray, j: int, family: int, d: FloatArray, y: FloatArray
 ) -> PlottedColumn:
-    """Return the sorted values `x` of row j with logs (written to `d`) and plotting positions; `y` is scratch."""
+    """Return a sorted column with its logs and plotting positions.
+
+    Parameters
+    ----------
+    x : (n,)
+        The column, ascending, without NaN.
+    positions : (2, p, n), or (1, p, n) or (1, 1, n)
+        Plotting positions of all rows (`positions_in_row`).
+    totals : (p, 2)
+        Their totals.
+    j : int
+        Index of the row that has the column.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    d : (n,)
+        Receives the logs.
+    y : (n,)
+        Scratch.
+    """
     row = positions_in_row(positions, totals, j, x)
     return PlottedColumn(_scaled_logs(row, x, family, d, y), row, y)
 

@@ -81,9 +81,9 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
     better = ((f < state.fun) & (f >= -LARGEST)) | (state.n_eval == 0)
     fun = finite_or_largest(float(f)) if better else state.fun
     if better:
-        a, b, best, x = _shrunk(state.a, state.b, state.x, state.best)
+        a, b, best, x = _shrink(state.a, state.b, state.x, state.best)
     else:
-        a, b, best, x = _shrunk(state.a, state.b, state.best, state.x)
+        a, b, best, x = _shrink(state.a, state.b, state.best, state.x)
     n_eval = state.n_eval + 1
     reach = max(best - a, b - best)
     status = minimum_status(reach <= max(state.xtol, 4.0 * EPS * abs(best)), fun, n_eval, state.max_eval)
@@ -91,7 +91,7 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
 
 
 @kernel
-def _shrunk(a: float, b: float, best: float, other: float) -> tuple[float, float, float, float]:
+def _shrink(a: float, b: float, best: float, other: float) -> tuple[float, float, float, float]:
     """Return the bracket with the worse of two inner points as an end, the better point, and the next point.
 
     The next point lies in the longer part. It is computed from the ends of the bracket, so that errors do not grow.

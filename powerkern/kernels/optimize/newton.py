@@ -41,7 +41,7 @@ class NewtonState(NamedTuple):
 
 
 class Root(NamedTuple):
-    """Result of a root search."""
+    """A root of a function, and how the search for it ended."""
 
     x: float  #: the root
     fun: float  #: the function at the last evaluated point, one step before x

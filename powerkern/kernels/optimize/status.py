@@ -41,7 +41,7 @@ GOLDEN = 0.3819660112501051
 
 
 class Minimum(NamedTuple):
-    """Result of a minimisation."""
+    """A minimum of a function of one variable, and how the search for it ended."""
 
     x: float  #: the minimiser
     fun: float  #: the function at x

@@ -98,10 +98,24 @@ def _branch(n: int, m: float, near_0: bool, block: FloatArray) -> None:
 
 @kernel
 def _derivatives(n: int, m: float, side: float, y0: float, block: FloatArray) -> None:
-    """Write psi - y0 and J with all derivatives to a block that has u, 1/v, a, v^m, b_m(a) and its derivatives.
+    """Complete a block of values: write psi - y0, the log-Jacobian J, and their derivatives in the parameters.
 
-    psi_u = v^(m - 1), psi_uu = side (m - 1) v^(m - 2), psi_u,lambda = a v^(m - 1), and u depends on
-    x0, in units of s, and on ln s as u_x0 = -1, u_s = -u. The derivatives of J in u are J_u = 1/v, J_uu = -side/v^2.
+    The block has u, 1/v, a, v^m, b_m(a) and its derivatives. psi_u = v^(m - 1), psi_uu = side (m - 1) v^(m - 2) and
+    psi_u,lambda = a v^(m - 1). u is a function of x0, in units of s, and of ln s, with u_x0 = -1 and u_s = -u. The
+    derivatives of J in u are J_u = 1/v and J_uu = -side/v^2.
+
+    Parameters
+    ----------
+    n : int
+        Number of values.
+    m : float
+        The exponent of this side of the origin.
+    side : float
+        1 for values above the origin, -1 below.
+    y0 : float
+        Subtracted from psi.
+    block : (n_rows, >= n)
+        Rows of quantities by value, completed in place.
     """
     for i in range(n):
         u, r, a = block[_U, i], block[_R, i], block[_A, i]

@@ -144,9 +144,26 @@ def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matri
 def _climb(
     x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, tolerance: float, most: int, work: OriginWork
 ) -> int:
-    """Maximise L from ``work.steps[0]`` by at most `most` damped Newton steps, and leave the result there.
+    """Maximise the likelihood by damped Newton steps from ``work.steps[0]``, and leave the result there.
 
     Returns the number of evaluations, negative if the steps did not become shorter than `tolerance`.
+
+    Parameters
+    ----------
+    x : (n,)
+        The column, without NaN.
+    w : (n,)
+        Weights of the values.
+    box_cox : bool
+        Whether the family is Box-Cox.
+    ranges : (3, 2)
+        Bounds of the three parameters.
+    tolerance : float
+        Steps shorter than this end the search.
+    most : int
+        Largest number of steps.
+    work : OriginWork
+        Scratch.
     """
     theta, trial, step = work.steps[0], work.steps[1], work.steps[2]
     at, new = work.at[0], work.at[1]

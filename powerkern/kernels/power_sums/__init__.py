@@ -1,1 +1,1 @@
-"""Likelihoods from power sums of logs on a grid of bins: one pass over the data, and mergeable."""
+"""Maximum likelihood from sums of powers of logs in bins. Data are read once; the sums of parts of them are added."""

@@ -11,11 +11,11 @@ import math
 
 from powerkern._jit import COLUMN, COUNTS, INTEGER, ROWS, entry, kernel, named_tuple
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.likelihood.interval import interval_of
+from powerkern.kernels.likelihood.interval import write_interval
 from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.likelihood.scratch import SCRATCH
-from powerkern.kernels.likelihood.two_pass import profile_of, two_pass_optimum
+from powerkern.kernels.likelihood.two_pass import two_pass_optimum, write_profile
 from powerkern.kernels.power_sums.errors import Rounded, bound_errors
 from powerkern.kernels.power_sums.grids import G_MAX, G_MIN, G_QUANTUM
 from powerkern.kernels.power_sums.sample import Nodes, make_sample
@@ -96,7 +96,27 @@ def _fit_column(
     scratch: Scratch,
     row: FloatArray,
 ) -> float:
-    """Fit one column of a sketch into its row of results; return a bound on the error of lambda."""
+    """Fit one column of a sketch, and return a bound on the error of lambda.
+
+    Parameters
+    ----------
+    sums : (n_bins, n_sums)
+        Power sums of the bins.
+    base : float
+        Base of the grid.
+    grid : ndarray of float64
+        The grid of the column.
+    rounded : Rounded
+        How the power sums were rounded.
+    lmbda : float
+        A fixed lambda, or NaN to estimate it.
+    nodes : Nodes
+        Scratch for a sample that has the same power sums.
+    scratch : Scratch
+        Scratch of the search.
+    row : ndarray of float64
+        Receives the fit (`powerkern.kernels.results`).
+    """
     total = _total(sums)
     write_range(row, total, grid[G_MIN], grid[G_MAX])
     if not total > 0.0 or grid[G_MIN] == grid[G_MAX]:
@@ -156,7 +176,7 @@ def profile_sums(
         out[j] = math.nan
         if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
             sample = make_sample(own, log_offset(family), grids[j], nodes)
-            profile_of(sample.centered, sample.sign, lmbdas, scratch, out[j])
+            write_profile(sample.centered, sample.sign, lmbdas, scratch, out[j])
 
 
 @entry((ROWS, COUNTS, INTEGER, ROWS, ROWS, _NODES, SCRATCH, ROWS))
@@ -196,4 +216,4 @@ def interval_sums(
         out[j] = math.nan
         if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
             sample = make_sample(own, log_offset(family), grids[j], nodes)
-            interval_of(sample.centered, sample.sign, at[j, 0], at[j, 1], scratch, out[j])
+            write_interval(sample.centered, sample.sign, at[j, 0], at[j, 1], scratch, out[j])

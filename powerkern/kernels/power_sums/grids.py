@@ -69,7 +69,7 @@ def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
 
 
 @kernel
-def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
+def _lay_bins(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
     """Write the bins of a grid: of width 2**exponent, or of the next power of two with at most `max_bins` bins.
 
     A range whose logs do not exist gets no bins; it cannot come from data, only from a caller's table.
@@ -91,7 +91,7 @@ def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
 
 
 @kernel
-def _rung_between(low: float, high: float) -> float:
+def _choose_reference_log(low: float, high: float) -> float:
     """Return the log of the reference for a stream with these extremes: near their middle, and with few bits.
 
     It is a multiple of a power of two that is at least as large as the range of the logs. Bins are narrower, and the
@@ -108,7 +108,7 @@ def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream:
     """Write a grid for data with the range `found`; a `largest_exponent` of 0 means the default.
 
     Sums on the grid of a stream can later be moved to another grid. For Yeo-Johnson it therefore always has signed
-    logs, and for Box-Cox the log of its reference is `_rung_between` the extremes.
+    logs, and for Box-Cox the log of its reference is `_choose_reference_log` the extremes.
     """
     grid[:] = 0.0
     if not found[R_COUNT] > 0.0:
@@ -124,14 +124,14 @@ def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream:
         typical = expm1(abs(mean_log(found))) if base == 1.0 else exp(mean_log(found))
         grid[G_REF] = min(max(typical, smallest), largest)
         if stream:
-            grid[G_REF] = exp(_rung_between(low, high))
+            grid[G_REF] = exp(_choose_reference_log(low, high))
     first, last = _log_range(base, grid)
     width = WIDTH / _EXPECTED * estimate_log_sd(found, last - first)
     if grid[G_SIGN] == 0.0:  # with both signs lambda is near 1, even if the values are large
         largest_exponent = max(largest_exponent, _EXPECTED)
     if largest_exponent > 0.0:
         width = min(width, WIDTH / largest_exponent)
-    _lay(base, grid, math.floor(math.log2(width)) if width > 0.0 else 0.0, MAX_BINS)
+    _lay_bins(base, grid, math.floor(math.log2(width)) if width > 0.0 else 0.0, MAX_BINS)
 
 
 # --- entries ------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray)
     for j in range(grids.shape[0]):
         rungs[j], references[j] = 0.0, 1.0
         if grids[j, G_BINS] > 0.0:
-            rungs[j] = _rung_between(grids[j, G_MIN], grids[j, G_MAX])
+            rungs[j] = _choose_reference_log(grids[j, G_MIN], grids[j, G_MAX])
             references[j] = exp(rungs[j])
 
 
@@ -185,4 +185,4 @@ def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins:
     """
     for j in range(grids.shape[0]):
         if grids[j, G_BINS] > 0.0:
-            _lay(log_offset(family), grids[j], exponents[j], max_bins)
+            _lay_bins(log_offset(family), grids[j], exponents[j], max_bins)

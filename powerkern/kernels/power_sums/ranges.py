@@ -94,8 +94,24 @@ def _range_of_lines(
 ) -> None:
     """Add the rows of a matrix to the ranges of its columns, reading memory as lines of one or several rows each.
 
-    Lines begin `length` apart. Extremes are first computed for each position within a line, and then merged by column.
-    The sample consists of values `step` apart in memory, starting at `first`.
+    Extremes are first computed for each position within a line, and then merged by column.
+
+    Parameters
+    ----------
+    x : (n,)
+        The memory of the matrix.
+    length : int
+        Distance of the beginnings of two lines.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    first : int
+        Position in memory of the first value of the sample.
+    step : int
+        Distance of the values of the sample in memory.
+    line : (3, width)
+        Scratch: extremes and numbers of values by position within a line.
+    out : (p, 11)
+        The ranges of the columns.
     """
     _look_along(x, length, line)
     p = out.shape[0]

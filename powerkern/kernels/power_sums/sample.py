@@ -115,7 +115,9 @@ def _magnitude(log_of_it: float, base: float, smallest: float, largest: float) -
 
 
 @kernel
-def _moved(extreme: float, distance: float, log_of_it: float, base: float, smallest: float, largest: float) -> float:
+def _magnitude_at_distance(
+    extreme: float, distance: float, log_of_it: float, base: float, smallest: float, largest: float
+) -> float:
     """Return the magnitude whose log is `distance` from that of `extreme`, clipped to the given bounds.
 
     Close to the extreme it is computed from the distance, since the rounding error of exp(log) could exceed the
@@ -178,7 +180,7 @@ def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -
     n_bins = _add_end(first + int(grid[G_BINS]), layout, n_bins, sigma_bins, nodes)
     pos, neg = slice(n_below, n), slice(0, n_below)
     values = nodes.position[pos], nodes.weight[pos], nodes.position[neg], nodes.weight[neg]
-    centered = _bounded(values, base, grid, layout, sigma, width, turn / total)
+    centered = _bound_logs(values, base, grid, layout, sigma, width, turn / total)
     rounding = 0.0 if is_delicate(base, grid) else EPS / sigma
     return Sample(centered, layout.sign, half, rounding, layout.origin / sigma_bins, whole, n_bins, n_bins_below, total)
 
@@ -200,7 +202,7 @@ def _add_end(at: int, layout: _Layout, n_bins: int, sigma_bins: float, nodes: No
 
 
 @kernel
-def _bounded(
+def _bound_logs(
     values: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     base: float,
     grid: FloatArray,
@@ -209,7 +211,27 @@ def _bounded(
     width: float,
     jacobian: float,
 ) -> Centered:
-    """Return the logs of the column with tight bounds, from the occupied bins; with wider ones sums lose all digits."""
+    """Return the logs of the column with the tightest bounds that the occupied bins allow.
+
+    With wider bounds, sums would lose all digits.
+
+    Parameters
+    ----------
+    values : tuple of four ndarrays
+        Scaled logs of the values on the positive side of the origin and their weights, then those on the negative side.
+    base : float
+        Base of the grid.
+    grid : ndarray
+        The grid of the column (`powerkern.kernels.power_sums.grids`).
+    layout : _Layout
+        Where the occupied bins are.
+    sigma : float
+        The logs are divided by it.
+    width : float
+        Width of a bin.
+    jacobian : float
+        Mean of the logs: the coefficient of lambda in the log-Jacobian.
+    """
     pos, pos_weight, neg, neg_weight = values
     log_ref, origin = offset_log(base, grid[G_REF]), layout.origin * width
     low, high = log_ref + origin + layout.low * width, log_ref + origin + layout.high * width
@@ -225,8 +247,8 @@ def _bounded(
     first = centered_log(nearest, base, grid[G_REF], log_ref) - origin
     last = centered_log(farthest, base, grid[G_REF], log_ref) - origin
     inward = max(layout.low * width - first, 0.0), min(layout.high * width - last, 0.0)
-    smallest = _moved(nearest, inward[0], low, base, nearest, farthest)
-    largest = _moved(farthest, inward[1], high, base, nearest, farthest)
+    smallest = _magnitude_at_distance(nearest, inward[0], low, base, nearest, farthest)
+    largest = _magnitude_at_distance(farthest, inward[1], high, base, nearest, farthest)
     logs = Logs(
         pos,
         pos_weight,

@@ -87,7 +87,25 @@ def _exponent(column: ResponseColumn, lmbda: float) -> float:
 def _regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
-    """Fit one column into `row`; write the ends of the grid and the coefficients on the basis to `extra`."""
+    """Fit one column that depends linearly on others after its transform.
+
+    Parameters
+    ----------
+    x : (n,)
+        The column; NaN: missing.
+    design : Design
+        The columns of the linear model.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : float
+        A fixed lambda, or NaN to estimate it.
+    work : RegressionWork
+        Scratch.
+    row : ndarray of float64
+        Receives the fit (`powerkern.kernels.results`).
+    extra : ndarray of float64
+        Receives the ends of the grid of lambda, and then the coefficients on the orthonormal basis of the design.
+    """
     found = scan(x, None)
     status = refusal(found, family)
     if status == OK and found.n <= design.basis.shape[0]:

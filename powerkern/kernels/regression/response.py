@@ -12,11 +12,11 @@ from powerkern.kernels.likelihood.logs import (
     Bounds,
     Scan,
     centered_log,
+    choose_log_unit,
     magnitudes_of,
     offset_log,
     sign_of,
     squeeze,
-    unit_of,
 )
 from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, subsample_median, weighted_subsample_median
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
@@ -112,7 +112,7 @@ def prepare(
     high = centered_log(largest, offset, reference, log_reference)
     if both_signs:  # the logs of negative values have a negative sign
         low, high = -log1p(-found.low), log1p(found.high)
-    sigma = unit_of(Bounds(low, high, 0.0))
+    sigma = choose_log_unit(Bounds(low, high, 0.0))
     logs, missing = work.logs, found.n < n
     _take_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
     kept, sample_kept = work.kept[: n if missing else 0], work.sample_kept[: m if missing else 0]
@@ -131,12 +131,12 @@ def prepare(
     )  # fmt: skip
     sample = rows
     if m > 0 and good:
-        sample = _sampled(rows, design, sample_kept, work)
+        sample = _draw_sample(rows, design, sample_kept, work)
     return ResponseColumn(rows, sample, spread, sign, offset, reference, smallest, largest, constant), good
 
 
 @kernel
-def _sampled(rows: Rows, design: Design, kept: FloatArray, work: RegressionWork) -> Rows:
+def _draw_sample(rows: Rows, design: Design, kept: FloatArray, work: RegressionWork) -> Rows:
     """Return a sample of the rows, or all of them if the design of the sample might not have full rank."""
     logs, root = work.sample_logs, design.sample_root
     stride = rows.logs.size // logs.size

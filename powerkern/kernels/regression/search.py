@@ -42,7 +42,7 @@ _MU, _G, _D1 = range(3)
 
 
 class _Scanned(NamedTuple):
-    """Result of a scan of the grid."""
+    """What the evaluation of a grid of lambda found: the points evaluated, and the intervals that contain a minimum."""
 
     first: int  #: index of the first point evaluated
     last: int  #: index of the last point evaluated
@@ -106,7 +106,25 @@ class LambdaOptimum(NamedTuple):
 def _descend(
     rows: Rows, start: float, low: float, high: float, max_step: float, rough: bool, work: RegressionWork
 ) -> LambdaOptimum:
-    """Find the root of the derivative near `start`, in [low, high]; if `rough`, only to a fraction of `max_step`."""
+    """Find the root of the derivative of the profile in [low, high] by Newton's method.
+
+    Parameters
+    ----------
+    rows : Rows
+        The logs and weights of the rows.
+    start : float
+        Where Newton's method starts.
+    low : float
+        Lower end of the interval.
+    high : float
+        Upper end of the interval.
+    max_step : float
+        Longest step.
+    rough : bool
+        Whether a hundredth of `max_step` is precise enough.
+    work : RegressionWork
+        Scratch.
+    """
     state = NewtonState(start, math.nan, low, high, math.inf, math.nan, max_step, 0.0, 0, MAX_EVAL, RUNNING)
     mu = start
     while True:

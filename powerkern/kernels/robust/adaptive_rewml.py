@@ -39,11 +39,11 @@ from powerkern.kernels.robust.fit import Criterion, make_entries
 from powerkern.kernels.robust.options import Options, with_rule
 from powerkern.kernels.robust.qq import near_quantiles
 from powerkern.kernels.robust.qq_column import is_lower_below, make_scores, one_step, qq_value
-from powerkern.kernels.robust.qq_start import QQ_SEARCH, at_its_start
-from powerkern.kernels.robust.reweighting import Fit, KeptRange, max_fits, positions_within, reweighted, within_cutoff
+from powerkern.kernels.robust.qq_start import QQ_SEARCH, evaluate_at_start
+from powerkern.kernels.robust.reweighting import Fit, KeptRange, max_fits, positions_within, reweight, within_cutoff
 from powerkern.kernels.robust.rewml import scale_factor
 from powerkern.kernels.robust.scratch import ALL, SAMPLE, RobustWork
-from powerkern.kernels.robust.search import find_start, sampled
+from powerkern.kernels.robust.search import draw_sample, find_start
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, transform_sorted
 
@@ -73,11 +73,11 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     if work.trial[STATUS] == DEFERRED:
         row[STATUS] = DEFERRED
         return
-    kept = reweighted(_keep, fit, column, start.lmbda, max(max_fits(chosen), 1), chosen, work, row)
+    kept = reweight(_keep, fit, column, start.lmbda, max(max_fits(chosen), 1), chosen, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
     row[N_EVAL] += start.n_eval
-    start = at_its_start(standardized, start, chosen, work)
+    start = evaluate_at_start(standardized, start, chosen, work)
     negative_shift = standardized.column.negative_shift
     write_column(x, standardized.counts, negative_shift, prescaling, start, row)
     write_tail(_keeps_far_tail(standardized, row[LMBDA] * prescaling.power, kept), row)
@@ -130,7 +130,7 @@ def _is_better(
     columns are represented by a sample of their order statistics.
     """
     plain, rival = with_rule(options, QUARTILES, False), with_rule(options, BOTH, False)
-    standardized = sampled(QQ_SEARCH, full_column, options, work) if full_column.column.n > SAMPLE else full_column
+    standardized = draw_sample(QQ_SEARCH, full_column, options, work) if full_column.column.n > SAMPLE else full_column
     if not is_lower_below(standardized, lmbda0, rival, work):
         return False, float(LANES)
     found = find_start(QQ_SEARCH, standardized, rival.low, rival.high, ALL, rival, work)
@@ -139,15 +139,15 @@ def _is_better(
     column = Column(
         standardized.column.x[: standardized.column.n], family, Prescaling(0.0, 1.0, 1.0, _OK), standardized
     )
-    share, n_eval = _share_at_quantiles(fit, column, lmbda0, plain, work)
+    share, n_eval = _fraction_at_quantiles(fit, column, lmbda0, plain, work)
     if work.trial[STATUS] == DEFERRED:
         return False, n_eval
-    other, n_more = _share_at_quantiles(fit, column, found.lmbda, rival, work)
+    other, n_more = _fraction_at_quantiles(fit, column, found.lmbda, rival, work)
     return other > share + _BETTER, LANES + found.n_eval + n_eval + n_more
 
 
 @kernel
-def _share_at_quantiles(
+def _fraction_at_quantiles(
     fit: Fit, column: Column, lmbda0: float, options: Options, work: RobustWork
 ) -> tuple[float, float]:
     """Return the fraction of values that the fit from `lmbda0` brings near their quantiles, and the evaluations.
@@ -156,7 +156,7 @@ def _share_at_quantiles(
     `_LEFT_OUT`.
     """
     standardized, n, row = column.standardized, column.standardized.column.n, work.trial
-    kept = reweighted(_keep, fit, column, lmbda0, max(max_fits(options), 1), options, work, row)
+    kept = reweight(_keep, fit, column, lmbda0, max(max_fits(options), 1), options, work, row)
     if is_unfitted(row, kept):
         return 0.0, 0.0
     transform_sorted(standardized.column, row[LMBDA], NOT_RECTIFIED, standardized.y)

@@ -79,7 +79,7 @@ def minimize_in_bracket(
             around = _Bracket(around.low, around.low, around.high, math.inf, math.inf, math.inf)
         best = evaluate(standardized, LANES, options, work)
         n_eval += LANES
-        around = _tightened(around, points, values, best)
+        around = _tighten(around, points, values, best)
         if around.x == points[best]:
             vertex, value = _minimum_among(points, values, best)
             if value == value:
@@ -172,7 +172,7 @@ def _parabola_vertex(around: _Bracket) -> tuple[float, float]:
 
 
 @kernel
-def _tightened(around: _Bracket, points: FloatArray, values: FloatArray, best: int) -> _Bracket:
+def _tighten(around: _Bracket, points: FloatArray, values: FloatArray, best: int) -> _Bracket:
     """Return the bracket around the lowest of all points, old and new, with its nearest neighbors as ends."""
     low, x, high, at_low, value, at_high = around
     if values[best] <= value:

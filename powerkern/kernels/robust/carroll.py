@@ -26,7 +26,7 @@ from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import is_finished, write_column
 from powerkern.kernels.robust.fit import Criterion, make_entries, no_tail
 from powerkern.kernels.robust.options import Options
-from powerkern.kernels.robust.reweighting import Fit, KeptRange, values_kept, within_cutoff
+from powerkern.kernels.robust.reweighting import Fit, KeptRange, kept_by_index, within_cutoff
 from powerkern.kernels.robust.scratch import ALL, RobustWork
 from powerkern.kernels.robust.search import (
     GridScan,
@@ -167,7 +167,27 @@ def _may_be_lower(
 def _pull_of_nearest(
     y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
 ) -> float:
-    """Return the sum of u psi(u) over values, u the smaller standardised distance at both ends of an interval."""
+    """Return the sum of w u psi(u), where u is the smaller distance of a value from the centers at two lambdas.
+
+    u is 0 where the value lies on different sides of the two centers. psi is Huber's function.
+
+    Parameters
+    ----------
+    y : (n,)
+        The transform at the lower lambda.
+    z : (n,)
+        The transform at the upper lambda.
+    w : (n,), or None
+        Weights of the values; None: all one.
+    center_y : float
+        Center of y.
+    center_z : float
+        Center of z.
+    unit_y : float
+        Factor that standardises distances in y.
+    unit_z : float
+        Factor that standardises distances in z.
+    """
     total = 0.0
     for i in range(y.size):
         u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z
@@ -205,7 +225,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
         fit(column, kept, found.lmbda, lmbda, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
-    fit(column, values_kept(0, x.size), found.lmbda, row[LMBDA], work, whole)
+    fit(column, kept_by_index(0, x.size), found.lmbda, row[LMBDA], work, whole)
     if whole[STATUS] == DEFERRED:
         row[STATUS] = DEFERRED
         return

@@ -25,7 +25,7 @@ from powerkern.kernels.robust.column_results import (
 from powerkern.kernels.robust.fit import Criterion, make_entries, no_tail
 from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq_column import keep_within, make_scores, qq_value, sample_scores
-from powerkern.kernels.robust.reweighting import Fit, max_fits, reweighted, values_kept
+from powerkern.kernels.robust.reweighting import Fit, kept_by_index, max_fits, reweight
 from powerkern.kernels.robust.scratch import SAMPLE, RobustWork
 from powerkern.kernels.robust.search import (
     GridScan,
@@ -63,12 +63,12 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`)."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     low, high, n_eval, n_fits = options.low, options.high, 0.0, max_fits(options)
-    found, kept, widened = SearchResult(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
+    found, kept, widened = SearchResult(math.nan, 0, 0, False, math.nan), kept_by_index(0, 0), True
     for _ in range(_MAX_FITS):
         found = find_start(_SEARCH, standardized, low, high, SAMPLE, options, work)
-        kept = reweighted(keep_within, fit, column, found.lmbda, n_fits + 1, options, work, row)
+        kept = reweight(keep_within, fit, column, found.lmbda, n_fits + 1, options, work, row)
         n_eval += found.n_eval + row[N_EVAL]
-        low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
+        low, high, widened = _widen(low, high, row[LMBDA] * prescaling.power)
         if is_unfitted(row, kept) or not widened:
             break
     if is_finished(x, standardized.counts, kept, row):
@@ -82,7 +82,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 
 @kernel
-def _widened(low: float, high: float, lmbda: float) -> tuple[float, float, bool]:
+def _widen(low: float, high: float, lmbda: float) -> tuple[float, float, bool]:
     """Widen the interval if lambda ended close to one end; return it and whether it was widened."""
     margin = _END * (high - low)
     if lmbda - low < margin:

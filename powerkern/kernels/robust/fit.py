@@ -26,7 +26,13 @@ from powerkern.kernels.results import DEFERRED, STATUS
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import refusal, write_unfitted
 from powerkern.kernels.robust.options import Options, with_rule
-from powerkern.kernels.robust.prestandardization import Target, prepared, total_weight, value_divisor, value_from_log
+from powerkern.kernels.robust.prestandardization import (
+    Target,
+    prestandardize_column,
+    total_weight,
+    value_divisor,
+    value_from_log,
+)
 from powerkern.kernels.robust.reweighting import Fit, Keep, KeptRange, fit_by_logs, fit_in_two_passes
 from powerkern.kernels.robust.scratch import ROBUST_WORK, RobustWork
 from powerkern.kernels.robust.search import Objective
@@ -56,10 +62,13 @@ def no_tail(at: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
     return False
 
 
-#: Fields that `EstimatorEntries.cut` writes: the interval of values kept, weights before and after it, location and
-#: scale of the transform, the cut-off, prestandardisation, and whether a tail that is far out was kept.
-N_CUT = 10
-CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_OFF, CUT_CENTER, CUT_DIVISOR, CUT_TAIL = range(N_CUT)
+#: Fields that `EstimatorEntries.apply_cutoff` writes: the ends of the interval of values kept, in units of the data;
+#: the weights of the values below and above it; location and scale of the transformed values, and the cut-off in
+#: units of that scale; the prestandardisation; and whether a far tail was kept.
+(
+    CUTOFF_LOW, CUTOFF_HIGH, WEIGHT_BELOW, WEIGHT_ABOVE, TRANSFORM_LOC, TRANSFORM_SCALE, CUTOFF_IN_SCALES,
+    PRESCALING_CENTER, PRESCALING_DIVISOR, KEEPS_FAR_TAIL, N_CUTOFF_FIELDS,
+) = range(11)  # fmt: skip
 
 
 class EstimatorEntries(NamedTuple):
@@ -73,9 +82,10 @@ class EstimatorEntries(NamedTuple):
     complete: tuple[Callable[..., int], Callable[..., int]]
     #: evaluate the objective: (columns, weights, family, options, routes, lmbdas, work, out)
     objective: tuple[Callable[..., None], Callable[..., None]]
-    #: the values of a column with weights that are kept at a lambda of the data, as `N_CUT` figures, and the transform
-    #: by a rule: (x, weight, family, options, lmbda, rule, adaptive, work, y, out); adaptive: 1 for an adaptive cut-off
-    cut: Callable[..., None]
+    #: find the values of a weighted column within the cut-off at a lambda of the data, and transform the column; write
+    #: `N_CUTOFF_FIELDS` numbers: (x, weight, family, options, lmbda, rule, adaptive, work, y, out); adaptive: 1 for an
+    #: adaptive cut-off
+    apply_cutoff: Callable[..., None]
     #: the consistency factor of the scale: (number of values kept, fraction of values kept, cut-off)
     scale_factor: Callable[[float, float, float], float]
     #: a smaller entry that fits most columns without weights and defers the others to `complete`; or None
@@ -146,7 +156,7 @@ class EstimatorEntries(NamedTuple):
 
 _OF_FIT = (ROWS, ROWS, INTEGER, number_record_type(Options), ROBUST_WORK, ROWS)
 _OF_OBJECTIVE = (ROWS, ROWS, INTEGER, number_record_type(Options), COLUMN, COLUMN, ROBUST_WORK, ROWS)
-_OF_CUT = (COLUMN, COLUMN, INTEGER, number_record_type(Options), REAL, INTEGER, INTEGER, ROBUST_WORK, COLUMN, COLUMN)
+_OF_CUTOFF = (COLUMN, COLUMN, INTEGER, number_record_type(Options), REAL, INTEGER, INTEGER, ROBUST_WORK, COLUMN, COLUMN)
 #: The weights of row j, or None.
 _WeightOf = Callable[[FloatArray, int], Any]
 
@@ -199,7 +209,7 @@ def make_entries(
             named("objective_columns", _OF_OBJECTIVE, _objective_entry(criterion, _no_weight)),
             named("weighted_objective_columns", _OF_OBJECTIVE, _objective_entry(criterion, _row_weights)),
         ),
-        named("cut_column", _OF_CUT, _cut_entry(criterion)),
+        named("apply_cutoff", _OF_CUTOFF, _cutoff_entry(criterion)),
         scale_factor,
         fit_by(fit_by_logs, _no_weight, "fit_columns_by_logs") if by_logs else None,
     )
@@ -215,7 +225,7 @@ def _fit_entry(criterion: Criterion, fit: Fit, weight_of: _WeightOf) -> Callable
                 x, weight = columns[j, : n_present(columns[j])], weight_of(weights, j)
                 status = refusal(x, family)
                 if status == _OK:
-                    column = prepared(criterion.target, x, weight, family, options, work)
+                    column = prestandardize_column(criterion.target, x, weight, family, options, work)
                     status = column.prescaling.status
                     if status == _OK:
                         criterion.fit(fit, column, options, work, out[j])
@@ -244,7 +254,7 @@ def _objective_entry(criterion: Criterion, weight_of: _WeightOf) -> Callable[...
             if rule == BOTH and routes[j] != _REFIT_BOTH_SIDES:
                 rule = QUARTILES
             if refusal(x, family) == _OK:
-                column = prepared(criterion.target, x, weight_of(weights, j), family, options, work)
+                column = prestandardize_column(criterion.target, x, weight_of(weights, j), family, options, work)
                 if column.prescaling.status == _OK:
                     searched = with_rule(options, rule, False)
                     for k in range(lmbdas.size):
@@ -255,8 +265,8 @@ def _objective_entry(criterion: Criterion, weight_of: _WeightOf) -> Callable[...
     return objective_columns
 
 
-def _cut_entry(criterion: Criterion) -> Callable[..., None]:
-    def cut_column(
+def _cutoff_entry(criterion: Criterion) -> Callable[..., None]:
+    def apply_cutoff(
         x: FloatArray,
         weight: FloatArray,
         family: int,
@@ -268,18 +278,22 @@ def _cut_entry(criterion: Criterion) -> Callable[..., None]:
         y: FloatArray,
         out: FloatArray,
     ) -> None:
-        _, _, prescaling, full_column = prepared(criterion.target, x, weight, family, options, work)
+        _, _, prescaling, full_column = prestandardize_column(criterion.target, x, weight, family, options, work)
         at, column, negative_shift = lmbda * prescaling.power, full_column.column, full_column.column.negative_shift
         kept = criterion.keep(full_column, at, rule, adaptive > 0, options, work)
         copy(full_column.y[: x.size], y)
         reach = kept.cutoff * kept.scale
-        out[CUT_LOW] = value_from_log(rectified_log_at(kept.loc - reach, column, at, rule), negative_shift, prescaling)
-        out[CUT_HIGH] = value_from_log(rectified_log_at(kept.loc + reach, column, at, rule), negative_shift, prescaling)
+        out[CUTOFF_LOW] = value_from_log(
+            rectified_log_at(kept.loc - reach, column, at, rule), negative_shift, prescaling
+        )
+        out[CUTOFF_HIGH] = value_from_log(
+            rectified_log_at(kept.loc + reach, column, at, rule), negative_shift, prescaling
+        )
         before, after = weight_outside(full_column.counts, kept.start, kept.stop, x.size)
-        out[CUT_BEFORE] = as_given(full_column.counts, before + kept.excluded_low)
-        out[CUT_AFTER] = as_given(full_column.counts, after + kept.excluded_high)
-        out[CUT_LOC], out[CUT_SCALE], out[CUT_OFF] = kept.loc, kept.scale, kept.cutoff
-        out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, value_divisor(negative_shift, prescaling)
-        out[CUT_TAIL] = criterion.keeps_far_tail(full_column, at, kept)
+        out[WEIGHT_BELOW] = as_given(full_column.counts, before + kept.excluded_low)
+        out[WEIGHT_ABOVE] = as_given(full_column.counts, after + kept.excluded_high)
+        out[TRANSFORM_LOC], out[TRANSFORM_SCALE], out[CUTOFF_IN_SCALES] = kept.loc, kept.scale, kept.cutoff
+        out[PRESCALING_CENTER], out[PRESCALING_DIVISOR] = prescaling.center, value_divisor(negative_shift, prescaling)
+        out[KEEPS_FAR_TAIL] = criterion.keeps_far_tail(full_column, at, kept)
 
-    return cut_column
+    return apply_cutoff

@@ -41,7 +41,7 @@ Target = Callable[[FrequencyWeights | None, SortedColumn, Options, RobustWork], 
 
 
 @kernel
-def prepared(
+def prestandardize_column(
     target: Target, x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
 ) -> Column:
     """Prestandardise a sorted column without NaN.
@@ -61,14 +61,14 @@ def prepared(
     work : RobustWork
         Scratch.
     """
-    counts = _counted(weight, x.size, work.counts)
-    prescaling, column = _prestandardized(x, counts, family, options, work)
+    counts = _tabulate_weights(weight, x.size, work.counts)
+    prescaling, column = _write_prestandardized(x, counts, family, options, work)
     against = target(counts, column, options, work)
     return Column(x, family, prescaling, Prestandardized(column, counts, against, work.y[: column.x.size]))
 
 
 @kernel
-def _prestandardized(
+def _write_prestandardized(
     x: FloatArray, counts: FrequencyWeights | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, SortedColumn]:
     """Write the prestandardised column to `work.values`, and its signed logs to `work.logs`; return both."""
@@ -132,7 +132,7 @@ def log_units(negative_shift: float, prescaling: Prescaling) -> LogUnits:
 
 
 @specialize_on_none()
-def _counted(weight: FloatArray, n: int, work: FrequencyWork) -> FrequencyWeights | None:
+def _tabulate_weights(weight: FloatArray, n: int, work: FrequencyWork) -> FrequencyWeights | None:
     """Make the tables for the weights of n values, or return None if there are no weights."""
     return frequency_weights(weight[:n], work)
 

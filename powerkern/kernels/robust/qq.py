@@ -205,7 +205,23 @@ def filliben_end(counts: FrequencyWeights) -> float:
 
 @kernel
 def _add_node(nodes: ScoreNodes, k: int, row: int, score: float, spread: float, weight: float) -> int:
-    """Write node k, and return k + 1; the mean score is corrected for the curvature of the scores in the rank."""
+    """Write node k for a group of copies of a row, and return k + 1.
+
+    Parameters
+    ----------
+    nodes : ScoreNodes
+        Receives the node.
+    k : int
+        Index of the node.
+    row : int
+        Index of the value.
+    score : float
+        Normal score of the middle of the group; the node gets the mean score, corrected for curvature in the rank.
+    spread : float
+        Variance of the scores within the group.
+    weight : float
+        Weight of the group.
+    """
     nodes.row[k], nodes.spread[k], nodes.weight[k] = row, spread, weight
     nodes.score[k] = score + 0.5 * score * spread
     return k + 1
@@ -215,7 +231,25 @@ def _add_node(nodes: ScoreNodes, k: int, row: int, score: float, spread: float, 
 def _add_copies(
     nodes: ScoreNodes, k: int, row: int, copies: float, shift: float, close: float, counts: FrequencyWeights
 ) -> int:
-    """Write nodes for the copies of a row, first those with ranks in the lower half; return the number of nodes."""
+    """Write nodes for the copies of a row, first those with ranks in the lower half; return the number of nodes.
+
+    Parameters
+    ----------
+    nodes : ScoreNodes
+        Receives the nodes.
+    k : int
+        Number of nodes written so far.
+    row : int
+        Index of the value.
+    copies : float
+        Number of copies; a fraction is a mean over the two nearest whole numbers.
+    shift : float
+        Shift of the plotting positions.
+    close : float
+        Copies whose scores differ by no more than this share a node.
+    counts : FrequencyWeights
+        The weights of the column.
+    """
     w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
     whole = float(np.floor(copies))
     for more in range(2):
@@ -248,7 +282,33 @@ def _add_run(
     close: float,
     counts: FrequencyWeights,
 ) -> int:
-    """Write nodes for copies of a row with consecutive ranks, counted from one end; return the number of nodes."""
+    """Write nodes for copies of a row with consecutive ranks, counted from one end; return the number of nodes.
+
+    Parameters
+    ----------
+    nodes : ScoreNodes
+        Receives the nodes.
+    k : int
+        Number of nodes written so far.
+    row : int
+        Index of the value.
+    start : float
+        Weight of the values before the first copy, counted from the end of the column.
+    size : float
+        Weight of one copy.
+    parts : float
+        Number of copies.
+    share : float
+        Factor of the weights of the nodes.
+    side : float
+        1 if ranks are counted from the low end, -1 if from the high end: the sign of the scores.
+    shift : float
+        Shift of the plotting positions.
+    close : float
+        Copies whose scores differ by no more than this share a node.
+    counts : FrequencyWeights
+        The weights of the column.
+    """
     done = 0.0
     while done < parts:  # write one node per iteration; when nodes run out, one for all remaining copies
         score, slope = _score_at(start + (done + 0.5) * size, shift, counts)

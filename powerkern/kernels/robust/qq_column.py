@@ -236,7 +236,27 @@ def _scan_points(
     options: Options,
     work: RobustWork,
 ) -> int:
-    """Evaluate on a grid refined where the objective may be lowest (with weights, evenly spaced); return its size."""
+    """Evaluate the objective on a grid of lambda in ``work.grid``, and return the number of its points.
+
+    With weights the grid is even. Without (`_in_cells`), it is refined where the objective may be lowest.
+
+    Parameters
+    ----------
+    counts : FrequencyWeights
+        The weights of the column.
+    scores : ScoreNodes
+        The normal scores that the transform is compared with.
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    low : float
+        Lower end of the range of lambda.
+    high : float
+        Upper end of the range.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch; receives the grid.
+    """
     last = n_steps(low, high) * _WEIGHTED_PARTS
     n_points = (last // LANES + 1) * LANES
     for k in range(n_points):

@@ -145,7 +145,25 @@ def bounded_away_from_zero(m: Lanes) -> Lanes:
 
 @kernel
 def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where: Mask, y: Floats) -> None:
-    """In the lanes of `where`, write the tangent at value k for the values from index `first` to before `last`."""
+    """Replace values of the transform by its tangent at value k, in some of the lanes.
+
+    Parameters
+    ----------
+    x : (n,)
+        Logs of the column, ascending.
+    k : int
+        Index of the value at which the tangent touches.
+    first : int
+        Index of the first value to be replaced.
+    last : int
+        Index after the last value to be replaced.
+    log_slope : vector
+        The log of the slope of the transform at value k, in each lane.
+    where : mask
+        The lanes in which values are replaced.
+    y : ndarray of float64
+        The transform, in lanes.
+    """
     at, root = values_at(y, k), exp_lanes(0.5 * log_slope)  # square root of the slope, which is in range
     for i in range(first, last):
         tangent = at + root * (x[i] - x[k]) * root
@@ -285,7 +303,11 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
 
 @inlined
 def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """Return 1 - rho of value i, and replace the value by its residual, clipped to [-1, 1]."""
+    """Return 1 - rho of value i at each lambda, and replace the transform by its residual, clipped to [-1, 1].
+
+    The residual is ``y per_scale_and_c - (score per_c + center)``, the distance of y from the line through the normal
+    scores, in units of c scales.
+    """
     t = values_at(y, i) * per_scale_and_c - (scores[i] * per_c + center)
     t = maximum(minimum(t, 1.0), -1.0)  # NaN is treated as infinite
     store(y, (lane_width(y) * i,), t)
@@ -296,7 +318,11 @@ def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_sc
 def _nearness(
     counts: FrequencyWeights, y: Floats, nodes: ScoreNodes, c: float, loc: Lanes, per_scale_and_c: Lanes
 ) -> Lanes:
-    """Return the sum of ``1 - rho`` with weights, by nodes (`powerkern.kernels.robust.qq`)."""
+    """Return the sum of ``1 - rho`` at each lambda, for a column with weights.
+
+    Values with weights have several normal scores; each node has a score, their spread around it, and a weight
+    (`powerkern.kernels.robust.qq`).
+    """
     near = broadcast_like(loc, 0.0)
     row, score, spread, weight = nodes
     for k in range(row.size):

@@ -37,7 +37,7 @@ QQ_SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
 
 
 @kernel
-def at_its_start(
+def evaluate_at_start(
     standardized: Prestandardized, start: SearchResult, options: Options, work: RobustWork
 ) -> SearchResult:
     """Return the search result with the objective evaluated at its lambda; for short columns it was interpolated.

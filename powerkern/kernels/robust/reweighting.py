@@ -1,7 +1,7 @@
 """Reweighted maximum likelihood ([1]_): repeated fits to the values within the cut-off.
 
 In the paper lambda maximises the likelihood weighted by [1]_, eq. (16), twice. Three things are not in the paper: the
-cut-off rules of `adaptive_rewml` (`cut_in`), stopping once the values kept do not change, and the method of fitting.
+cut-off rules of `adaptive_rewml` (`step_rule`), stopping once the values kept do not change, and the method of fitting.
 
 The logs of the values kept are known, and raw sums over them nearly always suffice (`fit_by_logs`). Values for which
 the sums lose digits are fitted in two passes (`fit_in_two_passes`) by a separate entry, which most data do not need.
@@ -105,7 +105,7 @@ def positions_within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]
 
 
 @kernel
-def values_kept(start: int, stop: int) -> KeptRange:
+def kept_by_index(start: int, stop: int) -> KeptRange:
     """Return a `KeptRange` that is given by indices, not by a cut-off."""
     return KeptRange(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
 
@@ -134,10 +134,10 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
     row[STATUS], row[N_EVAL], n_eval = DEFERRED, 0.0, 0
     if mirrored and not first < own.n_negative < last:
         return
-    ends = _trimmed(counts, kept)
+    ends = _exclude_ends(counts, kept)
     logs, weight, exponent = own.logs[first:last], weights_between(counts, first, last), start / units.unit
     if logs.size >= _LONG and given != given:
-        few, of_few = _thinned(weight, logs, work.mle.spare, work.mle.split)
+        few, of_few = _thin(weight, logs, work.mle.spare, work.mle.split)
         rough = optimum_of_logs(few, of_few, mirrored, units, exponent, given)
         n_eval = rough.n_eval
         exponent = rough.exponent if rough.status != _NOT_CERTIFIED else exponent
@@ -150,7 +150,7 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
 
 
 @kernel
-def _plain_thinned(
+def _plain_thin(
     weight: None, logs: FloatArray, out: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
     n = logs.size // _STRIDE
@@ -159,13 +159,13 @@ def _plain_thinned(
     return out[:n], None
 
 
-@specialize_on_none(_plain_thinned)
-def _thinned(
+@specialize_on_none(_plain_thin)
+def _thin(
     weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return every _STRIDE-th of the sorted logs and of their weights."""
-    few, _ = _plain_thinned(None, logs, out, own)
-    return few, _plain_thinned(None, weight, own, own)[0]
+    few, _ = _plain_thin(None, logs, out, own)
+    return few, _plain_thin(None, weight, own, own)[0]
 
 
 @kernel
@@ -196,7 +196,7 @@ def fit_in_two_passes(
             column.standardized.column.x if is_mirrored(column.family) else column.x,
         )
         part = values[kept.start : kept.stop]
-        ends = _trimmed(counts, kept)
+        ends = _exclude_ends(counts, kept)
         two_pass_column(
             part, _as_vector(weights_between(counts, kept.start, kept.stop), part), column.family, given, work.mle, row
         )
@@ -215,7 +215,7 @@ def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
 
 
 @kernel
-def _trimmed(counts: FrequencyWeights | None, kept: KeptRange) -> tuple[float, float]:
+def _exclude_ends(counts: FrequencyWeights | None, kept: KeptRange) -> tuple[float, float]:
     """Reduce the weights of the first and last value kept by the excluded parts; return the original weights."""
     if counts is None:
         return 0.0, 0.0
@@ -241,7 +241,7 @@ def max_fits(options: Options) -> int:
 
 
 @kernel
-def cut_in(turn: int, options: Options) -> tuple[int, bool]:
+def step_rule(turn: int, options: Options) -> tuple[int, bool]:
     """Return the rectification rule of the transform in a reweighting step, and whether its cut-off is adaptive.
 
     The first step uses `options.first_rule`, since the rectified transform reveals outliers.
@@ -251,7 +251,7 @@ def cut_in(turn: int, options: Options) -> tuple[int, bool]:
 
 
 @kernel
-def reweighted(
+def reweight(
     keep: Keep,
     fit: Fit,
     column: Column,
@@ -288,10 +288,10 @@ def reweighted(
     power, n_fits = column.prescaling.power, max_fits(options)
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
     row[LMBDA], row[STATUS] = lmbda0 / power, status
-    last = kept = values_kept(0, 0)
+    last = kept = kept_by_index(0, 0)
     settled = False
     for turn in range(n_turns):
-        rule, adaptive = cut_in(turn, options)
+        rule, adaptive = step_rule(turn, options)
         kept = keep(column.standardized, lmbda, rule, adaptive, options, work)
         settled = kept.start == last.start and kept.stop == last.stop
         settled = settled and kept.excluded_low == last.excluded_low and kept.excluded_high == last.excluded_high

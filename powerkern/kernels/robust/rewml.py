@@ -52,8 +52,8 @@ from powerkern.kernels.robust.column_results import is_finished, write_column, w
 from powerkern.kernels.robust.fit import Criterion, make_entries, no_tail
 from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq_column import keep_within, make_scores, qq_value
-from powerkern.kernels.robust.qq_start import QQ_SEARCH, at_its_start
-from powerkern.kernels.robust.reweighting import Fit, max_fits, reweighted
+from powerkern.kernels.robust.qq_start import QQ_SEARCH, evaluate_at_start
+from powerkern.kernels.robust.reweighting import Fit, max_fits, reweight
 from powerkern.kernels.robust.scratch import ALL, RobustWork
 from powerkern.kernels.robust.search import find_start
 
@@ -79,12 +79,12 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     # step 1, the initial lambda: the minimiser of [1]_, eq. (5); the search for all minima is not in the paper
     start = find_start(QQ_SEARCH, standardized, options.low, options.high, ALL, options, work)
     # steps 2 and 3, weighted maximum likelihood with the weights of [1]_, eq. (16), `n_reweight` times
-    kept = reweighted(keep_within, fit, column, start.lmbda, max(max_fits(options), 1), options, work, row)
+    kept = reweight(keep_within, fit, column, start.lmbda, max(max_fits(options), 1), options, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
     # not in the paper: the objective at lambda_0, a status, and a consistent scale
     row[N_EVAL] += start.n_eval
-    start = at_its_start(standardized, start, options, work)
+    start = evaluate_at_start(standardized, start, options, work)
     negative_shift = standardized.column.negative_shift
     write_column(x, standardized.counts, negative_shift, prescaling, start, row)
     factor = scale_factor(0.0, 0.0, kept.cutoff)

@@ -24,7 +24,7 @@ _MAX_CELLS, _N_CELL = 16, 8
 
 
 class RobustWork(NamedTuple):
-    """Scratch for one column."""
+    """Scratch arrays in which one column after another is fitted by a robust estimator."""
 
     mle: Work  #: scratch of maximum likelihood
     values: FloatArray  #: the prestandardised column

@@ -54,7 +54,7 @@ LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, _MINIMISER, _FLOOR = range(8)
 
 
 class GridScan(NamedTuple):
-    """Result of a scan."""
+    """The cells of a grid of lambda in which the minimum may be: their number, the first one, and their cost."""
 
     n_cells: int
     n_eval: int
@@ -135,7 +135,7 @@ def find_start(
     scan, stop = GridScan(1, 0, True, 0), Stop(CELLWISE_XTOL, math.inf, 0.0)
     if options.search == GLOBAL:
         limit = math.inf
-        sample = full_column if n <= n_alone else sampled(search, full_column, options, work)
+        sample = full_column if n <= n_alone else draw_sample(search, full_column, options, work)
         scan = search.scan(sample, low, high, options, work)
         for k in range(1, scan.n_cells):
             limit = min(limit, cells[k, VALUE])
@@ -160,7 +160,7 @@ def find_start(
 
 
 @kernel
-def sampled(search: Search, full_column: Prestandardized, options: Options, work: RobustWork) -> Prestandardized:
+def draw_sample(search: Search, full_column: Prestandardized, options: Options, work: RobustWork) -> Prestandardized:
     """Return a column of SAMPLE evenly spaced order statistics (with weights, evenly spaced in weight).
 
     Parameters
@@ -235,7 +235,25 @@ def _descend(
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """Search each cell that may contain a lower minimum than the lowest so far; return the lowest."""
+    """Search each cell that may contain a lower minimum than the lowest so far; return the lowest.
+
+    Parameters
+    ----------
+    search : Search
+        The objective and how it is minimised in a cell.
+    standardized : Prestandardized
+        The prestandardised column, or a sample of it.
+    cells : (n_cells, n_fields)
+        The cells; receives the minima found.
+    stop : Stop
+        Tolerance of lambda, and the largest value of a minimum of interest.
+    margin : float
+        Cells are searched if their lower bounds exceed the lowest minimum by no more than this.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     best = LocalMinimum(math.nan, math.inf, 0)
     n_eval = 0
     for k in range(cells.shape[0]):

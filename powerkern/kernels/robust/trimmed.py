@@ -34,7 +34,7 @@ from powerkern.kernels.robust.column_results import (
 from powerkern.kernels.robust.fit import Criterion, make_entries, no_tail
 from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq import normal_quantile
-from powerkern.kernels.robust.reweighting import Fit, KeptRange, max_fits, reweighted
+from powerkern.kernels.robust.reweighting import Fit, KeptRange, max_fits, reweight
 from powerkern.kernels.robust.scratch import SAMPLE, RobustWork
 from powerkern.kernels.robust.search import (
     GridScan,
@@ -143,12 +143,12 @@ def _best_window(
         end = start + size
         while j < n - 1 and before[j + 1] < end - tolerance:
             if j > middle:
-                right = _added(right, standardized, counts.w[j], j, middle, unit)
+                right = _add_value(right, standardized, counts.w[j], j, middle, unit)
             j += 1
-        total = right if j <= middle else _added(right, standardized, end - before[j], j, middle, unit)
+        total = right if j <= middle else _add_value(right, standardized, end - before[j], j, middle, unit)
         if i < middle:
             left = (outward[0][i + 1], outward[1][i + 1], outward[2][i + 1])
-            left = _added(left, standardized, before[i + 1] - start, i, middle, unit)
+            left = _add_value(left, standardized, before[i + 1] - start, i, middle, unit)
             total = (total[0] + left[0], total[1] + left[1], total[2] + left[2])
         mean = total[0] / size
         variance = total[1] / size - mean * mean
@@ -178,11 +178,11 @@ def _cumulate_outwards(
     left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
     for i in range(middle - 1, -1, -1):
         inner = (left[i + 1], left_squares[i + 1], left_jacobian[i + 1])
-        left[i], left_squares[i], left_jacobian[i] = _added(inner, standardized, counts.w[i], i, middle, unit)
+        left[i], left_squares[i], left_jacobian[i] = _add_value(inner, standardized, counts.w[i], i, middle, unit)
 
 
 @kernel
-def _added(
+def _add_value(
     sums: tuple[float, float, float], standardized: Prestandardized, weight: float, i: int, middle: int, unit: float
 ) -> tuple[float, float, float]:
     """Add value i to the sums of values, squares and logs, all relative to the middle value."""
@@ -252,7 +252,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`)."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     found = find_start(_SEARCH, standardized, options.low, options.high, SAMPLE, options, work)
-    kept = reweighted(_keep, fit, column, found.lmbda, max_fits(options), options, work, row)
+    kept = reweight(_keep, fit, column, found.lmbda, max_fits(options), options, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
     row[N_EVAL] += found.n_eval

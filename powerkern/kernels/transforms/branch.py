@@ -110,7 +110,7 @@ def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fi
 
 
 @inlined
-def fit_in(fields: FloatArray, j: int) -> Fit:
+def read_fields(fields: FloatArray, j: int) -> Fit:
     """Return column j of an array of fields as a `Fit`."""
     return Fit(
         fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j], fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j]
@@ -122,7 +122,7 @@ def in_turn(prepare: Prepare) -> PrepareAll:
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         for j in range(n):
-            prepare(fit_in(fields, j), c, j)
+            prepare(read_fields(fields, j), c, j)
 
     return inlined(prepare_all)
 
@@ -153,7 +153,7 @@ def _scale_exponent(m: float) -> float:
 
 
 @inlined
-def _prepared(m: float, m_lo: float, j: float) -> Exponent:
+def _make_exponent(m: float, m_lo: float, j: float) -> Exponent:
     """Compute the constants of `Exponent` for m + m_lo, with the unit 2**-(1 + j)."""
     flat = abs(m) < _FLAT
     divisor = _FLAT if flat else m
@@ -176,7 +176,7 @@ def _prepared(m: float, m_lo: float, j: float) -> Exponent:
 @inlined
 def exponent(m: float) -> Exponent:
     """Return `Exponent` for |m| <= 1e290; 2**-100 replaces smaller |m|, with the same b_m(a) for |a| < 1500."""
-    return _prepared(m, 0.0, _scale_exponent(m))
+    return _make_exponent(m, 0.0, _scale_exponent(m))
 
 
 @inlined
@@ -188,7 +188,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
     j = _scale_exponent(lmbda)
     j_other = _scale_exponent(other)
     j = j if j > j_other else j_other
-    return _prepared(lmbda, 0.0, j), _prepared(other, other_lo, j)
+    return _make_exponent(lmbda, 0.0, j), _make_exponent(other, other_lo, j)
 
 
 @inlined
@@ -368,7 +368,7 @@ def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tu
     product = 0.0 if m == 0.0 else m * y
     k, f, f_lo = split_one_plus_parts(product, fma(m, y, -product) + m_lo * y)
     log_u, log_u_lo = short_log1p(k, f, f_lo)
-    a, a_lo = _divided(log_u, log_u_lo, e)
+    a, a_lo = _divide_by_exponent(log_u, log_u_lo, e)
     linear = _is_linear(product, m)
     return y if linear else a, 0.0 if linear else a_lo
 
@@ -400,7 +400,7 @@ def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float,
     inside = 1.0 + v + v_lo > 0.0
     k, f, f_lo = split_one_plus_parts(v if inside else 0.0, v_lo if inside else 0.0)
     log_u, log_u_lo = extended_log(k + 960.0 if huge else k, f, f_lo)
-    a, a_lo = _divided(log_u, log_u_lo, e)
+    a, a_lo = _divide_by_exponent(log_u, log_u_lo, e)
     limit = math.inf if m < 0.0 else -math.inf
     a = a if inside else limit
     a = a if abs(y) < math.inf else -limit
@@ -412,7 +412,7 @@ def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float,
 
 
 @inlined
-def _divided(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
+def _divide_by_exponent(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
     """Divide a logarithm by the exponent m; return the quotient as a double-double number."""
     inverse = e.inverse * e.unit
     a = log_u * inverse

@@ -125,10 +125,24 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
 def _fill_band(
     prepare: PrepareAll, fields: FloatArray, first: int, found: FloatArray, left: int, right: int, c: FloatArray
 ) -> int:
-    """Write the constants of a band of columns to `c`, and the bounds of ordinary values to `found`.
+    """Compute the constants of the transform for a band of columns; return how many columns have ordinary values.
 
-    The first column of the band has the parameters fields[:, first + left]. Returns the number of columns with ordinary
-    values.
+    Parameters
+    ----------
+    prepare : kernel
+        Computes constants from parameters.
+    fields : (n_fields, p)
+        The parameters of all columns.
+    first : int
+        Index in `fields` of the first column of the matrix.
+    found : ndarray of float64
+        Receives the bounds of ordinary values (rows LOW and HIGH).
+    left : int
+        Index of the first column of the band in the matrix.
+    right : int
+        Index after its last column.
+    c : (n_blocks, n_constants, BLOCK)
+        Receives the constants.
     """
     first, low, high = first + left, found[LOW][left:right], found[HIGH][left:right]
     work, n_ordinary = allocated((N_FIELDS, BLOCK)), 0
@@ -166,7 +180,26 @@ def _along_lines(
 ) -> None:
     """Transform every block of every line of the columns `left` to before `right`.
 
-    `room` has the constants, and room for the scratch of a block.
+    Parameters
+    ----------
+    transform : kernel
+        Transforms a block, given its constants.
+    lines : Lines
+        Where the lines and blocks are in memory.
+    column_major : bool
+        Whether lines run along columns.
+    height : int
+        Number of rows.
+    room : (n_blocks + 3, n_constants, BLOCK)
+        The constants of the columns, and scratch for a block.
+    packed : ndarray of float64
+        Scratch for blocks whose values are not contiguous.
+    found : ndarray of float64
+        Bounds of ordinary values by column; receives which columns have values outside.
+    left : int
+        Index of the first column.
+    right : int
+        Index after the last column.
     """
     column, spare, restored, out, extreme = room[-1], room[-2], room[-3], lines.out, found[EXTREME][left:right]
     total, is_watched = height * extreme.size, found.shape[0] > N_FOUND

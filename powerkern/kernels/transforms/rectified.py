@@ -75,7 +75,7 @@ def _is_beyond(value: float, change: float, lmbda: float) -> bool:
 
 @inlined
 def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Return the rectified psi, without branches, so that loops over x vectorise."""
+    """Return the transform of x, beyond the change point its tangent; without branches, so that loops vectorise."""
     at, y = _tangent(psi, slope_of, lmbda, lower, upper), psi(x, lmbda)
     return at.psi + (x - at.x) * at.slope if _is_beyond(x, at.x, lmbda) else y
 
@@ -84,7 +84,25 @@ def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: f
 def _unrectified(
     psi: _Scalar, slope_of: _Scalar, inverse: _Scalar, y: float, lmbda: float, lower: float, upper: float
 ) -> float:
-    """Return the inverse of `_rectified`."""
+    """Return the x whose rectified transform is y; a y beyond that of the change point is inverted along the tangent.
+
+    Parameters
+    ----------
+    psi : kernel
+        The transform of one value at a lambda.
+    slope_of : kernel
+        Its derivative in the value.
+    inverse : kernel
+        Its inverse.
+    y : float
+        The transformed value.
+    lmbda : float
+        Lambda.
+    lower : float
+        Change point for lambdas of at least 1.
+    upper : float
+        Change point for lambdas below 1.
+    """
     at, x = _tangent(psi, slope_of, lmbda, lower, upper), inverse(y, lmbda)
     return at.x + (y - at.psi) / at.slope if _is_beyond(y, at.psi, lmbda) else x
 

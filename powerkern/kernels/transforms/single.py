@@ -28,8 +28,8 @@ from powerkern.kernels.transforms.branch import (
     Fit,
     Prepare,
     PrepareAll,
-    fit_in,
     in_turn,
+    read_fields,
     select_by_sign,
     write_bounds,
 )
@@ -246,7 +246,7 @@ def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
     of x0. This is a separate loop, since one long chain of dependent operations takes longer than two short ones.
     """
     for j in range(n):
-        fit = fit_in(fields, j)
+        fit = read_fields(fields, j)
         ref, a, b = fit.ref, fit.slope, fit.intercept
         negative = _is_negative(ref, b)
         m = _divisor(2.0 - fit.lmbda if negative else fit.lmbda)
@@ -295,9 +295,24 @@ def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, 
 def _write_interval(
     nearest: float, end: float, beyond: float, negative: bool, sound: bool, c: FloatArray, j: int
 ) -> None:
-    """Write the bounds of ordinary values, given for x0 >= 0; mirror them if `negative`.
+    """Write the bounds of the ordinary values of column j, given for x0 >= 0.
 
-    The upper bound is `end`, the lower one `beyond` if that is negative, and otherwise `nearest`.
+    Parameters
+    ----------
+    nearest : float
+        The lower bound, unless `beyond` is negative.
+    end : float
+        The upper bound.
+    beyond : float
+        The lower bound, if negative.
+    negative : bool
+        Whether to mirror the bounds, as x0 < 0.
+    sound : bool
+        Whether the column has ordinary values at all.
+    c : ndarray of float64
+        Constants of the columns; receives the bounds.
+    j : int
+        Index of the column.
     """
     start = beyond if beyond < 0.0 else nearest
     write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
@@ -367,7 +382,7 @@ def _after(prepare: Prepare) -> PrepareAll:
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         _begin_yeojohnson(fields, c, n)
         for j in range(n):
-            prepare(fit_in(fields, j), c, j)
+            prepare(read_fields(fields, j), c, j)
 
     return inlined(prepare_all)
 

@@ -58,7 +58,7 @@ def _extended_log1p(x: float) -> tuple[float, float]:
 
 
 @inlined
-def selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
+def select_exponent(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
     """Return `lower` if `negative`, otherwise `upper`; both must have the same scale."""
     return Exponent(
         m=lower.m if negative else upper.m,
@@ -87,7 +87,7 @@ def yeojohnson(x: float, lmbda: float) -> float:
     """
     negative, size = x < 0.0, abs(x)
     upper, lower = exponent_pair(lmbda)
-    e = selected(negative, upper, lower)
+    e = select_exponent(negative, upper, lower)
     a, a_lo = _extended_log1p(size)
     t, t_lo = dd_mul_dd(a, a_lo, e.m, e.m_lo)
     y = branch_of_product(t, t_lo, e)
@@ -105,7 +105,7 @@ def inv_yeojohnson(y: float, lmbda: float) -> float:
     negative = y < 0.0
     upper, lower = exponent_pair(lmbda)
     m, m_lo = 2.0 - lmbda if negative else lmbda, lower.m_lo if negative else 0.0
-    a, a_lo = inverse_branch(abs(y), m, m_lo, selected(negative, upper, lower))
+    a, a_lo = inverse_branch(abs(y), m, m_lo, select_exponent(negative, upper, lower))
     bounded = _LARGEST_LOG if a > _LARGEST_LOG else a
     return _expm1_signed(bounded, a_lo if bounded == a else 0.0, y)
 

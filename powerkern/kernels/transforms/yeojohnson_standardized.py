@@ -25,7 +25,7 @@ from powerkern.kernels.transforms.branch import (
     write_bounds,
     write_pair,
 )
-from powerkern.kernels.transforms.yeojohnson import LOG_LARGE, ordinary_size, selected
+from powerkern.kernels.transforms.yeojohnson import LOG_LARGE, ordinary_size, select_exponent
 
 # As for Box-Cox, the logarithm is taken relative to a reference if all data have one sign:
 #     psi(lambda, x) - psi(lambda, ref) = +-e^S b_m(d),  d = ln((1 + |x|)/(1 + |ref|)),  S = m ln(1 + |ref|)
@@ -80,7 +80,7 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     """
     negative, total = x < 0.0, _log_scale(fit)
     upper, lower = exponent_pair(fit.lmbda)
-    e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
+    e, beside = select_exponent(negative, upper, lower), _is_beside(fit, negative)
     # one alternative of each is the same for all values of a column
     size, shift, factor = abs(fit.ref), 0.0 if beside else total, 1.0 if beside else exp(-total)
     # multiply by half the inverse of the mantissa of 1 + |ref|; the product with 1 + |x| cannot overflow
@@ -131,7 +131,7 @@ def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
     beyond = signed < zero
     size, negative = zero - signed if beyond else signed, beyond != (fit.ref < 0.0)
     upper, lower = exponent_pair(fit.lmbda)
-    e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
+    e, beside = select_exponent(negative, upper, lower), _is_beside(fit, negative)
     m, inverse = 2.0 - fit.lmbda if negative else fit.lmbda, e.inverse * e.unit
     center, log_base = abs(fit.ref) if beside else 0.0, log1p(abs(fit.ref)) if beside else 0.0
     # Psi e^S would overflow for S > 700; use ln(e^-rest + m Psi e^700) + rest with rest = S - 700

@@ -23,7 +23,9 @@ def test_loops_of_the_objective(cpu, width):
 
     machine = object_code.target_machine(Cpu(cpu, ""))
     ir = str(
-        object_code.optimised(ppcc_objective_columns.__wrapped__, ppcc_objective_columns.interface(), "entry", machine)
+        object_code.compile_module(
+            ppcc_objective_columns.__wrapped__, ppcc_objective_columns.interface(), "entry", machine
+        )
     )
     assert "masked.load" not in ir  # of equal weights, which have no arrays: a fault that is suppressed takes 100 ns
     operation = rf"(?:= f(?:add|sub|mul|div)\b|= .*call\b)[^<@\n]*<{width} x double>"

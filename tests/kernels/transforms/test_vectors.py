@@ -25,7 +25,7 @@ def optimised(entry):
     from powerkern._jit import object_code  # not where numba is switched off
 
     machine = object_code.target_machine(this_cpu())
-    return str(object_code.optimised(entry.__wrapped__, entry.interface(), "entry", machine))
+    return str(object_code.compile_module(entry.__wrapped__, entry.interface(), "entry", machine))
 
 
 def straight_loops(ir):
