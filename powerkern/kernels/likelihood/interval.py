@@ -155,7 +155,23 @@ def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
 
 @kernel
 def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, most: float, tolerance: float) -> float:
-    """Return Halley's next point, moved slightly beyond the root once it is near, so that the root is enclosed."""
+    """Return the next point of Halley's method; near the root it is moved slightly beyond it, to enclose it.
+
+    Parameters
+    ----------
+    low : _Excess
+        The farthest point from the minimum that is known to be before the root.
+    high : _Excess
+        The nearest point known to be beyond the root; its distance is inf if there is none.
+    here : _Excess
+        The point evaluated last.
+    least : float
+        Lower bound of the root.
+    most : float
+        Upper bound of the root, taken in place of a point outside the bounds.
+    tolerance : float
+        Tolerance of the distance.
+    """
     step = halley_step(here.value, here.d1, here.d2)
     x = here.distance + step
     if abs(step) <= _NEARLY * here.distance:

@@ -293,7 +293,7 @@ def _squeezed_weights(weight: FloatArray, out: FloatArray, n: int) -> FloatArray
 
 
 class _Reference(NamedTuple):
-    """The reference of the logs of a column, in the forms needed."""
+    """The value relative to whose log the logs of a column are taken."""
 
     units: LogUnits
     kind: LogKind

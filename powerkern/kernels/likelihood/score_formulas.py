@@ -120,9 +120,19 @@ def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weig
 
 @kernel
 def add_signed_sums(t: Moments, part: Moments, sign: float) -> Moments:
-    """Add raw sums of a branch; with `sign` -1 of ``y = -b_m(a)``, whose m falls as lambda grows.
+    """Add the sums of one branch to those of a column.
 
-    The j-th derivative of this y is ``(-1)^(j + 1)`` times the derivative of b in m.
+    With `sign` -1, `part` has the sums of b_m(a) and its derivatives in m, but those of ``y = -b_m(a)`` in lambda are
+    added. The j-th derivative is ``(-1)^(j + 1)`` times that in m, since m falls as lambda grows.
+
+    Parameters
+    ----------
+    t : Moments
+        Sums of the column so far.
+    part : Moments
+        Sums of the branch.
+    sign : float
+        1 for non-negative values, -1 for negative ones.
     """
     return (
         t[WEIGHT], t[Y] + sign * part[Y], t[Y1] + part[Y1], t[Y2] + sign * part[Y2], t[Y3] + part[Y3],
