@@ -13,6 +13,7 @@ from scipy import optimize, special, stats
 
 import powerkern as pk
 from powerkern._typing import FloatArray
+from powerkern.kernels.results import N_EVAL
 
 RNG = np.random.default_rng(43)
 LOGNORMAL = RNG.lognormal(size=(60, 3))
@@ -425,3 +426,27 @@ def test_profiles_far_from_the_optimum_show_no_minima_that_are_failures_to_conve
     for values in profile[fit.status == pk.Status.SCANNED]:
         falls = np.diff(values[np.isfinite(values)]) < 0.0
         assert np.count_nonzero(falls[:-1] & ~falls[1:]) == 1
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.filterwarnings("ignore:column 0:UserWarning")
+def test_searches_of_hostile_columns_end(family: str) -> None:
+    """Subnormal, huge, nearly constant and tied values, under limits at any quantile: few evaluations, and a status."""
+    rng = np.random.default_rng(5)
+    units = (1.0, 1e-310, 1e300, 1e-30)
+    evaluations = []
+    for k in range(120):
+        x = rng.lognormal(sigma=(1e-8, 0.1, 1.0, 30.0)[k % 4], size=(3, 5, 12, 60)[k // 4 % 4])
+        x = np.round(x, 1) + 0.1 if k % 5 == 0 else 1e15 + np.round(x) if k % 5 == 1 else x
+        x = x[np.log10(x) < 308.0 - np.log10(units[k // 16 % 4])] * units[k // 16 % 4]
+        x = x[x > 0.0]
+        if x.size == 0:
+            continue
+        low, high = np.quantile(x, [0.3, 0.8])
+        limits = (low, None) if k % 3 == 0 or low == high else (None, high) if k % 3 == 1 else (low, high)
+        fit = pk.fit(x, family, limits=limits)
+        assert fit.status[0] in list(pk.Status)
+        assert np.isfinite(fit.lmbda[0])
+        evaluations.append(fit._table.kernel_rows[0, N_EVAL])
+    assert len(evaluations) > 100
+    assert max(evaluations) <= 1000
