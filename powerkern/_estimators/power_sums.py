@@ -21,6 +21,7 @@ from powerkern._engine.gather import NO_WEIGHTS, Columns
 from powerkern._estimators.ranges import BLOCK_ROWS, Ranges, range_matrix, weight_of
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray, Weights
+from powerkern.kernels.censored.fit import LOC_ERROR, N_CENSORED_FIELDS
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.likelihood.scratch import new_scratch
 from powerkern.kernels.power_sums import fit as sketch
@@ -364,17 +365,29 @@ def _aligned_zeros(n: int) -> FloatArray:
     return room[start : start + n]
 
 
-class MixedSums:
-    """Sums of columns of several families, ready to be fitted: positions and sums of each family's columns."""
+def without_censored(p: int) -> FloatArray:
+    """Return the results on censored cells of p columns that have none, (p, N_CENSORED_FIELDS)."""
+    table = np.zeros((p, N_CENSORED_FIELDS))
+    table[:, LOC_ERROR:] = np.nan
+    return table
 
-    def __init__(self, parts: Sequence[tuple[IntArray, PowerSums]]) -> None:
+
+class MixedSums:
+    """Sums of columns of several kinds, such as families, ready to be fitted: positions and sums of each kind."""
+
+    def __init__(self, parts: Sequence[tuple[IntArray, PowerSums | MixedSums]]) -> None:
         self._parts = [(at, sums) for at, sums in parts if at.size]
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
         """As `PowerSums.fit`."""
-        found = [sums.fit(lmbda[at], n_threads) for at, sums in self._parts]
-        results, error = zip(*found, strict=True)
-        return self._join_families(results), self._join_families(error)
+        results, _, error = self.fit_censored(lmbda, n_threads)
+        return results, error
+
+    def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """As `PowerSums.fit_censored`."""
+        found = [sums.fit_censored(lmbda[at], n_threads) for at, sums in self._parts]
+        results, censored, error = zip(*found, strict=True)
+        return self._join_families(results), self._join_families(censored), self._join_families(error)
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
         """As `PowerSums.profile`."""
@@ -417,6 +430,11 @@ class PowerSums:
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
         """Fit all columns; return results, (p, N_RESULTS), and bounds on the error of lambda due to the sketch."""
+        results, _, error = self.fit_censored(lmbda, n_threads)
+        return results, error
+
+    def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Fit all columns as `fit`; also return the results on censored cells, (p, N_CENSORED_FIELDS)."""
         out = np.empty((len(self.cells), N_RESULTS))
         error = np.empty(len(self.cells))
 
@@ -425,7 +443,7 @@ class PowerSums:
             sketch.fit_sums(*self._columns(group), *given, *self._scratch(group), *found)
 
         for_each_group(job, self._shape, n_threads)
-        return out, error
+        return out, without_censored(len(out)), error
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
         """Return g of every column at every lambda."""

@@ -50,6 +50,7 @@ class ChunkOptions(TypedDict, total=False):
     shift: ArrayLike
     ymax: float | None
     bounds: Bounds | None
+    limits: Limits | None
     criterion: str
     infinite: Infinite
     column_names: Sequence[str] | None
@@ -63,7 +64,6 @@ class FitOptions(ChunkOptions, total=False):
     below: object
     above: object
     between: tuple[object, object] | None
-    limits: Limits | None
     origin: str | None
     non_numeric: NonNumeric
     on_failure: OnFailure

@@ -128,6 +128,25 @@ def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None =
     return matrix._replace(values=values, ends=ends)
 
 
+def with_censored(matrix: Matrix, chunk: object, marks: Marks, limits: FloatArray | None) -> Matrix:
+    """Return a matrix with the intervals of its censored cells; the matrix itself if it can have none.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The chunk after reading.
+    chunk : object
+        The chunk as the user passed it; marks in data frames are aligned with its rows.
+    marks : Marks
+        The censored cells.
+    limits : (2, p) ndarray or None
+        Limits of the columns.
+    """
+    if not marks.are_given and (limits is None or not np.isfinite(limits).any()):
+        return matrix
+    return with_marks(matrix, chunk, marks, limits)
+
+
 def _flags(name: str, given: Any, matrix: Matrix, X: Any) -> BoolArray | None:
     """Read a mask of the shape of a matrix, aligned with it by label; raise for entries but True and False."""
     if given is None:

@@ -400,6 +400,8 @@ class FitInference(FitAttributes, RoundedPowers):
     ) -> DataLikelihood | SumsLikelihood | CensoredLikelihood:
         """Return the likelihood of `X`, or of the remembered data if `X` is None."""
         threads = thread_count(n_threads)
+        if X is None and sample_weight is None and isinstance(self._data, PowerSums | MixedSums):
+            return SumsLikelihood(self._table, self._data, threads)
         if self._table.censored is not None:
             if X is not None or sample_weight is not None or not isinstance(self._data, FittedData):
                 raise ValueError(
@@ -407,8 +409,6 @@ class FitInference(FitAttributes, RoundedPowers):
                     "if the fit was copied, pickled or stored, or use confint(method='wald')"
                 )
             return build_censored_likelihood(self._table, self._data, self.column_names, threads)
-        if X is None and sample_weight is None and isinstance(self._data, PowerSums | MixedSums):
-            return SumsLikelihood(self._table, self._data, threads)
         values, weight = self._read_data(X, sample_weight, threads)
         return build_likelihood(self._spec, self._table, values, weight, threads)
 

@@ -16,6 +16,7 @@ from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
 from powerkern._input.arrays import chunk_errors
 from powerkern._input.batches import batches_of
+from powerkern._input.censoring import Marks, as_ends
 from powerkern._input.foreign import refuse_foreign
 from powerkern._input.reading import OFFERING_NON_NUMERIC
 from powerkern._results.grouped_fit import GroupedFit
@@ -30,8 +31,13 @@ from powerkern.sketch.summary import S
 #: Weights of the rows: for each chunk, or the name of their column.
 ChunkWeights = Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None
 
+#: Marks of cells, or ends of intervals: an array of its shape for each chunk, or None.
+ChunkMarks = Sequence[Any] | Callable[[], Iterable[Any]] | dict[Any, Any] | None
+
 #: Stands for a chunk, or its weights, after the last one.
 _NONE_LEFT = object()
+#: Marks of chunks without censored cells.
+_NO_MARKS = Marks()
 
 
 @overload
@@ -42,6 +48,9 @@ def fit_chunks(
     *,
     groups: None = None,
     sample_weight: ChunkWeights = ...,
+    below: ChunkMarks = ...,
+    above: ChunkMarks = ...,
+    between: tuple[ChunkMarks, ChunkMarks] | None = ...,
     non_numeric: frames.NonNumeric = ...,
     progress: bool = ...,
     **options: Unpack[ChunkOptions],
@@ -67,6 +76,9 @@ def fit_chunks(
     *,
     groups: str | Sequence[str] | None = None,
     sample_weight: ChunkWeights = None,
+    below: ChunkMarks = None,
+    above: ChunkMarks = None,
+    between: tuple[ChunkMarks, ChunkMarks] | None = None,
     non_numeric: frames.NonNumeric = "raise",
     progress: bool = False,
     **options: Unpack[ChunkOptions],
@@ -93,6 +105,14 @@ def fit_chunks(
     sample_weight : sequence of array-like, function that returns an iterable, or str, optional
         Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
         them. Not with `groups`. A `MapReduce` passes weights with its chunks, or they are a column.
+    below, above : sequence of array-like of bool, function that returns an iterable, or dict, optional
+        Marks of cells that are only known to lie below (above) the number in the cell, as for `powerkern.fit`: an array
+        or a data frame for each chunk, or None for a chunk without such cells. If columns of the chunks hold the flags,
+        name them, as in ``{"lead": "lead_flag"}``, which also works for tables that are read in batches and for a
+        `MapReduce`. Not with `groups`, which can have ``limits=``.
+    between : (lower, upper), optional
+        The ends of intervals, as for `powerkern.fit`: a pair of such sequences, or of functions that return an
+        iterable.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
         Treatment of non-numeric columns, as in `powerkern.fit`; the first chunk determines them. They are not read from
         tables. Only "raise" with a `MapReduce`.
@@ -100,9 +120,9 @@ def fit_chunks(
         Show a progress bar (needs tqdm) that counts chunks, each time that they are read, or the passes of a
         `MapReduce`, if the fit takes more than about a second.
     **options
-        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``criterion``, ``infinite``, ``column_names`` and
-        ``n_threads``, as for `powerkern.fit`. The threads of a `MapReduce` are its own; ``n_threads`` of this process
-        fit the sums.
+        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``limits``, ``criterion``, ``infinite``,
+        ``column_names`` and ``n_threads``, as for `powerkern.fit`. The threads of a `MapReduce` are its own;
+        ``n_threads`` of this process fit the sums.
 
     Returns
     -------
@@ -121,6 +141,11 @@ def fit_chunks(
     -----
     With `groups`, a first pass finds the groups. Then each column of each group counts as a column: the summary of a
     chunk has some 10 kB for each of them.
+
+    Censored cells are counted by their limits, exactly: a column may have up to 4096 distinct limits or intervals. The
+    fit is that of `powerkern.fit`, `expected` and `draw` included. ``fit.lmbda_error`` bounds the error of lambda in
+    columns with censored cells; it is infinite if the status is neither `Status.SCANNED` nor `Status.MULTIMODAL`, for
+    example if the likelihood has no maximum.
 
     Robust estimators read the data seven times: for ranges and a sample of 2048 values; for exact counts between
     sampled values; twice for finer counts near medians, median distances and cut-offs and in the tails; and three times
@@ -154,13 +179,24 @@ def fit_chunks(
     >>> bool(np.abs(fit.lmbda - pk.fit(frame, "box-cox", groups="site").lmbda).max() < 1e-10)
     True
     """
+    marks = Marks(below, above, between)
     labels = [] if groups is None else columns_of_groups(groups, sample_weight)
-    with reading(chunks, sample_weight, non_numeric, progress, options.get("n_threads"), labels) as source:
+    if groups is not None and marks.are_given:
+        raise ValueError("below=, above= and between= cannot be combined with groups in chunks; pass limits=")
+    with reading(chunks, sample_weight, non_numeric, progress, options.get("n_threads"), labels, marks) as source:
         counts = source.counts_passes
         if groups is not None:
             return fit_groups(source.map_reduce, groups, family, estimator, progress=counts, options=options)
         weight = source.sample_weight
-        return fit_columns(source.map_reduce, family, estimator, sample_weight=weight, progress=counts, options=options)
+        return fit_columns(
+            source.map_reduce,
+            family,
+            estimator,
+            sample_weight=weight,
+            progress=counts,
+            options=options,
+            marks=marks,
+        )
 
 
 def location_chunks(
@@ -237,6 +273,7 @@ def reading(
     progress: bool,
     n_threads: int | None,
     labels: Sequence[str] = (),
+    marks: Marks = _NO_MARKS,
 ) -> Iterator[_Source]:
     """Yield an engine that reads chunks in this process, one after the other, or `chunks` itself if it is an engine.
 
@@ -254,8 +291,15 @@ def reading(
         Threads to use; default: all CPUs of this process. They have no effect on an engine that is passed as `chunks`.
     labels : sequence of str
         Columns with the labels of groups, which need not be numeric.
+    marks : Marks
+        Marks of censored cells, for each chunk.
     """
     if isinstance(chunks, MapReduce):
+        if name := next(iter(_side_arguments(None, marks)), None):
+            raise TypeError(
+                f"{name} must name columns of flags if chunks is a MapReduce, as in {{'lead': 'lead_flag'}}; or pass "
+                "limits="
+            )
         if sample_weight is not None and not isinstance(sample_weight, str):
             raise TypeError(
                 "sample_weight must be the name of a column if chunks is a MapReduce, whose engine passes other "
@@ -273,15 +317,28 @@ def reading(
         raise TypeError("sample_weight must be the name of a column if chunks is a table that is read in batches")
     if sample_weight is not None and by_name is None:
         _check_rereadable("sample_weight", sample_weight)
+    sides = _side_arguments(sample_weight, marks)
+    for name, each in sides.items():
+        if name != "sample_weight":
+            if batches_of(chunks) is not None:
+                raise TypeError(
+                    f"{name} must name columns of flags if chunks is a table that is read in batches, as in "
+                    "{'lead': 'lead_flag'}; or pass limits="
+                )
+            _check_rereadable(name, each)
     first = _first(chunks) if isinstance(non_numeric, str) and non_numeric != "raise" else None
-    columns = frames.chosen_positions(first, non_numeric, [*labels, *([] if by_name is None else [by_name])])
+    others = [flag for each in (marks.below, marks.above) if isinstance(each, dict) for flag in each.values()]
+    others += labels if by_name is None else [*labels, by_name]
+    columns = frames.chosen_positions(first, non_numeric, others)
     order = _Order()
 
     def engine(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         total = None
-        for i, (chunk, weight) in enumerate(_with_weights(_read(chunks, columns, order), sample_weight)):
+        read = _with_arguments(_read(chunks, columns, order), sides, by_name)
+        for i, (chunk, weight, own) in enumerate(read):
             with OFFERING_NON_NUMERIC, chunk_errors(f"chunk {i}"):
-                part = function(chunk, weight)
+                order.check(own)
+                part = function(chunk, weight, own) if own.are_given else function(chunk, weight)
                 total = part if total is None else merge(total, part)
             if bar is not None:
                 bar.update()
@@ -308,9 +365,7 @@ def _check_rereadable(name: str, chunks: object) -> None:
         )
     if not isinstance(chunks, Sequence) or isinstance(chunks, memoryview):
         instead = (
-            "divide it into the same chunks"
-            if name == "sample_weight"
-            else "pass all rows in one array to powerkern.fit"
+            "divide it into the same chunks" if name != "chunks" else "pass all rows in one array to powerkern.fit"
         )
         raise TypeError(
             f"{name} must be a list with an array for each chunk, or a function that returns an iterable of them, got "
@@ -329,13 +384,27 @@ class _Order:
     """The order of the columns of the first chunk, in which later chunks are read, including weights and groups."""
 
     labels: list[Any] | None = None
+    #: Whether the columns of the last chunk had another order.
+    has_reordered = False
 
     def apply(self, chunks: Iterable[Any]) -> Iterator[Any]:
         """Yield the chunks, data frames with their columns in this order."""
         for chunk in chunks:
+            own = frames.names_of(chunk)
             if self.labels is None:
-                self.labels = frames.names_of(chunk)
+                self.labels = own
+            self.has_reordered = own != self.labels
             yield frames.order_chunk(chunk, self.labels)
+
+    def check(self, marks: Marks) -> None:
+        """Raise if the last chunk was reordered, and its marks have no labels by which they could be."""
+        if self.has_reordered:
+            for each in (marks.below, marks.above, *(marks.between or ())):
+                if each is not None and frames.names_of(each) is None:
+                    raise ValueError(
+                        "the columns are in another order than in the first chunk; pass the marks of censored cells as "
+                        "data frames with the same labels"
+                    )
 
 
 def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any]:
@@ -349,16 +418,47 @@ def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any
     return ordered if columns is None else (frames.select(chunk, None, columns) for chunk in ordered)
 
 
-def _with_weights(chunks: Iterator[Any], sample_weight: Any) -> Iterator[tuple[object, Any]]:
-    """Yield chunks with their weights, or with the name of the column of weights; raise if either ends first."""
-    if sample_weight is None or isinstance(sample_weight, str):
-        yield from zip(chunks, itertools.repeat(sample_weight), strict=False)
-        return
-    weights = sample_weight() if callable(sample_weight) else sample_weight
-    for i, (chunk, weight) in enumerate(itertools.zip_longest(chunks, weights, fillvalue=_NONE_LEFT)):
-        if chunk is _NONE_LEFT or weight is _NONE_LEFT:
-            more, fewer = ("sample_weight", "chunks") if chunk is _NONE_LEFT else ("chunks", "sample_weight")
-            raise ValueError(
-                f"{more} has more entries than the {i} of {fewer}; pass an array of weights for each chunk"
-            )
-        yield chunk, weight
+def _side_arguments(sample_weight: Any, marks: Marks) -> dict[str, Any]:
+    """Return the arguments with an entry for each chunk, by the names that messages give them."""
+    between = (None, None) if marks.between is None else as_ends("between", marks.between)
+    given = {
+        "sample_weight": None if isinstance(sample_weight, str) else sample_weight,
+        "below": marks.below,
+        "above": marks.above,
+        "the lower ends of between": between[0],
+        "the upper ends of between": between[1],
+    }
+    return {name: each for name, each in given.items() if not (each is None or isinstance(each, dict))}
+
+
+def _with_arguments(
+    chunks: Iterator[Any], given: dict[str, Any], weight_column: str | None
+) -> Iterator[tuple[object, Any, Marks]]:
+    """Yield chunks with their weights, or the name of their column, and their marks of censored cells.
+
+    Parameters
+    ----------
+    chunks : iterator
+        The chunks.
+    given : dict
+        The result of `_side_arguments`.
+    weight_column : str or None
+        The name of the column of weights.
+
+    Raises
+    ------
+    ValueError
+        If an argument has fewer or more entries than there are chunks.
+    """
+    opened = [each() if callable(each) else each for each in given.values()]
+    for i, (chunk, *own) in enumerate(itertools.zip_longest(chunks, *opened, fillvalue=_NONE_LEFT)):
+        for name, each in zip(given, own, strict=True):
+            if (chunk is _NONE_LEFT) != (each is _NONE_LEFT):
+                more, fewer = (name, "chunks") if chunk is _NONE_LEFT else ("chunks", name)
+                what = "an array of weights" if name == "sample_weight" else "an array"
+                raise ValueError(f"{more} has more entries than the {i} of {fewer}; pass {what} for each chunk")
+        entry = dict(zip(given, own, strict=True))
+        lower, upper = entry.get("the lower ends of between"), entry.get("the upper ends of between")
+        between = None if lower is None and upper is None else (lower, upper)
+        marks = Marks(entry.get("below"), entry.get("above"), between)
+        yield chunk, entry.get("sample_weight", weight_column), marks

@@ -14,6 +14,7 @@ from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._estimators.robust import RobustEstimator
 from powerkern._estimators.spec import BEST, ChunkOptions, FitSpec
 from powerkern._input.arrays import column_label, to_list
+from powerkern._input.censoring import Marks
 from powerkern._input.messages import did_you_mean
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
@@ -29,6 +30,9 @@ from powerkern.sketch.robust import fit_robust
 from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import finish_results
 
+#: Marks of chunks without censored cells.
+_NO_MARKS = Marks()
+
 
 def fit_columns(
     map_reduce: MapReduce,
@@ -38,6 +42,7 @@ def fit_columns(
     sample_weight: str | None,
     progress: bool,
     options: Mapping[str, Any],
+    marks: Marks = _NO_MARKS,
 ) -> PowerFit:
     """Fit the columns of data that an engine reads, in passes over its chunks.
 
@@ -54,8 +59,10 @@ def fit_columns(
         Show a progress bar that counts the passes over the data.
     options : mapping
         `ChunkOptions`; others are refused.
+    marks : Marks
+        The censored cells: columns that hold flags, or marks that the engine passes with the chunks.
     """
-    job = ChunkJob.checked(family, estimator, map_reduce.task_threads, progress, **options)
+    job = ChunkJob.checked(family, estimator, map_reduce.task_threads, progress, marks=marks, **options)
     fit = job.fit(map_reduce.engine, sample_weight)
     return build_power_fit(fit._spec, fit._labels, fit._table, fit._data)
 
@@ -69,6 +76,7 @@ class ChunkJob:
     n_threads: int
     task_threads: int | None
     progress: bool
+    flags: Marks  #: columns that hold marks of censored cells
 
     @classmethod
     def checked(
@@ -79,6 +87,7 @@ class ChunkJob:
         progress: bool,
         *,
         grouped: bool = False,
+        marks: Marks = _NO_MARKS,
         **options: Any,
     ) -> ChunkJob:
         """Check the options of a fit from chunks, before the first pass, and return the job.
@@ -91,21 +100,25 @@ class ChunkJob:
             As in `MapReduce`.
         grouped : bool
             Whether groups of rows are fitted.
+        marks : Marks
+            The censored cells, as in `fit_columns`.
         """
         known = ChunkOptions.__annotations__
         for name in options:
             if name not in known:
                 raise TypeError(f"{name!r} is not an option of powerkern.sketch.fit_chunks{did_you_mean(name, known)}")
         names, n_threads = options.pop("column_names", None), thread_count(options.pop("n_threads", None))
+        options["censored"] = marks.are_given or options.get("limits") is not None
         spec = FitSpec.checked(grouped=grouped, in_chunks=True, family=family, estimator=estimator, **options)
-        return cls(spec, None if names is None else tuple(to_list(names)), n_threads, task_threads, progress)
+        flags = Marks(*(each if isinstance(each, dict) else None for each in marks))
+        return cls(spec, None if names is None else tuple(to_list(names)), n_threads, task_threads, progress, flags)
 
     def fit(self, engine: Engine, sample_weight: str | None = None) -> PowerFit:
         """Return the fit of all chunks, without its warnings."""
         spec = self.spec
         n_passes = 2 if spec.estimator.has_likelihood and spec.family != BEST else None
         with progress_bar(n_passes, " passes", self.progress) as bar:
-            passes = Passes(engine, sample_weight, self.task_threads, bar, infinite=spec.infinite)
+            passes = Passes(engine, sample_weight, self.task_threads, bar, infinite=spec.infinite, flags=self.flags)
             fitter = _ChunkFitter(passes, spec, self.n_threads)
             found = (
                 fitter.fit_better_family(self.column_names)
@@ -113,7 +126,13 @@ class ChunkJob:
                 else fitter.fit_family(self.column_names)
             )
         p, names = found.range.n_features, found.range.column_names
-        columns = ColumnTable(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
+        columns = ColumnTable(
+            found.results,
+            found.families,
+            unit_weights=found.unit_weights,
+            lmbda_error=found.error,
+            censored=found.censored,
+        )
         labels = ColumnLabels(names, was_vector=found.range.was_vector)
         return PowerFit(spec.resolved(p, names)[0], labels, columns, found.sums)
 
@@ -128,6 +147,7 @@ class _ChunkFit(NamedTuple):
     sums: PowerSums | MixedSums | None = None
     error: FloatArray | None = None
     unit_weights: FloatArray | None = None
+    censored: FloatArray | None = None  #: results on censored cells
 
 
 class _ChunkFitter(NamedTuple):
@@ -143,7 +163,7 @@ class _ChunkFitter(NamedTuple):
         if not spec.estimator.has_likelihood:
             return self._fit_robustly(names)
 
-        found = self.passes(RangePass, family=spec.family, shift=spec.shift, column_names=names)
+        found = self.passes(RangePass, family=spec.family, shift=spec.shift, limits=spec.limits, column_names=names)
         passes = self.passes.with_labels(found.labels)
 
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
@@ -151,8 +171,9 @@ class _ChunkFitter(NamedTuple):
 
         total = resolved(found.grid(), read)
         _check_unchanged(found, np.arange(found.n_features), total.n_obs)
-        results, sums = finish_results(total, spec, self.n_threads)
-        return _ChunkFit(found, results, np.full(len(results), FAMILIES[spec.family]), total, sums)
+        fit = finish_results(total, spec, self.n_threads)
+        families = np.full(len(fit.results), FAMILIES[spec.family])
+        return _ChunkFit(found, fit.results, families, total, fit.sums, fit.error, censored=fit.censored)
 
     def _fit_robustly(self, names: tuple[str, ...] | None) -> _ChunkFit:
         spec = self.spec

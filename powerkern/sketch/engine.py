@@ -23,10 +23,11 @@ from numpy.typing import ArrayLike
 from powerkern._input.alignment import are_default
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import Matrix, check_n_features, chunk_errors
+from powerkern._input.censoring import Marks, with_censored, without_flags
 from powerkern._input.choices import Infinite
 from powerkern._input.infinite import without_infinite
 from powerkern._input.reading import read_chunk
-from powerkern._typing import BoolArray, IntArray
+from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.sketch.summary import S, beside, merge
 
 __all__ = [
@@ -47,6 +48,9 @@ __all__ = [
 #: The message of engines whose data have no rows.
 NO_ROWS = "X has no rows; there is nothing to do"
 
+
+#: Marks of chunks without censored cells.
+NO_MARKS = Marks()
 
 # --- passes -------------------------------------------------------------------------------------------
 
@@ -70,6 +74,8 @@ class Pass(ABC, Generic[S]):
         this one.
     infinite : {"raise", "missing", "keep"}
         Treatment of infinite values, see `powerkern.fit`; their number is not counted.
+    flags : Marks
+        Columns of data frames that hold marks of censored cells, as tables from fitted columns to columns of flags.
     """
 
     sample_weight: str | None = None
@@ -78,26 +84,47 @@ class Pass(ABC, Generic[S]):
     chosen: BoolArray | None = None
     labels: tuple[Any, ...] | None = None
     infinite: Infinite = "raise"
+    flags: Marks = NO_MARKS
 
-    def __call__(self, chunk: Any, sample_weight: Any = None) -> S:
-        """Return the summary of a chunk of rows, possibly none, with their weights."""
+    def __call__(self, chunk: Any, sample_weight: Any = None, marks: Marks = NO_MARKS) -> S:
+        """Return the summary of a chunk of rows, possibly none, with their weights and marks of censored cells."""
         weight = sample_weight if self.sample_weight is None else self.sample_weight
-        return self.of(read_chunk(chunk, weight, self.column_names, labels=self.labels))
+        chunk, flags = without_flags(chunk, self.flags)
+        marks = Marks(*(given if flag is None else flag for given, flag in zip(marks, flags, strict=True)))
+        return self.of(read_chunk(chunk, weight, self.column_names, labels=self.labels), chunk, marks)
 
-    def of(self, matrix: Matrix) -> S:
-        """Return the summary of the chosen columns of some rows."""
+    def of(self, matrix: Matrix, chunk: Any = None, marks: Marks = NO_MARKS) -> S:
+        """Return the summary of the chosen columns of some rows.
+
+        Parameters
+        ----------
+        matrix : Matrix
+            The rows.
+        chunk : object
+            The chunk that they were read from; marks in data frames are aligned with its rows.
+        marks : Marks
+            The censored cells.
+        """
         matrix = without_infinite(matrix, self.infinite, warns=False)
+        matrix = with_censored(matrix, chunk, marks, self.limits_of(matrix))
         if self.chosen is not None:
             check_n_features(matrix.values, self.chosen.size, None, None)
             if not self.chosen.all():
                 names, labels = (
                     each and list(itertools.compress(each, self.chosen)) for each in (matrix.names, matrix.labels)
                 )
-                matrix = matrix._replace(values=matrix.values[:, self.chosen], names=names, labels=labels)
+                ends = None if matrix.ends is None else matrix.ends[:, self.chosen]
+                matrix = matrix._replace(values=matrix.values[:, self.chosen], ends=ends, names=names, labels=labels)
         return self.summary(matrix)
+
+    def limits_of(self, matrix: Matrix) -> FloatArray | None:
+        """Return the detection limits of all columns of a matrix, (2, p), or None."""
+        return None
 
     def part(self, columns: ArrayLike) -> Self | None:
         """Return this pass for chunks that hold only `columns` (indices), or None if it uses none of them."""
+        if self.flags.are_given:
+            raise TypeError("columns of flags need chunks that have all columns")
         at = np.asarray(columns)
         chosen, own = None, at
         if self.chosen is not None:
@@ -203,6 +230,8 @@ class Passes:
         The labels of the columns, if the first pass found labels; see `Pass`.
     infinite : {"raise", "missing", "keep"}
         Treatment of infinite values.
+    flags : Marks
+        As every `Pass` has them.
     """
 
     engine: Engine
@@ -212,6 +241,7 @@ class Passes:
     columns: BoolArray | None = None
     labels: tuple[Any, ...] | None = None
     infinite: Infinite = "raise"
+    flags: Marks = NO_MARKS
 
     def with_labels(self, labels: Sequence[Any] | None) -> Self:
         """Return a copy for the later passes, which read columns in the order of the labels of the first one."""
@@ -229,6 +259,7 @@ class Passes:
                 chosen=chosen,
                 labels=self.labels,
                 infinite=self.infinite,
+                flags=self.flags,
                 **fields,
             ),
             merge,

@@ -26,7 +26,17 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums import grids, ranges
 from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN
 from powerkern.kernels.transforms.family import FAMILIES, domain_lower_bound, is_mirrored
-from powerkern.sketch.serial import GRID, RANGE, array_of, pack, shift_of, unpack
+from powerkern.sketch.serial import (
+    GRID,
+    RANGE,
+    array_of,
+    limits_of,
+    limits_to_record,
+    pack,
+    shift_of,
+    unlimited,
+    unpack,
+)
 from powerkern.sketch.summary import ChunkSummary
 
 #: Bins of a refined grid are narrower by this power of two.
@@ -44,6 +54,12 @@ EMPTY_RANGE[[ranges.R_MIN, ranges.R_MAX]] = np.inf, -np.inf
 _QUANTA = (-1030, 970)
 
 
+def _pair(limits: FloatArray) -> str:
+    """Return a pair of limits as messages show it."""
+    low, high = (f"{end:g}" if np.isfinite(end) else "None" for end in limits)
+    return f"({low}, {high})"
+
+
 class _GridColumns:
     """The columns of a range or of a grid, described by the rows of `table`, which is read-only."""
 
@@ -55,8 +71,11 @@ class _GridColumns:
         was_vector: bool,
         shift: FloatArray | None = None,
         labels: list[Any] | None = None,
+        limits: FloatArray | None = None,
     ) -> None:
         self.family = family
+        #: detection limits of each column, (2, p), without its shift; infinite: no limit
+        self.limits = unlimited(len(table)) if limits is None else limits
         # the table describes the columns plus their shift
         self.shift = np.zeros(len(table)) if shift is None else shift
         self.column_names = column_names
@@ -78,7 +97,7 @@ class _GridColumns:
 
     def _with(self, table: FloatArray) -> Self:
         """Return the same columns, described by another table."""
-        return type(self)(self.family, table, self.column_names, self.was_vector, self.shift, self.labels)
+        return type(self)(self.family, table, self.column_names, self.was_vector, self.shift, self.labels, self.limits)
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
@@ -89,7 +108,8 @@ class _GridColumns:
         table, shift = np.concatenate([part.table for part in parts]), np.concatenate([part.shift for part in parts])
         was_vector = len(parts) == 1 and parts[0].was_vector
         named, labelled = (each if len(each) == len(table) else None for each in (names, labels))
-        return cls(parts[0].family, table, named, was_vector, shift, labelled)
+        limits = np.concatenate([part.limits for part in parts], axis=1)
+        return cls(parts[0].family, table, named, was_vector, shift, labelled, limits)
 
     def _describe(self) -> dict[str, Any]:
         """Return the description of the columns for bytes."""
@@ -100,6 +120,7 @@ class _GridColumns:
             "labels": self.labels,
             "vector": self.was_vector,
             **({"shift": self.shift.tolist()} if self.shift.any() else {}),
+            **({"limits": limits_to_record(self.limits)} if np.isfinite(self.limits).any() else {}),
         }
 
     @property
@@ -113,7 +134,7 @@ class _GridColumns:
         Raises
         ------
         ValueError
-            If the summaries have different families, columns or shifts.
+            If the summaries have different families, columns, shifts or limits.
         """
         if self.family != other.family:
             raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they cannot be merged")
@@ -129,13 +150,21 @@ class _GridColumns:
             raise ValueError(
                 f"{label} has shift {self.shift[j]} in one and {shift[j]} in the other; they cannot be merged"
             )
+        limits = other.limits if order is None else other.limits[:, order]
+        if (differs := (self.limits != limits).any(axis=0)).any():
+            j = int(np.argmax(differs))
+            raise ValueError(
+                f"{column_label(j, self.column_names)} has limits {_pair(self.limits[:, j])} in one and "
+                f"{_pair(limits[:, j])} in the other; they cannot be merged"
+            )
         return order
 
     def part(self, columns: ArrayLike) -> Self:
         """Return the description of some of the columns (indices or mask)."""
         chosen = column_positions(columns, self.n_features)
         names, labels = (None if each is None else [each[j] for j in chosen] for each in self.naming)
-        return type(self)(self.family, self.table[chosen], names, self.was_vector, self.shift[chosen], labels)
+        shift, limits = self.shift[chosen], self.limits[:, chosen]
+        return type(self)(self.family, self.table[chosen], names, self.was_vector, shift, labels, limits)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -158,6 +187,8 @@ class Range(_GridColumns, ChunkSummary):
         "box-cox" or "yeo-johnson".
     shift : ndarray
         Shifted Box-Cox: the number added to each column; otherwise 0.
+    limits : (2, p) ndarray
+        Detection limits of the columns; infinite if there are none.
     column_names : list of str or None
         Names of the columns in results.
     labels : list or None
@@ -168,22 +199,22 @@ class Range(_GridColumns, ChunkSummary):
 
     @property
     def count(self) -> FloatArray:
-        """Number of values of each column that are not missing and have a weight."""
+        """Number of values and censored cells of each column that are not missing and have a weight."""
         return self.table[:, ranges.R_COUNT]
 
     @property
     def n_obs(self) -> FloatArray:
-        """Total weight (without weights: number) of the values of each column that are not missing."""
+        """Total weight (without weights: number) of the values and censored cells of each column."""
         return weight_of(self.table)
 
     @property
     def x_min(self) -> FloatArray:
-        """Smallest value of each column; inf without values."""
+        """Smallest value, or end of an interval, of each column; inf without values."""
         return self.table[:, ranges.R_MIN] - self.shift
 
     @property
     def x_max(self) -> FloatArray:
-        """Largest value of each column; -inf without values."""
+        """Largest value, or end of an interval, of each column; -inf without values."""
         return self.table[:, ranges.R_MAX] - self.shift
 
     def __repr__(self) -> str:
@@ -216,7 +247,8 @@ class Range(_GridColumns, ChunkSummary):
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
         """Make a grid for this range; arguments are as for `kernels.power_sums`."""
         cells = grids_for(self.table.copy(), self._code, largest_exponent, stream)
-        return Grid(self.family, cells, self.column_names, self.was_vector, self.shift, self.labels)
+        names, labels = self.column_names, self.labels
+        return Grid(self.family, cells, names, self.was_vector, self.shift, labels, self.limits)
 
     def merged(self, other: Range) -> Range:
         """Return the range of the rows of both, with the columns in the order of this range."""
@@ -224,7 +256,8 @@ class Range(_GridColumns, ChunkSummary):
             other = other.part(order)
         table = merged_ranges(np.array([self.table, other.table]))
         names, was_vector = self.column_names or other.column_names, self.was_vector and other.was_vector
-        return Range(self.family, table, names, was_vector, self.shift, self.labels or other.labels)
+        labels = self.labels or other.labels
+        return Range(self.family, table, names, was_vector, self.shift, labels, self.limits)
 
     @classmethod
     def from_bounds(
@@ -268,7 +301,8 @@ class Range(_GridColumns, ChunkSummary):
         """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, RANGE)
         table = array_of(payload, (head["columns"], ranges.N_RANGE), "<f8", RANGE)
-        found = cls(head["family"], table, head["column_names"], head["vector"], shift_of(head), head["labels"])
+        names, labels = head["column_names"], head["labels"]
+        found = cls(head["family"], table, names, head["vector"], shift_of(head), labels, limits_of(head))
         if (wrong := ~found._possible()).any():
             label = column_label(int(np.argmax(wrong)), found.column_names)
             raise ValueError(f"not a range: {label} has a range that is not finite or that no data can have")
@@ -307,7 +341,7 @@ class Grid(_GridColumns):
 
     Attributes
     ----------
-    family, shift, column_names, labels, n_features
+    family, shift, limits, column_names, labels, n_features
         As for `Range`.
     """
 
@@ -382,7 +416,8 @@ class Grid(_GridColumns):
             cells[both, entry] = np.maximum(self.table[both, entry], other.table[both, entry])
         self._make_room(cells, weight)
         self._refer(cells, streamed)
-        whole = Grid(self.family, cells, names, self.was_vector, self.shift, self.labels or other.labels)
+        labels = self.labels or other.labels
+        whole = Grid(self.family, cells, names, self.was_vector, self.shift, labels, self.limits)
         return whole._relaid(cells[:, G_EXPONENT], max(_STREAM_BINS, *self.n_bins, *other.n_bins))
 
     @property
@@ -427,7 +462,8 @@ class Grid(_GridColumns):
     def read(cls, head: dict[str, Any], payload: bytes, kind: Format) -> Grid:
         """Read and check the grid in the bytes of a grid or of a sketch."""
         cells = array_of(payload, (head["columns"], grids.N_GRID), "<f8", kind)
-        grid = cls(head["family"], cells, head["column_names"], head["vector"], shift_of(head), head["labels"])
+        names, labels = head["column_names"], head["labels"]
+        grid = cls(head["family"], cells, names, head["vector"], shift_of(head), labels, limits_of(head))
         if not (np.isfinite(cells).all() and grid._is_possible()):
             raise kind.damaged()
         return grid

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
 from powerkern._input.arrays import Matrix
+from powerkern._input.censoring import given_limits
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.sketch.engine import Pass, Passes
 from powerkern.sketch.grids import Grid, Range
 from powerkern.sketch.order import Bins, ColumnSample, bins_of, sample_of
+from powerkern.sketch.serial import unlimited
 from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import range_of_matrix, sketch_of_matrix
 from powerkern.sketch.summary import ChunkSummary, S, beside
@@ -33,19 +35,27 @@ class FirstPass(Pass[S]):
         The transform that is to be fitted.
     shift : float or ndarray
         Added to the values; one for all columns, or one for each chosen column.
+    limits : (low, high) or None
+        Detection limits, as for `powerkern.fit`.
     """
 
     family: str
     shift: ArrayLike = 0.0
+    limits: Any = None
 
     def ranges(self, matrix: Matrix) -> Range:
         """Return the ranges of the columns of a chunk."""
-        return range_of_matrix(matrix, self.family, self.shift, self.n_threads)
+        return range_of_matrix(matrix, self.family, self.shift, self.n_threads, self.limits_of(matrix))
+
+    def limits_of(self, matrix: Matrix) -> FloatArray | None:
+        """Return the limits of the columns of a matrix, (2, p), or None."""
+        return None if self.limits is None else given_limits(self.limits, matrix.values.shape[1], matrix.names)
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the shift, restricted to the columns `own`; see `Pass.fields_of`."""
+        """Return the shift and the limits, restricted to the columns `own`; see `Pass.fields_of`."""
+        limits = self.limits and tuple(end if np.ndim(end) == 0 else np.asarray(end)[own] for end in self.limits)
         shift = np.asarray(self.shift)
-        return {"shift": shift[own] if shift.ndim else shift}
+        return {"shift": shift[own] if shift.ndim else shift, "limits": limits}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +92,14 @@ class SketchPass(Pass[Sketch]):
     def summary(self, matrix: Matrix) -> Sketch:
         """Return the power sums of a chunk; the first pass has checked or replaced its column names."""
         return sketch_of_matrix(matrix, self.grid, self.n_threads)
+
+    def limits_of(self, matrix: Matrix) -> FloatArray:
+        """Return the limits of all columns of a matrix, (2, p); columns that are not chosen have none."""
+        if self.chosen is None:
+            return self.grid.limits
+        limits = unlimited(self.chosen.size)
+        limits[:, self.chosen] = self.grid.limits
+        return limits
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
         """Return the grid, restricted to the columns `own`; see `Pass.fields_of`."""

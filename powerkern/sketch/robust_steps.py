@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._estimators.power_sums import PowerSums
+from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import CURVATURE, LMBDA, N_EVAL, N_OBS, STATUS
 from powerkern.kernels.robust.fit import (
@@ -60,7 +60,7 @@ class KeptFit(NamedTuple):
 
     Attributes
     ----------
-    sums : PowerSums
+    sums : PowerSums or MixedSums
         Their power sums.
     row : ndarray
         Results, as kernels write them.
@@ -70,7 +70,7 @@ class KeptFit(NamedTuple):
         Whether lambda was given: the last step may only choose the values for location and scale.
     """
 
-    sums: PowerSums
+    sums: PowerSums | MixedSums
     row: FloatArray
     ends: FloatArray
     is_given: bool

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from powerkern._estimators.shift import given_shift
 from powerkern._input.alignment import labels_from_record, labels_to_record
+from powerkern._input.censoring import given_limits
 from powerkern._results.storage import Format
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import FAMILIES
 
-RANGE = Format("powerkern.sketch.Range", 4, "a range")
-GRID = Format("powerkern.sketch.Grid", 4, "a grid")
-SKETCH = Format("powerkern.sketch.Sketch", 4, "a sketch")
+RANGE = Format("powerkern.sketch.Range", 5, "a range")
+GRID = Format("powerkern.sketch.Grid", 5, "a grid")
+SKETCH = Format("powerkern.sketch.Sketch", 5, "a sketch")
 #: Entries of a description that have a label for each column, or are None.
 _NAMES = ("column_names", "labels")
 
@@ -48,6 +49,7 @@ def unpack(data: bytes, kind: Format) -> tuple[dict[str, Any], bytes]:
             and head["columns"] > 0
             and isinstance(head["vector"], bool)
             and shift_of(head).shape == (head["columns"],)
+            and limits_of(head).shape == (2, head["columns"])
             and all(head[which] is None or len(head[which]) == head["columns"] for which in _NAMES)
         )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
@@ -61,6 +63,30 @@ def shift_of(head: dict[str, Any]) -> FloatArray:
     """Return the shift in a description, or zeros; raise ValueError if no fit can have this shift."""
     p = head["columns"]
     return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
+
+
+def unlimited(p: int) -> FloatArray:
+    """Return the limits of p columns that have none, (2, p)."""
+    limits = np.full((2, p), np.inf)
+    limits[0] = -np.inf
+    return limits
+
+
+def limits_to_record(limits: FloatArray) -> list[list[float | None]]:
+    """Return limits as lists for a description; None where a limit is infinite."""
+    return [[float(end) if np.isfinite(end) else None for end in ends] for ends in limits]
+
+
+def limits_of(head: dict[str, Any]) -> FloatArray:
+    """Return the limits in a description, (2, p); raise ValueError or TypeError if no fit can have these limits."""
+    p = head["columns"]
+    if "limits" not in head:
+        return unlimited(p)
+    lower, upper = head["limits"]
+    if not (isinstance(lower, list) and isinstance(upper, list) and len(lower) == len(upper) == p):
+        raise ValueError("limits are not two lists with an entry for each column")
+    ends = ([wide if end is None else end for end in own] for own, wide in ((lower, -np.inf), (upper, np.inf)))
+    return given_limits(tuple(np.array(own, dtype=np.float64) for own in ends), p)
 
 
 def array_of(payload: bytes, shape: tuple[int, int], dtype: str, kind: Format) -> NDArray[Any]:

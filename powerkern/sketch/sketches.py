@@ -10,16 +10,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.power_sums import N_ROUNDINGS, ROOM, PowerSums, on_reference_grid
+from powerkern._estimators.censored_sums import censored_sums
+from powerkern._estimators.power_sums import N_ROUNDINGS, ROOM, MixedSums, PowerSums, on_reference_grid
 from powerkern._input.arguments import column_positions
 from powerkern._input.arrays import column_label
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums.gauss import N_POWERS
-from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_QUANTUM, G_REF, N_GRID
+from powerkern.kernels.power_sums.grids import (
+    G_BINS,
+    G_EXPONENT,
+    G_FIRST,
+    G_MAX,
+    G_MIN,
+    G_QUANTUM,
+    G_REF,
+    N_GRID,
+)
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.grids import Grid
+from powerkern.sketch.intervals import CountedIntervals
 from powerkern.sketch.serial import SKETCH, array_of, pack, unpack
 from powerkern.sketch.summary import ChunkSummary
 
@@ -41,24 +52,41 @@ class Sketch(ChunkSummary):
         Counts for the error bound, merged by addition: how often the sums of each column were rounded to whole
         numbers, the number of rows summed, how many sums of weights were rounded to 0, and how often the sums were
         moved to another reference.
+    intervals : CountedIntervals
+        The distinct intervals of censored cells, with the weights of their cells; the sums leave these cells out.
     """
 
-    def __init__(self, grid: Grid, sums: IntArray, roundings: IntArray) -> None:
+    def __init__(
+        self, grid: Grid, sums: IntArray, roundings: IntArray, intervals: CountedIntervals | None = None
+    ) -> None:
         self.grid = grid
         self.sums = sums
         self.roundings = roundings
+        self.intervals = self._without_cells() if intervals is None else intervals
+
+    def _without_cells(self) -> CountedIntervals:
+        """Return no intervals, for columns whose extremes are known only if they have no values."""
+        extremes = np.where(self._quanta() > 0, np.nan, [[np.inf], [-np.inf]])
+        return CountedIntervals.without_cells(extremes)
+
+    def _quanta(self) -> IntArray:
+        """Return the weight of the values of each column, in quanta."""
+        counts, starts = np.zeros(len(self.sums) + 1, dtype=np.int64), self.grid.starts
+        self.sums[:, 0].cumsum(out=counts[1:])
+        return np.asarray(counts[starts[1:]] - counts[starts[:-1]])
 
     @property
     def n_obs(self) -> FloatArray:
-        """Total weight of the values of each column."""
-        counts, starts = np.zeros(len(self.sums) + 1, dtype=np.int64), self.grid.starts
-        self.sums[:, 0].cumsum(out=counts[1:])
-        total: FloatArray = np.ldexp((counts[starts[1:]] - counts[starts[:-1]]).astype(np.float64), self.grid.quantum)
+        """Total weight of the values and censored cells of each column."""
+        quanta = self._quanta() + self.intervals.totals
+        total: FloatArray = np.ldexp(quanta.astype(np.float64), self.grid.quantum)
         return total
 
-    def power_sums(self) -> PowerSums:
+    def power_sums(self) -> PowerSums | MixedSums:
         """Return the sums, ready to be fitted."""
-        return PowerSums(self.sums, self.roundings, FAMILIES[self.grid.family], self.grid.table.copy())
+        grid = self.grid
+        table = self.intervals.table(grid.quantum)
+        return censored_sums(self.sums, self.roundings, FAMILIES[grid.family], grid.table.copy(), table)
 
     def merged(self, other: Sketch) -> Sketch:
         """Return the sketch of the rows of both, on a grid with room for them, in the column order of this one."""
@@ -68,7 +96,8 @@ class Sketch(ChunkSummary):
         same = self.grid == other.grid and self.grid.has_room_for(weight)
         grid = self.grid if same else self.grid.common(other.grid, weight)
         a, b = self.on(grid), other.on(grid)
-        return Sketch(grid, a.sums + b.sums, a.roundings + b.roundings)
+        intervals = a.intervals.merged(b.intervals, grid.column_names)
+        return Sketch(grid, a.sums + b.sums, a.roundings + b.roundings, intervals)
 
     def on(self, grid: Grid) -> Sketch:
         """Return the sketch on another grid that has its range, with bins as wide, or wider by powers of two."""
@@ -78,7 +107,8 @@ class Sketch(ChunkSummary):
     def side_by_side(cls, parts: Sequence[Sketch]) -> Sketch:
         """Join sketches of different columns of the same rows."""
         sums, roundings = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sums", "roundings"))
-        return cls(Grid.side_by_side([part.grid for part in parts]), sums, roundings)
+        intervals = CountedIntervals.side_by_side([part.intervals for part in parts])
+        return cls(Grid.side_by_side([part.grid for part in parts]), sums, roundings, intervals)
 
     def unresolved(self) -> BoolArray:
         """Return a mask of the columns whose optimum the grid does not resolve; `finish` would warn about them."""
@@ -91,7 +121,8 @@ class Sketch(ChunkSummary):
         starts = self.grid.starts
         chosen = column_positions(columns, self.grid.n_features)
         own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
-        return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]), self.roundings[chosen])
+        sums, intervals = np.concatenate([self.sums[:0], *own]), self.intervals.part(chosen)
+        return Sketch(self.grid.part(chosen), sums, self.roundings[chosen], intervals)
 
     def __repr__(self) -> str:
         return f"Sketch({self.grid!r})"
@@ -102,13 +133,18 @@ class Sketch(ChunkSummary):
             and self.grid == other.grid
             and np.array_equal(self.sums, other.sums)
             and np.array_equal(self.roundings, other.roundings)
+            and self.intervals == other.intervals
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def to_bytes(self) -> bytes:
-        """Write the sketch as bytes that `from_bytes` reads back: 64 bytes per bin, and 88 per column."""
-        return pack(SKETCH, self.grid._describe(), self.grid.table, self.sums, self.roundings)
+        """Write the sketch as bytes that `from_bytes` reads back.
+
+        These are 64 bytes per bin, 112 per column, and 24 per interval of censored cells.
+        """
+        head = {**self.grid._describe(), "intervals": self.intervals.counts.size}
+        return pack(SKETCH, head, self.grid.table, self.sums, self.roundings, *self.intervals.arrays())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
@@ -116,9 +152,19 @@ class Sketch(ChunkSummary):
         head, payload = unpack(data, SKETCH)
         border = 8 * head["columns"] * N_GRID
         grid = Grid.read(head, payload[:border], SKETCH)
-        end = len(payload) - 8 * head["columns"] * N_ROUNDINGS
-        sums = array_of(payload[border:end], (int(grid.n_bins.sum()), N_POWERS), "<i8", SKETCH)
-        found = cls(grid, sums, array_of(payload[end:], (head["columns"], N_ROUNDINGS), "<i8", SKETCH))
+        p, k = head["columns"], head.get("intervals")
+        if not (type(k) is int and k >= 0):
+            raise SKETCH.damaged()
+        shapes = ((int(grid.n_bins.sum()), N_POWERS), (p, N_ROUNDINGS), (p + 1, 1), (k, 2), (k, 1), (2, p))
+        arrays = []
+        for shape, dtype in zip(shapes, ("<i8", "<i8", "<i8", "<f8", "<i8", "<f8"), strict=True):
+            size = 8 * shape[0] * shape[1]
+            arrays.append(array_of(payload[border : border + size], shape, dtype, SKETCH))
+            border += size
+        if border != len(payload):
+            raise SKETCH.damaged()
+        sums, roundings, starts, ends, counts, observed = arrays
+        found = cls(grid, sums, roundings, CountedIntervals(starts[:, 0], ends, counts[:, 0], observed))
         if not found.is_sound():
             raise SKETCH.damaged()
         return found
@@ -129,7 +175,8 @@ class Sketch(ChunkSummary):
         totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid.starts])
         return bool(
             (np.abs(sums) <= 1.001 * sums[:, :1]).all()  # |t| <= 1, but for rounding
-            and (totals < math.ldexp(1.0, ROOM)).all()
+            and self.intervals.is_sound(self.grid.table[:, G_MIN], self.grid.table[:, G_MAX])
+            and (totals + self.intervals.totals < math.ldexp(1.0, ROOM)).all()
             and (self.roundings >= 0).all()
         )
 
@@ -155,7 +202,8 @@ def _regridded(old: Sketch, grid: Grid) -> Sketch:
             raise ValueError(f"{column_label(j, grid.column_names)}: the bins of a sketch lie beyond its range")
         sums[starts[j] + begin : starts[j] + begin + len(own)] = own
         roundings[j, [0, 3]] += 1, moved[j]
-    return Sketch(grid, sums, roundings)
+    exponents = np.where(old.grid.n_bins > 0, grid.quantum - old.grid.quantum, 0)
+    return Sketch(grid, sums, roundings, old.intervals.rescaled(exponents))
 
 
 def _on_cell(own: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tuple[IntArray, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,14 +18,18 @@ from powerkern._estimators.spec import FitSpec
 from powerkern._input.alignment import ColumnNames, merging_order
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, check_n_features, column_label
+from powerkern._input.censoring import Marks, given_limits, with_censored, without_flags
 from powerkern._input.reading import read_chunk
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.power_fit import PowerFit, build_power_fit
-from powerkern._typing import Bounds, FloatArray
+from powerkern._typing import Bounds, FloatArray, IntArray, Limits
 from powerkern.kernels.power_sums import ranges as kernels
+from powerkern.kernels.power_sums.grids import G_MAX, G_MIN
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.grids import Grid, Range
+from powerkern.sketch.intervals import CountedIntervals, count_intervals, end_range, standard_ends, values_of
+from powerkern.sketch.serial import unlimited
 from powerkern.sketch.sketches import Sketch
 
 
@@ -35,6 +39,10 @@ def range_of(
     *,
     sample_weight: ArrayLike | str | None = None,
     shift: ArrayLike = 0.0,
+    limits: Limits | None = None,
+    below: object = None,
+    above: object = None,
+    between: tuple[object, object] | None = None,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Range:
@@ -50,6 +58,10 @@ def range_of(
         Non-negative weights of the rows, or the name of the column of a data frame that holds them.
     shift : float or (p,) array-like, default 0
         Box-Cox only: ``x + shift`` is transformed.
+    limits : (low, high), optional
+        Detection limits of the columns, as for `powerkern.fit`. The grid made from the range has them, too.
+    below, above, between : optional
+        Censored cells of the chunk, as for `powerkern.fit`.
     column_names : sequence of str, optional
         Names of the columns in results; default: the labels of a data frame. `merge` aligns labelled columns by their
         labels, whatever their names.
@@ -73,27 +85,49 @@ def range_of(
     array([8.])
     """
     as_choice("family", family, FAMILIES)
-    return range_of_matrix(read_chunk(chunk, sample_weight, column_names), family, shift, n_threads)
+    chunk, marks = without_flags(chunk, Marks(below, above, between))
+    matrix = read_chunk(chunk, sample_weight, column_names)
+    ends = _checked_limits(limits, matrix)
+    matrix = with_censored(matrix, chunk, marks, ends)
+    return range_of_matrix(matrix, family, shift, n_threads, ends)
 
 
-def range_of_matrix(matrix: Matrix, family: str, shift: ArrayLike, n_threads: int | None) -> Range:
+def _checked_limits(limits: Limits | None, matrix: Matrix) -> FloatArray | None:
+    """Return the limits of the columns of a matrix, (2, p), or None if no limits are given."""
+    return None if limits is None else given_limits(limits, matrix.values.shape[1], matrix.names)
+
+
+def range_of_matrix(
+    matrix: Matrix, family: str, shift: ArrayLike, n_threads: int | None, limits: FloatArray | None = None
+) -> Range:
     """Compute the ranges of rows that have been read; see `range_of`.
+
+    Censored cells count as their limit, or as the end of their interval nearest to the values.
 
     Parameters
     ----------
     matrix : Matrix
-        The rows, with their weights.
+        The rows, with their weights and the intervals of censored cells.
     family, shift, n_threads
         As in `range_of`.
+    limits : (2, p) ndarray, optional
+        The limits of the columns.
     """
     moved = given_shift(shift, family, matrix.values.shape[1], matrix.names)
-    values, threads = shift_and_scale(matrix.values, moved), thread_count(n_threads)
-    table = range_matrix(values, FAMILIES[family], matrix.weight, threads)
+    threads = thread_count(n_threads)
+    if matrix.ends is None:
+        table = range_matrix(shift_and_scale(matrix.values, moved), FAMILIES[family], matrix.weight, threads)
+    else:
+        cells = standard_ends(matrix, FAMILIES[family], moved)
+        table = range_matrix(cells.values, FAMILIES[family], matrix.weight, threads)
+        low, high = end_range(cells)
+        table[:, kernels.R_MIN] = np.minimum(table[:, kernels.R_MIN], low)
+        table[:, kernels.R_MAX] = np.maximum(table[:, kernels.R_MAX], high)
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
     if outside.size:
         j = int(outside[0])
         raise domain_error_in(matrix, j, matrix.labels or matrix.names, matrix.weight, moved[j])
-    return Range(family, table, matrix.names, matrix.was_vector, moved, matrix.labels)
+    return Range(family, table, matrix.names, matrix.was_vector, moved, matrix.labels, limits)
 
 
 def summarize_chunk(
@@ -101,6 +135,9 @@ def summarize_chunk(
     grid: Grid,
     *,
     sample_weight: ArrayLike | str | None = None,
+    below: object = None,
+    above: object = None,
+    between: tuple[object, object] | None = None,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Sketch:
@@ -114,6 +151,8 @@ def summarize_chunk(
         From the merged ranges of all chunks; every chunk uses the same grid.
     sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
+    below, above, between : optional
+        Censored cells of the chunk, as for `range_of`. The grid has the limits of the columns.
     column_names : sequence of str, optional
         Names of the columns in results. Columns are matched by labels if chunk and grid have labels, else by names. The
         columns may be in any order.
@@ -141,11 +180,14 @@ def summarize_chunk(
     """
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
-    return sketch_of_matrix(_read_like(grid, chunk, sample_weight, column_names), grid, n_threads)
+    matrix = _read_like(grid, chunk, sample_weight, column_names, Marks(below, above, between))
+    return sketch_of_matrix(matrix, grid, n_threads)
 
 
-def _read_like(grid: Grid, chunk: object, sample_weight: Any, column_names: Sequence[str] | None) -> Matrix:
-    """Read a chunk, with its columns in the order of a grid.
+def _read_like(
+    grid: Grid, chunk: object, sample_weight: Any, column_names: Sequence[str] | None, marks: Marks
+) -> Matrix:
+    """Read a chunk and its censored cells, with its columns in the order of a grid.
 
     Parameters
     ----------
@@ -153,30 +195,49 @@ def _read_like(grid: Grid, chunk: object, sample_weight: Any, column_names: Sequ
         The grid.
     chunk, sample_weight, column_names
         As in `summarize_chunk`.
+    marks : Marks
+        The censored cells.
 
     Raises
     ------
     ValueError
         If the columns are not those of the grid.
     """
+    chunk, marks = without_flags(chunk, marks)
     matrix = read_chunk(chunk, sample_weight, column_names)
     by_label = grid.labels is not None and matrix.labels is not None
     names, own = (grid.labels, matrix.labels) if by_label else (grid.column_names, matrix.names)
     if own is None or names is None or set(own) != set(names):
         check_n_features(matrix.values, grid.n_features, own, names)
-    if grid.n_features == 1:  # it may have any name
+    order = None
+    if grid.n_features > 1:  # a single column may have any name
+        order = merging_order(grid.naming, ColumnNames(matrix.names, matrix.labels))
+    limits = grid.limits
+    if order is not None:
+        limits = np.empty_like(limits)
+        limits[:, order] = grid.limits
+    matrix = with_censored(matrix, chunk, marks, limits)
+    if order is None:
         return matrix
-    order = merging_order(grid.naming, ColumnNames(matrix.names, matrix.labels))
-    return matrix if order is None else matrix._replace(values=matrix.values[:, order])
+    ends = None if matrix.ends is None else matrix.ends[:, order]
+    return matrix._replace(values=matrix.values[:, order], ends=ends)
 
 
 def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
     """Compute the power sums of rows that have been read and have the columns of the grid; see `summarize_chunk`."""
-    values, threads = shift_and_scale(matrix.values, grid.shift), thread_count(n_threads)
+    threads = thread_count(n_threads)
     names = grid.column_names or matrix.names  # of the grid: the columns of the matrix are in its order
+    intervals, is_inside = None, np.ones(grid.n_features, dtype=bool)
+    if matrix.ends is None:
+        values = shift_and_scale(matrix.values, grid.shift)
+    else:
+        cells = standard_ends(matrix, FAMILIES[grid.family], grid.shift)._replace(names=names)
+        intervals, values = count_intervals(cells, grid.quantum), values_of(cells).values
+        is_inside = intervals.are_within(grid.table[:, G_MIN], grid.table[:, G_MAX])
     found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)
-    if not found.inside.all():
-        j = int(np.argmin(found.inside))
+    is_inside &= found.inside > 0
+    if not is_inside.all():
+        j = int(np.argmin(is_inside))
         raise ValueError(
             f"{column_label(j, names)}: the chunk has values beyond those the grid was made for, "
             f"{grid.x_min[j]} to {grid.x_max[j]}; make the grid from the merged ranges of all chunks"
@@ -187,7 +248,33 @@ def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketc
             f"{column_label(j, names)}: the chunk has more rows, or weight, than the grid was made for; "
             "make it from the merged ranges of all chunks"
         )
-    return Sketch(grid, found.totals, found.roundings)
+    if intervals is None:
+        extremes = _extremes_of_one_bin(matrix, grid, found.totals[:, 0])
+        intervals = CountedIntervals.without_cells(extremes)
+    return Sketch(grid, found.totals, found.roundings, intervals)
+
+
+def _extremes_of_one_bin(matrix: Matrix, grid: Grid, counts: IntArray) -> FloatArray:
+    """Return the smallest and the largest value of columns that occupy one bin; -inf and inf if they occupy more.
+
+    A column that is merged with censored cells is fitted in another way if it has a single value.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The rows.
+    grid : Grid
+        Their grid.
+    counts : (bins of all columns,) ndarray of int
+        The weights of the bins.
+    """
+    occupied = np.append(0, np.cumsum(counts > 0))
+    extremes, weight = unlimited(grid.n_features), matrix.weight
+    for j in np.flatnonzero(np.diff(occupied[grid.starts]) <= 1):
+        own = matrix.values[:, j] + grid.shift[j]
+        own = own[~np.isnan(own)] if weight is None else own[~np.isnan(own) & (weight > 0.0)]
+        extremes[:, j] = own.min(initial=np.inf), own.max(initial=-np.inf)
+    return extremes
 
 
 def extend(
@@ -197,6 +284,10 @@ def extend(
     *,
     sample_weight: ArrayLike | str | None = None,
     shift: ArrayLike = 0.0,
+    limits: Limits | None = None,
+    below: object = None,
+    above: object = None,
+    between: tuple[object, object] | None = None,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Sketch:
@@ -211,9 +302,9 @@ def extend(
         The stream so far, as returned by this function; None to begin. It is not changed.
     chunk : (n, p) or (n,) array-like
         The next rows.
-    family, sample_weight, shift, column_names, n_threads
-        As for `range_of`; `family`, `shift` and `column_names` of the first chunk count. Later data frames must have
-        the labels of the first one, in any order.
+    family, sample_weight, shift, limits, below, above, between, column_names, n_threads
+        As for `range_of`; `family`, `shift`, `limits` and `column_names` of the first chunk count. Later data frames
+        must have the labels of the first one, in any order.
 
     Returns
     -------
@@ -234,13 +325,17 @@ def extend(
     if not (total is None or isinstance(total, Sketch)):
         raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
     as_choice("family", family, FAMILIES)
+    marks = Marks(below, above, between)
     if total is None:
+        chunk, marks = without_flags(chunk, marks)
         matrix = read_chunk(chunk, sample_weight, column_names)
-        found = range_of_matrix(matrix, family, shift, n_threads)
+        ends = _checked_limits(limits, matrix)
+        matrix = with_censored(matrix, chunk, marks, ends)
+        found = range_of_matrix(matrix, family, shift, n_threads, ends)
         return sketch_of_matrix(matrix, found.stream_grid(), n_threads)
     own = total.grid
-    matrix = _read_like(own, chunk, sample_weight, column_names)
-    found = range_of_matrix(matrix._replace(names=own.column_names), own.family, own.shift, n_threads)
+    matrix = _read_like(own, chunk, sample_weight, column_names, marks)
+    found = range_of_matrix(matrix._replace(names=own.column_names), own.family, own.shift, n_threads, own.limits)
     grid = own.grown(found.stream_grid(), total.n_obs + found.n_obs)
     return total.on(grid).merged(sketch_of_matrix(matrix, grid, n_threads))
 
@@ -309,27 +404,51 @@ def finish(
     if not isinstance(total, Sketch):
         raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")
     grid = total.grid
+    has_limits = bool(np.isfinite(grid.limits).any())
     spec = FitSpec.checked(
-        family=grid.family, standardize=standardize, lmbda=lmbda, shift=grid.shift, ymax=ymax, bounds=bounds
+        family=grid.family,
+        standardize=standardize,
+        lmbda=lmbda,
+        shift=grid.shift,
+        ymax=ymax,
+        bounds=bounds,
+        limits=tuple(grid.limits) if has_limits else None,
+        censored=has_limits or total.intervals.counts.size > 0,
     )
-    results, sums = finish_results(total, spec, thread_count(n_threads))
+    found = finish_results(total, spec, thread_count(n_threads))
     labels = ColumnLabels(grid.column_names, was_vector=grid.was_vector)
-    return build_power_fit(
-        spec.resolved(grid.n_features, grid.column_names)[0], labels, ColumnTable(results, grid.family), sums
-    )
+    table = ColumnTable(found.results, grid.family, lmbda_error=found.error, censored=found.censored)
+    return build_power_fit(spec.resolved(grid.n_features, grid.column_names)[0], labels, table, found.sums)
 
 
-def finish_results(total: Sketch, spec: FitSpec, n_threads: int) -> tuple[FloatArray, power_sums.PowerSums]:
-    """Return the results (one row per column) and power sums from which `finish` builds its fit; give no warnings."""
+class FinishedSums(NamedTuple):
+    """The results of the columns of a sketch, (p, N_RESULTS), and the sums that the likelihood needs.
+
+    With censored cells, `censored` holds the results on them, and `error` bounds on the error of lambda; else None.
+    """
+
+    results: FloatArray
+    sums: power_sums.PowerSums | power_sums.MixedSums
+    censored: FloatArray | None
+    error: FloatArray | None
+
+
+def finish_results(total: Sketch, spec: FitSpec, n_threads: int) -> FinishedSums:
+    """Return the results and sums from which `finish` builds its fit; give no warnings."""
     grid, sums = total.grid, total.power_sums()
     given, _, limit = spec.per_column(grid.n_features, grid.column_names)
-    results, _ = sums.fit(given, n_threads)
+    results, censored, error = sums.fit_censored(given, n_threads)
 
     def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
         taken = given.copy()
         taken[at] = bounded
-        return sums.fit(taken, n_threads)[0][at]
+        moved, counted, _ = sums.fit_censored(taken, n_threads)
+        censored[at], error[at] = counted[at], 0.0
+        return moved[at]
 
     apply_limit(refit, FAMILIES[grid.family], results, grid.column_names, limit, given)
     convert_to_data_units(results, grid.shift)
-    return results, sums
+    if not spec.censored:
+        return FinishedSums(results, sums, None, None)
+    error[np.diff(total.intervals.starts) == 0] = 0.0  # as in fits without limits, which report none
+    return FinishedSums(results, sums, censored, error)

@@ -418,7 +418,7 @@ def test_bytes_that_are_not_what_was_written(kind):
     for at in range(34, len(data), max(1, len(data) // 50)):
         with pytest.raises(ValueError, match="the bytes are damaged"):
             read(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-    with pytest.raises(ValueError, match="in version 258; this powerkern reads version 4: update powerkern"):
+    with pytest.raises(ValueError, match="in version 258; this powerkern reads version 5: update powerkern"):
         read(forged(data, lambda description, _: description.update(version=258)))
     with pytest.raises(ValueError, match="cut or joined"):
         read(data + b"\0")

@@ -312,7 +312,7 @@ def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, own
     is_plain = are_standard and spread >= ONE_PASS_SPREAD
     if not is_plain:
         centered, spread = centered_column(column, work), 0.0
-    terms = _place_terms(n_limits, split.n_intervals, centered, column.sign, is_plain, own)
+    terms = place_terms(n_limits, split.n_intervals, centered, column.sign, is_plain, own)
     logs = _with_bounds_of(union, centered, column.sign)
     centered = Centered(
         logs, centered.log_reference, centered.offset, centered.smallest, centered.largest, centered.heavy,
@@ -415,7 +415,7 @@ def _sums_of_logs(
 
 
 @kernel
-def _place_terms(
+def place_terms(
     n_limits: int, n_intervals: int, around: Centered, sign: float, is_plain: bool, own: CensoredWork
 ) -> Terms:
     """Write the logs of all ends, non-negative ends first, relative to the column's reference and in its unit.
@@ -473,6 +473,8 @@ def _place_terms(
 @kernel
 def _take_logs(x: FloatArray, offset: float, reference: tuple[float, float], unit: float, is_plain: bool) -> None:
     """Replace magnitudes by their logs about a reference, times `unit`; the reference is given with its log."""
+    if x.size == 0:
+        return
     if is_plain:
         per_ref = 1.0 / (offset + reference[0])
         for i in range(x.size):

@@ -9,10 +9,10 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.censored.column import CensoredColumn, prepare_column, split_cells, status_of
 from powerkern.kernels.censored.likelihood import SMALL_STEP, Profile, Scales, profile_at
 from powerkern.kernels.censored.scratch import CENSORED_WORK, CensoredWork
-from powerkern.kernels.censored.search import find_optimum, reach_of
+from powerkern.kernels.censored.search import Found, find_optimum, reach_of
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import joined
-from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
+from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
 from powerkern.kernels.likelihood.score import Score, Scratch, b
 from powerkern.kernels.likelihood.score_formulas import SERIES_REACH, phis
 from powerkern.kernels.likelihood.scratch import WORK, Work
@@ -94,9 +94,43 @@ def _fit_column(
         write_identity(row, status)
         return
     column = prepare_column(split, weight.size > 0, family, work, own)
-    centered, scratch = column.centered, work.scratch
-    sigma = centered.logs.sigma
-    found = find_optimum(column, exponent_of(lmbda, column.sign) * sigma, scratch, own)
+    fit_prepared_column(column, lmbda, ROUTE_CENSORED, True, work.scratch, own, row, censored)
+
+
+@kernel
+def fit_prepared_column(
+    column: CensoredColumn,
+    lmbda: float,
+    route: int,
+    may_sample: bool,
+    scratch: Scratch,
+    own: CensoredWork,
+    row: FloatArray,
+    censored: FloatArray,
+) -> tuple[Found, Optimum]:
+    """Fit a prepared column, or evaluate it at a given lambda; write its results and return its optimum.
+
+    Parameters
+    ----------
+    column : CensoredColumn
+        The column.
+    lmbda : float
+        The lambda at which to evaluate; NaN: search.
+    route : int
+        The `powerkern.Route` to report.
+    may_sample : bool
+        Whether a long column may be searched on a sample first.
+    scratch : Scratch
+        Scratch of `score`.
+    own : CensoredWork
+        Scratch.
+    row : (N_RESULTS,)
+        Receives the results.
+    censored : (N_CENSORED_FIELDS,)
+        Receives the standard errors.
+    """
+    centered, sigma = column.centered, column.centered.logs.sigma
+    found = find_optimum(column, exponent_of(lmbda, column.sign) * sigma, may_sample, scratch, own)
     at, scales = found.profile.at, found.profile.scales
     sd = math.sqrt(at.variance)
     mean = at.mean + sd * scales.delta / scales.alpha
@@ -104,9 +138,10 @@ def _fit_column(
     best = optimum_from_score(
         centered, column.sign == 0.0, found.mu, normal, found.profile.nll, found.n_eval, found.status
     )
-    write_fit(row, best, column.sign, ROUTE_CENSORED, lmbda)
+    write_fit(row, best, column.sign, route, lmbda)
     if lmbda != lmbda:
         _write_errors(column, found.mu, found.profile, normal, censored)
+    return found, best
 
 
 @kernel
@@ -200,12 +235,34 @@ def profile_censored_columns(
         split = split_cells(columns[j], other[j], weight, family, work, own)
         if status_of(split, family, own) == OK:
             column = prepare_column(split, weight.size > 0, family, work, own)
-            scales = _STANDARD
-            for k in range(lmbdas.size):
-                mu = exponent_of(lmbdas[k], column.sign) * column.centered.logs.sigma
-                at = profile_at(column, mu, scales, SMALL_STEP, work.scratch, own)
-                out[j, k] = at.nll if at.is_maximum else math.nan
-                scales = at.scales if at.is_maximum else _STANDARD
+            profile_prepared_column(column, lmbdas, work.scratch, own, out[j])
+
+
+@kernel
+def profile_prepared_column(
+    column: CensoredColumn, lmbdas: FloatArray, scratch: Scratch, own: CensoredWork, out: FloatArray
+) -> None:
+    """Write minus the profile log-likelihood per unit of weight of a prepared column at every lambda, or NaN.
+
+    Parameters
+    ----------
+    column : CensoredColumn
+        The column.
+    lmbdas : (k,)
+        Where to evaluate.
+    scratch : Scratch
+        Scratch of `score`.
+    own : CensoredWork
+        Scratch.
+    out : (k,)
+        Receives the values.
+    """
+    scales = _STANDARD
+    for k in range(lmbdas.size):
+        mu = exponent_of(lmbdas[k], column.sign) * column.centered.logs.sigma
+        at = profile_at(column, mu, scales, SMALL_STEP, scratch, own)
+        out[k] = at.nll if at.is_maximum else math.nan
+        scales = at.scales if at.is_maximum else _STANDARD
 
 
 @entry((ROWS, ROWS, COLUMN, INTEGER, ROWS, WORK, CENSORED_WORK, ROWS))
@@ -235,12 +292,35 @@ def interval_censored_columns(
         split = split_cells(columns[j], other[j], weight, family, work, own)
         if status_of(split, family, own) == OK:
             column = prepare_column(split, weight.size > 0, family, work, own)
-            sigma = column.centered.logs.sigma
-            best = exponent_of(at[j, 0], column.sign) * sigma
-            below = _drop_point(column, best, at[j, 1], -1.0, work.scratch, own) / sigma
-            above = _drop_point(column, best, at[j, 1], 1.0, work.scratch, own) / sigma
-            out[j, 0] = below if column.sign >= 0.0 else 2.0 - above
-            out[j, 1] = above if column.sign >= 0.0 else 2.0 - below
+            out[j, 0], out[j, 1] = interval_of_prepared_column(column, at[j, 0], at[j, 1], work.scratch, own)
+
+
+@kernel
+def interval_of_prepared_column(
+    column: CensoredColumn, lmbda: float, drop: float, scratch: Scratch, own: CensoredWork
+) -> tuple[float, float]:
+    """Return the two lambdas at which the profile log-likelihood of a prepared column has fallen by `drop`.
+
+    Parameters
+    ----------
+    column : CensoredColumn
+        The column.
+    lmbda : float
+        The lambda of largest likelihood.
+    drop : float
+        The fall of the log-likelihood per unit of weight.
+    scratch : Scratch
+        Scratch of `score`.
+    own : CensoredWork
+        Scratch.
+    """
+    sigma = column.centered.logs.sigma
+    best = exponent_of(lmbda, column.sign) * sigma
+    below = _drop_point(column, best, drop, -1.0, scratch, own) / sigma
+    above = _drop_point(column, best, drop, 1.0, scratch, own) / sigma
+    if column.sign < 0.0:
+        return 2.0 - above, 2.0 - below
+    return below, above
 
 
 @kernel

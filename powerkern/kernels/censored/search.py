@@ -90,7 +90,7 @@ _TIGHT = 2.0**-20
 
 
 @kernel
-def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: CensoredWork) -> Found:
+def find_optimum(column: CensoredColumn, given: float, may_sample: bool, scratch: Scratch, own: CensoredWork) -> Found:
     """Find the exponent of largest likelihood, or evaluate the likelihood at a `given` exponent.
 
     Parameters
@@ -99,6 +99,8 @@ def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: Ce
         The column.
     given : float
         The exponent at which to evaluate, in units of the logs, or NaN.
+    may_sample : bool
+        Whether a long column may be searched on a sample first.
     scratch : Scratch
         Scratch of `score`.
     own : CensoredWork
@@ -110,7 +112,8 @@ def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: Ce
     reach, n = reach_of(column), logs.pos.size + logs.neg.size
     start = Start(0.0 if logs.sigma < _TIGHT else min(logs.sigma, 1.0), _STANDARD, 0.0, reach)
     n_eval, stride, status = 0, min(_STRIDE, n // _SAMPLE), SCANNED
-    if column.are_standard and n + column.terms.points.pos.size + column.terms.points.neg.size >= _LONG and stride > 1:
+    n_cells = n + column.terms.points.pos.size + column.terms.points.neg.size
+    if may_sample and column.are_standard and n_cells >= _LONG and stride > 1:
         sample = sample_column(column, stride, own)
         found = _scan(sample, _search(sample, start, _ON_SAMPLE, scratch, own), reach, _ON_SAMPLE, scratch, own)
         n_eval = found.n_eval
@@ -127,19 +130,21 @@ def find_optimum(column: CensoredColumn, given: float, scratch: Scratch, own: Ce
 @kernel
 def reach_of(column: CensoredColumn) -> float:
     """Return the largest exponent that a search may try."""
-    return _REACH / _spread(column.centered.logs.pos, column.centered.logs.neg)
+    logs = column.centered.logs
+    return _REACH / _spread(logs.pos, logs.pos_weight, logs.neg, logs.neg_weight)
 
 
 @reduction
-def _spread(pos: FloatArray, neg: FloatArray) -> float:
-    """Return the standard deviation of the logs, taken about 0 in columns of both signs."""
-    total = squares = 0.0
+def _spread(pos: FloatArray, pos_weight: FloatArray, neg: FloatArray, neg_weight: FloatArray) -> float:
+    """Return the weighted standard deviation of the logs, taken about 0 in columns of both signs."""
+    n = total = squares = 0.0
     for i in range(pos.size):
-        total += pos[i]
-        squares += pos[i] * pos[i]
+        n += pos_weight[i]
+        total += pos_weight[i] * pos[i]
+        squares += pos_weight[i] * pos[i] * pos[i]
     for i in range(neg.size):
-        squares += neg[i] * neg[i]
-    n = pos.size + neg.size
+        n += neg_weight[i]
+        squares += neg_weight[i] * neg[i] * neg[i]
     mean = total / n if neg.size == 0 else 0.0
     return math.sqrt(max(squares / n - mean * mean, 1e-30))
 

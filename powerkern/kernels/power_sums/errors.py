@@ -42,6 +42,45 @@ class Rounded(NamedTuple):
     moved: bool  #: whether logs were computed relative to another reference than the current one
 
 
+class FittedNormal(NamedTuple):
+    """The normal distribution whose likelihood the sums determine, at the optimum.
+
+    `mu` is the exponent in units of the logs. The model standard deviation has the log `log_factor` of its unit
+    factored out, as y has. `scale_rate` is the derivative of the log of theta = 1/sd in mu. `offset` is the mean of the
+    model minus the mean of y, and `offset_rate` its derivative; both are 0 without censored cells.
+    """
+
+    mu: float
+    sd: float
+    log_factor: float
+    scale_rate: float
+    offset: float
+    offset_rate: float
+
+
+class SumErrors(NamedTuple):
+    """Bounds on the errors of sums over the values, with weights, and with y' the derivative of y in mu.
+
+    `squares` is for ``(y - mean)^2`` and `products` for ``(y - mean)(y' - mean')``. `firsts` and `slopes` are for y and
+    y', without the effect of rounding weights, and are needed only if the model has an offset. `lost` is the effect of
+    rounding weights on the score times the variance.
+    """
+
+    squares: float
+    products: float
+    firsts: float
+    slopes: float
+    lost: float
+
+
+@kernel
+def shift_at(sample: Sample, mu: float) -> float:
+    """Return the log relative to which powers are formed: the end of the range where they are largest."""
+    if sample.sign == 0.0:
+        return 0.0
+    return sample.centered.logs.high if mu > 0.0 else sample.centered.logs.low
+
+
 @kernel
 def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> tuple[float, float]:
     """Return bounds on the error of lambda, and on the relative error of the standard deviation at the optimum.
@@ -61,42 +100,69 @@ def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) 
         How the sums were rounded.
     """
     logs = sample.centered.logs
-    mu, shift = best.exponent * logs.sigma, 0.0
-    if sample.sign != 0.0:
-        shift = logs.high if mu > 0.0 else logs.low
-    turn = abs(logs.jacobian - shift)
-    variance = (best.sd / logs.sigma) ** 2
-    mean = _mean_power(sample, mu, shift, best.log_factor, nodes)
-    squares = products = quanta = farthest = 0.0
+    mu = best.exponent * logs.sigma
+    turn = abs(logs.jacobian - shift_at(sample, mu))
+    sd = best.sd / logs.sigma
+    found = bound_sums(sample, FittedNormal(mu, sd, best.log_factor, turn, 0.0, 0.0), nodes, rounded)
+    variance = sd * sd
+    total = variance * sample.weight * best.curvature
+    error = (found.products + turn * found.squares + found.lost) * logs.sigma / total + _noise(sample, rounded.moved)
+    return error, 0.5 * found.squares / (variance * sample.weight)
+
+
+@kernel
+def bound_sums(sample: Sample, model: FittedNormal, nodes: Nodes, rounded: Rounded) -> SumErrors:
+    """Return bounds on the errors of the sums that the score depends on.
+
+    Parameters
+    ----------
+    sample : Sample
+        The nodes and weights.
+    model : FittedNormal
+        The fitted distribution.
+    nodes : Nodes
+        The bins as `make_sample` writes them.
+    rounded : Rounded
+        How the sums were rounded.
+    """
+    logs, mu = sample.centered.logs, model.mu
+    shift, turn, variance = shift_at(sample, mu), abs(model.scale_rate), model.sd * model.sd
+    mean = _mean_power(sample, mu, shift, model.log_factor, nodes) + model.offset
+    squares = products = firsts = slopes = quanta = farthest = 0.0
     for b in range(sample.n_bins):
         below = b < sample.n_bins_below
         exponent = 2.0 * logs.sigma - mu if below else mu
         a = nodes.bin_position[b] - shift
         grows = abs(exponent) * sample.half
-        height = sample.half * exp(exponent * a + grows - best.log_factor)
+        height = sample.half * exp(exponent * a + grows - model.log_factor)
         reach = abs(a) + sample.half
         distance = abs(nodes.bin_power[b] - mean) + 2.0 * height
         lever = (distance * distance + variance) * (reach + turn)
         if sample.whole:
             lever = 2.0 * distance * height * (reach + turn) + variance * sample.half
+        lever += distance * abs(model.offset_rate)
         if nodes.bin_weight[b] == 0.0:
             farthest = max(farthest, lever)
             continue
         quanta += lever * lever
         # errors of the rule for y^2, and for its derivative in the exponent y y': eighth derivatives times h^8/8! r
-        rule = 8.0 * (2.0 * grows) ** 6 / 40320.0 * nodes.bin_remainder[b]
+        doubled = 2.0 * grows
+        rule = 8.0 * doubled**6 / 40320.0 * nodes.bin_remainder[b]
         rounding = (4.0 + 0.5 * rounded.rows * nodes.bin_blur[b]) * EPS
         weight = nodes.bin_weight[b] * height * height
         squares += weight * (rule + rounding)
         products += weight * (rule + rounding) * reach
-        if grows > 0.0:
-            products += weight * rule * 3.0 / abs(exponent)
+        products += weight * 48.0 * sample.half * doubled**5 / 40320.0 * nodes.bin_remainder[b]  # 3/exponent times rule
+        # of y and y': their eighth derivatives are exponent^7 and (7 + exponent a) exponent^6, times e^(exponent a)
+        single = nodes.bin_weight[b] * height
+        cubed = grows * grows * grows
+        first_rule = cubed * cubed / 40320.0 * nodes.bin_remainder[b]
+        firsts += single * (grows * first_rule + rounding)
+        slopes += single * ((7.0 * sample.half + grows * reach) * first_rule + rounding * reach)
     lost = _SIGMAS * rounded.quantum * math.sqrt(rounded.times / 12.0 * quanta)
     if rounded.lost > 0.0:
         lost += 0.5 * rounded.quantum * rounded.lost * farthest
-    total = variance * sample.weight * best.curvature
-    error = (products + turn * squares + lost) * logs.sigma / total + _noise(sample, rounded.moved)
-    return error, 0.5 * squares / (variance * sample.weight)
+    return SumErrors(squares, products, firsts, slopes, lost)
 
 
 @kernel
@@ -118,15 +184,22 @@ def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, node
 
 
 @kernel
+def rounding_of_reference(sample: Sample, moved: bool) -> float:
+    """Return the rounding error of a log that is 0, in units of the logs."""
+    sigma = sample.centered.logs.sigma
+    if moved:
+        return max(sample.rounding, (_MOVED if sigma < _NARROW else 1.0) * EPS / sigma)
+    return sample.rounding
+
+
+@kernel
 def _noise(sample: Sample, moved: bool) -> float:
     """Bound the error of lambda due to rounding of logs and of their reference.
 
     `moved` says that logs were rounded relative to an earlier reference (`Rounded.moved`).
     """
     logs = sample.centered.logs
-    rounding = sample.rounding
-    if moved:
-        rounding = max(rounding, (_MOVED if logs.sigma < _NARROW else 1.0) * EPS / logs.sigma)
+    rounding = rounding_of_reference(sample, moved)
     spread = noise = 0.0
     for k in range(logs.pos.size):
         spread += logs.pos_weight[k] * (logs.pos[k] - logs.jacobian) ** 2

@@ -28,10 +28,10 @@ from powerkern.kernels.transforms.family import log_offset
 TOLERANCE = 1e-11
 #: Largest bound on the relative error of the standard deviation, which standardised values inherit.
 SD_TOLERANCE = 5e-11
-_NODES = named_tuple(Nodes, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, ROWS)
+NODES = named_tuple(Nodes, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, ROWS)
 
 
-@entry((ROWS, COUNTS, INTEGER, ROWS, ROWS, COLUMN, _NODES, SCRATCH, ROWS, COLUMN))
+@entry((ROWS, COUNTS, INTEGER, ROWS, ROWS, COLUMN, NODES, SCRATCH, ROWS, COLUMN))
 def fit_sums(
     sums: FloatArray,
     starts: IntArray,
@@ -72,13 +72,19 @@ def fit_sums(
     """
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
-        of = roundings[j]
-        rounded = Rounded(2.0 ** grids[j, G_QUANTUM], of[0], of[1], of[2], of[3] > 0.0)
+        rounded = rounded_sums(grids[j], roundings[j])
         error[j] = _fit_column(own, log_offset(family), grids[j], rounded, lmbda[j], nodes, scratch, out[j])
 
 
 @kernel
-def _total(sums: FloatArray) -> float:
+def rounded_sums(grid: FloatArray, counts: FloatArray) -> Rounded:
+    """Return how the sums of a column were rounded, from its row of the `roundings` of `fit_sums`."""
+    return Rounded(2.0 ** grid[G_QUANTUM], counts[0], counts[1], counts[2], counts[3] > 0.0)
+
+
+@kernel
+def total_weight(sums: FloatArray) -> float:
+    """Return the weight of all values."""
     total = 0.0
     for b in range(sums.shape[0]):
         total += sums[b, 0]
@@ -117,7 +123,7 @@ def _fit_column(
     row : ndarray of float64
         Receives the fit (`powerkern.kernels.results`).
     """
-    total = _total(sums)
+    total = total_weight(sums)
     write_range(row, total, grid[G_MIN], grid[G_MAX])
     if not total > 0.0 or grid[G_MIN] == grid[G_MAX]:
         write_identity(row, CONSTANT if total > 0.0 else EMPTY)
@@ -139,7 +145,7 @@ def _fit_column(
     return error
 
 
-@entry((ROWS, COUNTS, INTEGER, ROWS, COLUMN, _NODES, SCRATCH, ROWS))
+@entry((ROWS, COUNTS, INTEGER, ROWS, COLUMN, NODES, SCRATCH, ROWS))
 def profile_sums(
     sums: FloatArray,
     starts: IntArray,
@@ -174,12 +180,12 @@ def profile_sums(
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
-        if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
+        if total_weight(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
             sample = make_sample(own, log_offset(family), grids[j], nodes)
             write_profile(sample.centered, sample.sign, lmbdas, scratch, out[j])
 
 
-@entry((ROWS, COUNTS, INTEGER, ROWS, ROWS, _NODES, SCRATCH, ROWS))
+@entry((ROWS, COUNTS, INTEGER, ROWS, ROWS, NODES, SCRATCH, ROWS))
 def interval_sums(
     sums: FloatArray,
     starts: IntArray,
@@ -214,6 +220,6 @@ def interval_sums(
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
-        if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
+        if total_weight(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
             sample = make_sample(own, log_offset(family), grids[j], nodes)
             write_interval(sample.centered, sample.sign, at[j, 0], at[j, 1], scratch, out[j])

@@ -77,12 +77,22 @@ class _Layout(NamedTuple):
 
 
 @kernel
-def _find_layout(sums: FloatArray, grid: FloatArray) -> _Layout:
-    """Find the occupied part of a grid, which may have been made for a much wider range."""
+def _find_layout(sums: FloatArray, grid: FloatArray, narrows: bool) -> _Layout:
+    """Return the part of their grid that the data occupy: it may have been made for a much wider range.
+
+    Parameters
+    ----------
+    sums : (n_bins, N_POWERS)
+        Power sums of the bins.
+    grid : (N_GRID,)
+        The grid.
+    narrows : bool
+        False: return the whole grid.
+    """
     first, begin, end = int(grid[G_FIRST]), 0, int(grid[G_BINS])
-    while begin < end and not sums[begin, 0] > 0.0:
+    while narrows and begin < end and not sums[begin, 0] > 0.0:
         begin += 1
-    while end > begin and not sums[end - 1, 0] > 0.0:
+    while narrows and end > begin and not sums[end - 1, 0] > 0.0:
         end -= 1
     sign, low, high = grid[G_SIGN], first + begin, first + end
     if sign == 0.0 and high > 0 > low:
@@ -129,7 +139,7 @@ def _magnitude_at_distance(
 
 
 @kernel
-def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> Sample:
+def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes, narrows: bool = True) -> Sample:
     """Build the sample of a column that has at least one value.
 
     Parameters
@@ -142,8 +152,11 @@ def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -
         The grid of the column.
     nodes : Nodes
         Receives the sample and the statistics of the bins.
+    narrows : bool
+        Whether the bounds of the logs are narrowed to the occupied bins. They must not be where they also bound the
+        ends of intervals of censored cells.
     """
-    layout = _find_layout(sums, grid)
+    layout = _find_layout(sums, grid, narrows)
     sigma_bins = 1.0  # the unit of the logs, in bins
     while sigma_bins < max(abs(layout.low), abs(layout.high)):
         sigma_bins *= 2.0

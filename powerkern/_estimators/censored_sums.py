@@ -1,0 +1,209 @@
+"""Fits of columns with censored cells from power sums of their values and counted intervals.
+
+Columns without intervals are fitted from their power sums alone (`PowerSums`). Columns with fewer than two distinct
+values are determined by their intervals and that value: they are fitted as a matrix with weights.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._engine.by_column import for_each_group
+from powerkern._engine.censored import fit_censored_matrix, interval_censored_matrix, profile_censored_matrix
+from powerkern._estimators.power_sums import MixedSums, PowerSums, starts_of
+from powerkern._status import Status
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.censored.fit import N_CENSORED_FIELDS
+from powerkern.kernels.censored.scratch import CensoredWork, new_censored_work
+from powerkern.kernels.likelihood.score import Scratch
+from powerkern.kernels.power_sums import censored as kernels
+from powerkern.kernels.power_sums.censored import SEARCH_ERROR
+from powerkern.kernels.power_sums.grids import G_QUANTUM
+from powerkern.kernels.power_sums.sample import Nodes
+from powerkern.kernels.results import CURVATURE, N_OBS, N_RESULTS, STATUS
+
+
+class IntervalTable(NamedTuple):
+    """The distinct intervals of censored cells, by column, and the extremes of the values beside them.
+
+    The intervals of column j are ``rows[starts[j]:starts[j + 1]]``: lower end, upper end (infinite for an open
+    interval) and weight. `observed`, (2, p), holds the smallest and the largest value; inf and -inf without values.
+    """
+
+    starts: IntArray
+    rows: FloatArray
+    observed: FloatArray
+
+    def part(self, at: IntArray) -> IntervalTable:
+        """Return the table of some of the columns."""
+        rows = [self.rows[self.starts[j] : self.starts[j + 1]] for j in at]
+        starts = np.concatenate([[0], np.cumsum([len(own) for own in rows])]).astype(np.int64)
+        return IntervalTable(starts, np.concatenate([self.rows[:0], *rows]), self.observed[:, at])
+
+
+def censored_sums(
+    totals: IntArray, roundings: IntArray, family: int, cells: FloatArray, intervals: IntervalTable
+) -> PowerSums | MixedSums:
+    """Return the sums of all columns, ready to be fitted, each column by the way that suits its cells.
+
+    Parameters
+    ----------
+    totals, roundings, family, cells
+        As for `PowerSums`.
+    intervals : IntervalTable
+        The intervals of the censored cells.
+    """
+    has_intervals = np.diff(intervals.starts) > 0
+    if not has_intervals.any():
+        return PowerSums(totals, roundings, family, cells)
+    is_summed = intervals.observed[0] < intervals.observed[1]
+    starts = starts_of(cells)
+
+    def sums_of(at: IntArray) -> tuple[IntArray, IntArray, int, FloatArray]:
+        own = [totals[starts[j] : starts[j + 1]] for j in at]
+        return np.concatenate([totals[:0], *own]), roundings[at], family, cells[at]
+
+    plain = np.flatnonzero(~has_intervals)
+    summed, few = np.flatnonzero(has_intervals & is_summed), np.flatnonzero(has_intervals & ~is_summed)
+    parts: list[tuple[IntArray, PowerSums]] = []
+    if plain.size:
+        parts.append((plain, PowerSums(*sums_of(plain))))
+    if summed.size:
+        parts.append((summed, CensoredSums(*sums_of(summed), intervals.part(summed))))
+    parts += [
+        (few[k : k + 1], FewValues(*sums_of(few[k : k + 1]), intervals.part(few[k : k + 1]))) for k in range(few.size)
+    ]
+    return MixedSums(parts)
+
+
+class CensoredSums(PowerSums):
+    """Sketched columns with counted intervals and at least two distinct values.
+
+    Parameters
+    ----------
+    totals, roundings, family, cells
+        As for `PowerSums`.
+    intervals : IntervalTable
+        The intervals of the columns.
+    """
+
+    def __init__(
+        self, totals: IntArray, roundings: IntArray, family: int, cells: FloatArray, intervals: IntervalTable
+    ) -> None:
+        super().__init__(totals, roundings, family, cells)
+        self._intervals = intervals
+
+    def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Fit all columns; return results, the results on censored cells, and bounds on the error of lambda."""
+        p = len(self.cells)
+        out, censored, error = np.empty((p, N_RESULTS)), np.empty((p, N_CENSORED_FIELDS)), np.empty(p)
+
+        def job(group: slice) -> None:
+            found = (out[group], censored[group], error[group])
+            columns, roundings = self._columns(group), self._roundings[group]
+            table = self._table(group)
+            nodes, scratch, work = self._work(group)
+            kernels.fit_censored_sums(*columns, roundings, *table, lmbda[group], nodes, scratch, work, *found)
+
+        for_each_group(job, self._shape, n_threads)
+        return out, censored, error
+
+    def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
+        """Return minus the profile log-likelihood per unit of weight of every column at every lambda."""
+        out = np.empty((len(self.cells), lmbdas.size))
+
+        def job(group: slice) -> None:
+            nodes, scratch, work = self._work(group)
+            kernels.profile_censored_sums(
+                *self._columns(group), *self._table(group), lmbdas, nodes, scratch, work, out[group]
+            )
+
+        for_each_group(job, self._shape, n_threads)
+        return out
+
+    def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
+        """Return minus the profile log-likelihood per unit of weight of every column at its own lambda."""
+        out = np.empty((len(self.cells), 1))
+
+        def job(group: slice) -> None:
+            for j in range(group.start, group.stop):
+                one = slice(j, j + 1)
+                nodes, scratch, work = self._work(one)
+                kernels.profile_censored_sums(
+                    *self._columns(one), *self._table(one), lmbda[one], nodes, scratch, work, out[one]
+                )
+
+        for_each_group(job, self._shape, n_threads)
+        return out[:, 0]
+
+    def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
+        """Return the lambdas at which minus the likelihood exceeds its minimum by `drop`: (p, 2)."""
+        out = np.empty((len(self.cells), 2))
+        at = np.column_stack([lmbda, drop])
+
+        def job(group: slice) -> None:
+            nodes, scratch, work = self._work(group)
+            kernels.interval_censored_sums(
+                *self._columns(group), *self._table(group), at[group], nodes, scratch, work, out[group]
+            )
+
+        for_each_group(job, self._shape, n_threads)
+        return out
+
+    def _table(self, group: slice) -> tuple[FloatArray, IntArray]:
+        """Return the intervals of a group of columns, and where those of each column begin."""
+        starts = self._intervals.starts[group.start : group.stop + 1]
+        return self._intervals.rows[starts[0] : starts[-1]], starts - starts[0]
+
+    def _work(self, group: slice) -> tuple[Nodes, Scratch, CensoredWork]:
+        most = int(np.diff(self._intervals.starts[group.start : group.stop + 1]).max())
+        return *self._scratch(group), new_censored_work(0, most)
+
+
+class FewValues(PowerSums):
+    """A column with intervals and at most one distinct value, which is a small matrix with weights.
+
+    Parameters
+    ----------
+    totals, roundings, family, cells
+        As for `PowerSums`, of one column.
+    intervals : IntervalTable
+        Its intervals, and its value.
+    """
+
+    def __init__(
+        self, totals: IntArray, roundings: IntArray, family: int, cells: FloatArray, intervals: IntervalTable
+    ) -> None:
+        super().__init__(totals, roundings, family, cells)
+        low, high, weight = intervals.rows.T
+        ends = np.where(np.isinf(low), low, high)
+        values = np.where(np.isinf(low), high, low)
+        if np.isfinite(intervals.observed[0, 0]):
+            total = np.ldexp(float(totals[:, 0].sum()), int(cells[0, G_QUANTUM]))
+            values, ends = np.append(values, intervals.observed[0, 0]), np.append(ends, np.nan)
+            weight = np.append(weight, total)
+        self._data = values[:, None], ends[:, None]
+        self._weight = np.ascontiguousarray(weight)
+
+    def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Fit the column; return results, the results on censored cells, and the accuracy of the search."""
+        results, censored = fit_censored_matrix(*self._data, self.family, lmbda, self._weight, n_threads)
+        if not np.isnan(lmbda[0]):
+            return results, censored, np.zeros(1)
+        if results[0, STATUS] not in (Status.SCANNED, Status.MULTIMODAL):
+            return results, censored, np.full(1, np.inf)
+        return results, censored, SEARCH_ERROR / np.sqrt(results[:, N_OBS] * results[:, CURVATURE])
+
+    def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
+        """As `CensoredSums.profile`."""
+        return profile_censored_matrix(*self._data, self.family, lmbdas, self._weight, n_threads)
+
+    def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
+        """As `CensoredSums.likelihood`."""
+        return self.profile(lmbda, n_threads)[:, 0]
+
+    def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
+        """As `CensoredSums.interval`."""
+        return interval_censored_matrix(*self._data, self.family, lmbda, drop, self._weight, n_threads)
