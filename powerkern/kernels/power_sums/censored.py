@@ -357,7 +357,7 @@ def _squared_lever(
     n_pos = points.pos.size
     position = points.pos[k] + sample.origin if k < n_pos else points.neg[k - n_pos]
     distance = abs(scales.alpha * own.y[0, k] - scales.delta)
-    lever = (1.0 + distance) * (EPS * abs(position) + rounding)
+    lever: float = (1.0 + distance) * (EPS * abs(position) + rounding)
     return lever * lever
 
 
