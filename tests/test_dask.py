@@ -476,3 +476,15 @@ def test_partitions_with_columns_in_another_order_are_aligned(delayed):
     for options in ({}, {"column_names": names}):
         with pytest.raises(ValueError, match="'other'"):
             fit(collection(renamed), **options)
+
+
+@pytest.mark.parametrize("chunks", [(100, -1), (70, 1)])
+def test_detection_limits_hold_in_blocks(chunks):
+    X = np.random.default_rng(4).lognormal(size=(300, 3))
+    X[5, 1] = np.nan
+    limits = ([0.4, 0.7, -np.inf], [np.inf, 2.0, np.inf])
+    actual = fit(da.from_array(X, chunks=chunks), "box-cox", limits=limits)
+    expected = pk.fit(X, "box-cox", limits=limits)
+    assert_array_equal(actual.n_censored, expected.n_censored)
+    assert_allclose(actual.lmbda, expected.lmbda, rtol=1e-8)
+    assert_allclose(actual.transform(X), expected.transform(X), rtol=1e-7)
