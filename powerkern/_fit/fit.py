@@ -210,7 +210,8 @@ def fit(
         shrink=shrink,
     )
     rows, groups_of_rows = (X, None) if groups is None else without_groups(X, groups, dropna)
-    rows, marks = without_flags(rows, marks)
+    if has_limits:
+        rows, marks = without_flags(rows, marks)
     matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
     if spec.infinite != "raise":
         matrix = without_infinite(matrix, spec.infinite)

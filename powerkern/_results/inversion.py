@@ -233,7 +233,8 @@ class Inversion:
 
     def _narrow_watched(self) -> FloatArray:
         watched = self._watched[0].copy()
-        ends = self._transformed_ends + np.array([[1.0], [-1.0]]) * self._rounding
+        with np.errstate(invalid="ignore"):  # an end whose image is infinite becomes NaN, and narrows nothing
+            ends = self._transformed_ends + np.array([[1.0], [-1.0]]) * self._rounding
         ends = np.where(is_failed(self._table.status), np.array([[-np.inf], [np.inf]]), ends)
         for low in (0, 2):  # the inner bounds, and the safe ones
             watched[low] = np.fmax(watched[low], ends[0])

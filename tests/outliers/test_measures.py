@@ -180,7 +180,7 @@ def test_numbers_of_bins_are_averaged():
         (lambda: refinement_error([0, 1], [0.1, 0.2], strategy="equal-areas"), "did you mean 'equal-area'"),
         (lambda: refinement_error([0, 1], [0.1, 0.2], n_bins=0), "n_bins must be at least 1"),
         (lambda: refinement_error([0, 1], [0.1, 0.2], n_bins=[]), "n_bins is empty"),
-        (lambda: reliability_diagram([0, 1], [[0.1, 0.2], [0.1, 0.2]]), "of one method"),
+        (lambda: reliability_diagram([0, 1], [[0.1, 0.2], [0.1, 0.2]]), "shows one method"),
     ],
 )
 def test_what_is_refused(call, message):

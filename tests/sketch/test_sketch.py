@@ -662,6 +662,7 @@ def test_columns_are_fitted_as_they_are_alone(n_threads):
         assert fit.lmbda[j] == alone.lmbda[0]
 
 
+@pytest.mark.filterwarnings("ignore:.*not fitted:UserWarning")
 def test_sums_that_outgrow_their_units_are_kept_in_larger_ones():
     """Constant columns have one bin; a column without a value has none."""
     chunk = np.column_stack([np.full(10, 2.0), np.arange(1.0, 11.0), np.full(10, np.nan)])

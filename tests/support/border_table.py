@@ -156,6 +156,8 @@ ARGUMENTS: dict[str, Callable[[Inputs], Any]] = {
     "GroupedFit.inverse_mean(sd)": lambda d: np.ones((N, P)),
     "WrappedPCA.inverse_transform(scores)": lambda d: d.matrix(np.log(X[:, :2])),
     "fit_chunks(sample_weight)": lambda d: [d.vector(WEIGHT)],
+    **{f"fit_chunks({name})": lambda d, name=name: [d.argument(name, "fit")] for name in ("below", "above")},
+    "fit_chunks(between)": lambda d: tuple([end] for end in d.argument("between", "fit")),
     "location_chunks(sample_weight)": lambda d: [d.vector(WEIGHT)],
     "RatingModel.fold_in(columns)": lambda d: d.labels(np.array([0, 1])),
     "RatingModel.fold_in(values)": lambda d: d.vector(np.array([1.0, 2.0])),
@@ -165,7 +167,9 @@ ARGUMENTS: dict[str, Callable[[Inputs], Any]] = {
 GIVEN_IF_OPTIONAL = ("sample_weight", "weight", "groups", "covariates", "rng", "random_state")
 _CELLS = ("below", "above", "between", "limits")
 #: Optional arguments with each of which some functions, and methods of "PowerFit, marks", are called once more.
-VARIANTS = {"fit": _CELLS, "PowerFit.expected": _CELLS, "PowerFit.draw": _CELLS}
+VARIANTS = {
+    **dict.fromkeys(("fit", "fit_chunks", "range_of", "PowerFit.expected", "PowerFit.draw"), _CELLS),
+}
 #: Optional arguments with one value a column, or labels of columns: tests/input/test_alignment.py.
 BY_COLUMN = frozenset(
     ("bounds", "center", "column_names", "contamination", "cov", "lmbda", "loc", "scale", "shift", "trim")
@@ -193,6 +197,10 @@ OPTIONS_WITHOUT_DATA = frozenset(
 )
 #: Optional arguments that are given to some functions only.
 LEFT_OUT = {
+    **{f"extend({name})": "the sketch of the first rows decides on limits" for name in _CELLS},
+    **{
+        f"summarize_chunk({name})": "the grid decides on limits: tests/sketch" for name in ("below", "above", "between")
+    },
     "fit(groups)": "fit with groups is an entry of its own",
     "fit_chunks(groups)": "names columns, not rows: tests/sketch/test_groups.py",
     "boxcox_guerrero(groups)": "one value a column",
