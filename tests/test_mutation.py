@@ -111,7 +111,7 @@ def test_equivalent_mutants_exist():
     reasons = mutation.read_equivalent(mutation.EQUIVALENT.read_text(encoding="utf-8"))
     for path, before, after in reasons:
         source = (mutation.ROOT / path).read_bytes()
-        assert (path, before, after) in {mutant.key for mutant in mutation.find_mutants(path, source)}
+        assert (path, before, after) in {mutant.key for mutant in mutation.find_candidates(path, source)}
 
 
 def test_equivalent_mutants_are_read():

@@ -457,7 +457,8 @@ def _write_branch(
     mean0, mean1, mean2 = total[Y], total[Y1], total[Y2]
     if branch.scale.lead != 0.0:
         mean0, mean1, mean2 = mean0 - origin.y0, mean1 - origin.y1, mean2 - origin.y2
-    per_sd = 1.0 / math.sqrt(total[YY] / total[WEIGHT])
+    sd = math.sqrt(total[YY] / total[WEIGHT])
+    per_sd = 1.0 / sd if sd != 0.0 else math.inf  # plain Python would raise
     c = -branch.scale.lead
     for start in range(0, branch.logs.size, BLOCK):
         a = branch.logs[start : start + BLOCK]
