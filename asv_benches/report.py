@@ -80,7 +80,7 @@ FAMILIES = ("box-cox", "yeo-johnson")
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures that have a target, in their full sizes."""
+    """Yield all figures that have a target, at full size."""
     yield from accuracy()
     yield from fitting()
     yield from applying()

@@ -20,7 +20,7 @@ CLEAN = (0.0, 0.0)
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, in their full sizes."""
+    """Yield all figures, at full size."""
     yield from clean()
     yield from contaminated()
     yield from flagged()

@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, in their full sizes."""
+    """Yield all figures, at full size."""
     for value in bench_location.REFERENCES:
         name = f"largest relative error of {value} over the reference vectors"
         yield Figure(name, "<= 1e-10", bench_location.Accuracy, "track_worst", (value,))

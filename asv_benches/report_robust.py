@@ -16,7 +16,7 @@ REPLICATES = 2_000
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, in their full sizes."""
+    """Yield all figures, at full size."""
     yield from agreement()
     yield from behaviour()
     yield from simulation()

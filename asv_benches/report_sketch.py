@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from . import bench_dask, bench_fit, bench_sketch
 from .report import FAMILIES, Figure, main
 
-#: The sizes of the figures.
+#: Shapes of the matrices, and the length of the tall column.
 WIDE = (1_000_000, 100)
 TALL = 100_000_000
 DASK = (2_000_000, 20)
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, in their full sizes."""
+    """Yield all figures, at full size."""
     yield from equality()
     yield from cost()
     yield from tall()

@@ -110,7 +110,7 @@ def _fit_of(transformer: object) -> PowerFit:
     check_is_fitted(transformer)
     if transformer.variables is not None:
         raise ValueError(
-            "a PowerTransformer with variables= is not converted; use one without them in a ColumnTransformer"
+            "a PowerTransformer with variables= cannot be converted; select the columns by a ColumnTransformer instead"
         )
     fit: PowerFit = transformer.power_fit_
     return fit

@@ -122,7 +122,7 @@ def test_refusals() -> None:
 def test_a_transformer_of_some_columns_is_refused():
     X = np.random.default_rng(0).lognormal(size=(50, 2))
     transformer = PowerTransformer(variables=[0]).fit(X)
-    with pytest.raises(ValueError, match="with variables= is not converted"):
+    with pytest.raises(ValueError, match="with variables= cannot be converted"):
         to_onnx(transformer)
-    with pytest.raises(ValueError, match="with variables= is not converted"):
+    with pytest.raises(ValueError, match="with variables= cannot be converted"):
         skl2onnx.to_onnx(transformer, X)

@@ -1,4 +1,4 @@
-"""Transform whole matrices, along the lines in memory or column by column, in blocks that fit the cache."""
+"""Transform whole matrices in blocks that fit the cache, either in the order of memory or column by column."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def kernel_options(cutoff: float, prestandardize: str, search_range: Sequence[fl
 def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
     """Return the quantile of Student's t with n/4 degrees of freedom, beyond which standardised values are outliers.
 
-    After reweighted maximum likelihood from n values, about ``2 (1 - quantile)`` of clean ones are.
+    After reweighted maximum likelihood from n values, about ``2 (1 - quantile)`` of clean values lie beyond it.
     """
     return np.asarray(special.stdtrit(n / _VALUES_PER_DEGREE, quantile))
 

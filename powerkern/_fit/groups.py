@@ -137,7 +137,7 @@ def _rows_of(matrix: Matrix, rows: Any) -> Matrix:
 
 
 def _locate_error(error: ValueError, groups: Groups, batch: slice, matrix: Matrix, keys: Keys) -> ValueError:
-    """Translate an error about groups side by side to the row or group, and the column, of the user's data."""
+    """Translate an error about a matrix of groups side by side: name the user's column, and the row or the group."""
     place = place_of(error)
     if place is None or place.column is None:
         return error

@@ -236,7 +236,7 @@ def few(names: Sequence[Any]) -> str:
 
 
 def labels_to_record(labels: Sequence[Any] | None) -> list[Any] | None:
-    """Return labels of columns as JSON values: text unchanged, other labels as a table of type and text.
+    """Return labels of columns as JSON values: text unchanged, other labels as an object {type: text}.
 
     Raises
     ------
@@ -306,7 +306,7 @@ def _label_from_record(record: Any) -> Any:
     if isinstance(record, str):
         return record
     if not isinstance(record, dict) or len(record) != 1:
-        raise ValueError("a label is neither text nor a table")
+        raise ValueError("a label is neither text nor an object with one entry")
     ((kind, value),) = record.items()
     if kind == "levels" and isinstance(value, list):
         return tuple(map(_label_from_record, value))

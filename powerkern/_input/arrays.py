@@ -209,7 +209,10 @@ def _ragged(X: Any, what: str) -> ValueError:
                 f"{what} is ragged: row 0 has {_count(lengths[0], 'value')}, row {i} has {_count(length, 'value')}; "
                 "all rows need the same number of values"
             )
-    return ValueError(f"{what} is ragged below its rows; pass a table of shape (n, p) or one column of shape (n,)")
+    return ValueError(
+        f"{what} is ragged: lists inside its rows differ in length; pass a table of shape (n, p) or one column of "
+        "shape (n,)"
+    )
 
 
 def _as_floats(values: NDArray[Any], what: str) -> NDArray[np.float64]:

@@ -168,6 +168,6 @@ def _from_objects(cells: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(f"groups has labels that no array can hold ({error}); convert them to text") from None
     if np.unique(found).size < cells.size:
         raise ValueError(
-            f"groups has different labels that are the same as {kind} of type {found.dtype}; convert them to text"
+            f"groups has different labels that become equal as {kind} of type {found.dtype}; convert them to text"
         )
     return found

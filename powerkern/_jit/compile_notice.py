@@ -55,7 +55,7 @@ def _say(kernel: str, said: threading.Event) -> None:
 
 
 def _in_a_notebook() -> bool:
-    """Return whether this process is a Jupyter kernel; only IPython, if imported, knows."""
+    """Return whether this process is a Jupyter kernel; False if IPython has not been imported."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return hasattr(shell, "kernel")

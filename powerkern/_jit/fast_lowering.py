@@ -68,7 +68,10 @@ class _Lower(core.lowering.Lower):  # type: ignore[misc]
 
 
 class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
-    """A calling convention in which a callee stores its exception in its caller's slot; error codes are odd."""
+    """A shorter calling convention: a callee stores its exception directly in its caller's slot.
+
+    The code that a call returns is odd if and only if the call raised, so one bit is tested.
+    """
 
     def call_function(self, builder: Any, callee: Any, kind: Any, kinds: Any, args: Any, attrs: Any = None) -> Any:
         with builder.goto_entry_block():

@@ -248,7 +248,7 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> JointMinimum:
 
 
 def _judge_convergence(at: JointEvaluation) -> JointStatus:
-    """Return CONVERGED if the next Newton step would be negligible."""
+    """Return CONVERGED if the next Newton step would be negligible, otherwise NOT_CONVERGED."""
     step = newton(at)
     converged = step.convex and step.decrement <= _DECREASE
     return JointStatus.CONVERGED if converged else JointStatus.NOT_CONVERGED

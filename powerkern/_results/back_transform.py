@@ -34,7 +34,7 @@ Kind = Literal["median", "mean", "quantile"]
 _REACH = 9.5
 #: Step and number of nodes on either side of the rule: on a piece, and on one where values become infinite.
 _PIECE, _TAIL = (0.07, 52), (0.05, 72)
-#: Means found at a time.
+#: Number of means that are computed at a time.
 _AT_ONCE = 1024
 
 
@@ -283,7 +283,7 @@ def _mean(
     sd: FloatArray,
     n_threads: int,
 ) -> FloatArray:
-    """Return `inverse_means` of a few rows."""
+    """Return `inverse_means` of a few rows; `sides` is the result of `_sides`."""
     point = (sd == 0.0) | np.isinf(z) | is_failed(table.status)
     place, z, sd = z, np.where(np.isinf(z), 0.0, z), np.where(point, 1.0, sd)
     upper, lower, zero = sides
@@ -333,7 +333,21 @@ def _over(
     middle: FloatArray,
     n_threads: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Integrate values times density, and the density alone, over a piece, up to a common factor."""
+    """Integrate values times density, and the density alone, over one piece of the range.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The results of the fit.
+    z, sd : (m, p) ndarray
+        Means and standard deviations of the standardised transforms.
+    start, stop : (m, p) ndarray
+        Ends of the piece, in standard deviations from the mean.
+    middle : (m, p) ndarray
+        The point, in the same unit, whose density is taken as 1.
+    n_threads : int
+        Largest number of threads at work.
+    """
     left, right, weight = (a[:, np.newaxis, np.newaxis] for a in _rule(*_PIECE))
     end = _end_of_domain(table)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -362,9 +376,34 @@ def _over_tail(
     mass: FloatArray,
     chosen: BoolArray,
 ) -> FloatArray:
-    """Integrate over a piece that ends where values are infinite: ``distance**-k``, k < 1, times the density.
+    """Integrate values times density over a piece of the range at whose outer end values are infinite.
 
-    With w = distance**(1 - k) as the variable, the integrand is the density alone.
+    Near that end, values are proportional to ``distance**-k`` with k < 1. With w = distance**(1 - k) as the variable,
+    the integrand is the density alone.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The results of the fit.
+    side : _PsiBranch
+        The branch of psi that has this end.
+    sign : float
+        1 for the upper branch, -1 for the lower.
+    z, sd : (m, p) ndarray
+        Means and standard deviations of the standardised transforms.
+    near : (m, p) ndarray
+        The inner end of the piece, in standard deviations from the mean.
+    middle : (m, p) ndarray
+        The point, in the same unit, whose density is taken as 1.
+    mass : (m, p) ndarray
+        The integral of the density over the piece.
+    chosen : (m, p) ndarray of bool
+        The elements to integrate.
+
+    Returns
+    -------
+    ndarray
+        One integral for each element of `chosen`.
     """
     at = np.nonzero(chosen)[1]
     m, log_base, log_unit, offset, end = (

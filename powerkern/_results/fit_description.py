@@ -292,8 +292,8 @@ class FitDescription(FitInference):
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
-            The fitted data, or new ones. Missing values, and all values of a column that could not be fitted, have
-            weight 0 and 1.
+            The fitted data, or new ones. Missing values have weight 0. The other values of a column that could not be
+            fitted have weight 1.
 
         Returns
         -------

@@ -166,7 +166,11 @@ def ratio_test(optimum: LikelihoodOptimum, lmbda0: ArrayLike, likelihood: Callab
 
 
 def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> LikelihoodRatio:
-    """Test lambdas with negative log-likelihood `nll0` against the best, with `nll`; both are totals over rows."""
+    """Test lambdas by the ratio of their likelihood to the maximum.
+
+    `nll0` and `nll` are the negative log-likelihoods at the tested lambdas and at the optimum, summed over rows; `df`
+    is the number of degrees of freedom.
+    """
     with np.errstate(invalid="ignore"):
         statistic = np.maximum(2.0 * np.subtract(nll0, nll), 0.0)
     return LikelihoodRatio(np.asarray(statistic), df, np.asarray(special.chdtrc(df, statistic)))
@@ -180,7 +184,7 @@ def hypothesis_lambdas(
     Parameters
     ----------
     lmbda0 : float or (n,) array-like
-        The argument of the user; a series is aligned with `names`.
+        The lambdas that the user passed; a series is aligned with `names`.
     n : int
         Number of lambdas of the fit.
     each : str

@@ -20,9 +20,9 @@ def damaged(what: str) -> ValueError:
 
 
 def as_record(record: Any) -> dict[str, Any]:
-    """Return a record, which must be a table of entries."""
+    """Return a record, which must be a JSON object."""
     if not isinstance(record, dict):
-        raise damaged("it is not a table")
+        raise damaged("it is not an object")
     return record
 
 

@@ -27,7 +27,7 @@ from powerkern.kernels.censored.fit import LOC_ERROR
 from powerkern.kernels.results import FIELDS, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 
-#: Options of a fit that its record has in a table, beside those that have entries of their own.
+#: Options of a fit that its record has in the object "asked"; other options have entries of their own.
 _ASKED = tuple(
     each.name
     for each in fields(FitSpec)
@@ -96,7 +96,7 @@ def _censored(record: dict[str, Any], n_features: int) -> FloatArray | None:
     if table is None:
         return None
     if not isinstance(table, dict) or set(table) != set(_CENSORED):
-        raise damaged(f"censored is not a table of {', '.join(_CENSORED)}")
+        raise damaged(f"censored is not an object with the keys {', '.join(_CENSORED)}")
     found = np.stack([read_numbers(table, name, (n_features,)) for name in _CENSORED], axis=1)
     if not (found[:, :LOC_ERROR] >= 0.0).all():
         raise damaged("a number of censored cells is negative or not a number")
@@ -107,7 +107,7 @@ def _results(record: dict[str, Any]) -> FloatArray:
     """Read the results: a row for each column of the data."""
     table = entry(record, "columns")
     if not isinstance(table, dict) or not isinstance(table.get(FIELDS[0]), list) or not table[FIELDS[0]]:
-        raise damaged(f"columns is not a table, or {FIELDS[0]} is missing")
+        raise damaged(f"columns is not an object, or {FIELDS[0]} is missing")
     shape = (len(table[FIELDS[0]]),)
     return np.ascontiguousarray(np.stack([read_numbers(table, name, shape) for name in FIELDS], axis=1))
 
@@ -116,7 +116,7 @@ def _estimator(record: dict[str, Any]) -> Estimator:
     """Read the estimator from its name and options; whole numbers become integers."""
     options = entry(record, "estimator")
     if not isinstance(options, dict):
-        raise damaged("estimator is not a table")
+        raise damaged("estimator is not an object")
     name = read_choice(options, "name", tuple(ESTIMATORS))
     try:
         return with_options(name, {key: _whole(value) for key, value in options.items() if key != "name"})
@@ -128,7 +128,7 @@ def _read_spec(record: dict[str, Any], p: int) -> FitSpec:
     """Return the options of a fit of p columns, checked as `powerkern.fit` checks them."""
     asked = entry(record, "asked")
     if not isinstance(asked, dict) or set(asked) != set(_ASKED):
-        raise damaged(f"asked is not a table of {', '.join(_ASKED)}")
+        raise damaged(f"asked is not an object with the keys {', '.join(_ASKED)}")
     given = {
         "family": read_choice(record, "family", FIT_FAMILIES),
         "estimator": _estimator(record),

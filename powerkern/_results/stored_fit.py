@@ -47,7 +47,7 @@ class StoredFit(ABC):
 
     @abstractmethod
     def _to_record(self) -> dict[str, Any]:
-        """Return the entries for JSON: words, numbers, arrays, lists and tables of these."""
+        """Return the entries for JSON: words, numbers, arrays, and lists and objects of these."""
 
     @classmethod
     @abstractmethod
@@ -106,13 +106,13 @@ class StoredFit(ABC):
         text : str or path-like
             The text, in any layout, or the path of a file that holds it.
         check : bool, default True
-            Refuse a text whose figures were changed since it was written, by the digest in it. False reads a text that
-            was edited on purpose.
+            Refuse a text that was changed since it was written, according to its digest. False reads a text that was
+            edited on purpose.
 
         Raises
         ------
         ValueError
-            The text is not JSON, not such a fit, of another version, was changed, or holds figures that no fit can
+            The text is not JSON, not such a fit, of another version, was changed, or holds results that no fit can
             produce.
         """
         record = parse_record(_text_of(text))
@@ -127,7 +127,8 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
     path : str or path-like
         The file.
     check : bool, default True
-        Refuse a file whose figures were changed since it was written. False reads a file that was edited on purpose.
+        Refuse a file that was changed since it was written, according to its digest. False reads a file that was
+        edited on purpose.
 
     Returns
     -------
@@ -139,7 +140,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
     OSError
         The file cannot be read.
     ValueError
-        The file is not JSON, not a fit, of another version, was changed, or holds figures that no fit can produce.
+        The file is not JSON, not a fit, of another version, was changed, or holds results that no fit can produce.
 
     Examples
     --------

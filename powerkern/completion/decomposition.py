@@ -46,7 +46,7 @@ class UVDecomposition:
     V : (rank, n) ndarray
         Right factor.
     history : (n_epochs,) ndarray
-        Root mean square error (RMSE) on the entries fitted to after each epoch, for the normalized matrix.
+        Root mean square error (RMSE) on the fitted entries after each epoch, for the normalized matrix.
     validation_history : (n_epochs,) ndarray
         RMSE on the held-out entries after each epoch; empty if there were none.
     epoch : int
@@ -103,12 +103,12 @@ class UVDecomposition:
 
     @property
     def rmse(self) -> float:
-        """RMSE of U V on the entries fitted to."""
+        """RMSE of U V on the fitted entries."""
         return float(self.history[self.epoch - 1])
 
     @property
     def validation_rmse(self) -> float:
-        """RMSE of U V on the entries held out; NaN if there were none."""
+        """RMSE of U V on the held-out entries; NaN if there were none."""
         return float(self.validation_history[self.epoch - 1]) if self.validation_history.size else math.nan
 
     def __repr__(self) -> str:
@@ -509,7 +509,7 @@ def _check_order(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.in
 
 
 def _check_factors(init: Any, rank: int, shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
-    """Read the pair (U, V) of starting factors of the user; raise unless shapes match and no value is missing."""
+    """Return the starting factors U and V in `init`; raise unless they have the right shapes and no missing values."""
     if not isinstance(init, tuple | list) or len(init) != 2:
         raise TypeError("init must be 'random', 'mean' or a pair (U, V) of arrays")
     factors = _read(init[0], "U")[0], _read(init[1], "V")[0]

@@ -55,7 +55,7 @@ class Descent(NamedTuple):
         return min(self.validation_history, default=self.history[-1])
 
 
-#: Signature of a function that improves both factors in place and returns the RMSE on the entries fitted to.
+#: Signature of a function that improves both factors in place and returns the RMSE on the fitted entries.
 Epoch = Callable[[FloatArray, FloatArray], float]
 
 
@@ -75,7 +75,7 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
     settings : Settings
         Options of the descent.
     size : float
-        Root mean square of the entries fitted to.
+        Root mean square of the fitted entries.
     """
     history: list[float] = []
     errors: list[float] = []

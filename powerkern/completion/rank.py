@@ -21,7 +21,7 @@ class RankProfile(NamedTuple):
 
     #: The ranks tried.
     ranks: NDArray[np.int64]
-    #: RMSE of each rank on the entries fitted to.
+    #: RMSE of each rank on the fitted entries.
     rmse: FloatArray
     #: RMSE of each rank on the held-out entries.
     validation_rmse: FloatArray

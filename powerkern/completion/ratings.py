@@ -55,9 +55,9 @@ class RatingModel:
     ridge, bias_ridge : float
         Penalties on squared factors and biases, in units of the weights.
     rmse : float
-        Root mean square error on the ratings fitted to.
+        Root mean square error on the fitted ratings.
     validation_rmse : float
-        Root mean square error on the ratings held out while rank and shrinkage were chosen.
+        Root mean square error on the ratings that were held out while rank and shrinkage were chosen.
     """
 
     rows: NDArray[Any]
@@ -133,11 +133,12 @@ class RatingModel:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FoldedRow:
-    """A row that was not fitted to, made by `RatingModel.fold_in`.
+    """A new row of a model: its bias and factors, made by `RatingModel.fold_in`.
 
     Attributes
     ----------
     model : RatingModel
+        The model.
     bias : float
         Deviation of its ratings from the mean.
     u : (rank,) ndarray

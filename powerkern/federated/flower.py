@@ -1,4 +1,4 @@
-"""Federated fits over Flower, which carries the messages, and whose SecAgg+ adds integers.
+"""Federated fits over Flower, which transports the messages and adds integers by its protocol SecAgg+.
 
 Requests for ranges and unencrypted moments travel as queries. Requests for integers travel as training messages, the
 only kind that SecAgg+ supports. Flower starts a process for every message, so a round takes seconds whatever its size.

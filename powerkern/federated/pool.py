@@ -54,10 +54,11 @@ class PooledColumn(NamedTuple):
 
     @property
     def start(self) -> float:
-        """Start of the search, in units of the frame.
+        """The exponent at which the search starts, in units of the frame (see `exponent`).
 
-        If there are both signs, it is ``2 neg_high/(high + neg_high)``, where both branches grow equally large, which
-        is near the optimum if values are huge. Otherwise it is lambda = 1, or closer to 0.
+        If there are both signs, it is that of lambda = ``2 neg_high/(high + neg_high)``, from the largest logs of both
+        branches. They then grow equally large, which is near the optimum if values are huge. Otherwise it is that of
+        lambda = 1, but at most 1.
         """
         f = self.frame
         if f.both_signs and f.neg_high > 0.0:

@@ -388,7 +388,7 @@ def _bin_sums(profile: _Profile, first: NDArray[np.int64]) -> tuple[FloatArray, 
 
 
 def _equal_area(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """Cut a profile into at most k bins such that the largest number of scores times width is as small as possible."""
+    """Cut a profile into at most k bins, so that their largest area (scores times width) is as small as possible."""
     first, edges = np.empty(k + 1, dtype=np.int64), np.empty(k + 1)
     found = equal_area_bins(profile.values, profile.through[1:].astype(np.int64), k, first, edges)
     return first[: found + 1], edges[: found + 1]

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
-    """Draw an elbow plot: errors of decompositions, on entries fitted to and on held-out entries, against the rank.
+    """Draw an elbow plot: the errors on fitted and on held-out entries against the rank of the decomposition.
 
-    The error on the entries fitted to falls with every component. The error on the held-out entries falls as long as
+    The error on the fitted entries falls with every component. The error on the held-out entries falls as long as
     components help to predict them. The best rank has the smallest held-out error. The elbow lies farthest below the
     dotted line from the first point to the best rank.
 
@@ -28,8 +28,8 @@ def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        Its lines are the errors on the entries fitted to, the errors on the held-out entries, the straight line, and
-        the marks of the best rank and of the elbow.
+        Its lines are the errors on the fitted entries, the errors on the held-out entries, the straight line, and the
+        marks of the best rank and of the elbow.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
     if not isinstance(profile, RankProfile):
         raise TypeError(f"profile must be a RankProfile, got {type(profile).__name__}")
     ax = get_axes(ax)
-    ax.plot(profile.ranks, profile.rmse, ".-", color=faint(ax), label="fitted to")
+    ax.plot(profile.ranks, profile.rmse, ".-", color=faint(ax), label="fitted")
     ax.plot(profile.ranks, profile.validation_rmse, ".-", color="C0", label="held out")
     error = dict(zip(profile.ranks.tolist(), profile.validation_rmse.tolist(), strict=True))
     ends = int(profile.ranks[0]), profile.best

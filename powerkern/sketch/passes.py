@@ -112,10 +112,10 @@ def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
     Parameters
     ----------
     grid : Grid
-        For the range of the data.
+        The grid of all columns, for the range of the data.
     read : function
-        ``read(grid, chosen)`` passes over the data and returns the sketch of the columns of the mask `chosen`, whose
-        grid it is.
+        ``read(grid, chosen)`` passes over the data, and returns the sketch of the columns in the mask `chosen`;
+        `grid` has these columns only.
     """
     at = np.arange(grid.n_features)
     total = read(grid, np.ones(at.size, dtype=bool))

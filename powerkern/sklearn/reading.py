@@ -1,4 +1,4 @@
-"""Read the input of estimators, and phrase their messages about other input; base class of transformers of numbers."""
+"""Read the input of estimators, with messages that name the column; base class of numeric transformers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
 
 
 class FloatTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
-    """Base class of transformers of numbers, which accept NaN, and return float32 for float32, otherwise float64."""
+    """Base class of numeric transformers, which accept NaN, and return float32 for float32, otherwise float64."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

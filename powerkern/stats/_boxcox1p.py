@@ -73,7 +73,10 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) 
 
 
 def _boxcox1p_each(x: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
-    """Transform by the branch of Yeo-Johnson for positive values; for x < 0, u is such that ``1 + x = 1/(1 + u)``."""
+    """Transform by the branch of Yeo-Johnson for positive values.
+
+    For x < 0, the transform is minus that of ``u = -x/(1 + x)`` with -lambda, since ``1 + x = 1/(1 + u)``.
+    """
     low = x < 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.where(low, -x / (1.0 + x), x)

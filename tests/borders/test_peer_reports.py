@@ -1,7 +1,7 @@
 """Reproduce public bug reports of other projects with inputs of our own.
 
 Each docstring names the report and says what went wrong there. Expected values come from definitions, NumPy, SciPy or
-the same data in another form. "Before" says how this package behaved when the test was first run.
+the same data in another form. The last line says how powerkern behaved when the test was first run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ X = RNG(11).lognormal(size=(40, 3))
 def test_negative_values_are_rejected() -> None:
     """sktime 4769, 4770: Box-Cox silently returned numbers for negative values.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     x = X.copy()
     x[17, 1] = -0.5
@@ -47,7 +47,7 @@ def test_negative_values_are_rejected() -> None:
 def test_inverse_of_every_sign_of_lambda(lmbda: float) -> None:
     """Merlion 185: the inverse was exp for every lambda <= 0.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     x = np.array([0.25, 0.9, 1.0, 2.0, 7.5])
     fit = pk.fit(x, "box-cox", lmbda=lmbda)
@@ -58,7 +58,7 @@ def test_inverse_of_every_sign_of_lambda(lmbda: float) -> None:
 def test_an_inverse_beyond_the_range_is_not_infinite() -> None:
     """tbats 22: the inverse of a large forecast was inf, and a later step failed on it.
 
-    Before: "raise" did not name the row.
+    powerkern at first run: "raise" did not name the row.
     """
     fit = pk.fit(X[:, 0], "box-cox", lmbda=-0.5)
     with pytest.warns(UserWarning, match=r"outside|range"):
@@ -73,7 +73,7 @@ def test_an_inverse_beyond_the_range_is_not_infinite() -> None:
 def test_inverse_of_objects() -> None:
     """scikit-hts 38: inv_boxcox of an object column raised a TypeError about casting rules.
 
-    Before: rejected, with advice.
+    powerkern at first run: rejected, with advice.
     """
     z = pd.Series([0.1, -0.2, 0.5], dtype=object)
     try:
@@ -90,7 +90,7 @@ def test_inverse_of_objects() -> None:
 def test_values_between_zero_and_one(lmbda: float) -> None:
     """scales (R) 103: inv(trans(x)) did not return x for 0 < x < 1.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     x = np.linspace(0.01, 0.99, 25)
     np.testing.assert_allclose(stats.inv_boxcox(stats.boxcox(x, lmbda), lmbda), x, rtol=1e-12)
@@ -102,7 +102,7 @@ def test_values_between_zero_and_one(lmbda: float) -> None:
 def test_the_inverse_at_the_end_of_its_domain() -> None:
     """coreforecast 25: an inequality was reversed where 1 + lambda y vanishes.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     with np.errstate(all="ignore"):
         expected = scipy.special.inv_boxcox(np.array([-2.0, -1.9, -2.1]), 0.5)
@@ -112,7 +112,7 @@ def test_the_inverse_at_the_end_of_its_domain() -> None:
 def test_guerrero_divides_standard_deviations() -> None:
     """coreforecast 97: the coefficient of variation used variances instead of standard deviations.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     x = np.exp(RNG(3).normal(size=96) * 0.3 + np.repeat(np.arange(8), 12) * 0.4)
     found = stats.boxcox_guerrero(x, 12)
@@ -130,7 +130,7 @@ def test_guerrero_divides_standard_deviations() -> None:
 def test_guerrero_of_values_that_are_not_positive() -> None:
     """forecast (R) 878: Guerrero's method accepted series with zeros.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     x = X[:, 0].copy()
     x[5] = 0.0
@@ -141,7 +141,7 @@ def test_guerrero_of_values_that_are_not_positive() -> None:
 def test_a_target_outside_the_domain_is_named() -> None:
     """pycaret 1417: a target with zeros failed in a pipeline, and the message did not say which value was invalid.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     y = np.r_[X[:, 0], 0.0]
     model = PowerTransformedRegressor(family="box-cox")
@@ -152,7 +152,7 @@ def test_a_target_outside_the_domain_is_named() -> None:
 def test_a_series_of_weights_next_to_an_array() -> None:
     """category_encoders 280, feature_engine 376: an array X with a labelled Series gave a result of NaN only.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     weight = pd.Series(np.arange(1.0, 41.0), index=RNG(2).permutation(1000)[:40])
     np.testing.assert_array_equal(
@@ -163,7 +163,7 @@ def test_a_series_of_weights_next_to_an_array() -> None:
 def test_a_frame_with_gaps_in_its_index() -> None:
     """category_encoders 134, 181: an index other than 0, 1, 2, ... caused an IndexingError or NaN.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     frame = pd.DataFrame(X, columns=list("abc"))
     frame = frame[frame["a"] > 0.8].sample(frac=1.0, random_state=0)
@@ -175,7 +175,7 @@ def test_a_frame_with_gaps_in_its_index() -> None:
 def test_a_permuted_target_keeps_its_permutation() -> None:
     """category_encoders 387: permutation tests pass a shuffled y that keeps its labels.
 
-    Before: correct (estimators match rows by position).
+    powerkern at first run: correct (estimators match rows by position).
     """
     frame, y = pd.DataFrame(X, columns=list("abc")), pd.Series(X[:, 0] * 2 + 1)
     shuffled = y.sample(frac=1.0, random_state=1)
@@ -186,7 +186,7 @@ def test_a_permuted_target_keeps_its_permutation() -> None:
 def test_a_series_with_an_unsorted_index() -> None:
     """cuML 4572: transform failed where fit_transform succeeded.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     x = pd.Series(X[:, 0], index=RNG(5).permutation(40), name="x")
     fit = pk.fit(x)
@@ -198,7 +198,7 @@ def test_a_series_with_an_unsorted_index() -> None:
 def test_identifiers_of_another_type_are_reported_as_unknown() -> None:
     """Surprise 19, 259, 312: users 0 and "0" were confused, and every prediction was the mean.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     users, items = np.repeat(np.arange(10), 4), np.tile(np.arange(4), 10)
     ratings = 3.0 + users / 10 + items / 7
@@ -211,7 +211,7 @@ def test_identifiers_of_another_type_are_reported_as_unknown() -> None:
 def test_dask_frames_with_integer_columns() -> None:
     """dask-ml 157: scalers failed on data frames, or matched columns by position.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     dd = pytest.importorskip("dask.dataframe")
     import powerkern.dask
@@ -227,7 +227,7 @@ def test_dask_frames_with_integer_columns() -> None:
 def test_partitions_with_columns_in_another_order() -> None:
     """dask 6856: partitions with columns in another order failed in the last step, or values changed columns.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     frame = pd.DataFrame(X, columns=list("abc"))
     parts = [frame.iloc[:20], frame.iloc[20:, [2, 0, 1]]]
@@ -242,7 +242,7 @@ def test_partitions_with_columns_in_another_order() -> None:
 def test_groups_of_a_categorical() -> None:
     """featurewiz 100: category dtypes failed with "indexes don't match".
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     labels = RNG(6).permutation(np.repeat(["low", "mid", "high", "low"], 10))
     frame = pd.DataFrame(X, columns=list("abc"))
@@ -258,7 +258,7 @@ def test_groups_of_a_categorical() -> None:
 def test_many_batches_and_one_are_one_fit() -> None:
     """river 996: the result of learn_many was far from that of a loop of learn_one.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     fits = [pk.sketch.fit_chunks([X[i : i + size] for i in range(0, 40, size)]) for size in (1, 7, 40)]
     for one in fits[1:]:
@@ -269,7 +269,7 @@ def test_many_batches_and_one_are_one_fit() -> None:
 def test_distances_of_a_singular_covariance() -> None:
     """mosegui/mahalanobis 1: multinomial counts sum to 10, so distances were NaN, with a RuntimeWarning.
 
-    Before: a ValueError that names the columns.
+    powerkern at first run: a ValueError that names the columns.
     """
     counts = RNG(7).multinomial(10, [0.2] * 5, size=200).astype(float)
     with warnings.catch_warnings():
@@ -287,7 +287,7 @@ def test_distances_of_a_singular_covariance() -> None:
 def test_imputed_values_differ_by_row() -> None:
     """fancyimpute 92: all missing values of a feature were replaced by one number although the rows differ.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     a, b = RNG(8).normal(size=30), RNG(9).normal(size=6)
     full = np.outer(a, b) + 5.0
@@ -304,7 +304,7 @@ def test_imputed_values_differ_by_row() -> None:
 def test_missing_labels_are_distinguished_from_labels() -> None:
     """skrub 905: pd.NA in a categorical column raised a TypeError about mixed types.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     labels = pd.Series(["one", "two", None] * 13 + ["one"], dtype="string").astype("category")
     with pytest.raises(ValueError, match=r"row 2.*label|dropna"):
@@ -316,7 +316,7 @@ def test_missing_labels_are_distinguished_from_labels() -> None:
 def test_null_and_nan_of_polars_are_both_missing() -> None:
     """polars 16453: whether NaN and null were treated alike depended on the number of rows.
 
-    Before: correct, but see finding 18.
+    powerkern at first run: correct, but see finding 18.
     """
     values: list[Any] = [1.0, float("nan"), 3.0, None, 2.0, 7.0] * 200
     frame = pl.DataFrame({"x": values})
@@ -332,7 +332,7 @@ def test_null_and_nan_of_polars_are_both_missing() -> None:
 def test_the_order_of_dimensions_is_preserved(order: tuple[str, ...]) -> None:
     """xgcm 533, xarray 1483, 1739: the dimension was moved to the end, and stacked coordinates lost their names.
 
-    Before: correct for plain dimensions; see finding 13 for stacked ones.
+    powerkern at first run: correct for plain dimensions; see finding 13 for stacked ones.
     """
     xr = pytest.importorskip("xarray")
     import powerkern.xarray
@@ -352,7 +352,7 @@ def test_the_order_of_dimensions_is_preserved(order: tuple[str, ...]) -> None:
 def test_a_lambda_far_outside_the_usual_bracket() -> None:
     """systemds 2499: the search started in [-2, 2] and had to widen that interval.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     x = RNG(13).normal(100.0, 1.0, size=500) ** (1 / 30)
     fit = pk.fit(x, "box-cox")
@@ -363,7 +363,7 @@ def test_a_lambda_far_outside_the_usual_bracket() -> None:
 def test_a_constant_column_has_no_logarithm_of_zero() -> None:
     """augurs 185: log(0), from the variance of a constant column, ruined the likelihood.
 
-    Before: correct.
+    powerkern at first run: correct.
     """
     x = X.copy()
     x[:, 1] = 4.0

@@ -879,7 +879,7 @@ def test_choices_are_named(options, message):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_standardized_values_decrease_by_rounding_only(seed):
-    """z may decrease by 8 units in its last place, or in that of its largest term, as docs/accuracy.rst says."""
+    """z may decrease by 8 units in the last place of z, or of its largest term, as docs/accuracy.rst says."""
     rng = np.random.default_rng(seed)
     values = rng.lognormal(-6.0, 1.0, 200) * rng.choice([-1.0, 1.0])
     x = np.sort(np.r_[np.linspace(0.5, 4.0, 800) * 2.0**-53 * np.sign(values[0]), values])

@@ -309,7 +309,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         "row 0 has 2 values, row 2 has 1 value; all rows need the same number of values",
     ),
     "ragged vector": ([1.0, [2.0, 3.0]], ValueError, "row 0 has a single value, row 1 has 2 values"),
-    "ragged inside": ([[[1, 2], [3]], [[1], [2]]], ValueError, "ragged below its rows"),
+    "ragged inside": ([[[1, 2], [3]], [[1], [2]]], ValueError, "lists inside its rows differ in length; pass"),
     "ragged with arrays": ([np.array(1.0), np.ones(2)], ValueError, "row 0 has a single value, row 1 has 2 values"),
     # text
     "text in a list": ([[1, 2.0], [3, "b"]], TypeError, r"column 1, row 1: 'b' is not a real number; convert"),

@@ -22,7 +22,7 @@ def test_elbow_plot_draws_both_errors_and_marks_two_ranks():
     assert best.get_xydata().tolist() == [[4.0, 2.5]]
     assert elbow.get_xydata().tolist() == [[2.0, 3.0]]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "fitted to", "held out", "first to best", "best: 4", "elbow: 2",
+        "fitted", "held out", "first to best", "best: 4", "elbow: 2",
     ]  # fmt: skip
     assert all(tick == round(tick) for tick in ax.get_xticks())
 

@@ -24,7 +24,11 @@ def inverse(lmbda: mpmath.mpf, y: mpmath.mpf) -> mpmath.mpf:
 
 
 def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf) -> mpmath.mpf:
-    """Return the end of the integral over a branch: infinity, the end of the range, or the valley before it."""
+    """Return the end of the integral over a branch: infinity, or the end of the range.
+
+    If the integral diverges at the end of the range (-1 <= lambda < 0), it ends at the valley before, where value times
+    density is least; NaN if there is none.
+    """
     if lmbda >= 0:
         return mpmath.inf
     end = (-1 / lmbda - mean) / sd

@@ -100,7 +100,7 @@ def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None
         ({"vector": True}, "vector is not one of False"),
         ({"vector": 0}, "vector is not one of False"),
         ({"standardize": 1}, "standardize is not one of"),
-        ({"estimator": ["mle"]}, "estimator is not a table"),
+        ({"estimator": ["mle"]}, "estimator is not an object"),
         ({"estimator": {"h": 0.9}}, "name is missing"),
         ({"estimator": {"name": ["mle"]}}, "name is not one of"),
         ({"estimator": {"name": "mle", "h": 0.9}}, "estimator 'mle' has no option 'h'"),

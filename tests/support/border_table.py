@@ -244,7 +244,10 @@ class Entry:
 
 
 def arguments_of(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
-    """List the arguments of a function that the table gives: the required ones and those of the rows."""
+    """Return the names of the arguments to pass: the required ones, and some optional ones.
+
+    Optional arguments are passed if GIVEN_IF_OPTIONAL names them, unless they are in LEFT_OUT.
+    """
     given = []
     for name, parameter in inspect.signature(function).parameters.items():
         if name == "self" or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):

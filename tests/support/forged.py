@@ -1,4 +1,4 @@
-"""Take bytes with powerkern's header apart, and assemble them again, by the layout in its documentation."""
+"""Split bytes with powerkern's header into their parts, and reassemble them, by the documented layout."""
 
 import hashlib
 import json

@@ -1009,7 +1009,7 @@ def lowest(f: Callable[[float], float], low: float = -4.0, high: float = 6.0, st
 
 
 class RobustFit(NamedTuple):
-    """RewML from a given start: kept values (as a mask) at first, of the last fit, and at last; lambdas; moments."""
+    """RewML from a given start: masks of the values kept in each step, all lambdas, and the final moments."""
 
     kept: list[np.ndarray]
     lmbdas: list[float]
@@ -1051,9 +1051,10 @@ def reweighted(
 ) -> RobustFit:
     """Fit a prestandardised column by reweighted maximum likelihood from lambda0 (Raymaekers and Rousseeuw 2024).
 
-    `rule` is that of the first weights. R chooses once more what it keeps, at the lambda found; else that is what the
-    last fit was to. After the first step the cut-off is, if adaptive, where there are most clearly more values beyond
-    than a normal sample has: by the log-likelihood ratio of a Poisson count, which is to exceed 2.3.
+    Under R's rule ("cellwise") the values to keep are selected once more at the final lambda. Under other rules they
+    are the values of the last fit. After the first step an adaptive cut-off is chosen among four. It is the one beyond
+    which the number of values exceeds the number expected of a normal sample most clearly, by the log-likelihood ratio
+    of a Poisson count. If no ratio exceeds 2.3, the cut-off is ``cutoff + 2``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables by the names of their files: read whole, or read and written in blocks of rows."""
+"""Read tables, whole or in blocks of rows, and write them in blocks; the name of a file says of which kind it is."""
 
 from __future__ import annotations
 

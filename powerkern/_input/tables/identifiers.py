@@ -14,10 +14,10 @@ from powerkern._input.tables.table import BadInput
 
 #: Whole numbers beyond this are rounded in float64.
 _EXACT = 2**53
-#: Fewest digits of whole numbers that are all different and equally long, and of others that are all different:
-#: choices of ours. House prices, populations and counts of bytes are shorter, or their lengths differ.
+#: Fewest digits of whole numbers that are all different and equally long, and of others that are all different. These
+#: are our choices: house prices, populations and counts of bytes are shorter, or their lengths differ.
 _LONG, _VERY_LONG = 7, 12
-#: Rows in which repetitions are looked for: 8 MB a column.
+#: Number of rows that are searched for repetitions; they take 8 MB per column.
 _ROWS_COMPARED = 2**20
 
 _PADDED = re.compile(r"^\s*[+-]?0\d+\s*$", re.MULTILINE)
@@ -48,7 +48,7 @@ class IdentifierEvidence:
         return self._is_whole
 
     def close(self) -> None:
-        """Note that the column measures something: its cells have units, thousands separators or limits."""
+        """Record that the column holds measurements: its cells have units, thousands separators or limits."""
         self._is_whole = False
 
     @property
@@ -71,7 +71,7 @@ class IdentifierEvidence:
             self._rounded = next((f"line {lines[i]}: {cells[i].strip()}" for i in rounded), None)
 
     def add_values(self, values: NDArray[Any], start: int) -> None:
-        """Add integers (also Python's, in an object array) or floats; `start` rows came before."""
+        """Add integers (also Python's, in an object array) or floats; `start` is the number of rows before them."""
         numbers = values.astype(np.float64)
         large = np.flatnonzero(np.abs(numbers) >= _EXACT).tolist()
         if large and values.dtype.kind == "f":
@@ -97,7 +97,7 @@ class IdentifierEvidence:
         return True
 
     def _is_long(self) -> bool:
-        """Return whether the numbers are as long as identifiers."""
+        """Return whether the numbers have as many digits as identifiers; see `_LONG`."""
         if self._lowest < 1.0:
             return False
         shortest, longest = len(str(int(self._lowest))), len(str(int(self._highest)))

@@ -168,7 +168,8 @@ def _separate(
 ) -> tuple[int, int]:
     """Copy values and their weights to `work`, censored cells to ``own.cells``; return the numbers of both.
 
-    No branch to mispredict: every cell is written to both, and the next one over it where it does not belong.
+    Every cell is written to both places, and overwritten by the next cell in the place where it does not belong. This
+    needs no branch, which the CPU would mispredict.
     """
     end, end_other, end_weight = own.cells[END], own.cells[OTHER], own.cells[WEIGHT]
     packed, packed_weight = work.packed, work.weight
@@ -188,7 +189,7 @@ def _separate(
 
 @kernel
 def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, own: CensoredWork) -> tuple[int, int]:
-    """Replace the censored cells by the distinct limits, intervals apart; return the numbers of both.
+    """Replace the censored cells by distinct limits and, separately, distinct intervals; return the number of each.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, own: Censore
     n_limits = n_intervals = 0
     if not is_weighted:
         count[:n_censored] = 1.0
-    if _are_equal(limit[:n_censored]) and _are_equal(side[:n_censored]):  # one limit: mostly so, and fast to see
+    if _are_equal(limit[:n_censored]) and _are_equal(side[:n_censored]):  # usually there is one limit
         count[0] = sum_of(count[:n_censored])
         n_censored = 1
     for i in range(n_censored):
@@ -472,7 +473,21 @@ def place_terms(
 
 @kernel
 def _take_logs(x: FloatArray, offset: float, reference: tuple[float, float], unit: float, is_plain: bool) -> None:
-    """Replace magnitudes by their logs about a reference, times `unit`; the reference is given with its log."""
+    """Replace magnitudes by their logs, relative to the log of a reference.
+
+    Parameters
+    ----------
+    x : (n,)
+        The magnitudes; overwritten.
+    offset : float
+        Added to magnitudes: 0 (Box-Cox) or 1 (Yeo-Johnson).
+    reference : (float, float)
+        The reference, and the log of offset + reference.
+    unit : float
+        Factor of the logs; not used if `is_plain`.
+    is_plain : bool
+        Whether to take logs of ratios as `_plain_logs` does, which lose digits of magnitudes close to the reference.
+    """
     if x.size == 0:
         return
     if is_plain:

@@ -72,7 +72,10 @@ class LogProbability(NamedTuple):
 
 @inlined
 def _scaled_erfc_parts(u: float) -> tuple[float, float]:
-    """Return (1 + 2u) e^(u^2) erfc(u) for u >= 0, and 1/(1 + 2u), at most 1e-17 too large."""
+    """Return (1 + 2u) e^(u^2) erfc(u) for u >= 0, and 1/(1 + 2u).
+
+    u is limited to _FARTHEST, so the second result is too large beyond, by less than 1e-17.
+    """
     near = u if u < _FARTHEST else _FARTHEST
     shifted, divisor = near + _CENTER, 1.0 + 2.0 * near
     reciprocal = 1.0 / (shifted * divisor)  # one division in place of two

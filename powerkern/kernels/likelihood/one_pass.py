@@ -293,7 +293,7 @@ def _squeezed_weights(weight: FloatArray, out: FloatArray, n: int) -> FloatArray
 
 
 class _Reference(NamedTuple):
-    """The value relative to whose log the logs of a column are taken."""
+    """The reference value of a column, relative to which its logs are taken."""
 
     units: LogUnits
     kind: LogKind
@@ -422,10 +422,32 @@ def _start_from_sample(sample: Prepared, reference: _Reference, scale: float, n_
 def _take_all_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, start: _Start, scale: float, work: Work
 ) -> tuple[float, float, Moments, Scan]:
-    """Write all logs to ``work.spare``; return their sum and sum of squares, raw sums for a step, and a scan of x.
+    """Write the logs of all values to ``work.spare``; return their sums and the scan of x.
 
-    The raw sums, for a Halley step from the optimum of the sample, are formed in float32 while a chunk is in the
-    first-level cache. They are 0 if the sample has no optimum.
+    Parameters
+    ----------
+    x : (n,)
+        The values.
+    weight : (n,) or None
+        Weights of the values; None: all one.
+    kind : LogKind
+        How logs are stored.
+    start : _Start
+        The optimum of the sample, if there is one.
+    scale : float
+        Power of two that scales the weights into the range of float32.
+    work : Work
+        Scratch; receives the logs.
+
+    Returns
+    -------
+    total, squares : float
+        Weighted sums of the logs and of their squares.
+    sums : Moments
+        Raw sums for a Halley step from `start`, formed in float32 while a chunk is in the first-level cache; 0 if the
+        sample has no optimum.
+    found : Scan
+        Number, extremes and weights of the values.
     """
     total, squares, sums, found = 0.0, 0.0, zero_sums(0.0), NOTHING
     for begin in range(0, x.size, CHUNK):

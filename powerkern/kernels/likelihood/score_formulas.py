@@ -323,14 +323,14 @@ def moment_rate_squared(t: Moments) -> float:
 
 @kernel
 def taylor_sum_of_squares(t: Moments, step: float) -> float:
-    """Return the sum of squares about the mean a short `step` away from the moments, by Taylor expansion."""
+    """Return the sum of squares about the mean, a short `step` from where moments were taken, by Taylor expansion."""
     h1, h2, h3 = _halves(t)
     return t[YY] + step * (2.0 * h1 + step * (h2 + step * h3 / 3.0))  # type: ignore[no-any-return]
 
 
 @kernel
 def taylor_moments(t: Moments, step: float) -> tuple[float, float, float]:
-    """Return mean and variance of y, and g'', a short `step` away from the moments, by Taylor expansion."""
+    """Return mean and variance of y, and g'', a short `step` from where moments were taken, by Taylor expansion."""
     mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
     _, d2, d3 = _log_sd_derivatives(t)
     return mean, taylor_sum_of_squares(t, step) / t[WEIGHT], d2 + step * d3

@@ -1,7 +1,7 @@
 """Plotting positions of a sorted column: weights, and the normal quantiles that its values are compared with.
 
 A value of weight w stands for w copies, each with its own quantile (Filliben's median ranks [1]_). The probability plot
-needs the mean quantile of the copies of each value, and the variance of quantiles within values.
+needs the mean quantile of the copies of each value, and the variance of the quantiles of the copies of one value.
 
 References
 ----------
@@ -32,7 +32,7 @@ class PlottingPositions(NamedTuple):
     quantile: FloatArray  #: mean normal quantile of the copies of each value, over the root mean square of all
     fraction: FloatArray  #: fraction of the total weight that each value has
     n: float  #: effective number of values
-    half_variance_within: float  #: half the variance of the quantiles within values
+    half_variance_within: float  #: half the mean variance, over all values, of the quantiles of a value's copies
 
 
 @inlined
@@ -57,7 +57,7 @@ def weigh_columns(
     positions : (2, p, n)
         Receives quantile and fraction of each value.
     totals : (p, 2)
-        Receives the effective number of values, and half the variance of the quantiles within values.
+        Receives the effective number of values, and half the mean variance of the quantiles of a value's copies.
     """
     for j in range(columns.shape[0]):
         n = n_present(columns[j])

@@ -83,7 +83,7 @@ def fit_censored_sums(
     roundings : (p, 4)
         As for `fit_sums`.
     intervals : (n_intervals, 3)
-        The distinct intervals of all columns, one column after the other.
+        The distinct intervals of all columns, one column after the other: lower end, upper end and weight.
     interval_starts : (p + 1,) int
         Where the intervals of each column begin.
     lmbda : (p,)
@@ -172,7 +172,7 @@ def _write_counts(intervals: FloatArray, censored: FloatArray) -> None:
 def _prepare(
     sums: FloatArray, base: float, grid: FloatArray, intervals: FloatArray, nodes: Nodes, own: CensoredWork
 ) -> tuple[Sample, CensoredColumn]:
-    """Prepare a column for its likelihood: compute the nodes, and the logs of the ends of its intervals.
+    """Prepare a column for its likelihood: compute its nodes, and the logs of the ends of its intervals.
 
     Parameters
     ----------
@@ -181,13 +181,13 @@ def _prepare(
     base : float
         0 (Box-Cox) or 1 (Yeo-Johnson).
     grid : (N_GRID,)
-        Its grid.
-    intervals : (n_terms, 3)
-        Its intervals.
+        The grid of the column.
+    intervals : (n_intervals, 3)
+        The lower end, the upper end and the weight of each distinct interval of the column.
     nodes : Nodes
         Receives the nodes.
     own : CensoredWork
-        Receives the terms and the logs of their ends.
+        Receives the terms of the likelihood and the logs of their ends.
     """
     sample = make_sample(sums, base, grid, nodes, False)
     n_limits = n_intervals = 0
@@ -252,21 +252,23 @@ def _bound_errors(
 
     With ``theta`` and the model mean m at their maximum, errors of the sums change the score by at most ``theta^2``
     times the error of ``sum (y - m)(y' - m') + theta'/theta (y - m)^2``, since the score is the derivative of the
-    maximum (envelope theorem). Without censored cells m is the mean of y, which the bounds of `bound_sums` allow for;
-    an offset from it adds errors of the sums of y and y'.
+    maximum (envelope theorem). Without censored cells m is the mean of y, as the bounds of `bound_sums` assume. If m
+    differs from that mean, errors of the sums of y and y' are added.
 
     Parameters
     ----------
     sample, column
         The column as `_prepare` returns it.
-    found, best
-        The optimum.
+    found : Found
+        The optimum in units of the logs, with the likelihood there.
+    best : Optimum
+        The optimum in units of the data.
     nodes : Nodes
-        The bins.
+        Statistics of the bins.
     rounded : Rounded
         How the sums were rounded.
     own : CensoredWork
-        Has the standardised ends.
+        Its `y` holds the transforms of the ends of the intervals at the optimum.
     """
     profile, logs = found.profile, column.centered.logs
     scales, slopes, second = profile.scales, profile.slopes, profile.sums
@@ -308,7 +310,7 @@ def _noise(sample: Sample, column: CensoredColumn, found: Found, moved: bool, ow
     moved : bool
         Whether the logs were moved to another reference.
     own : CensoredWork
-        Has the standardised ends.
+        Its `y` holds the transforms of the ends of the intervals at the optimum.
     """
     logs, scales = sample.centered.logs, found.profile.scales
     rounding = rounding_of_reference(sample, moved)
@@ -351,7 +353,7 @@ def _squared_lever(
     rounding : float
         Rounding error of a log that is 0.
     own : CensoredWork
-        Has the standardised ends.
+        Its `y` holds the transforms of the ends of the intervals at the optimum.
     """
     points = column.terms.points
     n_pos = points.pos.size

@@ -143,13 +143,13 @@ def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
 
 @kernel
 def mean_log(found: FloatArray) -> float:
-    """Return the mean of the signed logs of a range's sample."""
+    """Return the mean signed log in the sample of a range; `found` has the fields of the range (R_COUNT etc.)."""
     return float(LOG_UNIT * found[R_LOGS] / max(found[R_SAMPLE], 1.0))
 
 
 @kernel
 def estimate_log_sd(found: FloatArray, distance: float) -> float:
-    """Estimate the standard deviation of the logs; `distance` is the distance between their extremes."""
+    """Estimate the standard deviation of the logs of a range; `distance` is the distance between their extremes."""
     spread = distance / _EXPECTED_RANGE
     if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
         squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT

@@ -87,14 +87,14 @@ def _exponent(column: ResponseColumn, lmbda: float) -> float:
 def _regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
-    """Fit one column that depends linearly on others after its transform.
+    """Fit one column whose transform depends linearly on the columns of a design.
 
     Parameters
     ----------
     x : (n,)
         The column; NaN: missing.
     design : Design
-        The columns of the linear model.
+        The covariates.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : float

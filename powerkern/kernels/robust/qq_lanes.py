@@ -105,7 +105,11 @@ def qq_objectives(
 
 @kernel
 def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
-    """Transform all values: by tangents beyond the change points in lanes that are rectified there, else by powers."""
+    """Write the transform of all values to `y`, a vector over lambdas for each value.
+
+    Beyond a change point the transform is linear in the lanes whose lambda is rectified there. Arguments are as in
+    `qq_objectives`; `lmbda` has one lambda per lane.
+    """
     in_logs, lower, upper, n = is_low_tail_in_logs(column, rule), column.lower, column.upper, column.n
     below, above, first, last = lmbda > (0.0 if in_logs else 1.0), lmbda < 1.0, 0, n
     if rule != NOT_RECTIFIED:
@@ -150,7 +154,7 @@ def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where:
     Parameters
     ----------
     x : (n,)
-        Logs of the column, ascending.
+        The values in which the tangent is linear, ascending: the column or its logs.
     k : int
         Index of the value at which the tangent touches.
     first : int
@@ -320,8 +324,8 @@ def _nearness(
 ) -> Lanes:
     """Return the sum of ``1 - rho`` at each lambda, for a column with weights.
 
-    Values with weights have several normal scores; each node has a score, their spread around it, and a weight
-    (`powerkern.kernels.robust.qq`).
+    The copies that a weight stands for have different normal scores. Each node represents scores that are close, by
+    their mean, variance and weight (`powerkern.kernels.robust.qq`). Other arguments are as in `plain_nearness`.
     """
     near = broadcast_like(loc, 0.0)
     row, score, spread, weight = nodes
@@ -355,11 +359,11 @@ def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
 
 @kernel
 def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
-    """Return the median distance of n values, ascending in each lane, from a point.
+    """Return the median distance of n values from a point, in every lane; the values of a lane are ascending.
 
-    The half of the values nearest to the point is a window of consecutive values. Windows that begin in the first or
-    the last quarter are skipped if, in all lanes, the smallest window and the smallest with one more value begin
-    elsewhere.
+    The half of the values nearest to the point is a window of consecutive values, the one with the smallest radius.
+    If n is even, a window with one more value is needed as well. The first and the last quarter of the windows are
+    skipped if, in every lane, both windows begin elsewhere.
     """
     rank = (n + 1) >> 1
     first, last = 0, n - rank

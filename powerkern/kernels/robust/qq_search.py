@@ -307,7 +307,7 @@ def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
 def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> None:
     """Write lower bounds of the objective between neighboring lanes, assuming the smallest possible residuals.
 
-    `y` has the residuals in units of c, within +-1. The bound is 0 if the objective is undefined in one of both lanes.
+    `y` has the residuals in units of c, clipped to +-1. The bound is 0 if the objective is undefined in either lane.
     """
     value, following = load(lanes, (VALUE, start)), load(lanes, (VALUE, start + 1))
     near, others = broadcast_like(value, 0.0), broadcast_like(value, 0.0)
@@ -322,7 +322,11 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
 
 @inlined
 def _nearest_between(y: Float32Array, i: int) -> Lanes:
-    """Bound 1 - rho of residual i between neighboring lanes from above, by its value nearest to 0 between both."""
+    """Return, for each lane, an upper bound on 1 - rho of value i from that lane to the next.
+
+    Its residual is assumed to lie between the residuals in both lanes. The bound is 1 - rho of the number nearest to 0
+    in this interval.
+    """
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
     nearest = maximum(minimum(a, b), minimum(maximum(a, b), 0.0))
     return nearness(nearest * nearest)

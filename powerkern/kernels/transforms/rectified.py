@@ -75,7 +75,7 @@ def _is_beyond(value: float, change: float, lmbda: float) -> bool:
 
 @inlined
 def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Return the transform of x, beyond the change point its tangent; without branches, so that loops vectorise."""
+    """Return the transform of x, or its tangent beyond the change point; without branches, so that loops vectorise."""
     at, y = _tangent(psi, slope_of, lmbda, lower, upper), psi(x, lmbda)
     return at.psi + (x - at.x) * at.slope if _is_beyond(x, at.x, lmbda) else y
 
@@ -314,7 +314,7 @@ def exponent_at(log: float, lmbda: float, negative_shift: float) -> float:
 
 @kernel
 def psi_at(log: float, lmbda: float, negative_shift: float) -> float:
-    """Return psi for a value given by its signed log."""
+    """Return psi (not rectified) of the value with the given signed log; see `SortedColumn` for `negative_shift`."""
     m = exponent_at(log, lmbda, negative_shift)
     return log if abs(m) < _FLAT else expm1(m * log) / m
 
