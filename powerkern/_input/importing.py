@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from powerkern._fork_lock import LOCK
+from powerkern._fork_lock import no_fork
 
 
 def import_late(name: str) -> ModuleType:
     """Import a module while no fork is under way, and return it."""
-    with LOCK:
+    with no_fork():
         return importlib.import_module(name)

@@ -15,7 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from powerkern._fork_lock import LOCK
+from powerkern._fork_lock import no_fork
 from powerkern._jit import code_cache, compile_notice
 from powerkern._jit.interface import Interface, Kind
 from powerkern._jit.marks import F
@@ -62,7 +62,7 @@ class Entry:
 
     def compile(self) -> Callable[..., Any]:
         """Load or compile the entry; return a function that calls its machine code."""
-        with LOCK:  # one thread compiles or loads at a time
+        with no_fork():  # one thread compiles or loads at a time
             if self._compiled is None:
                 self._compiled = self._plain() if _is_plain() else self._loaded()
         code_cache.warn_once_if_not_kept()
@@ -75,7 +75,7 @@ class Entry:
 
     def keep_in(self, folder: Path) -> bool:
         """Compile the entry into a cache folder; return False if its code is there. Raise OSError if writing fails."""
-        with LOCK:
+        with no_fork():
             return code_cache.keep_in(folder, self._function, self.object_code)
 
     def file_in(self, folder: Path) -> Path:

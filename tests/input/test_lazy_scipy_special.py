@@ -34,6 +34,28 @@ thread.join()
 sys.exit(os.waitpid(child, 0)[1])
 """
 
+FORKED_WHILE_LOGGING = """
+import os, signal, threading, time
+from powerkern._fork_lock import no_fork
+
+signal.alarm(60)  # ends it if it hangs
+started = threading.Event()
+
+def work():
+    with no_fork():
+        import logging
+        started.set()
+        time.sleep(0.2)
+        logging.getLogger("new")
+
+thread = threading.Thread(target=work)
+thread.start()
+started.wait()
+if os.fork() == 0:
+    os._exit(0)
+thread.join()
+"""
+
 READING_ALONE = """
 import sys
 import numpy as np
@@ -53,6 +75,11 @@ print(*(set(sys.modules) - before))
 def test_fork_while_another_thread_fits(delay, estimator):
     pk.fit(np.random.default_rng(0).lognormal(size=(50, 2)), estimator=estimator)  # compiled code is kept
     code = ["-W", "ignore", "-c", FORKED_WHILE_FITTING, str(delay), estimator]
+    assert subprocess.run([sys.executable, *code], timeout=300, check=False).returncode == 0
+
+
+def test_a_fork_does_not_wait_with_the_lock_of_a_module_that_is_in_use():
+    code = ["-W", "ignore", "-c", FORKED_WHILE_LOGGING]
     assert subprocess.run([sys.executable, *code], timeout=300, check=False).returncode == 0
 
 
