@@ -163,6 +163,8 @@ def test_frames():
     again = fit.predict(frame[["f", "e", "d", "c", "b", "a"]])
     pd.testing.assert_frame_equal(again.residuals.iloc[fit.check.rows], fit.residuals)
     pd.testing.assert_frame_equal(fit.predict(frame).flagged.iloc[fit.check.rows], fit.flagged)
+    kept = fit.predict(frame[list("abcdef")])  # without the column that was left out
+    pd.testing.assert_frame_equal(kept.residuals.iloc[fit.check.rows], fit.residuals)
     assert isinstance(ddc(pl.DataFrame(frame)).imputed, pl.DataFrame)
     assert fit.neighbors("a").columns.tolist() == fit.neighbors(0).columns.tolist()
 
