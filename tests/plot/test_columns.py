@@ -153,6 +153,8 @@ def test_histograms_count_every_value():
         density, edges, _ = patch.get_data()
         inside = np.abs(values) <= 4.0
         assert edges[[0, -1]].tolist() == [-4.0, 4.0]
+        freedman_diaconis = 2.0 * np.subtract(*scipy.stats.norm.ppf([0.75, 0.25])) / 399 ** (1 / 3)
+        assert np.diff(edges) == pytest.approx(freedman_diaconis, rel=0.1)
         assert np.sum(density * np.diff(edges)) == pytest.approx(np.count_nonzero(inside) / 399)
         beyond = np.count_nonzero(~inside & ~np.isnan(values))
         assert (f"({beyond} beyond)" in patch.get_label()) == (beyond > 0)
