@@ -110,47 +110,13 @@ class CensoredSums(PowerSums):
         for_each_group(job, self._shape, n_threads)
         return out, censored, error
 
-    def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
-        """Return minus the profile log-likelihood per unit of weight of every column at every lambda."""
-        out = np.empty((len(self.cells), lmbdas.size))
+    def _write_profile(self, group: slice, lmbdas: FloatArray, out: FloatArray) -> None:
+        nodes, scratch, work = self._work(group)
+        kernels.profile_censored_sums(*self._columns(group), *self._table(group), lmbdas, nodes, scratch, work, out)
 
-        def job(group: slice) -> None:
-            nodes, scratch, work = self._work(group)
-            kernels.profile_censored_sums(
-                *self._columns(group), *self._table(group), lmbdas, nodes, scratch, work, out[group]
-            )
-
-        for_each_group(job, self._shape, n_threads)
-        return out
-
-    def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
-        """Return minus the profile log-likelihood per unit of weight of every column at its own lambda."""
-        out = np.empty((len(self.cells), 1))
-
-        def job(group: slice) -> None:
-            for j in range(group.start, group.stop):
-                one = slice(j, j + 1)
-                nodes, scratch, work = self._work(one)
-                kernels.profile_censored_sums(
-                    *self._columns(one), *self._table(one), lmbda[one], nodes, scratch, work, out[one]
-                )
-
-        for_each_group(job, self._shape, n_threads)
-        return out[:, 0]
-
-    def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
-        """Return the lambdas at which minus the likelihood exceeds its minimum by `drop`: (p, 2)."""
-        out = np.empty((len(self.cells), 2))
-        at = np.column_stack([lmbda, drop])
-
-        def job(group: slice) -> None:
-            nodes, scratch, work = self._work(group)
-            kernels.interval_censored_sums(
-                *self._columns(group), *self._table(group), at[group], nodes, scratch, work, out[group]
-            )
-
-        for_each_group(job, self._shape, n_threads)
-        return out
+    def _write_interval(self, group: slice, at: FloatArray, out: FloatArray) -> None:
+        nodes, scratch, work = self._work(group)
+        kernels.interval_censored_sums(*self._columns(group), *self._table(group), at, nodes, scratch, work, out)
 
     def _table(self, group: slice) -> tuple[FloatArray, IntArray]:
         """Return the intervals of a group of columns, and where those of each column begin."""

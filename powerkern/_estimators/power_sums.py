@@ -446,11 +446,11 @@ class PowerSums:
         return out, without_censored(len(out)), error
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
-        """Return g of every column at every lambda."""
+        """Return minus the profile log-likelihood per unit of weight, g, of every column at every lambda."""
         out = np.empty((len(self.cells), lmbdas.size))
 
         def job(group: slice) -> None:
-            sketch.profile_sums(*self._columns(group), lmbdas, *self._scratch(group), out[group])
+            self._write_profile(group, lmbdas, out[group])
 
         for_each_group(job, self._shape, n_threads)
         return out
@@ -462,7 +462,7 @@ class PowerSums:
         def job(group: slice) -> None:
             for j in range(group.start, group.stop):
                 one = slice(j, j + 1)
-                sketch.profile_sums(*self._columns(one), lmbda[one], *self._scratch(one), out[one])
+                self._write_profile(one, lmbda[one], out[one])
 
         for_each_group(job, self._shape, n_threads)
         return out[:, 0]
@@ -473,10 +473,18 @@ class PowerSums:
         at = np.column_stack([lmbda, drop])
 
         def job(group: slice) -> None:
-            sketch.interval_sums(*self._columns(group), at[group], *self._scratch(group), out[group])
+            self._write_interval(group, at[group], out[group])
 
         for_each_group(job, self._shape, n_threads)
         return out
+
+    def _write_profile(self, group: slice, lmbdas: FloatArray, out: FloatArray) -> None:
+        """Write g of a group of columns at every lambda to `out`."""
+        sketch.profile_sums(*self._columns(group), lmbdas, *self._scratch(group), out)
+
+    def _write_interval(self, group: slice, at: FloatArray, out: FloatArray) -> None:
+        """Write the ends of the intervals of a group of columns to `out`; `at` has their lambdas and drops."""
+        sketch.interval_sums(*self._columns(group), at, *self._scratch(group), out)
 
     @property
     def _shape(self) -> tuple[int, int]:
