@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.arguments import column_error, given_bounds, output_limit
+from powerkern._input.arguments import column_error
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms import lambda_bounds
 from powerkern.kernels.transforms.family import is_mirrored
 
-_FLOAT64 = np.dtype(np.float64)
 #: Statuses of a lambda that was sought but is in doubt; and of any lambda that was found.
 _DOUBTFUL = (Status.NOT_CERTIFIED, Status.UNRESOLVED, Status.FEW_VALUES, Status.TAIL_KEPT, Status.NOT_SETTLED)
 FOUND = [status for status in Status if status.is_estimate]
@@ -32,28 +31,6 @@ class LambdaLimit(NamedTuple):
     def is_active(self) -> bool:
         """True if the limits may exclude some lambda."""
         return self.ymax < np.inf or bool(np.isfinite(self.bounds).any())
-
-
-def lambda_limit(
-    ymax: float | None,
-    bounds: object,
-    p: int,
-    standardize: bool,
-    dtype: np.dtype[Any] = _FLOAT64,
-    column_names: Sequence[Any] | None = None,
-) -> LambdaLimit:
-    """Check the arguments `ymax` and `bounds` of a fit of p columns, and return the limits that they set on lambda.
-
-    Parameters
-    ----------
-    ymax, bounds, standardize, column_names
-        As in `powerkern.fit`.
-    p : int
-        Number of columns.
-    dtype : dtype
-        Type of the transformed values, whose range limits `ymax` by default.
-    """
-    return LambdaLimit(output_limit(ymax, standardize, dtype), ymax is not None, given_bounds(bounds, p, column_names))
 
 
 def apply_limit(

@@ -34,6 +34,10 @@ class Marks(NamedTuple):
         return self.below is not None or self.above is not None or self.between is not None
 
 
+#: Marks of data without censored cells.
+NO_MARKS = Marks()
+
+
 class Flags(NamedTuple):
     """Marks that columns of a data frame hold, by the name of the column that they mark."""
 

@@ -16,7 +16,7 @@ from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
 from powerkern._input.arrays import chunk_errors
 from powerkern._input.batches import batches_of
-from powerkern._input.censoring import Marks, as_ends
+from powerkern._input.censoring import NO_MARKS, Marks, as_ends
 from powerkern._input.foreign import refuse_foreign
 from powerkern._input.reading import OFFERING_NON_NUMERIC
 from powerkern._results.grouped_fit import GroupedFit
@@ -36,8 +36,6 @@ ChunkMarks = Sequence[Any] | Callable[[], Iterable[Any]] | dict[Any, Any] | None
 
 #: Stands for a chunk, or its weights, after the last one.
 _NONE_LEFT = object()
-#: Marks of chunks without censored cells.
-_NO_MARKS = Marks()
 
 
 @overload
@@ -273,7 +271,7 @@ def reading(
     progress: bool,
     n_threads: int | None,
     labels: Sequence[str] = (),
-    marks: Marks = _NO_MARKS,
+    marks: Marks = NO_MARKS,
 ) -> Iterator[_Source]:
     """Yield an engine that reads chunks in this process, one after the other, or `chunks` itself if it is an engine.
 

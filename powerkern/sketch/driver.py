@@ -14,7 +14,7 @@ from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._estimators.robust import RobustEstimator
 from powerkern._estimators.spec import BEST, ChunkOptions, FitSpec
 from powerkern._input.arrays import column_label, to_list
-from powerkern._input.censoring import Marks
+from powerkern._input.censoring import NO_MARKS, Marks
 from powerkern._input.messages import did_you_mean
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
@@ -30,9 +30,6 @@ from powerkern.sketch.robust import fit_robust
 from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import finish_results
 
-#: Marks of chunks without censored cells.
-_NO_MARKS = Marks()
-
 
 def fit_columns(
     map_reduce: MapReduce,
@@ -42,7 +39,7 @@ def fit_columns(
     sample_weight: str | None,
     progress: bool,
     options: Mapping[str, Any],
-    marks: Marks = _NO_MARKS,
+    marks: Marks = NO_MARKS,
 ) -> PowerFit:
     """Fit the columns of data that an engine reads, in passes over its chunks.
 
@@ -87,7 +84,7 @@ class ChunkJob:
         progress: bool,
         *,
         grouped: bool = False,
-        marks: Marks = _NO_MARKS,
+        marks: Marks = NO_MARKS,
         **options: Any,
     ) -> ChunkJob:
         """Check the options of a fit from chunks, before the first pass, and return the job.

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from powerkern._input.alignment import are_default
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import Matrix, check_n_features, chunk_errors
-from powerkern._input.censoring import Marks, with_censored, without_flags
+from powerkern._input.censoring import NO_MARKS, Marks, with_censored, without_flags
 from powerkern._input.choices import Infinite
 from powerkern._input.infinite import without_infinite
 from powerkern._input.reading import read_chunk
@@ -48,9 +48,6 @@ __all__ = [
 #: The message of engines whose data have no rows.
 NO_ROWS = "X has no rows; there is nothing to do"
 
-
-#: Marks of chunks without censored cells.
-NO_MARKS = Marks()
 
 # --- passes -------------------------------------------------------------------------------------------
 

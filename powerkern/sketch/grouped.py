@@ -15,7 +15,7 @@ from powerkern._estimators.base import Estimator
 from powerkern._input.alignment import ColumnNames, merging_order
 from powerkern._input.arguments import place_of
 from powerkern._input.arrays import Matrix, column_label
-from powerkern._input.censoring import Marks
+from powerkern._input.censoring import NO_MARKS, Marks
 from powerkern._input.frames import names_of
 from powerkern._input.labels import UNKNOWN, Keys, without_groups, without_names
 from powerkern._input.reading import read_chunk
@@ -23,7 +23,7 @@ from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.grouped_fit import GroupedFit, build_grouped_fit
 from powerkern._typing import FloatArray, IntArray
 from powerkern.sketch.driver import ChunkJob
-from powerkern.sketch.engine import NO_MARKS, MapReduce, Pass, Passes
+from powerkern.sketch.engine import MapReduce, Pass, Passes
 from powerkern.sketch.summary import ChunkSummary, S, merge
 
 #: Largest number of cells of a matrix that has all columns of all groups.
