@@ -49,10 +49,10 @@ GRADIENT, HESSIAN, N_AT = 1, 4, 10
 
 
 class OriginWork(NamedTuple):
-    """Scratch for the search in one column."""
+    """Scratch arrays for the search for lambda, origin and unit in one column."""
 
     block: FloatArray
-    sums: FloatArray  #: one row
+    sums: FloatArray  #: (1, N_SUMS): sums over the values
     at: FloatArray  #: L and its derivatives at the current point, and at the trial point
     steps: FloatArray  #: current point, trial point, step
     matrix: FloatArray  #: Cholesky factor of minus the Hessian
@@ -64,7 +64,23 @@ class OriginWork(NamedTuple):
 
 @kernel
 def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, block: FloatArray) -> None:
-    """Write u, 1/v and a of values on one side of the origin (`side` is 1 or -1) to a block."""
+    """Write u, 1/v and a = ln v of values on one side of the origin to a block.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, n <= BLOCK.
+    x0 : float
+        The origin.
+    scaling : float
+        1/s, the inverse of the unit.
+    side : float
+        1 for values above the origin, -1 for values below; v = one + side u.
+    one : float
+        1 for Yeo-Johnson, 0 for Box-Cox.
+    block : (N_BLOCK, BLOCK)
+        Receives u, 1/v and a in the rows _U, _R and _A.
+    """
     for i in range(x.size):
         u = (x[i] - x0) * scaling
         v = one + side * u
@@ -77,7 +93,8 @@ def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, blo
 def _branch(n: int, m: float, near_0: bool, block: FloatArray) -> None:
     """Write v^m, b_m(a) and the first two derivatives of b_m(a) in m to a block.
 
-    `near_0` selects power series instead of closed forms, for small |m a|.
+    `n` is the number of values, `m` their exponent. If `near_0` is true, |m a| is small for all of them, and power
+    series replace the closed forms.
     """
     b, b1, b2, power = block[_PSI], block[_FIRST], block[_SECOND], block[_POWER]
     for i in range(n):
@@ -100,22 +117,22 @@ def _branch(n: int, m: float, near_0: bool, block: FloatArray) -> None:
 def _derivatives(n: int, m: float, side: float, y0: float, block: FloatArray) -> None:
     """Complete a block of values: write psi - y0, the log-Jacobian J, and their derivatives in the parameters.
 
-    The block has u, 1/v, a, v^m, b_m(a) and its derivatives. psi_u = v^(m - 1), psi_uu = side (m - 1) v^(m - 2) and
-    psi_u,lambda = a v^(m - 1). u is a function of x0, in units of s, and of ln s, with u_x0 = -1 and u_s = -u. The
-    derivatives of J in u are J_u = 1/v and J_uu = -side/v^2.
+    The block already has u, 1/v, a, v^m, b_m(a) and its derivatives in m. The formulas are psi_u = v^(m - 1), psi_uu =
+    side (m - 1) v^(m - 2), psi_u,lambda = side a v^(m - 1), J_u = 1/v and J_uu = -side/v^2. The chain rule uses u_x0 =
+    -1 (with x0 in units of s) and u_ln s = -u.
 
     Parameters
     ----------
     n : int
-        Number of values.
+        Number of values in the block.
     m : float
-        The exponent of this side of the origin.
+        The exponent on this side of the origin.
     side : float
-        1 for values above the origin, -1 below.
+        1 for values above the origin, -1 for values below.
     y0 : float
-        Subtracted from psi.
-    block : (n_rows, >= n)
-        Rows of quantities by value, completed in place.
+        A constant that is subtracted from psi to avoid cancellation.
+    block : (N_BLOCK, BLOCK)
+        A row for each quantity, a column for each value; completed in place.
     """
     for i in range(n):
         u, r, a = block[_U, i], block[_R, i], block[_A, i]
@@ -135,7 +152,7 @@ def _derivatives(n: int, m: float, side: float, y0: float, block: FloatArray) ->
 
 @kernel
 def _add(w: FloatArray, block: FloatArray, sums: FloatArray) -> None:
-    """Add the weights, the weighted terms of a block, and their products to the sums."""
+    """Add a block of values to the sums: their weights, weighted terms, and weighted products of terms."""
     n = w.size
     for k in range(4):  # psi and its first derivatives times weights
         term, weighted = block[_PSI + k], block[_WEIGHTED + k]
@@ -156,7 +173,7 @@ def _add(w: FloatArray, block: FloatArray, sums: FloatArray) -> None:
 
 @kernel
 def _psi(u: float, lmbda: float, box_cox: bool) -> float:
-    """Return the transform of one value; it need not be exact, since it is only subtracted to avoid cancellation."""
+    """Return the approximate transform of u, to be subtracted from psi against cancellation."""
     below = u < 0.0 and not box_cox
     m = 2.0 - lmbda if below else lmbda
     a = math.log(u if box_cox else 1.0 + abs(u))
@@ -166,12 +183,12 @@ def _psi(u: float, lmbda: float, box_cox: bool) -> float:
 
 @kernel
 def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, work: OriginWork, at: FloatArray) -> None:
-    """Write L, its gradient and its Hessian at `theta`; L is -inf if the variance is not positive and finite.
+    """Write L, its gradient and its Hessian at `theta`; L is -inf if the variance of psi is not positive and finite.
 
     Parameters
     ----------
     x : (n,)
-        Ascending values.
+        The values, ascending.
     w : (n,)
         Weights of the values.
     box_cox : bool
@@ -210,9 +227,10 @@ def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, wor
 
 @kernel
 def _write_likelihood(sums: FloatArray, lmbda: float, log_unit: float, at: FloatArray) -> None:
-    """Write L, its gradient and its Hessian, from the sums.
+    """Write L, its gradient and its Hessian to `at`, from the sums over all values.
 
-    L_i = -Cov(psi, psi_i)/Var(psi) + ((lambda - 1) mean(J))_i, and similarly for second derivatives.
+    L_i = -Cov(psi, psi_i)/Var(psi) + ((lambda - 1) mean(J))_i, where the index i denotes the derivative in parameter i;
+    second derivatives follow from it.
     """
     per_weight, power = 1.0 / sums[0], lmbda - 1.0
     mean = sums[_SUMS] * per_weight

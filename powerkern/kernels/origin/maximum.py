@@ -35,33 +35,33 @@ from powerkern.kernels.origin.likelihood import (
 )
 
 # The constants of this search were chosen by trial on 140 columns of 12 to 2,000 values (the shapes of
-# `tests.fuzz.starts`), which take 110.7 evaluations on average. Figures below are from the same columns.
-#: Size of the sample, and number of values taken from either end of the column. Twice SAMPLE finds a higher maximum in
-#: one column and a lower one in another, by 3e-4 and 2e-5 of L; half finds a higher one in one column. With _ENDS = 16
-#: or 64 one column has a higher and one a lower maximum, by 3e-4 and 3e-3.
+# `tests.fuzz.starts`), which take 110.7 evaluations on average. The figures below are from the same columns.
+#: Size of the sample, and number of values at each end of the column that are all in the sample. With twice SAMPLE the
+#: maximum is higher in one column and lower in another, by 3e-4 and 2e-5 of L; with half it is higher in one column.
+#: With _ENDS = 16 or 64 it is higher in one column and lower in another, by 3e-4 and 3e-3.
 SAMPLE, _ENDS = 320, 32
-#: Number of grid points between order statistics, number of evenly spaced ones, and number of local maxima that are
-#: refined on all values. Twice _AT_RANKS takes 151 evaluations and finds a higher maximum in one column; half takes 87
-#: and finds a lower one in two. Twice _EVEN takes 140 and finds a higher one in three (by up to 0.06 of L); half takes
-#: 95 and finds a lower one in two (by up to 0.1). _CLIMBED = 2 or 8 changes nothing.
+#: Number of grid points at evenly spaced ranks, number of evenly spaced grid points, and number of local maxima that
+#: are refined on all values. Twice _AT_RANKS takes 151 evaluations and finds a higher maximum in one column; half takes
+#: 87 and finds a lower maximum in two. Twice _EVEN takes 140 and finds a higher maximum in three (by up to 0.06 of L);
+#: half takes 95 and finds a lower maximum in two (by up to 0.1). _CLIMBED = 2 or 8 changes nothing.
 _AT_RANKS, _EVEN, _CLIMBED = 20, 12, 4
 _N_GRID = _AT_RANKS + _EVEN + 2
-#: Maxima that are lower than the highest by more than this are not refined on all values: _HOPELESS over the size of
-#: the sample, or _LOWER if the sample is the whole column. Half and double change no result.
+#: Maxima that are lower than the highest by more than _HOPELESS/(size of the sample) are not refined on all values. If
+#: the sample is the whole column, the limit is _LOWER. Half and double change no result.
 _HOPELESS, _LOWER = 2.0, 1e-5
 #: Maxima that differ by less than this are considered equal, and the one with the smaller lambda is chosen. Symmetric
-#: columns have two, at l and 2 - l; with rounding and the tolerance _CONVERGED they differ by less than this.
+#: columns have two equal maxima, at lambda and 2 - lambda; rounding and the tolerance _CONVERGED make them differ by
+#: less than this.
 _EQUAL = 5e-10
 #: Longest steps in lambda, x0 in units of s, and ln s. Double and half take 110.1 and 113.2 evaluations.
 _LONGEST = (1.0, 1.0, 0.5)
-#: Lengths of the last Newton step on all values (the error after it, by quadratic convergence, is 1e-13), on a sample,
-#: and at a grid point. Half and double of the last take 116 and 103 evaluations, with the same results; a third and
-#: three times the first also give the same results.
+#: Length below which a Newton step is the last: on all values (by quadratic convergence the error is then 1e-13), on a
+#: sample, and at a grid point. Half and double the last tolerance take 116 and 103 evaluations, with the same results;
+#: a third and three times the first also give the same results.
 _CONVERGED, _ON_SAMPLE, _ROUGHLY = 3e-7, 1e-3, 1e-2
-#: Largest number of steps of a climb, and of a climb at a grid point; safeguards. Half and double change no result.
+#: Safeguards: largest number of steps of a climb, and of a climb at a grid point. Half and double change no result.
 _MOST_STEPS, _GRID_STEPS = 80, 8
-#: Relative uncertainty of L, 45 rounding errors. With 0 the climbs take 113.4 evaluations, with ten times as much
-#: 110.6.
+#: Relative uncertainty of L: 45 rounding errors. With 0 a column takes 113.4 evaluations, with ten times as much 110.6.
 _NOISE = 1e-14
 #: Pivots of the Hessian that are smaller than this, relative to the diagonal, are considered rounding errors. 1e-12 and
 #: 1e-8 change nothing.
@@ -90,17 +90,18 @@ def origin_columns(
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows, sorted, NaN last, scaled so that their spread is about 1.
+        Columns as rows, ascending, NaN last, scaled to a standard deviation of about 1.
     weights : (p, n)
         Weights of the values.
     box_cox : bool
         True: Box-Cox. False: Yeo-Johnson.
     ranges : (p, N_PARAMETERS, 2)
-        Ranges of the parameters. For Box-Cox the range of x0 must end below the smallest value.
+        Lower and upper bounds of the parameters. For Box-Cox the upper bound of x0 must be below the smallest value.
     work : OriginWork
         Scratch.
     out : (p, N_FOUND)
-        Receives parameters, L, information, evaluations and certificate.
+        For each column, receives the parameters, L, the information of lambda, the number of evaluations, and 1 if the
+        maximum is certified.
     """
     for j in range(columns.shape[0]):
         n = columns.shape[1]
@@ -111,7 +112,7 @@ def origin_columns(
 
 @kernel
 def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> bool:
-    """Return whether parameter i can move: it is inside its range, or L increases from the end into the range."""
+    """Return whether parameter i can move: it is inside its range, or at an end from which L increases inwards."""
     low, high = ranges[i, 0], ranges[i, 1]
     slope = at[GRADIENT + i]
     return bool(low < high and (theta[i] > low or slope > 0.0) and (theta[i] < high or slope < 0.0))
@@ -119,7 +120,10 @@ def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> b
 
 @kernel
 def _free(x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> tuple[bool, bool, bool]:
-    """Return which parameters can move; of origin and unit only one can if all values are on one side of it."""
+    """Return whether lambda, origin and unit can move.
+
+    If all values are on one side of the origin, origin and unit are confounded and at most one of them is free.
+    """
     origin = _is_free(ORIGIN, theta, ranges, at)
     one_sided = theta[ORIGIN] <= x[0] or theta[ORIGIN] >= x[x.size - 1]
     unit = _is_free(LOG_UNIT, theta, ranges, at) and not (origin and one_sided)
@@ -128,7 +132,10 @@ def _free(x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray) 
 
 @kernel
 def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matrix: FloatArray) -> bool:
-    """Factor minus the Hessian of the free parameters with a damped diagonal; return whether that succeeds."""
+    """Write the Cholesky factor of minus the Hessian of the free parameters, damped on the diagonal.
+
+    Return False if the damped matrix is not positive definite.
+    """
     k = HESSIAN
     for i in range(3):
         for j in range(i, 3):
@@ -144,22 +151,22 @@ def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matri
 def _climb(
     x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, tolerance: float, most: int, work: OriginWork
 ) -> int:
-    """Maximise the likelihood by damped Newton steps from ``work.steps[0]``, and leave the result there.
+    """Maximise L by damped Newton steps from ``work.steps[0]``, and leave the result there.
 
-    Returns the number of evaluations, negative if the steps did not become shorter than `tolerance`.
+    Return the number of evaluations, or minus that number if the steps did not become shorter than `tolerance`.
 
     Parameters
     ----------
     x : (n,)
-        The column, without NaN.
+        The column, ascending, without NaN.
     w : (n,)
         Weights of the values.
     box_cox : bool
-        Whether the family is Box-Cox.
-    ranges : (3, 2)
-        Bounds of the three parameters.
+        True: Box-Cox. False: Yeo-Johnson.
+    ranges : (N_PARAMETERS, 2)
+        Lower and upper bounds of the parameters.
     tolerance : float
-        Steps shorter than this end the search.
+        The climb ends after a step that changes no parameter by as much as this.
     most : int
         Largest number of steps.
     work : OriginWork
@@ -202,7 +209,10 @@ def _climb(
 
 @kernel
 def _draw(x: FloatArray, w: FloatArray, work: OriginWork) -> int:
-    """Write a sample of the order statistics, weighted by the values that each represents; return its size."""
+    """Write a sample of the order statistics to `work.sample`, and return its size.
+
+    All values in the tails are included. Between them, each sampled value has the total weight of its stratum.
+    """
     n = x.size
     if n <= SAMPLE:
         for i in range(n):
@@ -224,7 +234,24 @@ def _draw(x: FloatArray, w: FloatArray, work: OriginWork) -> int:
 
 @kernel
 def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: FloatArray) -> None:
-    """Write ascending origins; for Box-Cox their distances from the smallest value form a geometric sequence."""
+    """Write the grid of origins, in ascending order.
+
+    For Box-Cox the distances of the origins from the smallest value form a geometric sequence. For Yeo-Johnson some
+    origins are evenly spaced in rank and some evenly spaced from `low` to `high`.
+
+    Parameters
+    ----------
+    x : (n,)
+        The column, ascending.
+    box_cox : bool
+        True: Box-Cox. False: Yeo-Johnson.
+    low : float
+        Smallest origin.
+    high : float
+        Largest origin.
+    grid : (_N_GRID, N_PARAMETERS + 1)
+        Receives the origins in column ORIGIN.
+    """
     if box_cox:
         near, far = x[0] - high, x[0] - low
         for k in range(_N_GRID):
@@ -247,7 +274,21 @@ def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: Float
 
 @kernel
 def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork) -> int:
-    """Find the best lambda at every grid point, with the unit at its lower limit; return the number of evaluations."""
+    """Find the best lambda at every grid point, with the unit at its lower bound; return the number of evaluations.
+
+    Parameters
+    ----------
+    x : (n,)
+        The sample, ascending.
+    w : (n,)
+        Weights of its values.
+    box_cox : bool
+        True: Box-Cox. False: Yeo-Johnson.
+    ranges : (N_PARAMETERS, 2)
+        Lower and upper bounds of the parameters.
+    work : OriginWork
+        Scratch; `work.grid` receives the parameters and L.
+    """
     theta, grid, fixed = work.steps[0], work.grid, work.ranges
     low, high, unit = ranges[ORIGIN, 0], ranges[ORIGIN, 1], ranges[LOG_UNIT, 0]
     _lay_grid(x, box_cox, low, high, grid)
@@ -270,7 +311,7 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
 
 @kernel
 def _note(work: OriginWork, row: FloatArray) -> None:
-    """Copy the current parameters and L to a row of results."""
+    """Copy the current parameters and L to `row`."""
     for i in range(N_PARAMETERS):
         row[i] = work.steps[0, i]
     row[LIKELIHOOD] = work.at[0, 0]
@@ -278,7 +319,23 @@ def _note(work: OriginWork, row: FloatArray) -> None:
 
 @kernel
 def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray) -> None:
-    """Climb from every grid point that is a local maximum of the grid; write the highest maximum found."""
+    """Climb from the local maxima of the grid, first on the sample and then on all values; write the highest maximum.
+
+    Parameters
+    ----------
+    x : (n,)
+        The column, ascending, without NaN.
+    w : (n,)
+        Weights of the values.
+    box_cox : bool
+        True: Box-Cox. False: Yeo-Johnson.
+    ranges : (N_PARAMETERS, 2)
+        Lower and upper bounds of the parameters.
+    work : OriginWork
+        Scratch.
+    out : (N_FOUND,)
+        Receives the result (see `origin_columns`).
+    """
     grid, tops, theta = work.grid, work.tops, work.steps[0]
     size = _draw(x, w, work)
     xs, ws = work.sample[0, :size], work.sample[1, :size]
@@ -323,7 +380,7 @@ def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, wor
 
 @kernel
 def _information(x: FloatArray, ranges: FloatArray, work: OriginWork) -> float:
-    """Return minus the second derivative in lambda of L, profiled over the other parameters that can move."""
+    """Return the information of lambda: minus the second derivative of L profiled over the other free parameters."""
     _, origin, unit = _free(x, work.steps[0], ranges, work.at[0])
     if not _factor(work.at[0], 0.0, (True, origin, unit), work.matrix):
         return math.nan

@@ -1,1 +1,1 @@
-"""Maximum likelihood from sums of powers of logs in bins. Data are read once; the sums of parts of them are added."""
+"""Fit columns by maximum likelihood from mergeable summaries: sums of powers of the logs, bin by bin."""

@@ -1,8 +1,8 @@
-"""Fits, profiles and intervals from power sums of the values of a column and counted intervals of its other cells.
+"""Fit columns with censored cells, and evaluate profiles and intervals, from power sums and counts of intervals.
 
-The nodes of the Gauss rules stand for the values. Equal intervals are one term of the likelihood with a weight, as in
-`powerkern.kernels.censored`, whose functions fit the column. `_bound_errors` bounds the errors that come from the sums;
-the intervals and their weights are exact.
+The nodes of the Gauss rules represent the observed values. Cells with the same interval are one weighted term of the
+likelihood, as in `powerkern.kernels.censored`, whose functions fit the column. `_bound_errors` bounds the errors that
+come from the power sums; the intervals and their weights are exact.
 """
 
 from __future__ import annotations
@@ -75,25 +75,25 @@ def fit_censored_sums(
     sums : (n_bins, N_POWERS)
         Power sums of the bins of all columns, one column after the other.
     starts : (p + 1,) int
-        Where the bins of each column begin.
+        The bins of column j are ``sums[starts[j]:starts[j + 1]]``.
     family : int
         BOX_COX or YEO_JOHNSON.
     grids : (p, N_GRID)
         The grids of the columns, whose ranges include the ends of the intervals.
     roundings : (p, 4)
-        As for `fit_sums`.
+        How the sums of each column were rounded (see `fit_sums`).
     intervals : (n_intervals, 3)
         The distinct intervals of all columns, one column after the other: lower end, upper end and weight.
     interval_starts : (p + 1,) int
-        Where the intervals of each column begin.
+        The intervals of column j are ``intervals[interval_starts[j]:interval_starts[j + 1]]``.
     lmbda : (p,)
-        Lambdas at which to evaluate; NaN: search.
+        Given lambdas; NaN where lambda is to be fitted.
     nodes : Nodes
-        Scratch.
+        Scratch for the sample.
     scratch : Scratch
         Scratch of `score`.
     own : CensoredWork
-        Scratch.
+        Scratch for the censored cells.
     out : (p, N_RESULTS)
         Receives the results.
     out_censored : (p, N_CENSORED_FIELDS)
@@ -131,6 +131,21 @@ def _fit_column(
     row: FloatArray,
     censored: FloatArray,
 ) -> float:
+    """Fit one column, and return a bound on the error of lambda; arguments are rows of those of `fit_censored_sums`.
+
+    Parameters
+    ----------
+    sums, grid, intervals, lmbda, nodes, scratch, own
+        As for `fit_censored_sums`, for this column only.
+    base : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
+    rounded : Rounded
+        How the sums were rounded.
+    row : (N_RESULTS,)
+        Receives the results.
+    censored : (N_CENSORED_FIELDS,)
+        Receives the weights of the censored cells and the standard errors.
+    """
     _write_counts(intervals, censored)
     counted = censored[N_BELOW] + censored[N_ABOVE] + censored[N_BETWEEN]
     write_range(row, total_weight(sums) + counted, grid[G_MIN], grid[G_MAX])
@@ -154,12 +169,13 @@ def _fit_column(
 
 @kernel
 def _has_one_node(sample: Sample) -> bool:
+    """Return whether the sample has fewer than two nodes, so that no scale can be fitted."""
     return bool(sample.centered.logs.pos.size + sample.centered.logs.neg.size < 2)
 
 
 @kernel
 def _write_counts(intervals: FloatArray, censored: FloatArray) -> None:
-    """Write the weights of the cells of each kind, and NaN for the standard errors."""
+    """Write the total weights of the cells below, above and between limits, and NaN for the standard errors."""
     censored[N_BELOW] = censored[N_ABOVE] = censored[N_BETWEEN] = 0.0
     censored[LOC_ERROR] = censored[SCALE_ERROR] = math.nan
     for k in range(intervals.shape[0]):
@@ -172,18 +188,18 @@ def _write_counts(intervals: FloatArray, censored: FloatArray) -> None:
 def _prepare(
     sums: FloatArray, base: float, grid: FloatArray, intervals: FloatArray, nodes: Nodes, own: CensoredWork
 ) -> tuple[Sample, CensoredColumn]:
-    """Prepare a column for its likelihood: compute its nodes, and the logs of the ends of its intervals.
+    """Prepare a column for its likelihood: compute the nodes of its sample, and the logs of the ends of its intervals.
 
     Parameters
     ----------
     sums : (n_bins, N_POWERS)
         Power sums of the bins of the column.
     base : float
-        0 (Box-Cox) or 1 (Yeo-Johnson).
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
     grid : (N_GRID,)
         The grid of the column.
     intervals : (n_intervals, 3)
-        The lower end, the upper end and the weight of each distinct interval of the column.
+        Lower end, upper end and weight of each distinct interval of the column; an open interval has an infinite end.
     nodes : Nodes
         Receives the nodes.
     own : CensoredWork
@@ -248,7 +264,7 @@ def _bound_errors(
     rounded: Rounded,
     own: CensoredWork,
 ) -> tuple[float, float]:
-    """Return bounds of the error of lambda, and of the errors of loc and log(scale) in units of scale.
+    """Return bounds on the error of lambda, and on the larger error of loc and log(scale), in units of the scale.
 
     With ``theta`` and the model mean m at their maximum, errors of the sums change the score by at most ``theta^2``
     times the error of ``sum (y - m)(y' - m') + theta'/theta (y - m)^2``, since the score is the derivative of the
@@ -264,11 +280,11 @@ def _bound_errors(
     best : Optimum
         The optimum in units of the data.
     nodes : Nodes
-        Statistics of the bins.
+        Statistics of the bins, written by `make_sample`.
     rounded : Rounded
         How the sums were rounded.
     own : CensoredWork
-        Its `y` holds the transforms of the ends of the intervals at the optimum.
+        The array `y` holds the transforms of the ends of the intervals at the optimum.
     """
     profile, logs = found.profile, column.centered.logs
     scales, slopes, second = profile.scales, profile.slopes, profile.sums
@@ -296,21 +312,21 @@ def _bound_errors(
 
 @kernel
 def _noise(sample: Sample, column: CensoredColumn, found: Found, moved: bool, own: CensoredWork) -> float:
-    """Return the error of lambda due to rounding of the logs of nodes and of ends, and of the reference.
+    """Bound the error of lambda due to rounding of the logs of nodes and interval ends, and of the reference.
 
-    As in `powerkern.kernels.power_sums.errors`, all errors are assumed to have one sign. Cells far from the mean count
-    by their squared distance, on which their score depends.
+    As in `powerkern.kernels.power_sums.errors`, all errors are assumed to have the same sign. The error of a censored
+    cell is weighted by its squared distance from the mean if that is large, since its score grows with the distance.
 
     Parameters
     ----------
     sample, column
         The column as `_prepare` returns it.
     found : Found
-        The optimum.
+        The optimum in units of the logs.
     moved : bool
-        Whether the logs were moved to another reference.
+        Whether the logs were rounded relative to an earlier reference (`Rounded.moved`).
     own : CensoredWork
-        Its `y` holds the transforms of the ends of the intervals at the optimum.
+        The array `y` holds the transforms of the ends of the intervals at the optimum.
     """
     logs, scales = sample.centered.logs, found.profile.scales
     rounding = rounding_of_reference(sample, moved)
@@ -340,20 +356,22 @@ def _noise(sample: Sample, column: CensoredColumn, found: Found, moved: bool, ow
 def _squared_lever(
     k: int, sample: Sample, column: CensoredColumn, scales: Scales, rounding: float, own: CensoredWork
 ) -> float:
-    """Return the square of the rounding error of the log of an end, times one plus the end's distance from the mean.
+    """Return (r (1 + d))^2 for an end of an interval: r is the rounding error of its log, d its distance from the mean.
+
+    The distance is that of the transformed end, in units of the scale.
 
     Parameters
     ----------
     k : int
-        Position of the end among the points.
+        Index of the end among the points of `column.terms`.
     sample, column
         The column as `_prepare` returns it.
     scales : Scales
         The scales at the optimum.
     rounding : float
-        Rounding error of a log that is 0.
+        Rounding error of a log that is exactly 0.
     own : CensoredWork
-        Its `y` holds the transforms of the ends of the intervals at the optimum.
+        The array `y` holds the transforms of the ends of the intervals at the optimum.
     """
     points = column.terms.points
     n_pos = points.pos.size
@@ -384,7 +402,7 @@ def profile_censored_sums(
     sums, starts, family, grids, intervals, interval_starts, nodes, scratch, own
         As for `fit_censored_sums`.
     lmbdas : (k,)
-        Where to evaluate.
+        The lambdas.
     out : (p, k)
         Receives the values.
     """
@@ -410,16 +428,19 @@ def interval_censored_sums(
     own: CensoredWork,
     out: FloatArray,
 ) -> None:
-    """Find the two lambdas at which minus the profile log-likelihood has risen by ``at[:, 1]``.
+    """Find the likelihood intervals of columns with censored cells.
+
+    The ends of an interval are the lambdas at which minus the profile log-likelihood exceeds its minimum by a given
+    amount.
 
     Parameters
     ----------
     sums, starts, family, grids, intervals, interval_starts, nodes, scratch, own
         As for `fit_censored_sums`.
     at : (p, 2)
-        The best lambda of each column, and the drop per unit of weight.
+        For each column, the fitted lambda, and the excess at the ends of the interval, per unit of weight.
     out : (p, 2)
-        Receives the lower and the upper end; NaN for columns without a fit, infinite if the rise is never reached.
+        Receives the lower and the upper end; NaN for columns without a fit, infinite if the excess is never reached.
     """
     for j in range(grids.shape[0]):
         out[j] = math.nan

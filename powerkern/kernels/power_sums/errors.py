@@ -33,21 +33,21 @@ _SIGMAS = 8.0
 
 
 class Rounded(NamedTuple):
-    """How the power sums of a column were rounded."""
+    """Record of how the power sums of a column were rounded."""
 
     quantum: float  #: sums are multiples of this
     times: float  #: number of roundings
     rows: float  #: largest number of rows that were summed before rounding
     lost: float  #: number of roundings that gave 0
-    moved: bool  #: whether logs were computed relative to another reference than the current one
+    moved: bool  #: whether logs were computed relative to a reference other than the current one
 
 
 class FittedNormal(NamedTuple):
-    """The normal distribution whose likelihood the sums determine, at the optimum.
+    """The normal distribution fitted to the transformed values, and its rates of change at the optimum.
 
-    `mu` is the exponent in units of the logs. The model standard deviation has the log `log_factor` of its unit
-    factored out, as y has. `scale_rate` is the derivative of the log of theta = 1/sd in mu. `offset` is the mean of the
-    model minus the mean of y, and `offset_rate` its derivative; both are 0 without censored cells.
+    `mu` is the exponent in units of the logs. `sd` is the standard deviation times e^-log_factor, a factor that the
+    transformed values y have, too. `scale_rate` is the derivative of ln(1/sd) in mu. `offset` is the mean of the
+    distribution minus the mean of y, and `offset_rate` its derivative in mu; both are 0 without censored cells.
     """
 
     mu: float
@@ -59,11 +59,11 @@ class FittedNormal(NamedTuple):
 
 
 class SumErrors(NamedTuple):
-    """Bounds on the errors of sums over the values, with weights, and with y' the derivative of y in mu.
+    """Bounds on the errors of weighted sums over the values; y' is the derivative of y in mu.
 
     `squares` is for ``(y - mean)^2`` and `products` for ``(y - mean)(y' - mean')``. `firsts` and `slopes` are for y and
-    y', without the effect of rounding weights, and are needed only if the model has an offset. `lost` is the effect of
-    rounding weights on the score times the variance.
+    y'; they are needed only if the model has an offset, and omit the effect of rounding weights. `lost` bounds the
+    effect of rounding weights on the score times the variance.
     """
 
     squares: float
@@ -75,7 +75,7 @@ class SumErrors(NamedTuple):
 
 @kernel
 def shift_at(sample: Sample, mu: float) -> float:
-    """Return the log relative to which powers are formed: the end of the range where they are largest."""
+    """Return the log relative to which powers are formed: the end of the range where e^(mu log) is largest."""
     if sample.sign == 0.0:
         return 0.0
     return sample.centered.logs.high if mu > 0.0 else sample.centered.logs.low
@@ -83,10 +83,10 @@ def shift_at(sample: Sample, mu: float) -> float:
 
 @kernel
 def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> tuple[float, float]:
-    """Return bounds on the error of lambda, and on the relative error of the standard deviation at the optimum.
+    """Return bounds on the error of lambda, and on the relative error of the standard deviation, at the optimum.
 
-    Both include the errors of the Gauss rules and rounding within bins. The bound for lambda also includes rounding of
-    the logs and of the sums.
+    Both bounds include the errors of the Gauss rules and of rounding within bins. The bound for lambda also includes
+    rounding of the logs and of the sums.
 
     Parameters
     ----------
@@ -112,16 +112,16 @@ def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) 
 
 @kernel
 def bound_sums(sample: Sample, model: FittedNormal, nodes: Nodes, rounded: Rounded) -> SumErrors:
-    """Return bounds on the errors of the sums that the score depends on.
+    """Return bounds on the errors of the sums that determine the score.
 
     Parameters
     ----------
     sample : Sample
-        The nodes and weights.
+        The weighted sample that represents the column.
     model : FittedNormal
         The fitted distribution.
     nodes : Nodes
-        The bins as `make_sample` writes them.
+        Statistics of the bins, written by `make_sample`.
     rounded : Rounded
         How the sums were rounded.
     """
@@ -167,7 +167,21 @@ def bound_sums(sample: Sample, model: FittedNormal, nodes: Nodes, rounded: Round
 
 @kernel
 def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, nodes: Nodes) -> float:
-    """Write y at the middle of each bin, and return the mean of y, both times e^-log_factor."""
+    """Write y at the middle of each bin to `nodes.bin_power`, and return the mean of y, both times e^-log_factor.
+
+    Parameters
+    ----------
+    sample : Sample
+        The weighted sample that represents the column.
+    mu : float
+        The exponent, in units of the logs.
+    shift : float
+        The log at which y = 0 (`shift_at`).
+    log_factor : float
+        The log of the factor that y is divided by.
+    nodes : Nodes
+        Statistics of the bins; receives y.
+    """
     total = 0.0
     for b in range(sample.n_bins):
         below = b < sample.n_bins_below
@@ -185,7 +199,10 @@ def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, node
 
 @kernel
 def rounding_of_reference(sample: Sample, moved: bool) -> float:
-    """Return the rounding error of a log that is 0, in units of the logs."""
+    """Return the rounding error of a log that is exactly 0, in units of the logs.
+
+    It is larger if the logs were `moved`, that is rounded relative to an earlier reference.
+    """
     sigma = sample.centered.logs.sigma
     if moved:
         return max(sample.rounding, (_MOVED if sigma < _NARROW else 1.0) * EPS / sigma)
@@ -194,9 +211,9 @@ def rounding_of_reference(sample: Sample, moved: bool) -> float:
 
 @kernel
 def _noise(sample: Sample, moved: bool) -> float:
-    """Bound the error of lambda due to rounding of logs and of their reference.
+    """Bound the error of lambda due to rounding of the logs and of their reference.
 
-    `moved` says that logs were rounded relative to an earlier reference (`Rounded.moved`).
+    `moved` says whether the logs were rounded relative to an earlier reference (`Rounded.moved`).
     """
     logs = sample.centered.logs
     rounding = rounding_of_reference(sample, moved)

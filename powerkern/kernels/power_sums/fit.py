@@ -1,4 +1,4 @@
-"""Fits, likelihood profiles and likelihood intervals from power sums.
+"""Fit columns, and evaluate likelihood profiles and intervals, from power sums.
 
 A weighted sample with the power sums of the column (`powerkern.kernels.power_sums.sample`) is fitted by
 `powerkern.kernels.likelihood.two_pass`, with the same certificate as any weighted column. `bound_errors` bounds the
@@ -60,7 +60,7 @@ def fit_sums(
         For each column: the number of times that sums were rounded; the largest number of rows summed before rounding;
         the number of roundings that gave 0; and the number of times that sums were moved to another reference.
     lmbda : (p,)
-        Lambdas at which to evaluate; NaN: search.
+        Given lambdas; NaN where lambda is to be fitted.
     nodes : Nodes
         Scratch.
     scratch : Scratch
@@ -78,13 +78,13 @@ def fit_sums(
 
 @kernel
 def rounded_sums(grid: FloatArray, counts: FloatArray) -> Rounded:
-    """Return how the sums of a column were rounded, from its row of the `roundings` of `fit_sums`."""
+    """Return how the sums of a column were rounded; `counts` is the column's row in `roundings` (see `fit_sums`)."""
     return Rounded(2.0 ** grid[G_QUANTUM], counts[0], counts[1], counts[2], counts[3] > 0.0)
 
 
 @kernel
 def total_weight(sums: FloatArray) -> float:
-    """Return the weight of all values."""
+    """Return the total weight of the values in all bins, given the power sums of the bins."""
     total = 0.0
     for b in range(sums.shape[0]):
         total += sums[b, 0]
@@ -106,22 +106,22 @@ def _fit_column(
 
     Parameters
     ----------
-    sums : (n_bins, n_sums)
-        Power sums of the bins.
+    sums : (n_bins, N_POWERS)
+        Power sums of the bins of the column.
     base : float
-        Base of the grid.
-    grid : ndarray of float64
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
+    grid : (N_GRID,)
         The grid of the column.
     rounded : Rounded
         How the power sums were rounded.
     lmbda : float
-        A fixed lambda, or NaN to estimate it.
+        A given lambda; NaN if lambda is to be fitted.
     nodes : Nodes
-        Scratch for a sample that has the same power sums.
+        Scratch for the sample.
     scratch : Scratch
         Scratch of the search.
-    row : ndarray of float64
-        Receives the fit (`powerkern.kernels.results`).
+    row : (N_RESULTS,)
+        Receives the results.
     """
     total = total_weight(sums)
     write_range(row, total, grid[G_MIN], grid[G_MAX])
@@ -156,26 +156,26 @@ def profile_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """Write g of every column of a sketch at every lambda; NaN for a column with less than two distinct values.
+    """Write g of every column of a sketch at every lambda; NaN for a column with fewer than two distinct values.
 
     Parameters
     ----------
     sums : (n_bins, N_POWERS)
         Power sums of the bins of all columns, one column after the other.
     starts : (p + 1,) int
-        Where the bins of each column begin.
+        The bins of column j are ``sums[starts[j]:starts[j + 1]]``.
     family : int
         BOX_COX or YEO_JOHNSON.
     grids : (p, N_GRID)
         The grids of the columns.
     lmbdas : (k,)
-        Where to evaluate.
+        The lambdas.
     nodes : Nodes
         Scratch.
     scratch : Scratch
         Scratch of `score`.
     out : (p, k)
-        Receives g.
+        Receives g, the negative log-likelihood per unit of weight.
     """
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
@@ -196,20 +196,21 @@ def interval_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """Write the likelihood interval of every column of a sketch.
+    """Write the likelihood interval of every column of a sketch; NaN for a column with fewer than two distinct values.
 
     Parameters
     ----------
     sums : (n_bins, N_POWERS)
         Power sums of the bins of all columns, one column after the other.
     starts : (p + 1,) int
-        Where the bins of each column begin.
+        The bins of column j are ``sums[starts[j]:starts[j + 1]]``.
     family : int
         BOX_COX or YEO_JOHNSON.
     grids : (p, N_GRID)
         The grids of the columns.
     at : (p, 2)
-        The lambda that minimises g, and the drop, for each column.
+        For each column, the lambda that minimises g, and the amount by which g exceeds its minimum at the ends of the
+        interval.
     nodes : Nodes
         Scratch.
     scratch : Scratch

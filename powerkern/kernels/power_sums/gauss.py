@@ -27,7 +27,7 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
     """Compute the Gauss rule of a bin; return its number of nodes and a bound on E pi_4^2 (see `errors`).
 
     From moments about the mean, Chebyshev's algorithm gives the recurrence of the orthogonal polynomials. The QL
-    iteration gives the eigenvalues of its Jacobi matrix, which are the nodes, and the first components of its
+    iteration then gives the eigenvalues of their Jacobi matrix, which are the nodes, and the first components of the
     eigenvectors, which give the weights ([1]_). If a node lies outside the bin, the last polynomial consists of
     rounding errors and is dropped.
 

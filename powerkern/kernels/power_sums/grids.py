@@ -20,7 +20,7 @@ G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX, G_QUANTUM = range(8)
 N_GRID = 8
 #: Largest width of a bin, times |m|, for which the relative error of the Gauss rule is at most 3e-13 (`errors`).
 WIDTH = 0.16
-#: Expected upper limit of |m|, times the spread of the logs. If |m| is larger, the grid is refined.
+#: Expected upper limit of |m|, times the standard deviation of the logs. If |m| is larger, the grid is refined.
 _EXPECTED = 2.0
 #: Range of the exponents of bin widths. Logs are below 2**10, so wider bins are never needed.
 NARROWEST, WIDEST = -1000.0, 11.0
@@ -31,11 +31,11 @@ _DIGITS = 50.0
 MAX_BINS = 4096
 #: Largest number of bins of a refined grid; 4 MB.
 MAX_REFINED = 65536
-#: Logs of the references of Box-Cox streams are multiples of at least this. It must be coarse, so that narrow chunks
-#: share one reference, and fine, so that the rounding error of logs relative to the reference is much less than the
+#: Logs of the references of Box-Cox streams are multiples of this. It must be coarse, so that narrow chunks share one
+#: reference. It must also be fine, so that the rounding error of logs relative to the reference is much less than the
 #: distance between adjacent doubles.
 _FINEST_STEP = 2.0**-42
-#: Largest -ln of the reference of a stream, for which it is a normal number.
+#: Largest -ln(reference) of a stream, for which the reference is a normal number.
 _DEEPEST = 708.0
 #: Bound on the rounding error of the log of a stream's reference.
 _REFERENCE_ROUNDING = 2.0**-50
@@ -43,10 +43,11 @@ _REFERENCE_ROUNDING = 2.0**-50
 
 @kernel
 def reference_excess(base: float, ref: float) -> float:
-    """Return ln(ref) minus the multiple of a step that it was rounded from, for a Box-Cox stream's reference.
+    """Return ln(ref) minus the grid value from which the reference of a Box-Cox stream was computed.
 
-    The bins of a stream are relative to the exact power of e, since in narrow data the rounding error of `ref` may be
-    as large as many bins. The result is 0 for other references.
+    `ref` is e to the power of a multiple of `_FINEST_STEP`, rounded. The bins of a stream are relative to the exact
+    power, since in narrow data the rounding error of `ref` may be as large as many bins. The result is 0 for other
+    references.
     """
     if base != 0.0 or not 0.0 < ref < math.inf:
         return 0.0
@@ -58,7 +59,7 @@ def reference_excess(base: float, ref: float) -> float:
 
 @kernel
 def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
-    """Return the smallest and the largest log of the data of a grid."""
+    """Return the smallest and the largest log of the data of a grid; signed logs if the grid is for both signs."""
     low, high, ref = grid[G_MIN], grid[G_MAX], grid[G_REF]
     log_ref, excess = offset_log(base, ref), reference_excess(base, ref)
     if grid[G_SIGN] > 0.0:
@@ -70,9 +71,10 @@ def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
 
 @kernel
 def _lay_bins(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
-    """Write the bins of a grid: of width 2**exponent, or of the next power of two with at most `max_bins` bins.
+    """Write the bins of a grid: their width, the position of the first bin, and their number.
 
-    A range whose logs do not exist gets no bins; it cannot come from data, only from a caller's table.
+    The width is 2**exponent, or the next power of two that gives at most `max_bins` bins. A range without finite logs
+    gets no bins; it cannot come from data, only from a caller's table.
     """
     low, high = _log_range(base, grid)
     grid[G_FIRST] = grid[G_BINS] = grid[G_EXPONENT] = 0.0
@@ -92,10 +94,10 @@ def _lay_bins(base: float, grid: FloatArray, exponent: float, max_bins: int) -> 
 
 @kernel
 def _choose_reference_log(low: float, high: float) -> float:
-    """Return the log of the reference for a stream with these extremes: near their middle, and with few bits.
+    """Return the log of the reference for a stream with these extremes: near the middle of the logs, and with few bits.
 
-    It is a multiple of a power of two that is at least as large as the range of the logs. Bins are narrower, and the
-    range can only grow, so an old and a new reference are a whole number of bins apart.
+    The result is a multiple of a power of two that is at least as large as the range of the logs. Bins are narrower
+    than that power, and the range can only grow. Therefore an old and a new reference are a whole number of bins apart.
     """
     bottom = log(low)
     reach = centered_log(high, 0.0, low, bottom)
@@ -105,10 +107,23 @@ def _choose_reference_log(low: float, high: float) -> float:
 
 @kernel
 def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream: bool, grid: FloatArray) -> None:
-    """Write a grid for data with the range `found`; a `largest_exponent` of 0 means the default.
+    """Write the grid of a column whose range is known.
 
-    Sums on the grid of a stream can later be moved to another grid. For Yeo-Johnson it therefore always has signed
-    logs, and for Box-Cox the log of its reference is `_choose_reference_log` the extremes.
+    Sums on the grid of a stream can later be moved to another grid. Such a grid always has signed logs for Yeo-Johnson,
+    and for Box-Cox a reference chosen by `_choose_reference_log`.
+
+    Parameters
+    ----------
+    data_range : (N_RANGE,)
+        The range of the column (see `powerkern.kernels.power_sums.ranges`).
+    base : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
+    largest_exponent : float
+        The largest |m| that is expected; 0: the default.
+    stream : bool
+        Whether more rows, outside the range, may follow.
+    grid : (N_GRID,)
+        Receives the grid.
     """
     grid[:] = 0.0
     if not found[R_COUNT] > 0.0:
@@ -160,7 +175,10 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, strea
 
 @entry((ROWS, COLUMN, COLUMN))
 def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray) -> None:
-    """Write the references of Box-Cox streams, and their logs, for grids with the extremes of the data."""
+    """Write the references that Box-Cox streams with these grids have, and the exact logs of the references.
+
+    The result is 1, with log 0, for a grid without bins.
+    """
     for j in range(grids.shape[0]):
         rungs[j], references[j] = 0.0, 1.0
         if grids[j, G_BINS] > 0.0:
@@ -170,18 +188,18 @@ def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray)
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))
 def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins: int) -> None:
-    """Recompute the bins of grids for other bin widths.
+    """Write the bins of grids again, with other widths.
 
     Parameters
     ----------
     grids : (p, N_GRID)
-        The grids of the columns.
+        The grids of the columns; updated in place.
     family : int
         BOX_COX or YEO_JOHNSON.
     exponents : (p,)
         Log2 of the bin width of each column.
     max_bins : int
-        Largest number of bins of a column.
+        Largest number of bins of a column. Bins are widened if there would be more.
     """
     for j in range(grids.shape[0]):
         if grids[j, G_BINS] > 0.0:

@@ -1,4 +1,4 @@
-"""Ranges of columns: extremes, sum of weights, and the spread of the logs of a sample."""
+"""Compute the ranges of columns: extremes, total weight, and mean and standard deviation of a sample of the logs."""
 
 from __future__ import annotations
 
@@ -35,18 +35,34 @@ N_RANGE = 11
 _LOW, _HIGH, _N = range(3)
 #: Logs are below 2**10, so a sum of 2**26 of them is below 2**52 units, and the square of one has two digits.
 LOG_UNIT, LIMB = 2.0**-16, 2.0**26
-#: If only the extremes of the logs are known, or their distance is less than _CLOSE, the spread is estimated as their
-#: distance over _EXPECTED_RANGE. (10,000 normal values span 8 standard deviations.) Bins that are too narrow only cost
-#: memory; bins that are too wide cost another pass.
+#: If only the extremes of the logs are known, or their distance is less than _CLOSE, the standard deviation is
+#: estimated as that distance over _EXPECTED_RANGE. (10,000 normal values span 8 standard deviations.) Bins that are too
+#: narrow only cost memory; bins that are too wide cost another pass.
 _EXPECTED_RANGE, _CLOSE = 16.0, 2.0**-8
-#: Largest ratio of range to spread that is assumed. A grid with the expected bin width then has 5,000 bins, about
-#: `grids.MAX_BINS`.
+#: Largest ratio of range to standard deviation that is assumed. A grid with the expected bin width then has 5,000 bins,
+#: about `grids.MAX_BINS`.
 _LARGEST_RANGE = 400.0
 
 
 @kernel
 def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
-    """Add values to a range, and the logs of every stride-th value, from index `first` on, to its sample."""
+    """Add values to the range of a column.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights of the values; empty: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    first : int
+        Index of the first value whose log is sampled.
+    stride : int
+        Index step from one sampled value to the next.
+    out : (N_RANGE,)
+        The range; updated in place.
+    """
     found = scan(x, weight) if weight.size > 0 else scan(x, None)
     _note(found.n, found.low, found.high, family, out)
     out[R_WEIGHT] += found.weight
@@ -56,9 +72,23 @@ def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, st
 
 @kernel
 def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) -> None:
-    """Update number and extremes of a range by n values with the given extremes.
+    """Update the number of values and the extremes of a range.
 
-    If values are outside the domain, R_COUNT becomes a negative status and stays so; infinite values take precedence.
+    If a value is outside the domain, R_COUNT becomes a negative status and stays negative. The status for infinite
+    values takes precedence.
+
+    Parameters
+    ----------
+    n : float
+        Number of values to add.
+    x_min : float
+        Smallest of them.
+    x_max : float
+        Largest of them.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    out : (N_RANGE,)
+        The range; updated in place.
     """
     if n == 0.0:
         return
@@ -74,7 +104,23 @@ def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) ->
 
 @kernel
 def _sample(x: NDArray[Any], weight: FloatArray, base: float, first: int, stride: int, out: FloatArray) -> None:
-    """Add signed logs of evenly spaced values, rounded to whole units, to the sample's sums."""
+    """Add the signed logs of evenly spaced values, rounded to multiples of LOG_UNIT, to the sums of the sample.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights of the values; empty: all one. Values of weight 0 are left out.
+    base : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
+    first : int
+        Index of the first value of the sample.
+    stride : int
+        Index step to the next value of the sample.
+    out : (N_RANGE,)
+        The range; its sums are updated in place.
+    """
     for i in range(first, x.size, max(stride, 1)):  # range() would raise for a step of 0
         value = np.float64(x[i])
         if value != value or (weight.size > 0 and not weight[i] > 0.0):
@@ -92,7 +138,7 @@ def _sample(x: NDArray[Any], weight: FloatArray, base: float, first: int, stride
 def _range_of_lines(
     x: NDArray[Any], length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Add the rows of a matrix to the ranges of its columns, reading memory as lines of one or several rows each.
+    """Add the rows of a matrix to the ranges of its columns, by lines of one or several rows each.
 
     Extremes are first computed for each position within a line, and then merged by column.
 
@@ -101,17 +147,17 @@ def _range_of_lines(
     x : (n,)
         The memory of the matrix.
     length : int
-        Distance of the beginnings of two lines.
+        Number of elements from the start of one line to the start of the next.
     family : int
         BOX_COX or YEO_JOHNSON.
     first : int
-        Position in memory of the first value of the sample.
+        Index in `x` of the first sampled row.
     step : int
-        Distance of the values of the sample in memory.
+        Number of elements from one sampled row to the next.
     line : (3, width)
-        Scratch: extremes and numbers of values by position within a line.
-    out : (p, 11)
-        The ranges of the columns.
+        Scratch: extremes and numbers of values at each of the `width` positions within a line.
+    out : (p, N_RANGE)
+        The ranges of the columns, updated in place.
     """
     _look_along(x, length, line)
     p = out.shape[0]
@@ -129,7 +175,11 @@ def _range_of_lines(
 
 @inlined
 def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
-    """Write, for each position within a line, the extremes and the number of values present over all lines."""
+    """Write the extremes and the number of values present at each position within a line, over all lines.
+
+    `x` is the memory of the matrix, and `length` the number of elements from one line to the next. `line` receives the
+    rows _LOW, _HIGH and _N.
+    """
     low, high, n = line[_LOW], line[_HIGH], line[_N]
     low[:], high[:], n[:] = math.inf, -math.inf, 0.0
     for start in range(0, x.size, max(length, 1)):
@@ -143,13 +193,16 @@ def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
 
 @kernel
 def mean_log(found: FloatArray) -> float:
-    """Return the mean signed log in the sample of a range; `found` has the fields of the range (R_COUNT etc.)."""
+    """Return the mean signed log of the values sampled for a range (an array with the fields R_COUNT, ...)."""
     return float(LOG_UNIT * found[R_LOGS] / max(found[R_SAMPLE], 1.0))
 
 
 @kernel
 def estimate_log_sd(found: FloatArray, distance: float) -> float:
-    """Estimate the standard deviation of the logs of a range; `distance` is the distance between their extremes."""
+    """Estimate the standard deviation of the logs of a column from its range.
+
+    `distance` is the largest minus the smallest log of the column.
+    """
     spread = distance / _EXPECTED_RANGE
     if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
         squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT
@@ -176,13 +229,13 @@ def range_columns(
     columns : (p, n)
         Columns as rows, NaN missing.
     weight : (n,)
-        Weights of the values; empty: all one.
+        Weights of the rows of data; empty: all one.
     family : int
         BOX_COX or YEO_JOHNSON.
     first : int
-        Index of the first row whose logs are sampled.
+        Index of the first row of data whose logs are sampled.
     stride : int
-        The number of rows from one sampled row to the next.
+        Number of rows from one sampled row to the next.
     out : (p, N_RANGE)
         The ranges, updated in place.
     """
@@ -201,17 +254,17 @@ def range_lines(
     x : (n,)
         The memory of the matrix.
     length : int
-        The distance of lines.
+        Number of elements from the start of one line to the start of the next. A line may join several rows.
     family : int
         BOX_COX or YEO_JOHNSON.
     first : int
-        The first value of the sample of logs, by its position in memory.
+        Index in `x` of the first row whose logs are sampled.
     step : int
-        The distance of its values in memory.
-    line : (3, w)
-        Scratch for the numbers of values and the extremes by place in a line.
-    out : (p, 11)
-        Receives the ranges.
+        Number of elements from one sampled row to the next.
+    line : (3, width)
+        Scratch for lines of `width` elements.
+    out : (p, N_RANGE)
+        The ranges, updated in place.
     """
     _range_of_lines(x, length, family, first, step, line, out)
 
@@ -227,16 +280,16 @@ def range_lines32(
     x : (n,)
         The memory of the matrix.
     length : int
-        The distance of lines.
+        Number of elements from the start of one line to the start of the next. A line may join several rows.
     family : int
         BOX_COX or YEO_JOHNSON.
     first : int
-        The first value of the sample of logs, by its position in memory.
+        Index in `x` of the first row whose logs are sampled.
     step : int
-        The distance of its values in memory.
-    line : (3, w)
-        Scratch for the numbers of values and the extremes by place in a line.
-    out : (p, 11)
-        Receives the ranges.
+        Number of elements from one sampled row to the next.
+    line : (3, width)
+        Scratch for lines of `width` elements.
+    out : (p, N_RANGE)
+        The ranges, updated in place.
     """
     _range_of_lines(x, length, family, first, step, line, out)

@@ -1,7 +1,7 @@
 """Build the weighted sample that represents a column given by power sums.
 
-The sample consists of the nodes and weights of the Gauss rules of all bins. In each bin at most four nodes have the
-same first eight moments as the values (`powerkern.kernels.power_sums.gauss`).
+The sample consists of the nodes and weights of the Gauss rules of all bins. The rule of a bin has at most four nodes,
+with the same first eight moments as the values in the bin (`powerkern.kernels.power_sums.gauss`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SPARE_BITS = 20.0
 
 
 class Nodes(NamedTuple):
-    """Scratch for the sample of a column, and for statistics of its bins that `bound_errors` needs."""
+    """Scratch for the sample of a column, and for the statistics of its bins from which errors are bounded."""
 
     position: FloatArray  #: logs of the sample
     weight: FloatArray  #: weights of the sample
@@ -51,43 +51,43 @@ class Nodes(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The bins of a column as weighted logs."""
+    """A weighted sample of logs with the same power sums as a column, and the layout of the bins."""
 
     centered: Centered
-    sign: float  #: of the values; 0 for both signs
+    sign: float  #: sign of all values; 0 if both signs occur
     half: float  #: half the width of a bin, in units of the logs
     rounding: float  #: rounding error of a log that is 0, in units of the logs
-    origin: float  #: position on the grid relative to which logs of one sign are, in units of the logs
-    whole: bool  #: whether certainly no sum of weights was rounded
+    origin: float  #: position on the grid that is the zero of logs of one sign, in units of the logs
+    whole: bool  #: True if certainly no sum of weights was rounded
     n_bins: int
-    n_bins_below: int  #: number of bins for negative values of a column of both signs
+    n_bins_below: int  #: number of bins with negative values, if the column has both signs
     weight: float  #: total weight
 
 
 class _Layout(NamedTuple):
-    """The occupied part of a grid."""
+    """The range of bins that the data occupy, and the zero of their logs."""
 
-    sign: float  #: of the values; 0 for both signs
+    sign: float  #: sign of all values; 0 if both signs occur
     turned: bool  #: whether the grid is for both signs, but all values are negative
     begin: int  #: index of the first occupied bin
     end: int  #: one more than the index of the last occupied bin
-    origin: int  #: position, in bins, relative to which logs of one sign are
+    origin: int  #: position, in bins, that is the zero of logs of one sign
     low: int  #: ends of the occupied part, in bins from `origin`
     high: int
 
 
 @kernel
 def _find_layout(sums: FloatArray, grid: FloatArray, narrows: bool) -> _Layout:
-    """Return the part of their grid that the data occupy: it may have been made for a much wider range.
+    """Return the part of a grid that the data occupy, since a grid may have been made for a much wider range.
 
     Parameters
     ----------
     sums : (n_bins, N_POWERS)
         Power sums of the bins.
     grid : (N_GRID,)
-        The grid.
+        The grid of the column.
     narrows : bool
-        False: return the whole grid.
+        Whether to leave out empty bins at both ends; if False, the result covers the whole grid.
     """
     first, begin, end = int(grid[G_FIRST]), 0, int(grid[G_BINS])
     while narrows and begin < end and not sums[begin, 0] > 0.0:
@@ -108,7 +108,21 @@ def _find_layout(sums: FloatArray, grid: FloatArray, narrows: bool) -> _Layout:
 
 @kernel
 def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) -> int:
-    """Return the index of the bin that contains the mean of the logs; negated if the grid is `turned`."""
+    """Return the position on the grid of the bin that contains the mean of the logs.
+
+    Parameters
+    ----------
+    sums : (n_bins, N_POWERS)
+        Power sums of the bins.
+    first : int
+        Position of the first bin on the grid.
+    begin : int
+        Index of the first occupied bin.
+    end : int
+        One more than the index of the last occupied bin.
+    turned : bool
+        Whether to negate the result, for negative values on a grid for both signs.
+    """
     total = turn = 0.0
     for b in range(begin, end):
         total += sums[b, 0]
@@ -119,7 +133,10 @@ def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) ->
 
 @kernel
 def _magnitude(log_of_it: float, base: float, smallest: float, largest: float) -> float:
-    """Return the magnitude with the given log, clipped to the given bounds."""
+    """Return the magnitude whose log is `log_of_it`, clipped to [smallest, largest].
+
+    The log of a magnitude x is ln(base + x).
+    """
     size = expm1(log_of_it) if base == 1.0 else exp(log_of_it)
     return min(max(size, smallest), largest)
 
@@ -128,10 +145,25 @@ def _magnitude(log_of_it: float, base: float, smallest: float, largest: float) -
 def _magnitude_at_distance(
     extreme: float, distance: float, log_of_it: float, base: float, smallest: float, largest: float
 ) -> float:
-    """Return the magnitude whose log is `distance` from that of `extreme`, clipped to the given bounds.
+    """Return the magnitude whose log exceeds that of `extreme` by `distance`, clipped to [smallest, largest].
 
-    Close to the extreme it is computed from the distance, since the rounding error of exp(log) could exceed the
+    Close to the extreme the result is computed from the distance, since the rounding error of exp(log) could exceed the
     distance between data values.
+
+    Parameters
+    ----------
+    extreme : float
+        The smallest or largest magnitude of the data.
+    distance : float
+        Difference of the logs, with its sign.
+    log_of_it : float
+        The log of the result, used if the distance is large.
+    base : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
+    smallest : float
+        Lower bound of the result.
+    largest : float
+        Upper bound of the result.
     """
     if abs(distance) < 1.0:
         return min(max(extreme + (base + extreme) * expm1(distance), smallest), largest)
@@ -147,13 +179,13 @@ def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes, n
     sums : (n_bins, N_POWERS)
         Power sums of the bins of the column.
     base : float
-        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
     grid : (N_GRID,)
         The grid of the column.
     nodes : Nodes
         Receives the sample and the statistics of the bins.
     narrows : bool
-        Whether the bounds of the logs are narrowed to the occupied bins. They must not be where they also bound the
+        Whether to narrow the bounds of the logs to the occupied bins. Use False if the bounds must also contain the
         ends of intervals of censored cells.
     """
     layout = _find_layout(sums, grid, narrows)
@@ -177,7 +209,7 @@ def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes, n
         for k in range(found):
             step = half * nodes.small[0, k]
             at = center - step if turned else center + step
-            nodes.position[n] = -at if below else at  # may be beyond 0 by rounding, which other nodes compensate
+            nodes.position[n] = -at if below else at  # may cross 0 by rounding, which the other nodes compensate
             nodes.weight[n] = nodes.small[1, k]
             turn += nodes.small[1, k] * at
             n += 1
@@ -200,14 +232,28 @@ def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes, n
 
 @kernel
 def _is_one_value(sums: FloatArray) -> bool:
-    """Return whether the power sums of a bin could be those of a single value, up to rounding."""
+    """Return whether the power sums of a bin are those of a single distinct value, up to rounding."""
     mean = sums[1] / sums[0]
     return bool(abs(sums[2] / sums[0] - mean * mean) <= ONE_NODE)
 
 
 @kernel
 def _add_end(at: int, layout: _Layout, n_bins: int, sigma_bins: float, nodes: Nodes) -> int:
-    """Append one end of the grid as a bin of weight 0; return the new number of bins."""
+    """Append one end of the grid as a bin of weight 0; return the new number of bins.
+
+    Parameters
+    ----------
+    at : int
+        The end, as a position in bins.
+    layout : _Layout
+        The occupied part of the grid.
+    n_bins : int
+        Number of bins so far.
+    sigma_bins : float
+        The unit of the logs, in bins.
+    nodes : Nodes
+        Receives the bin.
+    """
     distance = (-at if layout.turned else at) - layout.origin
     nodes.bin_position[n_bins] = (abs(distance) if layout.sign == 0.0 else distance) / sigma_bins
     nodes.bin_weight[n_bins] = nodes.bin_remainder[n_bins] = 0.0
@@ -224,26 +270,26 @@ def _bound_logs(
     width: float,
     jacobian: float,
 ) -> Centered:
-    """Return the logs of the column with the tightest bounds that the occupied bins allow.
+    """Return the logs of the sample with the tightest bounds that the occupied bins allow.
 
-    With wider bounds, sums would lose all digits.
+    With wider bounds, sums could lose all their digits.
 
     Parameters
     ----------
     values : tuple of four ndarrays
-        Scaled logs of the values on the positive side of the origin and their weights, then those on the negative side.
+        Scaled logs of the positive values and their weights, then those of the negative values.
     base : float
-        Base of the grid.
-    grid : ndarray
-        The grid of the column (`powerkern.kernels.power_sums.grids`).
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
+    grid : (N_GRID,)
+        The grid of the column.
     layout : _Layout
-        Where the occupied bins are.
+        The occupied part of the grid.
     sigma : float
-        The logs are divided by it.
+        The unit of the logs.
     width : float
         Width of a bin.
     jacobian : float
-        Mean of the logs: the coefficient of lambda in the log-Jacobian.
+        Mean of the scaled logs, the coefficient of lambda in the log-Jacobian.
     """
     pos, pos_weight, neg, neg_weight = values
     log_ref, origin = offset_log(base, grid[G_REF]), layout.origin * width
@@ -278,7 +324,7 @@ def _bound_logs(
 
 
 def new_nodes(n_bins: int) -> Nodes:
-    """Allocate `Nodes` for at most `n_bins` bins, and the two ends of the grid."""
+    """Allocate `Nodes` for at most `n_bins` bins, plus the two ends of the grid."""
     position, weight = (np.empty(N_NODES * n_bins) for _ in range(2))
     middle, own, remainder, power, blur = (np.empty(n_bins + 2) for _ in range(5))
     return Nodes(position, weight, middle, own, remainder, power, blur, np.empty((7, N_POWERS)))

@@ -1,4 +1,4 @@
-"""The power-moment sketch: a summary of a column that can be merged and from which the column can be fitted.
+"""The power-moment sketch: a summary of a column that can be merged with others, and that suffices to fit the column.
 
 The logs of a column are assigned to bins of width 2**e. With the local coordinate t in [-1, 1] of its bin, a value of
 weight w adds ``w t^k`` to the bin's power sums T_0, ..., T_7. Sketches of parts of a column on the same grid are merged
@@ -60,16 +60,33 @@ class Chunk(NamedTuple):
 
 @inlined
 def _place(s: float, first: int, last: int) -> tuple[int, float]:
-    """Return the bin that contains s and the local coordinate in it, both exact; s is in units of a bin."""
+    """Return the index of the bin that contains a log, and the local coordinate in the bin; both are exact.
+
+    `s` is the log in units of the bin width. `first` and `last` are the positions of the outermost bins; indices count
+    from `first`.
+    """
     j = min(max(math.floor(s), first), last)
     return j - first, 2.0 * (s - j) - 1.0
 
 
 @kernel
 def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray, delicate: bool | None) -> int:
-    """Write bin indices and local coordinates of values; return the number of values within the grid.
+    """Write the bin indices and local coordinates of a block of values; return the number of values within the grid.
 
-    `delicate` is True if `is_delicate` holds and otherwise None, so that the choice is made at compile time.
+    Parameters
+    ----------
+    x : (n,)
+        The values. Those outside the grid are replaced by its lower end.
+    base : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
+    grid : (N_GRID,)
+        The grid of the column.
+    t : (n,)
+        Receives the local coordinates.
+    bins : (n,) int
+        Receives the bin indices.
+    delicate : True or None
+        True if `is_delicate` holds, otherwise None, so that the choice is made at compile time.
     """
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
     last = first + int(grid[G_BINS]) - 1
@@ -93,7 +110,11 @@ def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: I
 
 @kernel
 def is_delicate(base: float, grid: FloatArray) -> bool:
-    """Return whether logs need extra care: magnitudes near the reference, or ratios with it that are not normal."""
+    """Return whether the logs of a column need the careful evaluation of `centered_log`.
+
+    This is so if magnitudes are close to the reference of the grid, or if their ratios to it might not be normal
+    numbers. `base` is added to magnitudes before the logarithm.
+    """
     unit = base + grid[G_REF]
     largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))
     smallest = 0.0 if grid[G_SIGN] == 0.0 else min(abs(grid[G_MIN]), abs(grid[G_MAX]))
@@ -105,6 +126,7 @@ def is_delicate(base: float, grid: FloatArray) -> bool:
 
 @kernel
 def _add(t: FloatArray, weight: FloatArray, bins: IntArray, sums: FloatArray) -> None:
+    """Add values to the power sums of their bins; an empty `weight` means that all weights are 1."""
     if weight.size == 0:
         for i in range(t.size):
             add_powers(sums, bins[i], t[i], 1.0)
@@ -117,7 +139,23 @@ def _add(t: FloatArray, weight: FloatArray, bins: IntArray, sums: FloatArray) ->
 def _add_column(
     x: FloatArray, weight: FloatArray, base: float, grid: FloatArray, chunk: Chunk, sums: FloatArray
 ) -> bool:
-    """Add the column to `sums`; return False if a value is outside the range of the grid."""
+    """Add a column to the power sums; return False if a value of positive weight is outside the grid.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights of the values; empty: all one.
+    base : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
+    grid : (N_GRID,)
+        The grid of the column.
+    chunk : Chunk
+        Scratch.
+    sums : (n_bins * N_POWERS,)
+        The power sums of the column's bins; updated in place.
+    """
     delicate, has_bins = is_delicate(base, grid), grid[G_BINS] > 0.0
     for start in range(0, x.size, BLOCK):
         block, own = x[start : start + BLOCK], weight[start : start + BLOCK]
@@ -139,7 +177,11 @@ def _add_column(
 
 @kernel
 def _weights_inside(x: FloatArray, weight: FloatArray, grid: FloatArray, out: FloatArray) -> int:
-    """Write the weights of values in the grid, and 0 for others; return how many of the others have positive weight."""
+    """Write the weights of the values within the grid, and 0 for all others, to `out`.
+
+    Return the number of values outside the grid that are not missing and have positive weight. An empty `weight` means
+    that all weights are 1.
+    """
     low, high, has_bins = grid[G_MIN], grid[G_MAX], grid[G_BINS] > 0.0
     out[:] = 1.0
     if weight.size > 0:
@@ -181,7 +223,7 @@ def sketch_columns(
     columns : (p, n)
         Columns as rows, NaN missing.
     weight : (n,)
-        Weights of the values; empty: all one.
+        Weights of the rows of data; empty: all one.
     family : int
         BOX_COX or YEO_JOHNSON.
     grids : (p, N_GRID)
@@ -189,11 +231,11 @@ def sketch_columns(
     chunk : Chunk
         Scratch.
     sums : (n_bins * N_POWERS,)
-        The power sums so far; the values are added to them.
+        The power sums of all columns, updated in place.
     starts : (p + 1,) int
         The bins of column j are starts[j], ..., starts[j + 1] - 1.
     inside : (p,) int
-        Set to 0 for columns with values outside their grid.
+        Set to 0 for columns with values outside their grid; other elements are left unchanged.
     """
     for j in range(columns.shape[0]):
         own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]
