@@ -222,9 +222,9 @@ def grids_for(
 
 def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the references of Box-Cox streams with the extremes of these cells: their logarithms, and themselves."""
-    rungs, references = np.empty(len(cells)), np.empty(len(cells))
-    grids.ladder_columns(np.array(cells), rungs, references)
-    return rungs, references
+    reference_logs, references = np.empty(len(cells)), np.empty(len(cells))
+    grids.write_stream_references(np.array(cells), reference_logs, references)
+    return reference_logs, references
 
 
 def is_on_reference_grid(cells: FloatArray) -> BoolArray:

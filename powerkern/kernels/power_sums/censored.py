@@ -63,7 +63,7 @@ def fit_censored_sums(
     lmbda: FloatArray,
     nodes: Nodes,
     scratch: Scratch,
-    own: CensoredWork,
+    censored_work: CensoredWork,
     out: FloatArray,
     out_censored: FloatArray,
     error: FloatArray,
@@ -92,7 +92,7 @@ def fit_censored_sums(
         Scratch for the sample.
     scratch : Scratch
         Scratch of `score`.
-    own : CensoredWork
+    censored_work : CensoredWork
         Scratch for the censored cells.
     out : (p, N_RESULTS)
         Receives the results.
@@ -111,7 +111,7 @@ def fit_censored_sums(
             lmbda[j],
             nodes,
             scratch,
-            own,
+            censored_work,
             out[j],
             out_censored[j],
         )
@@ -127,7 +127,7 @@ def _fit_column(
     lmbda: float,
     nodes: Nodes,
     scratch: Scratch,
-    own: CensoredWork,
+    censored_work: CensoredWork,
     row: FloatArray,
     censored: FloatArray,
 ) -> float:
@@ -135,7 +135,7 @@ def _fit_column(
 
     Parameters
     ----------
-    sums, grid, intervals, lmbda, nodes, scratch, own
+    sums, grid, intervals, lmbda, nodes, scratch, censored_work
         As for `fit_censored_sums`, for this column only.
     base : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
@@ -149,18 +149,19 @@ def _fit_column(
     _write_counts(intervals, censored)
     counted = censored[N_BELOW] + censored[N_ABOVE] + censored[N_BETWEEN]
     write_range(row, total_weight(sums) + counted, grid[G_MIN], grid[G_MAX])
-    sample, column = _prepare(sums, base, grid, intervals, nodes, own)
+    sample, column = _prepare(sums, base, grid, intervals, nodes, censored_work)
     if _has_one_node(sample):
         write_identity(row, UNRESOLVED)
         return math.inf
-    found, best = fit_prepared_column(column, lmbda, ROUTE_POWER_SUMS, False, scratch, own, row, censored)
+    optimum, best = fit_prepared_column(column, lmbda, ROUTE_POWER_SUMS, False, scratch, censored_work, row, censored)
     if lmbda == lmbda:
         return 0.0
-    profile_at(column, found.mu, found.profile.scales, SMALL_STEP, scratch, own)  # the ends, for the bounds
-    error, of_normal = _bound_errors(sample, column, found, best, nodes, rounded, own)
+    # for the error bounds: transform the ends of the intervals at the optimum
+    profile_at(column, optimum.mu, optimum.profile.scales, SMALL_STEP, scratch, censored_work)
+    error, normal_error = _bound_errors(sample, column, optimum, best, nodes, rounded, censored_work)
     if row[STATUS] == SCANNED or row[STATUS] == MULTIMODAL:
-        searched = SEARCH_ERROR / (math.sqrt(column.total * found.profile.d2) * column.centered.logs.sigma)
-        accurate = error <= max(TOLERANCE * max(1.0, abs(row[LMBDA])), searched) and of_normal <= SD_TOLERANCE
+        searched = SEARCH_ERROR / (math.sqrt(column.total * optimum.profile.d2) * column.centered.logs.sigma)
+        accurate = error <= max(TOLERANCE * max(1.0, abs(row[LMBDA])), searched) and normal_error <= SD_TOLERANCE
         if not accurate:
             row[STATUS] = UNRESOLVED
         return error + searched
@@ -186,7 +187,7 @@ def _write_counts(intervals: FloatArray, censored: FloatArray) -> None:
 
 @kernel
 def _prepare(
-    sums: FloatArray, base: float, grid: FloatArray, intervals: FloatArray, nodes: Nodes, own: CensoredWork
+    sums: FloatArray, base: float, grid: FloatArray, intervals: FloatArray, nodes: Nodes, censored_work: CensoredWork
 ) -> tuple[Sample, CensoredColumn]:
     """Prepare a column for its likelihood: compute the nodes of its sample, and the logs of the ends of its intervals.
 
@@ -202,7 +203,7 @@ def _prepare(
         Lower end, upper end and weight of each distinct interval of the column; an open interval has an infinite end.
     nodes : Nodes
         Receives the nodes.
-    own : CensoredWork
+    censored_work : CensoredWork
         Receives the terms of the likelihood and the logs of their ends.
     """
     sample = make_sample(sums, base, grid, nodes, False)
@@ -212,19 +213,19 @@ def _prepare(
         low, high, weight = intervals[k, I_LOW], intervals[k, I_HIGH], intervals[k, I_WEIGHT]
         counted += weight
         if low > -math.inf and high < math.inf:
-            table = own.terms.intervals
+            table = censored_work.terms.intervals
             table[CELLS, n_intervals], table[LOW, n_intervals], table[HIGH, n_intervals] = weight, low, high
             n_intervals += 1
         else:
             is_below = low == -math.inf
-            own.cells[LIMIT, n_limits] = high if is_below else low
-            own.cells[SIDE, n_limits] = BELOW if is_below else ABOVE
-            own.cells[COUNT, n_limits] = weight
+            censored_work.cells[LIMIT, n_limits] = high if is_below else low
+            censored_work.cells[SIDE, n_limits] = BELOW if is_below else ABOVE
+            censored_work.cells[COUNT, n_limits] = weight
             n_limits += 1
     c, logs = sample.centered, sample.centered.logs
     reference = grid[G_REF]
     around = Centered(logs, offset_log(base, reference), base, c.smallest, c.largest, math.nan, reference)
-    terms = place_terms(n_limits, n_intervals, around, sample.sign, False, own)
+    terms = place_terms(n_limits, n_intervals, around, sample.sign, False, censored_work)
     points = terms.points
     origin = 0.0
     if sample.sign != 0.0:
@@ -258,11 +259,11 @@ def _prepare(
 def _bound_errors(
     sample: Sample,
     column: CensoredColumn,
-    found: Found,
+    optimum: Found,
     best: Optimum,
     nodes: Nodes,
     rounded: Rounded,
-    own: CensoredWork,
+    censored_work: CensoredWork,
 ) -> tuple[float, float]:
     """Return bounds on the error of lambda, and on the larger error of loc and log(scale), in units of the scale.
 
@@ -275,7 +276,7 @@ def _bound_errors(
     ----------
     sample, column
         The column as `_prepare` returns it.
-    found : Found
+    optimum : Found
         The optimum in units of the logs, with the likelihood there.
     best : Optimum
         The optimum in units of the data.
@@ -283,10 +284,10 @@ def _bound_errors(
         Statistics of the bins, written by `make_sample`.
     rounded : Rounded
         How the sums were rounded.
-    own : CensoredWork
+    censored_work : CensoredWork
         The array `y` holds the transforms of the ends of the intervals at the optimum.
     """
-    profile, logs = found.profile, column.centered.logs
+    profile, logs = optimum.profile, column.centered.logs
     scales, slopes, second = profile.scales, profile.slopes, profile.sums
     det = second.aa * second.dd - second.ad * second.ad
     information = column.total * profile.d2
@@ -294,16 +295,18 @@ def _bound_errors(
         return math.inf, math.inf
     sd = best.sd / logs.sigma
     # s'/s of the values is g' plus the mean log, relative to the shift
-    rate = slopes.alpha / scales.alpha - profile.at.d1 - (logs.jacobian - shift_at(sample, found.mu))
+    rate = slopes.alpha / scales.alpha - profile.at.d1 - (logs.jacobian - shift_at(sample, optimum.mu))
     offset, offset_rate = scales.delta * sd, sd * (slopes.delta - scales.delta * rate)
-    model = FittedNormal(found.mu, sd, best.log_factor, rate, offset, offset_rate)
-    of = bound_sums(sample, model, nodes, rounded)
+    model = FittedNormal(optimum.mu, sd, best.log_factor, rate, offset, offset_rate)
+    errors = bound_sums(sample, model, nodes, rounded)
     variance, turn = sd * sd, abs(rate)
-    score = of.products + turn * of.squares + of.lost
-    score += abs(offset) * of.slopes + (abs(offset_rate) + 2.0 * abs(offset) * turn) * of.firsts
-    error = score / (variance * information * logs.sigma) + _noise(sample, column, found, rounded.moved, own)
+    score = errors.products + turn * errors.squares + errors.lost
+    score += abs(offset) * errors.slopes + (abs(offset_rate) + 2.0 * abs(offset) * turn) * errors.firsts
+    error = score / (variance * information * logs.sigma) + _noise(
+        sample, column, optimum, rounded.moved, censored_work
+    )
     s = sd * scales.alpha
-    first, square = of.firsts / s, of.squares / (s * s)
+    first, square = errors.firsts / s, errors.squares / (s * s)
     of_alpha, of_delta = scales.alpha * square + abs(scales.delta) * first, scales.alpha * first
     scale = (second.dd * of_alpha + abs(second.ad) * of_delta) / (det * scales.alpha)
     loc = (second.aa * of_delta + abs(second.ad) * of_alpha) / det
@@ -311,7 +314,7 @@ def _bound_errors(
 
 
 @kernel
-def _noise(sample: Sample, column: CensoredColumn, found: Found, moved: bool, own: CensoredWork) -> float:
+def _noise(sample: Sample, column: CensoredColumn, optimum: Found, moved: bool, censored_work: CensoredWork) -> float:
     """Bound the error of lambda due to rounding of the logs of nodes and interval ends, and of the reference.
 
     As in `powerkern.kernels.power_sums.errors`, all errors are assumed to have the same sign. The error of a censored
@@ -321,14 +324,14 @@ def _noise(sample: Sample, column: CensoredColumn, found: Found, moved: bool, ow
     ----------
     sample, column
         The column as `_prepare` returns it.
-    found : Found
+    optimum : Found
         The optimum in units of the logs.
     moved : bool
         Whether the logs were rounded relative to an earlier reference (`Rounded.moved`).
-    own : CensoredWork
+    censored_work : CensoredWork
         The array `y` holds the transforms of the ends of the intervals at the optimum.
     """
-    logs, scales = sample.centered.logs, found.profile.scales
+    logs, scales = sample.centered.logs, optimum.profile.scales
     rounding = rounding_of_reference(sample, moved)
     largest = scales.alpha + abs(scales.delta)
     amplified = max(1.0, largest * largest)
@@ -340,21 +343,21 @@ def _noise(sample: Sample, column: CensoredColumn, found: Found, moved: bool, ow
     terms = column.terms
     n_points = terms.points.pos.size + terms.points.neg.size
     for k in range(terms.n_pos):
-        noise += terms.weight[k] * _squared_lever(k, sample, column, scales, rounding, own)
+        noise += terms.weight[k] * _squared_lever(k, sample, column, scales, rounding, censored_work)
     for k in range(n_points - terms.n_neg, n_points):
-        noise += terms.weight[k] * _squared_lever(k, sample, column, scales, rounding, own)
+        noise += terms.weight[k] * _squared_lever(k, sample, column, scales, rounding, censored_work)
     for k in range(terms.n_intervals):
         low, high = int(terms.intervals[LOW, k]), int(terms.intervals[HIGH, k])
-        levers = _squared_lever(low, sample, column, scales, rounding, own)
-        levers += _squared_lever(high, sample, column, scales, rounding, own)
+        levers = _squared_lever(low, sample, column, scales, rounding, censored_work)
+        levers += _squared_lever(high, sample, column, scales, rounding, censored_work)
         noise += terms.intervals[CELLS, k] * levers
-    information = column.total * found.profile.d2
+    information = column.total * optimum.profile.d2
     return 4.0 * math.sqrt(column.total * noise) / (information * logs.sigma)
 
 
 @kernel
 def _squared_lever(
-    k: int, sample: Sample, column: CensoredColumn, scales: Scales, rounding: float, own: CensoredWork
+    k: int, sample: Sample, column: CensoredColumn, scales: Scales, rounding: float, censored_work: CensoredWork
 ) -> float:
     """Return (r (1 + d))^2 for an end of an interval: r is the rounding error of its log, d its distance from the mean.
 
@@ -370,13 +373,13 @@ def _squared_lever(
         The scales at the optimum.
     rounding : float
         Rounding error of a log that is exactly 0.
-    own : CensoredWork
+    censored_work : CensoredWork
         The array `y` holds the transforms of the ends of the intervals at the optimum.
     """
     points = column.terms.points
     n_pos = points.pos.size
     position = points.pos[k] + sample.origin if k < n_pos else points.neg[k - n_pos]
-    distance = abs(scales.alpha * own.y[0, k] - scales.delta)
+    distance = abs(scales.alpha * censored_work.y[0, k] - scales.delta)
     lever: float = (1.0 + distance) * (EPS * abs(position) + rounding)
     return lever * lever
 
@@ -392,14 +395,14 @@ def profile_censored_sums(
     lmbdas: FloatArray,
     nodes: Nodes,
     scratch: Scratch,
-    own: CensoredWork,
+    censored_work: CensoredWork,
     out: FloatArray,
 ) -> None:
     """Evaluate minus the profile log-likelihood per unit of weight at every lambda; NaN for columns without a fit.
 
     Parameters
     ----------
-    sums, starts, family, grids, intervals, interval_starts, nodes, scratch, own
+    sums, starts, family, grids, intervals, interval_starts, nodes, scratch, censored_work
         As for `fit_censored_sums`.
     lmbdas : (k,)
         The lambdas.
@@ -409,9 +412,11 @@ def profile_censored_sums(
     for j in range(grids.shape[0]):
         out[j] = math.nan
         table = intervals[interval_starts[j] : interval_starts[j + 1]]
-        sample, column = _prepare(sums[starts[j] : starts[j + 1]], log_offset(family), grids[j], table, nodes, own)
+        sample, column = _prepare(
+            sums[starts[j] : starts[j + 1]], log_offset(family), grids[j], table, nodes, censored_work
+        )
         if not _has_one_node(sample):
-            profile_prepared_column(column, lmbdas, scratch, own, out[j])
+            profile_prepared_column(column, lmbdas, scratch, censored_work, out[j])
 
 
 @entry((ROWS, COUNTS, INTEGER, ROWS, ROWS, COUNTS, ROWS, NODES, SCRATCH, CENSORED_WORK, ROWS))
@@ -425,7 +430,7 @@ def interval_censored_sums(
     at: FloatArray,
     nodes: Nodes,
     scratch: Scratch,
-    own: CensoredWork,
+    censored_work: CensoredWork,
     out: FloatArray,
 ) -> None:
     """Find the likelihood intervals of columns with censored cells.
@@ -435,7 +440,7 @@ def interval_censored_sums(
 
     Parameters
     ----------
-    sums, starts, family, grids, intervals, interval_starts, nodes, scratch, own
+    sums, starts, family, grids, intervals, interval_starts, nodes, scratch, censored_work
         As for `fit_censored_sums`.
     at : (p, 2)
         For each column, the fitted lambda, and the excess at the ends of the interval, per unit of weight.
@@ -445,6 +450,8 @@ def interval_censored_sums(
     for j in range(grids.shape[0]):
         out[j] = math.nan
         table = intervals[interval_starts[j] : interval_starts[j + 1]]
-        sample, column = _prepare(sums[starts[j] : starts[j + 1]], log_offset(family), grids[j], table, nodes, own)
+        sample, column = _prepare(
+            sums[starts[j] : starts[j + 1]], log_offset(family), grids[j], table, nodes, censored_work
+        )
         if not _has_one_node(sample):
-            out[j, 0], out[j, 1] = interval_of_prepared_column(column, at[j, 0], at[j, 1], scratch, own)
+            out[j, 0], out[j, 1] = interval_of_prepared_column(column, at[j, 0], at[j, 1], scratch, censored_work)

@@ -103,11 +103,11 @@ def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) 
     mu = best.exponent * logs.sigma
     turn = abs(logs.jacobian - shift_at(sample, mu))
     sd = best.sd / logs.sigma
-    found = bound_sums(sample, FittedNormal(mu, sd, best.log_factor, turn, 0.0, 0.0), nodes, rounded)
+    errors = bound_sums(sample, FittedNormal(mu, sd, best.log_factor, turn, 0.0, 0.0), nodes, rounded)
     variance = sd * sd
     total = variance * sample.weight * best.curvature
-    error = (found.products + turn * found.squares + found.lost) * logs.sigma / total + _noise(sample, rounded.moved)
-    return error, 0.5 * found.squares / (variance * sample.weight)
+    error = (errors.products + turn * errors.squares + errors.lost) * logs.sigma / total + _noise(sample, rounded.moved)
+    return error, 0.5 * errors.squares / (variance * sample.weight)
 
 
 @kernel

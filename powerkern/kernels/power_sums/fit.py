@@ -71,9 +71,9 @@ def fit_sums(
         Receives bounds on the errors of lambda; inf for columns that the sketch does not resolve.
     """
     for j in range(grids.shape[0]):
-        own = sums[starts[j] : starts[j + 1]]
+        column_sums = sums[starts[j] : starts[j + 1]]
         rounded = rounded_sums(grids[j], roundings[j])
-        error[j] = _fit_column(own, log_offset(family), grids[j], rounded, lmbda[j], nodes, scratch, out[j])
+        error[j] = _fit_column(column_sums, log_offset(family), grids[j], rounded, lmbda[j], nodes, scratch, out[j])
 
 
 @kernel
@@ -138,9 +138,9 @@ def _fit_column(
     if lmbda == lmbda:
         return 0.0
     error, of_sd = bound_errors(sample, best, nodes, rounded)
-    found = exponent_of(best.exponent, sample.sign)
+    fitted = exponent_of(best.exponent, sample.sign)
     # even if constants are out of range for float64, since lost digits may be the reason
-    if not (error <= TOLERANCE * max(1.0, abs(found)) and of_sd <= SD_TOLERANCE):
+    if not (error <= TOLERANCE * max(1.0, abs(fitted)) and of_sd <= SD_TOLERANCE):
         row[STATUS] = UNRESOLVED
     return error
 
@@ -178,10 +178,10 @@ def profile_sums(
         Receives g, the negative log-likelihood per unit of weight.
     """
     for j in range(grids.shape[0]):
-        own = sums[starts[j] : starts[j + 1]]
+        column_sums = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
-        if total_weight(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
-            sample = make_sample(own, log_offset(family), grids[j], nodes)
+        if total_weight(column_sums) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
+            sample = make_sample(column_sums, log_offset(family), grids[j], nodes)
             write_profile(sample.centered, sample.sign, lmbdas, scratch, out[j])
 
 
@@ -219,8 +219,8 @@ def interval_sums(
         Receives the lower and the upper end.
     """
     for j in range(grids.shape[0]):
-        own = sums[starts[j] : starts[j + 1]]
+        column_sums = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
-        if total_weight(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
-            sample = make_sample(own, log_offset(family), grids[j], nodes)
+        if total_weight(column_sums) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
+            sample = make_sample(column_sums, log_offset(family), grids[j], nodes)
             write_interval(sample.centered, sample.sign, at[j, 0], at[j, 1], scratch, out[j])

@@ -49,21 +49,21 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
     for k in range(1, N_POWERS):
         for i in range(N_POWERS - 1, k - 1, -1):
             current[i] -= mean * current[i - 1]
-    n, square, alpha, beta = 1, 1.0, 0.0, 0.0
+    n, previous_norm, alpha, beta = 1, 1.0, 0.0, 0.0
     diagonal[0] = mean
     while n < N_NODES:
         # sigma_k,l = sigma_k-1,l+1 - alpha sigma_k-1,l - beta sigma_k-2,l; previous becomes the new row
         for i in range(n, 2 * N_NODES - n):
             previous[i] = current[i + 1] - alpha * current[i] - beta * previous[i]
-        found = previous[n]
-        if not found > (ONE_NODE if n == 1 else _FEWER_NODES):
+        square_norm = previous[n]
+        if not square_norm > (ONE_NODE if n == 1 else _FEWER_NODES):
             break
-        beta = found / square
-        alpha = previous[n + 1] / found - current[n] / square
+        beta = square_norm / previous_norm
+        alpha = previous[n + 1] / square_norm - current[n] / previous_norm
         diagonal[n] = mean + alpha
         off[n - 1] = math.sqrt(beta)
         previous, current = current, previous
-        square = found
+        previous_norm = square_norm
         n += 1
     inside = False
     while not inside:
@@ -80,7 +80,7 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
             diagonal[1] = mean  # ignore the skewness and place two nodes symmetrically about the mean
         elif not inside:
             n -= 1
-    return n, min(square, 0.015625) if n == N_NODES else 0.0
+    return n, min(previous_norm, 0.015625) if n == N_NODES else 0.0
 
 
 @kernel

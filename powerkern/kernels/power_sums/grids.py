@@ -106,7 +106,7 @@ def _choose_reference_log(low: float, high: float) -> float:
 
 
 @kernel
-def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream: bool, grid: FloatArray) -> None:
+def _write_grid(data_range: FloatArray, base: float, largest_exponent: float, stream: bool, grid: FloatArray) -> None:
     """Write the grid of a column whose range is known.
 
     Sums on the grid of a stream can later be moved to another grid. Such a grid always has signed logs for Yeo-Johnson,
@@ -126,9 +126,9 @@ def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream:
         Receives the grid.
     """
     grid[:] = 0.0
-    if not found[R_COUNT] > 0.0:
+    if not data_range[R_COUNT] > 0.0:
         return
-    low, high = found[R_MIN], found[R_MAX]
+    low, high = data_range[R_MIN], data_range[R_MAX]
     if not -math.inf < low <= high < math.inf:
         return
     grid[G_MIN], grid[G_MAX] = low, high
@@ -136,12 +136,12 @@ def _write_grid(found: FloatArray, base: float, largest_exponent: float, stream:
         grid[G_SIGN] = 1.0 if low >= 0.0 else -1.0 if high < 0.0 else 0.0
     if grid[G_SIGN] != 0.0:
         smallest, largest = min(abs(low), abs(high)), max(abs(low), abs(high))
-        typical = expm1(abs(mean_log(found))) if base == 1.0 else exp(mean_log(found))
+        typical = expm1(abs(mean_log(data_range))) if base == 1.0 else exp(mean_log(data_range))
         grid[G_REF] = min(max(typical, smallest), largest)
         if stream:
             grid[G_REF] = exp(_choose_reference_log(low, high))
     first, last = _log_range(base, grid)
-    width = WIDTH / _EXPECTED * estimate_log_sd(found, last - first)
+    width = WIDTH / _EXPECTED * estimate_log_sd(data_range, last - first)
     if grid[G_SIGN] == 0.0:  # with both signs lambda is near 1, even if the values are large
         largest_exponent = max(largest_exponent, _EXPECTED)
     if largest_exponent > 0.0:
@@ -174,16 +174,16 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, strea
 
 
 @entry((ROWS, COLUMN, COLUMN))
-def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray) -> None:
+def write_stream_references(grids: FloatArray, logs: FloatArray, references: FloatArray) -> None:
     """Write the references that Box-Cox streams with these grids have, and the exact logs of the references.
 
     The result is 1, with log 0, for a grid without bins.
     """
     for j in range(grids.shape[0]):
-        rungs[j], references[j] = 0.0, 1.0
+        logs[j], references[j] = 0.0, 1.0
         if grids[j, G_BINS] > 0.0:
-            rungs[j] = _choose_reference_log(grids[j, G_MIN], grids[j, G_MAX])
-            references[j] = exp(rungs[j])
+            logs[j] = _choose_reference_log(grids[j, G_MIN], grids[j, G_MAX])
+            references[j] = exp(logs[j])
 
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))

@@ -63,9 +63,9 @@ def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, st
     out : (N_RANGE,)
         The range; updated in place.
     """
-    found = scan(x, weight) if weight.size > 0 else scan(x, None)
-    _note(found.n, found.low, found.high, family, out)
-    out[R_WEIGHT] += found.weight
+    scanned = scan(x, weight) if weight.size > 0 else scan(x, None)
+    _note(scanned.n, scanned.low, scanned.high, family, out)
+    out[R_WEIGHT] += scanned.weight
     if out[R_COUNT] > 0.0:
         _sample(x, weight, log_offset(family), first, stride, out)
 
@@ -192,21 +192,23 @@ def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
 
 
 @kernel
-def mean_log(found: FloatArray) -> float:
+def mean_log(data_range: FloatArray) -> float:
     """Return the mean signed log of the values sampled for a range (an array with the fields R_COUNT, ...)."""
-    return float(LOG_UNIT * found[R_LOGS] / max(found[R_SAMPLE], 1.0))
+    return float(LOG_UNIT * data_range[R_LOGS] / max(data_range[R_SAMPLE], 1.0))
 
 
 @kernel
-def estimate_log_sd(found: FloatArray, distance: float) -> float:
+def estimate_log_sd(data_range: FloatArray, distance: float) -> float:
     """Estimate the standard deviation of the logs of a column from its range.
 
     `distance` is the largest minus the smallest log of the column.
     """
     spread = distance / _EXPECTED_RANGE
-    if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
-        squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT
-        spread = math.sqrt(max(squares - mean_log(found) ** 2, 0.0))
+    if data_range[R_SAMPLE] > 1.0 and distance > _CLOSE:
+        squares = (
+            (data_range[R_SQUARES] * LIMB + data_range[R_SQUARES_LOW]) / data_range[R_SAMPLE] * LOG_UNIT * LOG_UNIT
+        )
+        spread = math.sqrt(max(squares - mean_log(data_range) ** 2, 0.0))
     return min(max(spread, distance / _LARGEST_RANGE), 0.5 * distance)
 
 

@@ -68,7 +68,7 @@ class _Layout(NamedTuple):
     """The range of bins that the data occupy, and the zero of their logs."""
 
     sign: float  #: sign of all values; 0 if both signs occur
-    turned: bool  #: whether the grid is for both signs, but all values are negative
+    mirrored: bool  #: whether the grid is for both signs, but all values are negative
     begin: int  #: index of the first occupied bin
     end: int  #: one more than the index of the last occupied bin
     origin: int  #: position, in bins, that is the zero of logs of one sign
@@ -97,17 +97,17 @@ def _find_layout(sums: FloatArray, grid: FloatArray, narrows: bool) -> _Layout:
     sign, low, high = grid[G_SIGN], first + begin, first + end
     if sign == 0.0 and high > 0 > low:
         return _Layout(0.0, False, begin, end, 0, low, high)
-    turned = sign == 0.0 and low < 0
-    if turned:
+    mirrored = sign == 0.0 and low < 0
+    if mirrored:
         low, high = -high, -low
     if sign == 0.0:
-        sign = -1.0 if turned else 1.0
-    origin = 0 if low <= 0 <= high else _middle(sums, first, begin, end, turned)
-    return _Layout(sign, turned, begin, end, origin, low - origin, high - origin)
+        sign = -1.0 if mirrored else 1.0
+    origin = 0 if low <= 0 <= high else _middle(sums, first, begin, end, mirrored)
+    return _Layout(sign, mirrored, begin, end, origin, low - origin, high - origin)
 
 
 @kernel
-def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) -> int:
+def _middle(sums: FloatArray, first: int, begin: int, end: int, mirrored: bool) -> int:
     """Return the position on the grid of the bin that contains the mean of the logs.
 
     Parameters
@@ -120,15 +120,15 @@ def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) ->
         Index of the first occupied bin.
     end : int
         One more than the index of the last occupied bin.
-    turned : bool
+    mirrored : bool
         Whether to negate the result, for negative values on a grid for both signs.
     """
-    total = turn = 0.0
+    total = weighted_sum = 0.0
     for b in range(begin, end):
         total += sums[b, 0]
-        turn += sums[b, 0] * (b - begin)
-    at = first + begin + math.floor(turn / total)
-    return -at if turned else at
+        weighted_sum += sums[b, 0] * (b - begin)
+    at = first + begin + math.floor(weighted_sum / total)
+    return -at if mirrored else at
 
 
 @kernel
@@ -194,30 +194,30 @@ def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes, n
         sigma_bins *= 2.0
     width = 2.0 ** grid[G_EXPONENT]
     sigma, half = sigma_bins * width, 0.5 / sigma_bins
-    first, turned = int(grid[G_FIRST]), layout.turned
+    first, mirrored = int(grid[G_FIRST]), layout.mirrored
     n = n_below = n_bins_below = 0
-    total = turn = 0.0
+    total = weighted_sum = 0.0
     whole, per_quantum = True, 2.0 ** -(grid[G_QUANTUM] + _SPARE_BITS)
     n_bins = _add_end(first, layout, 0, sigma_bins, nodes)
     for b in range(layout.begin, layout.end):
         if not sums[b, 0] > 0.0:
             continue
         below = layout.sign == 0.0 and first + b < 0
-        distance = -(first + b + 0.5) if turned else first + b + 0.5
+        distance = -(first + b + 0.5) if mirrored else first + b + 0.5
         center = (distance - layout.origin) / sigma_bins
-        found, remainder = gauss_rule(sums[b], nodes.small)
-        for k in range(found):
+        n_nodes, remainder = gauss_rule(sums[b], nodes.small)
+        for k in range(n_nodes):
             step = half * nodes.small[0, k]
-            at = center - step if turned else center + step
+            at = center - step if mirrored else center + step
             nodes.position[n] = -at if below else at  # may cross 0 by rounding, which the other nodes compensate
             nodes.weight[n] = nodes.small[1, k]
-            turn += nodes.small[1, k] * at
+            weighted_sum += nodes.small[1, k] * at
             n += 1
         nodes.bin_position[n_bins] = -center if below else center
         nodes.bin_weight[n_bins] = sums[b, 0]
         whole = whole and math.floor(sums[b, 0] * per_quantum) == sums[b, 0] * per_quantum
         nodes.bin_remainder[n_bins] = remainder
-        nodes.bin_blur[n_bins] = 0.0 if found == 1 and _is_one_value(sums[b]) else 1.0
+        nodes.bin_blur[n_bins] = 0.0 if n_nodes == 1 and _is_one_value(sums[b]) else 1.0
         n_bins += 1
         total += sums[b, 0]
         if below:
@@ -225,7 +225,7 @@ def make_sample(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes, n
     n_bins = _add_end(first + int(grid[G_BINS]), layout, n_bins, sigma_bins, nodes)
     pos, neg = slice(n_below, n), slice(0, n_below)
     values = nodes.position[pos], nodes.weight[pos], nodes.position[neg], nodes.weight[neg]
-    centered = _bound_logs(values, base, grid, layout, sigma, width, turn / total)
+    centered = _bound_logs(values, base, grid, layout, sigma, width, weighted_sum / total)
     rounding = 0.0 if is_delicate(base, grid) else EPS / sigma
     return Sample(centered, layout.sign, half, rounding, layout.origin / sigma_bins, whole, n_bins, n_bins_below, total)
 
@@ -254,7 +254,7 @@ def _add_end(at: int, layout: _Layout, n_bins: int, sigma_bins: float, nodes: No
     nodes : Nodes
         Receives the bin.
     """
-    distance = (-at if layout.turned else at) - layout.origin
+    distance = (-at if layout.mirrored else at) - layout.origin
     nodes.bin_position[n_bins] = (abs(distance) if layout.sign == 0.0 else distance) / sigma_bins
     nodes.bin_weight[n_bins] = nodes.bin_remainder[n_bins] = 0.0
     return n_bins + 1
