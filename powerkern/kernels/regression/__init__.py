@@ -1,1 +1,1 @@
-"""Maximum likelihood of lambda for a response, given covariates."""
+"""Estimate lambda of a response by maximum likelihood, given covariates."""

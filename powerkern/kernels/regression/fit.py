@@ -1,6 +1,6 @@
-"""Fit lambda of a response given covariates, so that the residuals are as normal as possible.
+"""Fit lambda of a response by maximum likelihood, under a linear model of the transformed response in covariates.
 
-Entries for fits, likelihood profiles and likelihood intervals; each processes one column after the other.
+The entries compute fits, likelihood profiles and likelihood intervals; each processes one column after the other.
 """
 
 from __future__ import annotations
@@ -34,9 +34,24 @@ def _write(
     row: FloatArray,
     coef: FloatArray,
 ) -> None:
-    """Write the results, and the coefficients on the basis.
+    """Write the results of a fit, and the coefficients of the transformed response on the basis of the design.
 
     Coefficients are in units of the residual scale, for psi relative to its value at the reference.
+
+    Parameters
+    ----------
+    column : ResponseColumn
+        The column.
+    search : ResponseOptimum
+        The result of the search for lambda.
+    given : float
+        The given lambda; NaN if lambda was fitted.
+    work : RegressionWork
+        Holds the products of residuals and the coefficients at the optimum.
+    row : (N_RESULTS,)
+        Receives the results.
+    coef : (q,)
+        Receives the coefficients on the q basis vectors.
     """
     rows, at, mu = column.rows, search.found.at, search.found.mu
     sigma, log_factor = rows.sigma, at.log_factor
@@ -70,7 +85,10 @@ def _write(
 
 @kernel
 def _is_moderate(column: ResponseColumn, mu: float) -> bool:
-    """Return whether every power is less than e^300 times that of the reference, which is not tiny."""
+    """Return whether powers with exponent `mu` can be squared in float64.
+
+    The power of every value must be less than e^300 times that of the reference, and the latter more than e^-300.
+    """
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)
     t = mu / rows.sigma * offset_log(column.offset, column.reference)
@@ -79,7 +97,7 @@ def _is_moderate(column: ResponseColumn, mu: float) -> bool:
 
 @kernel
 def _exponent(column: ResponseColumn, lmbda: float) -> float:
-    """Return the exponent m for lambda, in units of the logs of a column."""
+    """Return the exponent that belongs to lambda, in units of the logs of a column."""
     return exponent_of(lmbda, column.sign) * column.rows.sigma
 
 
@@ -87,24 +105,24 @@ def _exponent(column: ResponseColumn, lmbda: float) -> float:
 def _regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
-    """Fit one column whose transform depends linearly on the columns of a design.
+    """Fit one column under a linear model of its transform in the columns of a design.
 
     Parameters
     ----------
     x : (n,)
-        The column; NaN: missing.
+        The column, NaN missing.
     design : Design
         The covariates.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : float
-        A fixed lambda, or NaN to estimate it.
+        A given lambda; NaN if lambda is to be fitted.
     work : RegressionWork
         Scratch.
-    row : ndarray of float64
-        Receives the fit (`powerkern.kernels.results`).
-    extra : ndarray of float64
-        Receives the ends of the grid of lambda, and then the coefficients on the orthonormal basis of the design.
+    row : (N_RESULTS,)
+        Receives the results.
+    extra : (2 + q,)
+        Receives the smallest and largest lambda evaluated, and the coefficients on the q basis vectors of the design.
     """
     found = scan(x, None)
     status = refusal(found, family)
@@ -154,13 +172,13 @@ def regress_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : (p,)
-        Given lambdas; NaN: search.
+        Given lambdas; NaN where lambda is to be fitted.
     work : RegressionWork
         Scratch.
     out : (p, N_RESULTS)
         Receives the results.
     extra : (p, 2 + q)
-        Receives the ends of the grid in lambda, and the coefficients on the basis.
+        Receives the smallest and largest lambda evaluated, and the coefficients on the q basis vectors of the design.
     """
     for j in range(columns.shape[0]):
         _regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])
@@ -168,13 +186,29 @@ def regress_columns(
 
 # --- profiles and intervals -------------------------------------------------------------------------
 
-#: Tolerance of the drop at the ends of intervals: this relative error, or this many rounding errors of g.
+#: Tolerance of the increase of g at the ends of intervals: a relative error, or a number of rounding errors of g.
 _END_ERROR, _ROUNDINGS = 1e-12, 8.0
 
 
 @kernel
 def _drop_point(column: ResponseColumn, start: float, drop: float, side: float, work: RegressionWork) -> float:
-    """Return the first exponent on one side of `start` at which g exceeds g(start) by `drop`; NaN if none is found."""
+    """Return the nearest exponent on one side of `start` at which g exceeds g(start) by `drop`.
+
+    The result is NaN if none is found in MAX_EVAL + MORE evaluations.
+
+    Parameters
+    ----------
+    column : ResponseColumn
+        The column.
+    start : float
+        The exponent of the optimum, in units of the logs.
+    drop : float
+        The increase of g.
+    side : float
+        1 to search above `start`, -1 below.
+    work : RegressionWork
+        Scratch.
+    """
     rows = column.rows
     low = high = math.nan
     mu, step, lowest = start, math.nan, math.nan
@@ -208,7 +242,7 @@ def _drop_point(column: ResponseColumn, start: float, drop: float, side: float, 
 def profile_columns(
     columns: FloatArray, design: Design, family: int, lmbdas: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """Evaluate g of each column, which must have a fit, at the lambdas in its row of `lmbdas`.
+    """Evaluate g of each column at the lambdas in its row of `lmbdas`; every column must have a fit.
 
     Parameters
     ----------
@@ -223,7 +257,7 @@ def profile_columns(
     work : RegressionWork
         Scratch.
     out : (p, k)
-        Receives g.
+        Receives g, the negative log-likelihood per unit of weight.
     """
     for j in range(columns.shape[0]):
         column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)
@@ -237,7 +271,7 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, design: Design, family: int, at: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """Find, for each fitted column, the two lambdas at which g exceeds its minimum by a given drop.
+    """Find, for each fitted column, the two lambdas at which g exceeds its minimum by a given amount.
 
     Parameters
     ----------
@@ -248,11 +282,11 @@ def interval_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     at : (p, 2)
-        The lambda that minimises g, and the drop, for each column.
+        For each column, the lambda that minimises g, and the increase of g at the ends of the interval.
     work : RegressionWork
         Scratch.
     out : (p, 2)
-        Receives the lower and the upper end.
+        Receives the lower and the upper end; NaN for an end that is not found.
     """
     for j in range(columns.shape[0]):
         column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)

@@ -55,29 +55,33 @@ _ROUNDING = (256.0 * EPS) ** 2
 #: Smallest pivot of the Gram matrix of the rows without missing values, for a basis that is orthonormal over all rows.
 #: Solutions then lose at most three digits. Columns with a smaller pivot are fitted with a separate basis.
 _LEAST_PIVOT = 1e-3
-#: Largest |t| for which the square of e^t is an ordinary number; and smallest |exponent|, since derivatives divide by
-#: powers of it. With 1e-4 and 1e-6 lambda changes by at most 1e-13 and 1e-14 (report_constants regression).
+#: Largest |t| for which the square of e^t is a normal number, and smallest |exponent|, since derivatives are divided by
+#: powers of the exponent. With 1e-4 and 1e-6 lambda changes by at most 1e-13 and 1e-14 (report_constants regression).
 _REACH, _FLOOR = 300.0, 1e-5
 
-#: Number of grid points on either side of the center: STEPS at equal distances, which extend to 4/sd of the logs and
-#: include nearly all optima, and up to MORE at growing distances, which cover 1e7 steps. With 4 and 16 STEPS, 60
-#: simulated columns take 12 and 36 evaluations instead of 20 and have the same minima (report_constants regression).
+#: Number of grid points on either side of the center. STEPS points are evenly spaced; they extend to 4/(standard
+#: deviation of the logs) and enclose nearly all optima. Up to MORE points have growing distances, which cover 1e7
+#: steps. With 4 and 16 STEPS, 60 simulated columns take 12 and 36 evaluations instead of 20 and have the same minima
+#: (report_constants regression).
 STEPS, MORE = 8, 40
 N_GRID = 2 * (STEPS + MORE) + 1
 
 
 class Design(NamedTuple):
-    """A design: a basis of the space of the covariates, for all rows and for a sample of evenly spaced rows."""
+    """A design matrix as orthonormal bases of the space of the covariates: for all rows, and for a sample of the rows.
 
-    basis: FloatArray  #: orthonormal, (q, n)
-    root: FloatArray  #: square roots of the weights; empty: all one
-    sample_basis: FloatArray
-    sample_root: FloatArray
+    The sampled rows are evenly spaced.
+    """
+
+    basis: FloatArray  #: (q, n): orthonormal rows
+    root: FloatArray  #: (n,): square roots of the weights; empty: all one
+    sample_basis: FloatArray  #: (q, m): basis for the m sampled rows
+    sample_root: FloatArray  #: (m,): square roots of the weights of the sampled rows; empty: all one
     constant: float  #: 1 if the constant is a linear combination of the covariates, otherwise 0
 
 
 class RegressionWork(NamedTuple):
-    """Scratch for one column; arrays named `sample` are for a sample of the rows."""
+    """Scratch for one column. Arrays named `sample_...` are for a sample of the rows."""
 
     logs: FloatArray
     kept: FloatArray  #: 1 for rows with a value, 0 for missing ones
@@ -86,9 +90,9 @@ class RegressionWork(NamedTuple):
     sample_logs: FloatArray
     sample_kept: FloatArray
     y: FloatArray  #: psi and its derivatives in a block of rows
-    dots: FloatArray  #: products of psi and its derivatives with the basis
+    dots: FloatArray  #: inner products of psi and its derivatives with the basis vectors
     coef: FloatArray  #: coefficients of psi and its derivatives on the basis
-    gram: FloatArray  #: Cholesky factor of the Gram matrix of the rows kept
+    gram: FloatArray  #: Cholesky factor of the Gram matrix of the rows with values
     sample_gram: FloatArray
     products: FloatArray  #: sums of products of residuals, at the indices of moments in `score_formulas`
     grid: FloatArray  #: exponents, g and its derivative at grid points
@@ -114,11 +118,11 @@ def new_regression_work(design: Design) -> RegressionWork:
 class Rows(NamedTuple):
     """A column, or a sample of its rows, in the form in which the likelihood is evaluated."""
 
-    logs: FloatArray  #: with both signs, the sign of a log selects the branch
+    logs: FloatArray  #: scaled logs; in columns of both signs, the sign of a log selects the branch
     root: FloatArray  #: square roots of the weights; empty: all one
     kept: FloatArray  #: 1 for rows with a value, 0 for missing ones; empty if none is missing
-    basis: FloatArray
-    gram: FloatArray  #: Cholesky factor of the Gram matrix of the rows kept; empty if none is missing
+    basis: FloatArray  #: basis of the design, for these rows
+    gram: FloatArray  #: Cholesky factor of the Gram matrix of the rows with values; empty if none is missing
     low: float  #: bounds of the logs
     high: float
     jacobian: float  #: weighted mean of the logs
@@ -128,7 +132,7 @@ class Rows(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """g and derivatives at one exponent.
+    """g and its derivatives at one exponent.
 
     With S = e^(-2 mu J) |P psi|^2, the fields d1, d2 and d3 are S'/(2 S), S''/(2 S) and S'''/(2 S).
     """
@@ -147,7 +151,10 @@ class Evaluation(NamedTuple):
 
 @kernel
 def _branch_exponent(rows: Rows, mu: float) -> float:
-    """Return the exponent of negative logs, which in columns of both signs differs from that of positive logs."""
+    """Return the exponent for negative logs, given the exponent `mu` for positive logs.
+
+    The two differ by 2 (in units of the logs) in columns of both signs.
+    """
     return mu - 2.0 * rows.sigma if rows.both_signs else mu
 
 
@@ -159,7 +166,10 @@ def _are_ordinary(rows: Rows, mu: float) -> bool:
 
 @kernel
 def _log_factor(rows: Rows, mu: float) -> float:
-    """Return the log of the factor to divide psi by: 0 if no power is extreme, otherwise the log of the largest one."""
+    """Return the log of the factor that psi is divided by.
+
+    It is 0 if no power is extreme, and otherwise the log of the largest power.
+    """
     lower = _branch_exponent(rows, mu)
     if _are_ordinary(rows, mu):
         return 0.0
@@ -169,10 +179,23 @@ def _log_factor(rows: Rows, mu: float) -> float:
 
 @kernel
 def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | None, y: FloatArray) -> None:
-    """Write y^(j) = Y_j/m^(j+1), t = m d, times e^-log_factor (None: no factor, since no |t| exceeds `_REACH`).
+    """Write psi and its first three derivatives in the exponent, divided by e^log_factor, to the rows of y.
 
-    m is `mu` for positive and `lower` for negative logs. For small t, Y_2 and Y_3 lose digits like its first two
-    powers, so m must not be close to 0.
+    The j-th derivative is Y_j(t)/m^(j+1) with t = m d (`score_formulas`). For small t the terms of Y_2 and Y_3 cancel,
+    so m must not be close to 0.
+
+    Parameters
+    ----------
+    d : (n,)
+        The scaled logs.
+    mu : float
+        The exponent m for positive logs.
+    lower : float
+        The exponent m for negative logs.
+    log_factor : float or None
+        The log of the factor to divide by; None: no factor, if no |t| exceeds `_REACH`.
+    y : (4, n)
+        Receives psi and its derivatives.
     """
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     inverse, lower_inverse = 1.0 / mu, 1.0 / lower
@@ -193,7 +216,7 @@ def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | Non
 
 @reduction
 def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
-    """Multiply each of the four rows of y by `factor`, elementwise."""
+    """Multiply each of the four rows of y by `factor`, element by element."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(factor.size):
         y0[i] *= factor[i]
@@ -204,7 +227,7 @@ def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
 
 @reduction
 def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
-    """Add sums of products of the rows of y, over their first `n` elements, to `out`."""
+    """Add the inner products of the rows of y, over the first `n` elements, to the moments `out` (see `score_formulas`)."""
     y0, y1, y2, y3 = y[0, :n], y[1, :n], y[2, :n], y[3, :n]
     s00 = s01 = s11 = s02 = s03 = s12 = 0.0
     for i in range(n):
@@ -224,7 +247,21 @@ def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
 
 @reduction
 def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out: FloatArray) -> None:
-    """Add the products of the rows of y with the basis vectors k (`first`) and k + 1 (`second`) to `out`."""
+    """Add the inner products of the four rows of y with two basis vectors to `out`.
+
+    Parameters
+    ----------
+    y : (4, n)
+        Psi and its derivatives.
+    first : (n,)
+        Basis vector k.
+    second : (n,)
+        Basis vector k + 1; ignored if k is the last one.
+    k : int
+        Column of `out` for the first vector.
+    out : (4, q)
+        The inner products; updated in place.
+    """
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
     for i in range(first.size):
@@ -249,7 +286,21 @@ def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out:
 
 @kernel
 def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) -> int:
-    """Write psi and its derivatives for a block of rows, times root weights; return the number of rows."""
+    """Write psi and its derivatives for a block of rows, times the root weights; return the number of rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        The column.
+    start : int
+        Index of the first row.
+    mu : float
+        The exponent, in units of the logs.
+    log_factor : float
+        The log of the factor that psi is divided by.
+    y : (4, BLOCK)
+        Receives psi and its derivatives.
+    """
     d, lower = rows.logs[start : start + BLOCK], _branch_exponent(rows, mu)
     if _are_ordinary(rows, mu):
         _derivatives(d, mu, lower, None, y)
@@ -262,7 +313,19 @@ def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) 
 
 @kernel
 def _residual_products(rows: Rows, mu: float, log_factor: float, work: RegressionWork) -> float:
-    """Write inner products of residuals, and coefficients on the basis, to `work`; return the sum of squares of psi."""
+    """Write inner products of residuals, and coefficients on the basis, to `work`; return the sum of squares of psi.
+
+    Parameters
+    ----------
+    rows : Rows
+        The column.
+    mu : float
+        The exponent, in units of the logs.
+    log_factor : float
+        The log of the factor that psi is divided by.
+    work : RegressionWork
+        Receives `products` and `coef`.
+    """
     products, dots, coef = work.products, work.dots, work.coef
     q = rows.basis.shape[0]
     products[:] = 0.0
@@ -297,7 +360,7 @@ def _residual_products(rows: Rows, mu: float, log_factor: float, work: Regressio
 
 @kernel
 def _subtract_fitted(rows: Rows, start: int, n: int, work: RegressionWork) -> None:
-    """Replace psi and its derivatives in a block of rows by their residuals."""
+    """Replace psi and its derivatives in a block of n rows, from row `start` on, by their residuals."""
     for j in range(4):
         y = work.y[j, :n]
         for k in range(rows.basis.shape[0]):
@@ -314,7 +377,10 @@ def _subtract(y: FloatArray, factor: float, x: FloatArray) -> None:
 
 @kernel
 def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
-    """Evaluate g and derivatives at `mu`, by Taylor expansion about a nearby point if an exponent is close to 0."""
+    """Evaluate g and its derivatives at the exponent `mu`.
+
+    If an exponent is close to 0, they follow by Taylor expansion about a nearby exponent.
+    """
     beside = exponents_off_zero(mu, rows.both_signs, 2.0 * rows.sigma, _FLOOR)
     log_factor = _log_factor(rows, beside)
     total = _residual_products(rows, beside, log_factor, work)
@@ -325,7 +391,7 @@ def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
 
 @kernel
 def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> Evaluation:
-    """Compute g and derivatives from the inner products of residuals.
+    """Compute g and its derivatives from the inner products of residuals at an exponent.
 
     Parameters
     ----------
@@ -356,7 +422,7 @@ def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: Float
 
 @kernel
 def move(step: float, t: FloatArray, coef: FloatArray) -> None:
-    """Move inner products and coefficients to a nearby exponent, a short `step` away, by Taylor expansion."""
+    """Update inner products of residuals, and coefficients, for a change of the exponent by `step`, by Taylor expansion."""
     bend, third = t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
     t[YY] = taylor_sum_of_squares(t, step)
     t[YY1] += step * (bend + 0.5 * step * third)
@@ -378,7 +444,11 @@ def _masked_dot(a: FloatArray, c: FloatArray, kept: FloatArray) -> float:
 
 @kernel
 def factor_gram(basis: FloatArray, kept: FloatArray, out: FloatArray) -> bool:
-    """Write the Cholesky factor of the Gram matrix of the rows kept; return whether all pivots are large enough."""
+    """Write the Cholesky factor of the Gram matrix of the basis over the rows with values.
+
+    Return False if a pivot is too small for accurate solutions (`_LEAST_PIVOT`). `kept` is 1 for rows with a value, 0
+    for missing ones.
+    """
     q = basis.shape[0]
     for k in range(q):
         for j in range(k + 1):

@@ -24,12 +24,12 @@ from powerkern.kernels.transforms.family import log_offset
 
 
 class ResponseColumn(NamedTuple):
-    """A response prepared for its likelihood."""
+    """A response prepared for evaluations of its likelihood."""
 
     rows: Rows
     sample: Rows  #: a sample of the rows, or all of them
     spread: float  #: standard deviation of the logs
-    sign: float  #: of the values; 0 for both signs
+    sign: float  #: sign of all values; 0 if both signs occur
     offset: float  #: 0 (Box-Cox) or 1 (Yeo-Johnson)
     reference: float  #: the magnitude whose log is subtracted
     smallest: float  #: smallest magnitude of a value
@@ -39,7 +39,23 @@ class ResponseColumn(NamedTuple):
 
 @reduction
 def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray) -> None:
-    """Write logs relative to the reference, times `unit`; signed if there are both signs, and 0 for missing values."""
+    """Write the logs of a column relative to the log of the reference; 0 for missing values.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    both_signs : bool
+        Whether the column has both signs. The logs of negative values are then negated.
+    offset : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
+    reference : float
+        The magnitude whose log is subtracted.
+    unit : float
+        Factor of the logs.
+    d : (n,)
+        Receives the logs.
+    """
     log_reference = offset_log(offset, reference)
     for i in range(d.size):
         present = x[i] == x[i]
@@ -50,7 +66,11 @@ def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float,
 
 @reduction
 def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, float, float]:
-    """Return the total weight of the rows kept, and the weighted sums of the logs and of their squares."""
+    """Return the total weight of the rows with values, and the weighted sums of their logs and squared logs.
+
+    `root` has the square roots of the weights (empty: all one), `kept` is 1 for rows with a value and 0 for missing
+    ones (empty: none is missing). Missing values must have the log 0.
+    """
     weight, total, squares = float(d.size), 0.0, 0.0
     if root.size == 0:
         for i in range(d.size):
@@ -72,7 +92,7 @@ def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, flo
 
 @kernel
 def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
-    """Choose the reference of the logs of a column of one sign: a typical magnitude."""
+    """Choose the reference for the logs of a column of one sign: the median magnitude of a subsample."""
     if design.root.size == 0:
         n = squeeze(x, None, work.packed, work.weight)
         return abs(subsample_median(work.packed[:n], MOST_TYPICAL, work.logs))
@@ -86,20 +106,20 @@ def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
 def prepare(
     x: FloatArray, found: Scan, family: int, design: Design, work: RegressionWork
 ) -> tuple[ResponseColumn, bool]:
-    """Prepare a column; return it, and whether the design keeps full rank without the missing rows.
+    """Prepare a column; return it, and whether the design keeps full rank without the rows of missing values.
 
     Parameters
     ----------
     x : (n,)
         The values, NaN missing.
     found : Scan
-        The scan of the values.
+        Count and extremes of the values.
     family : int
         BOX_COX or YEO_JOHNSON.
     design : Design
         The covariates.
     work : RegressionWork
-        Scratch.
+        Scratch; holds the logs.
     """
     n, m, offset = x.size, design.sample_basis.shape[1], log_offset(family)
     sign = sign_of(found)
@@ -137,7 +157,19 @@ def prepare(
 
 @kernel
 def _draw_sample(rows: Rows, design: Design, kept: FloatArray, work: RegressionWork) -> Rows:
-    """Return a sample of the rows, or all of them if the design of the sample might not have full rank."""
+    """Return a sample of evenly spaced rows, or all rows if the design of the sample might not have full rank.
+
+    Parameters
+    ----------
+    rows : Rows
+        The column.
+    design : Design
+        The covariates.
+    kept : (m,)
+        Scratch for the m rows of the sample, set to 1 for rows with a value and 0 for others; empty if none is missing.
+    work : RegressionWork
+        Scratch; holds the sample.
+    """
     logs, root = work.sample_logs, design.sample_root
     stride = rows.logs.size // logs.size
     for i in range(logs.size):

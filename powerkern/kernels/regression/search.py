@@ -1,8 +1,8 @@
-"""Find the lowest minimum of g for a response given covariates: a scan of a grid, then Halley steps in brackets.
+"""Find the lowest minimum of g for a response given covariates: evaluate a grid, then take Halley steps in brackets.
 
-g is not convex. Where the model fits closely it behaves like a logarithm, while S = |P psi|^2 e^(-2 lambda J), which
-has the same minima, is nearly a parabola. So the derivative of S is scanned for sign changes, and its roots are found
-by Halley steps.
+g is not convex. If the model fits closely, g behaves like a logarithm, while S = |P psi|^2 e^(-2 lambda J), which has
+the same minima, is nearly a parabola. So the derivative of S is evaluated on a grid, its sign changes bracket the
+minima, and Halley steps find its roots.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from powerkern.kernels.regression.likelihood import (
 from powerkern.kernels.regression.response import ResponseColumn
 from powerkern.kernels.status_codes import AT_END, EXACT, MULTIMODAL, NOT_CERTIFIED, SCANNED
 
-#: Step of the grid in units of 1/sd of the logs, and factor by which steps grow after the first `STEPS`. Steps of 0.25
-#: and 1, and factors of 1.25 and 3, find the same minima in 60 simulated columns (report_constants regression).
+#: Step of the grid in units of 1/(standard deviation of the logs), and factor by which steps grow after the first
+#: `STEPS`. Steps of 0.25 and 1, and factors of 1.25 and 3, find the same minima in 60 simulated columns
+#: (report_constants regression).
 _STEP, GROWTH = 0.5, 1.5
-#: Longest last step, times the square root of the unexplained fraction; the error of the Taylor expansion is then a
-#: rounding error. With half, double and ten times this, lambda changes by at most 4e-13, 4e-13 and 1e-11 (same report).
+#: Longest last step, divided by the square root of the unexplained fraction; the truncation error of the Taylor
+#: expansion is then as small as a rounding error. With half, double and ten times this, lambda changes by at most
+#: 4e-13, 4e-13 and 1e-11 (same report).
 _SHORT = 2e-4
 #: Largest number of evaluations of a search, a safeguard. 15 gives the same results (same report).
 MAX_EVAL = 60
@@ -42,7 +44,7 @@ _MU, _G, _D1 = range(3)
 
 
 class _Scanned(NamedTuple):
-    """What the evaluation of a grid of lambda found: the points evaluated, and the intervals that contain a minimum."""
+    """Result of evaluating g on a grid of exponents: the points evaluated, and how many intervals contain a minimum."""
 
     first: int  #: index of the first point evaluated
     last: int  #: index of the last point evaluated
@@ -53,7 +55,11 @@ class _Scanned(NamedTuple):
 
 @kernel
 def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
-    """Evaluate at evenly spaced points about `center`, and beyond an end while g decreases outwards."""
+    """Evaluate g at evenly spaced points about `center`, and beyond either end as long as g decreases outwards.
+
+    `spread` is the standard deviation of the logs, in whose inverse the step of the grid is measured. Points and values
+    are written to `work.grid`.
+    """
     grid, step = work.grid, _STEP / spread
     middle = STEPS + MORE
     first, last = middle - STEPS, middle + STEPS
@@ -78,26 +84,27 @@ def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Sc
 
 @kernel
 def _evaluate_point(rows: Rows, mu: float, k: int, work: RegressionWork) -> None:
-    """Evaluate at `mu`; write mu, g and its derivative to column k of the grid."""
+    """Evaluate at `mu`, and write mu, g and the derivative of g to column k of `work.grid`."""
     at = evaluate(rows, mu, work)
     work.grid[_MU, k], work.grid[_G, k], work.grid[_D1, k] = mu, at.g, at.d1
 
 
 @kernel
 def _encloses(grid: FloatArray, i: int, last: int) -> bool:
-    """Return whether the derivative changes from negative to positive after point i, or after an exact fit at i + 1.
+    """Return whether the derivative changes from negative to positive just after grid point i.
 
-    If the fits at all later points are exact, that is an artefact of rounding, and the result is False.
+    The next point is skipped if the fit there is exact. If the fits at all later points are exact, that is an artefact
+    of rounding, and the result is False. `last` is the index of the last point evaluated.
     """
     after = i + 2 if grid[_D1, i + 1] == 0.0 and i + 1 < last else i + 1
     return bool(grid[_D1, i] < 0.0 < grid[_D1, after])
 
 
 class LambdaOptimum(NamedTuple):
-    """A minimum of g; its coefficients are in the scratch."""
+    """A minimum of g. The coefficients at the minimum are in `RegressionWork`."""
 
-    mu: float  #: the exponent
-    at: Evaluation  #: g and derivatives there
+    mu: float  #: the exponent, in units of the logs
+    at: Evaluation  #: g and derivatives at `mu`
     n_eval: int
     certified: bool
 
@@ -106,24 +113,24 @@ class LambdaOptimum(NamedTuple):
 def _descend(
     rows: Rows, start: float, low: float, high: float, max_step: float, rough: bool, work: RegressionWork
 ) -> LambdaOptimum:
-    """Find the root of the derivative of the profile in [low, high] by Newton's method.
+    """Find a root of the derivative of g in [low, high] by Halley steps.
 
     Parameters
     ----------
     rows : Rows
-        The logs and weights of the rows.
+        The column, or a sample of it.
     start : float
-        Where Newton's method starts.
+        The exponent to start from.
     low : float
-        Lower end of the interval.
+        Lower end of the bracket.
     high : float
-        Upper end of the interval.
+        Upper end of the bracket.
     max_step : float
         Longest step.
     rough : bool
-        Whether a hundredth of `max_step` is precise enough.
+        Whether to stop at a step of `max_step`/100, for a start of a later search.
     work : RegressionWork
-        Scratch.
+        Scratch; holds coefficients and products of residuals at the root.
     """
     state = NewtonState(start, math.nan, low, high, math.inf, math.nan, max_step, 0.0, 0, MAX_EVAL, RUNNING)
     mu = start
@@ -144,7 +151,7 @@ def _descend(
 
 
 class ResponseOptimum(NamedTuple):
-    """The lowest minimum of a column, its status, and the ends of the grid."""
+    """The lowest minimum of g for a column, its status, and the exponents at the ends of the grid."""
 
     found: LambdaOptimum
     status: int
@@ -154,7 +161,11 @@ class ResponseOptimum(NamedTuple):
 
 @kernel
 def search_minimum(column: ResponseColumn, work: RegressionWork) -> ResponseOptimum:
-    """Find the lowest minimum: scan a sample and refine on all rows, or scan all rows if that result is in doubt."""
+    """Find the lowest minimum of g.
+
+    The grid is evaluated on a sample of the rows, and its minimum refined on all rows. If the sample has no minimum,
+    several minima or an exact fit, or if refining fails, the grid is evaluated on all rows.
+    """
     rows, center = column.rows, column.rows.sigma if column.rows.both_signs else 0.0
     n_eval, max_step = 0, _STEP / column.spread
     sampled = column.sample.logs.size < rows.logs.size
@@ -181,7 +192,19 @@ def search_minimum(column: ResponseColumn, work: RegressionWork) -> ResponseOpti
 
 @kernel
 def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> ResponseOptimum:
-    """Return the lowest grid point of a scan without a minimum; lambda = 1 if every fit was exact."""
+    """Return the lowest grid point of a scan without a minimum; lambda = 1 if the fit at every point was exact.
+
+    Parameters
+    ----------
+    rows : Rows
+        The column.
+    scanned : _Scanned
+        The result of the scan.
+    n_eval : int
+        Number of evaluations so far.
+    work : RegressionWork
+        Holds the grid.
+    """
     grid = work.grid
     low, high = grid[_MU, scanned.first], grid[_MU, scanned.last]
     exact = scanned.n_exact == scanned.last - scanned.first + 1
@@ -197,20 +220,22 @@ def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: Regressio
 def _lowest(
     part: Rows, rows: Rows, scanned: _Scanned, sampled: bool, max_step: float, work: RegressionWork
 ) -> tuple[LambdaOptimum, int]:
-    """Find the lowest of the minima enclosed by a scan, and its status.
+    """Find the lowest of the minima enclosed by grid points, and its status.
 
     Parameters
     ----------
-    part, rows : Rows
-        The rows that were scanned, and all rows.
+    part : Rows
+        The rows on which the grid was evaluated.
+    rows : Rows
+        All rows.
     scanned : _Scanned
-        The scan. Its points are in ``work.grid``.
+        The result of the scan; the points are in `work.grid`.
     sampled : bool
-        Whether `part` is a sample. Its minima are then the starts of searches over all rows.
+        Whether `part` is a sample. Searches over all rows then start from its minima.
     max_step : float
         Longest step of a search.
     work : RegressionWork
-        Receives coefficients and products at the minimum.
+        Receives coefficients and products of residuals at the minimum.
     """
     grid, n_eval, last_mu = work.grid, 0, math.nan
     best = LambdaOptimum(0.0, Evaluation(math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 0, False)
@@ -225,7 +250,7 @@ def _lowest(
             n_eval += found.n_eval
         best = found if found.at.g < best.at.g else best
         last_mu = found.mu
-    if best.mu != last_mu:  # the coefficients in `work` are those of another minimum
+    if best.mu != last_mu:  # `work` holds the coefficients of another minimum
         best = LambdaOptimum(best.mu, evaluate(rows, best.mu, work), best.n_eval, best.certified)
     exact = best.at.g == -math.inf
     status = EXACT if exact else MULTIMODAL if scanned.n_minima > 1 else SCANNED
@@ -234,7 +259,11 @@ def _lowest(
 
 @kernel
 def _secant(grid: FloatArray, k: int) -> float:
-    """Return the zero of the chord of the derivative between two points; the second point if the fit there is exact."""
+    """Return the zero of the chord of the derivative between grid points k and k + 1.
+
+    The zero is kept at least a tenth of the interval from both ends. If the fit at point k + 1 is exact, that point is
+    returned.
+    """
     a, c = grid[_MU, k], grid[_MU, k + 1]
     if grid[_D1, k + 1] == 0.0:
         return float(c)
