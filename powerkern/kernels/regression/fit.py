@@ -53,7 +53,7 @@ def _write(
     coef : (q,)
         Receives the coefficients on the q basis vectors.
     """
-    rows, at, mu = column.rows, search.found.at, search.found.mu
+    rows, at, mu = column.rows, search.optimum.at, search.optimum.mu
     sigma, log_factor = rows.sigma, at.log_factor
     origin, mean, factor = 0.0, 0.0, log_factor
     scale = math.sqrt(max(work.products[YY], 0.0) / rows.weight)
@@ -75,7 +75,7 @@ def _write(
     g = at.g + log_reference
     best = Optimum(
         mu / sigma, mean * sigma, sd * sigma, factor, origin, log_origin, g, at.curvature * sigma * sigma,
-        search.found.n_eval, search.status,
+        search.optimum.n_eval, search.status,
     )  # fmt: skip
     write_fit(row, best, column.sign, ROUTE_TWO_PASS, given)
     direction = -1.0 if column.sign < 0.0 else 1.0
@@ -124,17 +124,17 @@ def _regress_column(
     extra : (2 + q,)
         Receives the smallest and largest lambda evaluated, and the coefficients on the q basis vectors of the design.
     """
-    found = scan(x, None)
-    status = refusal(found, family)
-    if status == OK and found.n <= design.basis.shape[0]:
+    scanned = scan(x, None)
+    status = refusal(scanned, family)
+    if status == OK and scanned.n <= design.basis.shape[0]:
         status = BAD_RANK
     extra[:] = math.nan
-    write_range(row, found.weight, found.low, found.high)
+    write_range(row, scanned.weight, scanned.low, scanned.high)
     if status != OK:
         write_identity(row, status)
         return
-    column, good = prepare(x, found, family, design, work)
-    write_range(row, column.rows.weight, found.low, found.high)
+    column, good = prepare(x, scanned, family, design, work)
+    write_range(row, column.rows.weight, scanned.low, scanned.high)
     if not good:
         write_identity(row, BAD_RANK)
         return

@@ -227,7 +227,7 @@ def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
 
 @reduction
 def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
-    """Add the inner products of the rows of y, over the first `n` elements, to the moments `out` (see `score_formulas`)."""
+    """Add the inner products of the rows of y, over their first `n` elements, to `out` (moments of `score_formulas`)."""
     y0, y1, y2, y3 = y[0, :n], y[1, :n], y[2, :n], y[3, :n]
     s00 = s01 = s11 = s02 = s03 = s12 = 0.0
     for i in range(n):
@@ -385,12 +385,12 @@ def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
     log_factor = _log_factor(rows, beside)
     total = _residual_products(rows, beside, log_factor, work)
     if beside != mu:
-        move(mu - beside, work.products, work.coef)
-    return at_products(rows, mu, log_factor, total, work.products)
+        taylor_step(mu - beside, work.products, work.coef)
+    return evaluate_products(rows, mu, log_factor, total, work.products)
 
 
 @kernel
-def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> Evaluation:
+def evaluate_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> Evaluation:
     """Compute g and its derivatives from the inner products of residuals at an exponent.
 
     Parameters
@@ -421,8 +421,8 @@ def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: Float
 
 
 @kernel
-def move(step: float, t: FloatArray, coef: FloatArray) -> None:
-    """Update inner products of residuals, and coefficients, for a change of the exponent by `step`, by Taylor expansion."""
+def taylor_step(step: float, t: FloatArray, coef: FloatArray) -> None:
+    """Update the inner products of residuals and the coefficients to the exponent plus `step`, by Taylor expansion."""
     bend, third = t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
     t[YY] = taylor_sum_of_squares(t, step)
     t[YY1] += step * (bend + 0.5 * step * third)

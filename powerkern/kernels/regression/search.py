@@ -22,9 +22,9 @@ from powerkern.kernels.regression.likelihood import (
     Evaluation,
     RegressionWork,
     Rows,
-    at_products,
+    evaluate_products,
     evaluate,
-    move,
+    taylor_step,
 )
 from powerkern.kernels.regression.response import ResponseColumn
 from powerkern.kernels.status_codes import AT_END, EXACT, MULTIMODAL, NOT_CERTIFIED, SCANNED
@@ -145,15 +145,15 @@ def _descend(
     certified = has_root_near(at.d1, at.d2, at.d3) and state.status in (RUNNING, CONVERGED)
     if at.unexplained > 0.0 and not rough:
         total = work.products[YY] / at.unexplained
-        move(step, work.products, work.coef)
-        at = at_products(rows, mu + step, at.log_factor, total, work.products)
+        taylor_step(step, work.products, work.coef)
+        at = evaluate_products(rows, mu + step, at.log_factor, total, work.products)
     return LambdaOptimum(mu + step, at, state.n_eval, certified)
 
 
 class ResponseOptimum(NamedTuple):
     """The lowest minimum of g for a column, its status, and the exponents at the ends of the grid."""
 
-    found: LambdaOptimum
+    optimum: LambdaOptimum
     status: int
     low: float
     high: float
@@ -186,8 +186,8 @@ def search_minimum(column: ResponseColumn, work: RegressionWork) -> ResponseOpti
         if sampled and not (best.certified and inside):
             sampled = False
             continue
-        found = LambdaOptimum(best.mu, best.at, n_eval, best.certified)
-        return ResponseOptimum(found, status if best.certified else NOT_CERTIFIED, low, high)
+        optimum = LambdaOptimum(best.mu, best.at, n_eval, best.certified)
+        return ResponseOptimum(optimum, status if best.certified else NOT_CERTIFIED, low, high)
 
 
 @kernel
@@ -212,8 +212,8 @@ def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: Regressio
     for k in range(scanned.first, scanned.last + 1):
         if not exact and -math.inf < grid[_G, k] < lowest:
             mu, lowest = grid[_MU, k], grid[_G, k]
-    found = LambdaOptimum(mu, evaluate(rows, mu, work), n_eval + 1, False)
-    return ResponseOptimum(found, EXACT if exact else AT_END, low, high)
+    optimum = LambdaOptimum(mu, evaluate(rows, mu, work), n_eval + 1, False)
+    return ResponseOptimum(optimum, EXACT if exact else AT_END, low, high)
 
 
 @kernel
@@ -243,13 +243,13 @@ def _lowest(
         if not _encloses(grid, k, scanned.last):
             continue
         low, high = grid[_MU, k], grid[_MU, k + 1 if grid[_D1, k + 1] > 0.0 else k + 2]
-        found = _descend(part, _secant(grid, k), low, high, max_step, sampled, work)
-        n_eval += found.n_eval
+        optimum = _descend(part, _secant(grid, k), low, high, max_step, sampled, work)
+        n_eval += optimum.n_eval
         if sampled:
-            found = _descend(rows, found.mu, -math.inf, math.inf, max_step, False, work)
-            n_eval += found.n_eval
-        best = found if found.at.g < best.at.g else best
-        last_mu = found.mu
+            optimum = _descend(rows, optimum.mu, -math.inf, math.inf, max_step, False, work)
+            n_eval += optimum.n_eval
+        best = optimum if optimum.at.g < best.at.g else best
+        last_mu = optimum.mu
     if best.mu != last_mu:  # `work` holds the coefficients of another minimum
         best = LambdaOptimum(best.mu, evaluate(rows, best.mu, work), best.n_eval, best.certified)
     exact = best.at.g == -math.inf
