@@ -227,7 +227,7 @@ def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
 
 @reduction
 def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
-    """Add the inner products of the rows of y, over their first `n` elements, to `out` (moments of `score_formulas`)."""
+    """Add the inner products of the rows of y, over their first `n` elements, to `out`, at the indices of moments."""
     y0, y1, y2, y3 = y[0, :n], y[1, :n], y[2, :n], y[3, :n]
     s00 = s01 = s11 = s02 = s03 = s12 = 0.0
     for i in range(n):

@@ -22,8 +22,8 @@ from powerkern.kernels.regression.likelihood import (
     Evaluation,
     RegressionWork,
     Rows,
-    evaluate_products,
     evaluate,
+    evaluate_products,
     taylor_step,
 )
 from powerkern.kernels.regression.response import ResponseColumn

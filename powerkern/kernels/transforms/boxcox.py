@@ -71,7 +71,7 @@ def _extended_log(x: float) -> tuple[float, float]:
 
 @inlined
 def _with_edges(y: float, x: float, at_zero: float, at_infinity: float) -> float:
-    """Return y for 0 < x < inf, a limit for x = 0 and x = inf, and NaN for negative or NaN x."""
+    """Return y for 0 < x < inf, `at_zero` for x = 0, `at_infinity` for x = inf, and NaN for negative or NaN x."""
     edge = at_zero if x == 0.0 else math.nan
     y = y if x > 0.0 else edge
     return at_infinity if x == math.inf else y
@@ -103,7 +103,7 @@ def inv_boxcox(y: float, lmbda: float) -> float:
 
 @inlined
 def boxcox_dx(x: float, lmbda: float) -> float:
-    """Return the derivative in x, x**(lmbda - 1), within 2 ulp, for |lmbda| <= 1e290.
+    """Return the derivative of the Box-Cox transform in x, x**(lmbda - 1), within 2 ulp, for |lmbda| <= 1e290.
 
     At x = 0 and at infinity the result is the limit. It is NaN for x < 0 or if an argument is NaN.
     """
@@ -138,7 +138,7 @@ def _log_ratio(x: float, ref: float) -> float:
 
 @inlined
 def _log_ratio_unchecked(x: float, ref: float, inverse: float) -> float:
-    """Return `_log_ratio` with the same bits, if neither `inverse` = 1/ref nor x/ref overflows or is subnormal."""
+    """Return the same bits as `_log_ratio`, if neither `inverse` = 1/ref nor x/ref overflows or is subnormal."""
     k, m = split_normal(x * inverse)
     return log_sum(k, (x - ref) * inverse if k == 0.0 else m - 1.0)
 
@@ -148,9 +148,9 @@ def boxcox_standardized(x: float, fit: Fit) -> float:
     """Return z = a b_lambda(ln(x/ref)) + b, with the reference, slope a and intercept b of a fit.
 
     The logarithm is log1p((x - ref)/ref) if x/ref is near 1 (x - ref is then exact). The result is finite if
-    lambda ln(x/ref) < 709. This holds for all fitted data if ref is the largest x for lambda > 0, and the smallest for
-    lambda < 0. The error is a few eps of max(|z|, |b|, a |b_lambda(d)|). Values outside x > 0 are treated as in
-    `boxcox`.
+    lambda ln(x/ref) < 709. This holds for all fitted data if ref is their largest value for lambda > 0, and their
+    smallest for lambda < 0. The error is a few eps of max(|z|, |b|, a |b_lambda(d)|), where d = ln(x/ref). Values
+    outside x > 0 are treated as in `boxcox`.
     """
     lmbda, a, b = fit.lmbda, fit.slope, fit.intercept
     e = exponent(lmbda)
@@ -163,10 +163,11 @@ def boxcox_standardized(x: float, fit: Fit) -> float:
 
 @inlined
 def boxcox_unstandardized(z: float, fit: Fit) -> float:
-    """Return the x with `boxcox_standardized` = z, which is ref*(1 + lambda y)**(1/lambda) with y = (z - b)/a.
+    """Return the x with ``boxcox_standardized(x, fit) = z``: ref*(1 + lambda y)**(1/lambda) with y = (z - b)/a.
 
     The result is NaN outside the range, lambda y < -1. If lambda y rounds to -1, many x have the same z. Of these, the
-    one nearest to ref is returned, since its round trip is better than that of 0 (lambda > 0) or inf (lambda < 0).
+    x nearest to ref is returned, since transforming it again gives a better z than transforming 0 (lambda > 0) or inf
+    (lambda < 0).
     """
     lmbda, b = fit.lmbda, fit.intercept
     e = exponent(lmbda)

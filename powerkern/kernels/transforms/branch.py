@@ -1,4 +1,4 @@
-"""The function b_m(a) = (e**(m a) - 1)/m (a for m = 0), of which both transforms are made, and its inverse.
+"""The function b_m(a) = (e**(m a) - 1)/m, or a for m = 0, of which both transforms are made, and its inverse.
 
 Box-Cox is psi(lambda, x) = b_lambda(ln x). Yeo-Johnson is b_lambda(ln(1 + x)) for x >= 0 and
 -b_(2-lambda)(ln(1 - x)) for x < 0. All values of a column have the same exponent, so everything that depends only on
@@ -8,7 +8,8 @@ Accuracy: a relative error eps in t = m a becomes eps*|t| in the result. Therefo
 with m are double-double numbers (two float64; Dekker 1971), and the result is within 2 ulp even for t = 700. e**t is
 scaled so that the division by m precedes any overflow.
 
-Values are called ordinary if the functions for blocks can transform them without range checks.
+A value is called ordinary if the block functions can transform it without range checks. Each column has its own bounds
+of ordinary values.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from powerkern.kernels.elementary.log import extended_log, short_log1p, split_on
 
 _LN2 = math.log(2.0)
 
-#: For |m| below this, and |a| < 1500, b_m(a) rounds to a, so one exponent can replace all of these.
+#: For |m| below this, and |a| < 1500, b_m(a) rounds to a, so this exponent can replace all smaller ones.
 _FLAT = 2.0**-100
 
 #: For |t| below this, (e**t - 1)/t and ln(1 + t)/t are 1 to within 2**-65.
@@ -35,14 +36,15 @@ LINEAR = 2.0**-64
 #: needs.
 NOISELESS = 2.0**10
 
-#: The value used for ln(1 + m y) if 1 + m y is lost to rounding, the last one of the range that can be distinguished.
+#: The value used for ln(1 + m y) if 1 + m y is lost to rounding. It is the last value in the range of the log that can
+#: be distinguished.
 LOG_END = -54.0 * _LN2
 
 #: The cheaper logarithm has an error of 2**-57, which the transform multiplies by m and the inverse divides by m. For
 #: |m| between these bounds the resulting error is less than half an ulp.
 _MODERATE_MAX, _MODERATE_MIN = 4.0, 0.125
-#: Near 1 the error of the cheaper logarithm is only 2**-54.5 of its cube. If |m a| <= _NEAR_ONE and |a| <=
-#: _MODERATE_LOG, the quotient a by any m therefore gives e**a to half an ulp.
+#: Near 1 the error of the cheaper logarithm is only 2**-54.5 times its cube. If |m a| <= _NEAR_ONE and |a| <=
+#: _MODERATE_LOG, dividing it by any m therefore gives e**a to half an ulp.
 _NEAR_ONE, _MODERATE_LOG = 0.34, 12.0
 
 #: Largest log2 of the scale of an exponent; exponents m are at most 1e290 < 2**964.
@@ -74,10 +76,10 @@ class Fit(NamedTuple):
     """The parameters of a fit that transform and standardise a column."""
 
     lmbda: float
-    ref: float
-    slope: float
+    ref: float  #: the value whose log is subtracted from all logs; 0 for Yeo-Johnson columns of both signs
+    slope: float  #: standardised values are slope times the scaled transform, plus the intercept
     intercept: float
-    log_factor: float
+    log_factor: float  #: the log of the factor that psi is divided by, if `ref` is 0
 
 
 #: Writes the constants of one column to c[:, j]: (fit, c, j).
@@ -87,7 +89,7 @@ PrepareAll = Callable[[FloatArray, FloatArray, int], None]
 
 
 class Transform(NamedTuple):
-    """A transform of one family in one direction: for any single value, and for blocks of ordinary values."""
+    """A transform of one family in one direction, for any single value and for blocks of ordinary values."""
 
     name: str
     #: transforms any value with the parameters of a fit
@@ -101,7 +103,7 @@ class Transform(NamedTuple):
 
 
 def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fit], float]:
-    """Return a function of a value and a fit that applies `transform` with the lambda of the fit only."""
+    """Return a function of a value and a fit that applies `transform` with the lambda of the fit."""
 
     def image(x: float, fit: Fit) -> float:
         return transform(x, fit.lmbda)
@@ -118,7 +120,7 @@ def read_fields(fields: FloatArray, j: int) -> Fit:
 
 
 def in_turn(prepare: Prepare) -> PrepareAll:
-    """Return a function that calls `prepare` for n columns one after the other (`PrepareAll`)."""
+    """Return a kernel that calls `prepare` for n columns one after the other (`PrepareAll`)."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         for j in range(n):
@@ -154,7 +156,7 @@ def _scale_exponent(m: float) -> float:
 
 @inlined
 def _make_exponent(m: float, m_lo: float, j: float) -> Exponent:
-    """Compute the constants of `Exponent` for m + m_lo, with the unit 2**-(1 + j)."""
+    """Compute the constants of `Exponent` for the exponent m + m_lo and the unit 2**-(1 + j)."""
     flat = abs(m) < _FLAT
     divisor = _FLAT if flat else m
     divisor_lo = 0.0 if flat else m_lo
@@ -175,13 +177,16 @@ def _make_exponent(m: float, m_lo: float, j: float) -> Exponent:
 
 @inlined
 def exponent(m: float) -> Exponent:
-    """Return `Exponent` for |m| <= 1e290; 2**-100 replaces smaller |m|, with the same b_m(a) for |a| < 1500."""
+    """Return the constants of the exponent m, for |m| <= 1e290.
+
+    For |m| < 2**-100 they are those of 2**-100, which gives the same b_m(a) for |a| < 1500.
+    """
     return _make_exponent(m, 0.0, _scale_exponent(m))
 
 
 @inlined
 def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
-    """Return `Exponent` for lambda and for 2 - lambda (unrounded), with a common scale."""
+    """Return the constants of the exponents lambda and 2 - lambda, with a common scale; 2 - lambda is not rounded."""
     other = 2.0 - lmbda
     rounded = 2.0 - other
     other_lo = (2.0 - (other + rounded)) + (rounded - lmbda)
@@ -193,7 +198,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 
 @inlined
 def reach(e: Exponent, steepest: float) -> float:
-    """Return e**d for the largest |d| at which `scaled_expm1` needs no checks of m d, for all |m| <= `steepest`.
+    """Return the largest ratio e**|d| for which `scaled_expm1` needs no range checks of m d, for all |m| <= `steepest`.
 
     The result is reduced by a few rounding errors, which matter for large m.
     """
@@ -279,7 +284,7 @@ def psi_limit(m: float) -> float:
 
 @inlined
 def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
-    """Return (b_m(low), b_m(high)), narrowed so that e**(m a) is between e**-DEEP and e**680 in the interval."""
+    """Return the interval (b_m(low), b_m(high)), narrowed so that inside it e**-DEEP <= e**(m a) <= e**680."""
     divisor = m if m != 0.0 else 1.0
     lowest = -(DEEP if m > 0.0 else _LARGEST_EXPONENT) / abs(divisor)
     highest = (_LARGEST_EXPONENT if m > 0.0 else DEEP) / abs(divisor)
@@ -291,7 +296,7 @@ def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
 
 @inlined
 def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -> None:
-    """Write the bounds of ordinary values of column j; if `any_is` is False, bounds that no value satisfies.
+    """Write the bounds of the ordinary values of column j.
 
     Parameters
     ----------
@@ -300,7 +305,7 @@ def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -
     high : float
         Largest ordinary value.
     any_is : bool
-        Whether any value is ordinary.
+        Whether any value is ordinary. If not, bounds that no value satisfies are written.
     c : (n_constants, WIDTH)
         The constants of a block of columns.
     j : int
@@ -313,7 +318,7 @@ def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -
 
 @inlined
 def write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> None:
-    """Write a pair of constants of column j, one for x >= 0 and one for x < 0.
+    """Write a constant of column j that depends on the sign of x.
 
     Parameters
     ----------
@@ -326,14 +331,16 @@ def write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> Non
     c : (n_constants, WIDTH)
         The constants of a block of columns.
     j : int
-        The column in the block.
+        Index of the column in the block.
     """
     c[k, j], c[k + 1, j] = upper, lower
 
 
 @inlined
 def select_by_sign(c: FloatArray, k: int, j: int, negative: bool) -> float:
-    """Return one of a pair of constants; both are loaded, since a conditional load would not vectorise.
+    """Return a constant of column j that depends on the sign of x (see `write_pair`).
+
+    The constants for both signs are loaded, since a conditional load would not vectorise.
 
     Parameters
     ----------
@@ -352,7 +359,9 @@ def select_by_sign(c: FloatArray, k: int, j: int, negative: bool) -> float:
 
 @inlined
 def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
-    """Return `inverse_branch` for moderate m and for y in the interval of `inverse_reach`, or NaN.
+    """Return the inverse of b_m as a double-double number, like `inverse_branch`, but without range checks.
+
+    The exponent must be moderate (see `moderate_log`), and y NaN or in the interval of `inverse_reach`.
 
     Parameters
     ----------
@@ -375,7 +384,7 @@ def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tu
 
 @inlined
 def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
-    """Return (a, a_lo) with b_(m + m_lo)(a + a_lo) = y.
+    """Return the inverse of b_m as a double-double number: (a, a_lo) with b_(m + m_lo)(a + a_lo) = y.
 
     The result is NaN if m y < -1. If m y = -1, even by rounding, it is the limit: -inf for m > 0, inf for m < 0.
 
@@ -413,7 +422,7 @@ def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float,
 
 @inlined
 def _divide_by_exponent(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
-    """Divide a logarithm by the exponent m; return the quotient as a double-double number."""
+    """Divide a double-double logarithm by the exponent; return the quotient as a double-double number."""
     inverse = e.inverse * e.unit
     a = log_u * inverse
     return a, fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)

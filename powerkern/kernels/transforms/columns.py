@@ -1,4 +1,4 @@
-"""Transform one column by its fit: ordinary values in blocks, all others one by one."""
+"""Transform one column by its fit: in blocks without range checks, and all values that need checks one by one."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ WIDTH = 192
 _SPARE = max(transform.n_constants for transform in TRANSFORMS.values())
 _EXTREME, _PLACE, N_ROOM = range(_SPARE + N_SPARE, _SPARE + N_SPARE + 3)
 
-#: Writes the image of a column to out, which may be x, and returns the number of values without an image: (x, c, j,
-#: fit, out, room). The constants of the column are in c[0, :, j].
+#: Writes the images of a column to out, which may be x, and returns the number of values without an image. Arguments:
+#: (x, c, j, fit, out, room). The constants of the column are in c[0, :, j]; `room` is scratch, (N_ROOM, WIDTH).
 ColumnTransform = Callable[[FloatArray, FloatArray, int, Fit, FloatArray, FloatArray], int]
 
 
 def column_transform(family: int, direction: int) -> ColumnTransform:
-    """Return the kernel that transforms a column; its argument `room` is scratch, (N_ROOM, WIDTH)."""
+    """Return the kernel that transforms a column by a family, in a direction (`ColumnTransform`)."""
     transform = TRANSFORMS[family, direction]
     image, transform_block = transform.image, transform.block
     is_inverse, end = direction in INVERSES, domain_lower_bound(family)
@@ -71,7 +71,7 @@ def column_transform(family: int, direction: int) -> ColumnTransform:
 
 @kernel
 def count_outside(x: FloatArray, end: float) -> int:
-    """Return the number of values that are inf or not above the `end` of the domain; NaN is not counted."""
+    """Return the number of values that are inf, or not greater than the lower bound `end` of the domain; ignore NaN."""
     n = 0
     for i in range(x.size):
         n += (x[i] <= end) | (x[i] == math.inf)
@@ -80,7 +80,7 @@ def count_outside(x: FloatArray, end: float) -> int:
 
 @kernel
 def count_infinite(x: FloatArray) -> int:
-    """Return the number of infinite values; NaN is not counted."""
+    """Return the number of infinite values; ignore NaN."""
     n = 0
     for i in range(x.size):
         n += abs(x[i]) == math.inf
@@ -89,7 +89,7 @@ def count_infinite(x: FloatArray) -> int:
 
 @kernel
 def _count_without_image(x: FloatArray, place: FloatArray, image: FloatArray, end: float) -> int:
-    """Count the values at some positions that are outside the domain, or whose image overflows.
+    """Count the values that are outside the domain, or whose image overflows, among the values at given positions.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _count_without_image(x: FloatArray, place: FloatArray, image: FloatArray, en
     image : (k or more,)
         The images of these values.
     end : float
-        The lower end of the domain.
+        The lower bound of the domain, which is not part of it.
     """
     n = 0
     for i in range(place.size):
@@ -119,7 +119,7 @@ def _count_not_finite(x: FloatArray) -> int:
 
 @inlined
 def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
-    """Repeat the constants of columns for n consecutive values of columns of equal height, stored one after the other.
+    """Write the constants of the column that each of n values belongs to, for columns stored one after the other.
 
     Whole vectors are stored, so constants of up to seven more values are written.
 
@@ -152,7 +152,7 @@ def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: 
 
 @kernel
 def _count_extreme(x: FloatArray, low: float, high: float) -> int:
-    """Return the number of values that are not ordinary; NaN counts as ordinary."""
+    """Return the number of values outside [low, high]; ignore NaN."""
     n = 0
     for i in range(x.size):
         n += (x[i] < low) | (x[i] > high)
@@ -161,7 +161,21 @@ def _count_extreme(x: FloatArray, low: float, high: float) -> int:
 
 @kernel
 def _take_extreme(x: FloatArray, low: float, high: float, extreme: FloatArray, place: FloatArray) -> int:
-    """Write the values that are not ordinary, padded to whole vectors, and their indices; return the padded number."""
+    """Copy the values outside [low, high], padded with 1 to whole vectors; return their number with the padding.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values.
+    low : float
+        Lower bound.
+    high : float
+        Upper bound.
+    extreme : (>= n,)
+        Receives the values outside the bounds.
+    place : (>= n,)
+        Receives the indices of these values in x.
+    """
     n = 0
     for i in range(x.size):
         extreme[n], place[n] = x[i], float(i)

@@ -1,4 +1,4 @@
-"""Transforms of a vector with one lambda, or with a lambda for each element, as `scipy.special` broadcasts them."""
+"""Transform a vector with one lambda, or with a lambda for each element, as the functions of `scipy.special` do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_J
 
 
 def _by_one(family: int, direction: int) -> Callable[..., None]:
-    """Make the entry that writes the transform of a vector with one lambda to `out`, which may be the vector itself."""
+    """Make the entry that transforms a vector with one lambda; the output may be the vector itself."""
     transform = TRANSFORMS[family, direction]
     column, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
 
@@ -28,7 +28,7 @@ def _by_one(family: int, direction: int) -> Callable[..., None]:
 
 
 def _by_each(family: int, direction: int) -> Callable[..., None]:
-    """Make the entry that writes the transform of each element with its own lambda to `out`."""
+    """Make the entry that transforms each element of a vector with its own lambda."""
     transform = TRANSFORMS[family, direction]
     image = transform.image
 

@@ -1,6 +1,6 @@
-"""Copy columns of the user's matrix, of any order and strides, to contiguous rows of a block, and transform these.
+"""Copy columns of the user's matrix, of any order and strides, to contiguous rows of a block, and transform these rows.
 
-`gather` copies a group of columns into the rows of a block, the entries in `APPLY` transform such rows in place, and
+`gather` copies a group of columns into the rows of a block, the entries in `APPLY` transform the rows in place, and
 `scatter` copies them back. Each transform is a separate entry, so that only the transforms in use are compiled.
 """
 
@@ -85,7 +85,10 @@ def _from_block(x: AnyArray, block: AnyArray, i: int, j: int) -> None:
 
 @inlined
 def _by_squares(copy: _Copy, x: AnyArray, block: AnyArray) -> None:
-    """Copy all values in squares of cache lines, prefetching the squares below, and then the remaining values."""
+    """Copy all values between a matrix and a block, in squares of cache lines, and then the remaining rows and columns.
+
+    The squares further down are prefetched. `copy` copies one value, in either direction.
+    """
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
@@ -123,12 +126,12 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
     _by_squares(_from_block, out, block)
 
 
-# --- transforms of a block: row j uses the fit in results[j]; `failures` counts values without an image ------------
+# --- transforms of a block: row j has the fit in results[j]; `failures` counts values without an image -------------
 
 
 @kernel
 def prestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """Set x = (x - center)/divisor, for robust Yeo-Johnson fits and Box-Cox with a shift.
+    """Set x = (x - center)/divisor with the constants of a fit, for robust Yeo-Johnson fits and Box-Cox with a shift.
 
     x - center rounds to 0 or less only if x <= center, so the domain is the same before and after. Finite values that
     would overflow become the largest finite numbers, so that only infinite values are infinite afterwards.
@@ -143,7 +146,7 @@ def prestandardize(x: FloatArray, fit: FloatArray) -> None:
 
 @kernel
 def _unprestandardize(x: FloatArray, fit: FloatArray) -> int:
-    """Set x = center + divisor x; return the number of finite values that overflow."""
+    """Set x = center + divisor x with the constants of a fit; return the number of finite values that overflow."""
     center, divisor, n = fit[CENTER], fit[DIVISOR], 0
     for i in range(x.size):
         y = center + divisor * x[i]
@@ -154,7 +157,7 @@ def _unprestandardize(x: FloatArray, fit: FloatArray) -> int:
 
 @entry((READ_MATRIX, COUNTS, ROWS, COUNTS))
 def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures: IntArray) -> None:
-    """Add the number of values in each column that are outside the domain of its fit to `failures`.
+    """Count the values of each column that are outside the domain of its fit, and add the counts to `failures`.
 
     Parameters
     ----------
@@ -165,7 +168,7 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
     results : (p, N_RESULTS)
         The fits.
     failures : (p,) int
-        Counts to add to.
+        The counts; updated in place.
     """
     for j in range(x.shape[1]):
         if is_identity(results[j]):
@@ -176,21 +179,24 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
 
 @kernel
 def end_of_domain(fit: FloatArray, family: int) -> float:
-    """Return the lower end of the domain of a fit, in the units of the data.
+    """Return the lower bound of the domain of a fit, in the units of the data; the bound is not part of the domain.
 
-    For Box-Cox the comparison of x with it is exact, since x - center rounds to 0 or less only if x <= center.
+    For Box-Cox comparing x with the bound is exact, since x - center rounds to 0 or less only if x <= center.
     """
     return float(fit[CENTER] + domain_lower_bound(family))
 
 
 @inlined
 def read_fit(row: FloatArray) -> Fit:
-    """Return the `Fit` in a row of results."""
+    """Return the parameters in a row of results as a `Fit`."""
     return Fit(row[LMBDA], row[REF], row[SLOPE], row[INTERCEPT], row[LOG_FACTOR])
 
 
 def _make_entry(family: int, direction: int) -> Callable[[FloatArray, FloatArray, IntArray], None]:
-    """Make the entry that transforms a block; constants are computed for many columns at once, to vectorise."""
+    """Make the entry that transforms the rows of a block by one family in one direction.
+
+    The constants of many columns are computed at a time, so that their computation vectorises.
+    """
     transform = TRANSFORMS[family, direction]
     prepare, n_constants = in_turn(transform.prepare), transform.n_constants
     transform_column, is_inverse = column_transform(family, direction), direction in INVERSES

@@ -1,7 +1,8 @@
 """Bounds of lambda for which |psi| does not exceed ``ymax`` on the data.
 
-This is one of Xu and Cormode's remedies [1]_. They solve ``|psi| = ymax`` by Lambert's W. Here it is solved by Newton's
-iteration on the logarithm of the equation, which cannot overflow (`largest_exponent`).
+Restricting lambda in this way is one of Xu and Cormode's remedies against overflow [1]_. They solve ``|psi| = ymax`` by
+Lambert's W. Here the equation is solved by Newton's iteration on its logarithm, which cannot overflow
+(`largest_exponent`).
 
 For either sign of psi, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, which increases with the exponent m. If psi > 0,
 m is lambda; if psi < 0, m is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
@@ -44,7 +45,7 @@ def lambda_range(family: int, x_min: float, x_max: float, ymax: float) -> tuple[
 
 @kernel
 def largest_exponent(a: float, ymax: float) -> float:
-    """Return the largest m with ``b_m(a) <= ymax``, for a >= 0, minus a margin for rounding; inf if every m will do.
+    """Return the largest m with ``b_m(a) <= ymax``, for a >= 0, minus a margin for rounding; inf if there is no limit.
 
     With t = m a the equation ``b_m(a) = ymax`` is ``K(t) = ln(expm1(t)/t) = ln(ymax/a)``. K is increasing and convex
     (the cumulant function of a uniform variable), and K(t) >= t/2, so Newton's steps from t = 2 ln(ymax/a) decrease to
@@ -84,7 +85,7 @@ def _growth_slope(t: float) -> float:
 def lambda_ranges(
     family: int, x_min: FloatArray, x_max: FloatArray, ymax: float, low: FloatArray, high: FloatArray
 ) -> None:
-    """Write `lambda_range` for every column to `low` and `high`.
+    """Write the bounds of lambda (`lambda_range`) for every column.
 
     Parameters
     ----------

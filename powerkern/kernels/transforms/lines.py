@@ -1,4 +1,4 @@
-"""Describe the lines (rows or columns) of a matrix in memory, and how they are processed block by block."""
+"""Describe how the lines (rows or columns) of a matrix lie in memory, and how they are processed block by block."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from powerkern.kernels.transforms.branch import BLOCK
 #: Number of columns whose constants are computed at a time, few enough for the second-level cache.
 BAND = 1024
 #: Rows, and columns, with fewer values than these are joined if they are adjacent in memory. Otherwise the last block
-#: of each line would be too short, and constants of columns would be copied once for each value.
+#: of each line would be too short, and the constants of each column would be copied for every value.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 #: Bytes of a cache line.
 _LINE_BYTES = 64
 
 
 class Placement(NamedTuple):
-    """Memory layout of a part of a matrix and of its images; positions and strides are counted in values.
+    """Memory layout of a part of a matrix and of its images.
 
-    It is passed to entries as an array of integers.
+    Positions and strides are counted in array elements. Entries receive a `Placement` as an array of integers.
     """
 
     begin: int  #: index of the first value in x
@@ -32,7 +32,7 @@ class Placement(NamedTuple):
     height: int  #: number of rows
     to: int  #: index of the first image in out
     out_stride: int  #: distance from a line of out to the next
-    first: int  #: index of the first column in the array of fields
+    first: int  #: column of the array of fields that belongs to the first column of the matrix
     times: int  #: number of rows of out to join if they are adjacent in memory; 0: none
 
 
@@ -43,11 +43,11 @@ def read_placement(where: IntArray) -> Placement:
 
 
 class Lines(NamedTuple):
-    """Lines of a matrix, each of which may join several rows or columns, and their images.
+    """The lines of a matrix and their images; several adjacent rows or columns may be joined to one line.
 
     Line k consists of the `times` lines of x with indices ``k times, k times + 1, ...``. Line i of x begins at
-    ``x[begin + i stride]``, and its `length` values are `within` apart; adjacent rows are one line of x. The images of
-    line k begin at ``out[k out_step]``.
+    ``x[begin + i stride]``, and its `length` values are `within` elements apart; adjacent rows are one line of x. The
+    images of line k begin at ``out[k out_step]``.
     """
 
     x: FloatArray
@@ -60,7 +60,7 @@ class Lines(NamedTuple):
     out_step: int
     joined: bool  #: whether lines join several rows or columns
     n_lines: int
-    width: int  #: number of values of a line
+    width: int  #: number of values of a line, over all rows or columns joined
     #: number of values that are transformed together
     block: int
     #: whether values are contiguous and read in place; otherwise they are packed first
@@ -71,10 +71,10 @@ class Lines(NamedTuple):
 
 
 def rows_joined(p: int) -> int:
-    """Return the number of rows of p values to join, so that they fill whole vectors; 0 for long rows.
+    """Return the number of rows of p values to join to one line, so that lines fill whole vectors; 0 for long rows.
 
-    Joined rows never exceed a band, beyond which values would be computed one by one. If possible they fill about two
-    blocks; the constants of more would not fit the first-level cache.
+    Joined rows never exceed a band (`BAND`), beyond which values would be computed one by one. If possible they fill
+    about two blocks; the constants of more would not fit the first-level cache.
     """
     if p >= SHORTEST_ROW:
         return 0
@@ -84,7 +84,7 @@ def rows_joined(p: int) -> int:
 
 @inlined
 def column_lines(x: FloatArray, placement: Placement, out: FloatArray, column_major: bool, left: int, p: int) -> Lines:
-    """Return the lines of the `p` columns from column `left` on.
+    """Return the lines of `p` adjacent columns of a matrix.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def column_lines(x: FloatArray, placement: Placement, out: FloatArray, column_ma
 
 @inlined
 def fetch_ahead(lines: Lines, first: int, n: int) -> None:
-    """Prefetch the values that will be needed after the n values from x[first] on."""
+    """Prefetch the values that will be needed after the n values from ``lines.x[first]`` on."""
     j = 0
     while j < n:  # range() would need a division to get the number of steps
         prefetch(lines.x, (first + lines.ahead + j * lines.within,))
@@ -134,18 +134,18 @@ def fetch_ahead(lines: Lines, first: int, n: int) -> None:
 
 @inlined
 def pack(lines: Lines, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
-    """Copy strided values into `packed`, starting at (number, begin); return the position after the last one.
+    """Copy strided values into a contiguous block; return the line and the position after the last value.
 
     Parameters
     ----------
     lines : Lines
         The lines.
     number : int
-        Index of the line of x to begin with.
+        Index of the line of x to start in.
     begin : int
-        Position in that line.
+        Index of the first value within that line.
     packed : (n,)
-        Receives the values.
+        Receives n values, from as many lines as necessary.
     """
     x, within, place = lines.x, lines.within, 0
     while place < packed.size:

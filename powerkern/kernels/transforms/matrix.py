@@ -1,9 +1,9 @@
-"""Transform a matrix along its lines (rows or columns) in place, without gathering and scattering.
+"""Transform a matrix in place along its lines (rows or columns), without copying columns.
 
 Each entry computes the constants of its columns, transforms every value, and reports which columns have values that are
-not ordinary (`kernels.transforms.branch`). Images of ordinary float64 values have the same bits as with the entries of
-`kernels.transforms.gather`, and images of ordinary float32 values those of `kernels.transforms.single`. Images of other
-values are arbitrary.
+not ordinary, that is, need range checks (`kernels.transforms.branch`). Images of ordinary float64 values have the same
+bits as with the entries of `kernels.transforms.gather`, and images of ordinary float32 values those of
+`kernels.transforms.single`. Images of other values are arbitrary.
 
 The entries of `APPLY` have the following arguments:
 
@@ -27,10 +27,11 @@ column_major
 packed
     Scratch for BLOCK values.
 
-For inverse transforms that restore the ends of the fitted data exactly, `found` also has the rows from BEYOND on, which
-the caller fills (BEYOND with 0). Values outside INNER_LOW and INNER_HIGH are examined one by one: those equal to Z_MIN
-or Z_MAX become WATCHED_MIN or WATCHED_MAX, and found[BEYOND, j] becomes positive if one is outside SAFE_LOW and
-SAFE_HIGH. This costs nothing for other values, since inner bounds are tested together with those of ordinary values.
+Inverse transforms may restore the smallest and the largest value of the fitted data exactly. Then `found` also has the
+rows from BEYOND on, which the caller fills (BEYOND with 0). Values outside INNER_LOW and INNER_HIGH are examined one by
+one: those equal to Z_MIN or Z_MAX become WATCHED_MIN or WATCHED_MAX, and found[BEYOND, j] becomes positive if a value
+is outside SAFE_LOW and SAFE_HIGH. This costs nothing for other values, since inner bounds are tested together with the
+bounds of ordinary values.
 
 The entries of `APPLY_SINGLE` do the same for float32.
 """
@@ -94,14 +95,14 @@ N_FOUND = 3
 BEYOND, INNER_LOW, INNER_HIGH, SAFE_LOW, SAFE_HIGH, Z_MIN, Z_MAX, WATCHED_MIN, WATCHED_MAX = range(3, 12)
 #: Number of rows after BEYOND.
 N_WATCHED = 8
-#: Number of values that are tested together for values outside inner bounds, since few parts of a block have any.
+#: Number of values that are tested at a time for values outside inner bounds; few such parts of a block have any.
 _SCANNED = 32
 #: Transforms a block x of ordinary values with constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
 
 
 def select_fields(results: FloatArray) -> FloatArray:
-    """Select the parameters from which constants are computed: an array with rows F_LMBDA, ... and a column per fit.
+    """Return the parameters from which constants are computed: rows F_LMBDA, F_REF, ..., and a column for each fit.
 
     Columns that are not transformed, or that are rescaled first, get NaN, so that none of their values is ordinary. The
     selection is less than a third of the results; reading all of them would dominate transforms of short columns.
@@ -115,7 +116,10 @@ def select_fields(results: FloatArray) -> FloatArray:
 
 
 def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
-    """Return the fields for `APPLY_SINGLE` that transform by the same lambdas without standardising."""
+    """Return fields with the same lambdas, with which `APPLY_SINGLE` transforms without standardising.
+
+    `family` has the code of each column's family.
+    """
     raw = np.zeros_like(fields)
     raw[F_LMBDA], raw[F_REF], raw[F_SLOPE] = fields[F_LMBDA], family == BOX_COX, 1.0
     return raw
@@ -125,23 +129,23 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
 def _fill_band(
     prepare: PrepareAll, fields: FloatArray, first: int, found: FloatArray, left: int, right: int, c: FloatArray
 ) -> int:
-    """Compute the constants of the transform for a band of columns; return how many columns have ordinary values.
+    """Compute the constants of a band of columns; return how many of the columns have ordinary values.
 
     Parameters
     ----------
     prepare : kernel
         Computes constants from parameters.
-    fields : (n_fields, p)
-        The parameters of all columns.
+    fields : (N_FIELDS, p)
+        The parameters of all fits.
     first : int
-        Index in `fields` of the first column of the matrix.
-    found : ndarray of float64
+        Column of `fields` that belongs to the first column of the matrix.
+    found : (N_FOUND or more, p)
         Receives the bounds of ordinary values (rows LOW and HIGH).
     left : int
-        Index of the first column of the band in the matrix.
+        Index of the first column of the band.
     right : int
-        Index after its last column.
-    c : (n_blocks, n_constants, BLOCK)
+        One more than the index of the last column of the band.
+    c : (n_blocks, n_constants, WIDTH)
         Receives the constants.
     """
     first, low, high = first + left, found[LOW][left:right], found[HIGH][left:right]
@@ -178,28 +182,28 @@ def _along_lines(
     left: int,
     right: int,
 ) -> None:
-    """Transform every block of every line of the columns `left` to before `right`.
+    """Transform all lines of a band of columns, block by block, and mark columns with values that are not ordinary.
 
     Parameters
     ----------
     transform : kernel
         Transforms a block, given its constants.
     lines : Lines
-        Where the lines and blocks are in memory.
+        The lines, and their division into blocks.
     column_major : bool
-        Whether lines run along columns.
+        Whether lines are columns.
     height : int
         Number of rows.
-    room : (n_blocks + 3, n_constants, BLOCK)
-        The constants of the columns, and scratch for a block.
-    packed : ndarray of float64
+    room : (n_blocks + 3, n_constants, WIDTH)
+        The constants of the columns; the last three elements are scratch for a block.
+    packed : (BLOCK,)
         Scratch for blocks whose values are not contiguous.
-    found : ndarray of float64
-        Bounds of ordinary values by column; receives which columns have values outside.
+    found : (N_FOUND or more, p)
+        Bounds of ordinary values; receives marks in the row EXTREME.
     left : int
-        Index of the first column.
+        Index of the first column of the band.
     right : int
-        Index after the last column.
+        One more than the index of the last column of the band.
     """
     column, spare, restored, out, extreme = room[-1], room[-2], room[-3], lines.out, found[EXTREME][left:right]
     total, is_watched = height * extreme.size, found.shape[0] > N_FOUND
@@ -235,7 +239,7 @@ def _along_lines(
 
 @inlined
 def _repeat(c: FloatArray, p: int, width: int) -> None:
-    """Repeat the constants of p columns, so that there are constants for `width` values."""
+    """Repeat the constants of p columns until there are constants for `width` values."""
     for j in range(p, width):
         to, of = j, j - p
         for k in range(c.shape[1]):
@@ -244,13 +248,13 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
 
 @inlined
 def _any_extreme(x: FloatArray, c: FloatArray) -> bool:
-    """Return whether a block has values that are not ordinary."""
+    """Return whether a block has values that are not ordinary; `c` has their bounds."""
     return _count_outside(x, c[LOW], c[HIGH]) > 0
 
 
 @inlined
 def _count_outside(x: FloatArray, low: FloatArray, high: FloatArray) -> int:
-    """Return the number of values outside their bounds; NaN is not counted."""
+    """Return the number of values outside their own bounds; ignore NaN."""
     n = 0
     for j in range(x.size):
         n += (x[j] < low[j]) | (x[j] > high[j])
@@ -262,8 +266,20 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
     """Mark the columns that have values in a block that are not ordinary.
 
     Value i of the block belongs to column ``(first + i)//height``, modulo the number of columns since a line may join
-    several rows. `first` is the position of the first value in the line, and `height` the number of consecutive values
-    of one column.
+    several rows.
+
+    Parameters
+    ----------
+    x : (n,)
+        The block.
+    c : (n_constants, WIDTH)
+        The constants of each value.
+    first : int
+        Position of the first value within its line.
+    height : int
+        Number of consecutive values of one column.
+    extreme : (p,)
+        Set to 1 for columns with values that are not ordinary.
     """
     for j in range(x.size):
         if x[j] < c[LOW, j] or x[j] > c[HIGH, j]:
@@ -285,23 +301,28 @@ def _note_watched(
 
     Parameters
     ----------
-    x : (n,) ndarray
+    x : (n,)
         The block.
-    c : ndarray
-        The constants of each value, with the inner bounds.
-    first, height : int
-        As in `_note_extreme`.
-    found : ndarray
-        Bounds and marks of all columns.
-    left, right : int
-        The first column of the band, and one past the last.
-    restored : ndarray
-        Receives the indices of ends in the block, restored[0], and their images, restored[1]; restored[2] is scratch.
+    c : (n_constants, WIDTH)
+        The constants of each value, with inner bounds in the rows LOW and HIGH.
+    first : int
+        Position of the first value within its line.
+    height : int
+        Number of consecutive values of one column.
+    found : (N_FOUND + 1 + N_WATCHED, p)
+        Bounds and marks of all columns; marks are set.
+    left : int
+        Index of the first column of the band.
+    right : int
+        One more than the index of the last column of the band.
+    restored : (>= 3, WIDTH)
+        Row 0 receives the indices of values in the block that equal Z_MIN or Z_MAX, row 1 the images to restore; row 2
+        is scratch.
 
     Returns
     -------
     int
-        The number of ends in the block.
+        The number of values to restore.
     """
     outside, low, high, n_outside, n = restored[2], c[LOW], c[HIGH], 0, 0
     for start in range(0, x.size, _SCANNED):
@@ -332,7 +353,21 @@ _DIRECTIONS = (FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED)
 
 
 def _make_entry(column: Any, name: str, prepare: PrepareAll, transform: _Transform, n_constants: int) -> _Apply:
-    """Make the entry `name` for a transform of vectors of the type `column`."""
+    """Make an entry (for its arguments see the docstring of the module).
+
+    Parameters
+    ----------
+    column : Array
+        The type of the vectors of values and images.
+    name : str
+        The name of the entry.
+    prepare : kernel
+        Computes the constants of columns.
+    transform : kernel
+        Transforms a block, given its constants.
+    n_constants : int
+        Number of constants of a column.
+    """
 
     def along_lines(
         x: FloatArray,
@@ -343,7 +378,8 @@ def _make_entry(column: Any, name: str, prepare: PrepareAll, transform: _Transfo
         column_major: bool,
         packed: FloatArray,
     ) -> None:
-        # divide the columns into bands of about the same width, at most BAND, whose constants are computed at a time
+        # divide the columns into bands of about the same width, at most BAND; the constants of a band are computed at
+        # once
         placement, p = read_placement(where), found.shape[1]
         n_bands = -(-p // BAND)
         width = -(-p // n_bands)

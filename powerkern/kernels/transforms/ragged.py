@@ -1,4 +1,4 @@
-"""Copy rows of many groups, of different lengths, to a block padded with NaN, and back."""
+"""Copy groups of rows, of different lengths, to a block padded with NaN, and back."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from powerkern._typing import FloatArray, IntArray
 def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntArray, order: IntArray) -> None:
     """Append the row indices of each group to its part of `order`.
 
-    Rows are given as runs of consecutive rows of one group.
+    The input is run-length encoded: each run consists of consecutive rows of one group.
 
     Parameters
     ----------
     codes : (r,) int
-        The group of each run of rows; negative: none.
+        The group of each run; negative: none.
     starts : (r,) int
         The first row of each run.
     lengths : (r,) int
         The number of rows of each run.
     free : (g,) int
-        The position in `order` for the next row of each group; advanced.
+        For each group, the position in `order` of its next row; advanced in place.
     order : (n,) int
         Receives the row indices, one group after the other.
     """
@@ -38,9 +38,9 @@ def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntAr
 
 @entry((READ_MATRIX, COUNTS, COUNTS, COUNTS, ROWS))
 def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, block: FloatArray) -> None:
-    """Copy column j of group k to row k p + j of the block, padded with NaN.
+    """Copy each column of each group to a row of a block, padded with NaN.
 
-    The rows of a group are ``order[start:start + length]``, or ``start:start + length`` if `order` is empty.
+    Column j of group k becomes row k p + j of the block, where p is the number of columns.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
     order : (n,) int
         Row indices, one group after the other; empty if the rows of every group are consecutive.
     starts : (g,) int
-        Position in `order` of the first row of each group.
+        Position in `order` of the first row of each group or, if `order` is empty, the index of that row.
     lengths : (g,) int
         The number of rows of each group.
     block : (g p, longest)
-        Receives the values.
+        Receives the values; `longest` is the length of the longest group or more.
     """
     p = x.shape[1]
     for k in range(starts.size):
@@ -73,11 +73,11 @@ def unpad(block: FloatArray, order: IntArray, starts: IntArray, lengths: IntArra
     Parameters
     ----------
     block : (g p, longest)
-        The values.
+        The values: row k p + j has column j of group k.
     order : (n,) int
         Row indices, one group after the other; empty if the rows of every group are consecutive.
     starts : (g,) int
-        Position in `order` of the first row of each group.
+        Position in `order` of the first row of each group or, if `order` is empty, the index of that row.
     lengths : (g,) int
         The number of rows of each group.
     out : (n, p)

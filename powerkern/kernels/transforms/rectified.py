@@ -1,7 +1,7 @@
 """The rectified Box-Cox and Yeo-Johnson transforms of [1]_, for single values and for sorted columns.
 
-A power transform with lambda < 1 compresses large values, and one with lambda > 1 small values, so that outliers there
-are hard to recognise. The rectified transform continues along its tangent::
+A power transform with lambda < 1 compresses large values, and one with lambda > 1 compresses small values, which makes
+outliers in that tail hard to recognise. The rectified transform continues along its tangent there::
 
     lambda < 1:  psi(x) for x <= C_u,   psi(C_u) + (x - C_u) psi'(C_u) beyond
     lambda > 1:  psi(x) for x >= C_l,   psi(C_l) + (x - C_l) psi'(C_l) below
@@ -14,12 +14,12 @@ sign(x) log1p|x|::
 
 Yeo-Johnson and its rule are symmetric under reflection. The mirror image of Box-Cox is the transform of 1/x with
 -lambda, for which the rule is not symmetric: for lambda > 0 the range begins at -1/lambda, and small outliers are
-compressed towards that bound. Rectified in both tails, the transform is linear in ln x there (and as above in the other
-tail)::
+compressed towards that bound. The rule BOTH rectifies both tails. It makes the lower tail linear in ln x, and the other
+tail linear in x as above::
 
     lambda > 0:  psi(x) for x >= C_l,   psi(C_l) + C_l^lambda ln(x/C_l) below
 
-This last rule is not in the paper.
+The rule BOTH is not in the paper.
 
 References
 ----------
@@ -53,7 +53,7 @@ _Scalar = Callable[[float, float], float]
 
 
 class _Tangent(NamedTuple):
-    """A tangent at which psi is continued: the change point C, psi(C) and psi'(C)."""
+    """A tangent along which psi is continued: the change point C, psi(C) and psi'(C)."""
 
     x: float
     psi: float
@@ -62,20 +62,54 @@ class _Tangent(NamedTuple):
 
 @inlined
 def _tangent(psi: _Scalar, slope_of: _Scalar, lmbda: float, lower: float, upper: float) -> _Tangent:
-    """Return the tangent at the change point for this lambda; LLVM moves the call out of loops over x."""
+    """Return the tangent along which psi is continued at this lambda.
+
+    LLVM moves the call out of loops over x.
+
+    Parameters
+    ----------
+    psi : kernel
+        The transform of one value at a lambda.
+    slope_of : kernel
+        The derivative of `psi` in the value.
+    lmbda : float
+        Lambda.
+    lower : float
+        Change point for lambda >= 1.
+    upper : float
+        Change point for lambda < 1.
+    """
     c = upper if lmbda < 1.0 else lower
     return _Tangent(c, psi(c, lmbda), slope_of(c, lmbda))
 
 
 @inlined
 def _is_beyond(value: float, change: float, lmbda: float) -> bool:
-    """Return whether a value is on the linear side of a change point."""
+    """Return whether `value` is on the linear side of the change point `change`; both may also be images."""
     return ((lmbda < 1.0) & (value > change)) | ((lmbda > 1.0) & (value < change))
 
 
 @inlined
 def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Return the transform of x, or its tangent beyond the change point; without branches, so that loops vectorise."""
+    """Return the rectified transform of x: psi, or the tangent beyond the change point.
+
+    The function has no branches, so that loops vectorise.
+
+    Parameters
+    ----------
+    psi : kernel
+        The transform of one value at a lambda.
+    slope_of : kernel
+        The derivative of `psi` in the value.
+    x : float
+        The value.
+    lmbda : float
+        Lambda.
+    lower : float
+        Change point for lambda >= 1.
+    upper : float
+        Change point for lambda < 1.
+    """
     at, y = _tangent(psi, slope_of, lmbda, lower, upper), psi(x, lmbda)
     return at.psi + (x - at.x) * at.slope if _is_beyond(x, at.x, lmbda) else y
 
@@ -84,24 +118,24 @@ def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: f
 def _unrectified(
     psi: _Scalar, slope_of: _Scalar, inverse: _Scalar, y: float, lmbda: float, lower: float, upper: float
 ) -> float:
-    """Return the x whose rectified transform is y; a y beyond that of the change point is inverted along the tangent.
+    """Return the x whose rectified transform is y, inverting the tangent if y is beyond the image of the change point.
 
     Parameters
     ----------
     psi : kernel
         The transform of one value at a lambda.
     slope_of : kernel
-        Its derivative in the value.
+        The derivative of `psi` in the value.
     inverse : kernel
-        Its inverse.
+        The inverse of `psi`.
     y : float
         The transformed value.
     lmbda : float
         Lambda.
     lower : float
-        Change point for lambdas of at least 1.
+        Change point for lambda >= 1.
     upper : float
-        Change point for lambdas below 1.
+        Change point for lambda < 1.
     """
     at, x = _tangent(psi, slope_of, lmbda, lower, upper), inverse(y, lmbda)
     return at.x + (y - at.psi) / at.slope if _is_beyond(y, at.psi, lmbda) else x
@@ -132,13 +166,13 @@ def _inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float
 
 
 def _reals(*given: float) -> tuple[float, ...]:
-    """Convert the arguments of a call from Python to floats."""
+    """Convert the four arguments of a call from Python (x or y, lmbda, lower, upper) to floats."""
     return tuple(map(as_real, ("x", "lmbda", "lower", "upper"), given))
 
 
 @compiled_as(_rectified_boxcox)
 def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
-    r"""Return Box-Cox's psi, continued along its tangent where it would compress outliers.
+    r"""Return the Box-Cox transform of x, continued along its tangent where it would compress outliers.
 
     .. math::
 
@@ -146,7 +180,7 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
 
         \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
 
-    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
+    with u = `upper` and l = `lower`. For lambda = 1 the result is ``psi(x)``.
 
     Parameters
     ----------
@@ -155,7 +189,7 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
     lmbda : float
         The transformation parameter.
     lower, upper : float
-        The change points, positive; the first and third quartile of the data in the paper [1]_.
+        The change points, positive. In the paper [1]_ they are the first and third quartiles of the data.
 
     Returns
     -------
@@ -168,9 +202,9 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
 
     Notes
     -----
-    Within a few ulp of the exact value, except near its zeros. The transform is continuous in lambda. Its range is the
-    whole line, except for 0 < lambda <= 1, where it begins at -1/lambda. In a jitted loop over values the tangent is
-    computed once, before the loop.
+    The result is within a few ulp of the exact value, except near zeros of the transform. The transform is continuous
+    in lambda. Its range is the whole line, except for 0 < lambda <= 1, where it begins at -1/lambda. In a jitted loop
+    over values the tangent is computed once, before the loop.
 
     References
     ----------
@@ -195,7 +229,7 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     y : float
         A transformed value.
     lmbda, lower, upper : float
-        As for `rectified_boxcox`, which has the formula.
+        As for `rectified_boxcox`, whose docstring has the formula.
 
     Returns
     -------
@@ -218,12 +252,12 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
 
 @compiled_as(_rectified_yeojohnson)
 def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Return Yeo-Johnson's psi, continued along its tangent where it would compress outliers.
+    """Return the Yeo-Johnson transform of x, continued along its tangent where it would compress outliers.
 
     Parameters
     ----------
     x, lmbda, lower, upper : float
-        As for `rectified_boxcox`, which has the formula and its source; change points may have any sign.
+        As for `rectified_boxcox`, whose docstring has the formula and its source. Change points may have any sign.
 
     Returns
     -------
@@ -308,20 +342,29 @@ NOT_RECTIFIED, QUARTILES, CELLWISE, BOTH = range(4)
 
 @kernel
 def exponent_at(log: float, lmbda: float, negative_shift: float) -> float:
-    """Return the exponent m with psi = b_m(log), for a signed log."""
+    """Return the exponent m with psi = b_m(log) for a signed log: lambda, minus `negative_shift` for a negative log.
+
+    `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
+    """
     return lmbda - negative_shift if log < 0.0 else lmbda
 
 
 @kernel
 def psi_at(log: float, lmbda: float, negative_shift: float) -> float:
-    """Return psi (not rectified) of the value with the given signed log; see `SortedColumn` for `negative_shift`."""
+    """Return the plain transform psi of the value with the given signed log.
+
+    `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
+    """
     m = exponent_at(log, lmbda, negative_shift)
     return log if abs(m) < _FLAT else expm1(m * log) / m
 
 
 @kernel
 def log_at(y: float, lmbda: float, negative_shift: float) -> float:
-    """Return the signed log of the value with psi = y; infinite if y is outside the range."""
+    """Return the signed log of the value with psi = y; infinite if y is outside the range of psi.
+
+    `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
+    """
     m = exponent_at(y, lmbda, negative_shift)
     if abs(m) < _FLAT:
         return y
@@ -332,7 +375,7 @@ def log_at(y: float, lmbda: float, negative_shift: float) -> float:
 
 @kernel
 def value_at(log: float, negative_shift: float) -> float:
-    """Return the value with the given signed log."""
+    """Return the value with the given signed log; `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox."""
     if negative_shift == 0.0:
         return exp(log)
     return math.copysign(expm1(abs(log)), log)
@@ -340,7 +383,7 @@ def value_at(log: float, negative_shift: float) -> float:
 
 @kernel
 def tail_rank(n: int, share: float) -> int:
-    """Return the index of the order statistic that ends a tail with the fraction `share` of n values."""
+    """Return the index, from 0, of the order statistic that ends a tail with the fraction `share` of n values."""
     return max(math.ceil(share * n - _ROUNDING) - 1, 0)
 
 
@@ -349,8 +392,8 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     """Return the change point of a sorted column, for a lambda and a rectification rule.
 
     The quartiles are the order statistics number ceil(n/4) and n - ceil(n/4) + 1. In the paper they are the change
-    points. In R the change points are psi^-1(1.5 psi(quartile)), with 1.5 psi limited to 1e-5 inside the range, and the
-    change points limited to the data.
+    points. In R the change points are psi^-1(1.5 psi(quartile)), where 1.5 psi is limited to 1e-5 inside the range of
+    psi, and the change points are limited to the range of the data.
     """
     n = column.n
     k = column.upper if lmbda < 1.0 else column.lower
@@ -374,7 +417,21 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
 
 @kernel
 def _change_at(x: float, log: float, position: int, lmbda: float, negative_shift: float) -> ChangePoint:
-    """Return the change point at the value x with this signed log; psi' there is e^((lambda - 1) log)."""
+    """Return the change point at a value, where psi has the derivative e^((lambda - 1) log) in x.
+
+    Parameters
+    ----------
+    x : float
+        The value.
+    log : float
+        The signed log of the value.
+    position : int
+        Number of values of the column before it.
+    lmbda : float
+        Lambda.
+    negative_shift : float
+        2 for Yeo-Johnson, 0 for Box-Cox.
+    """
     return ChangePoint(x, position, psi_at(log, lmbda, negative_shift), exp((lmbda - 1.0) * log))
 
 
@@ -387,16 +444,18 @@ def _change_in_logs(column: SortedColumn, lmbda: float) -> ChangePoint:
 
 @kernel
 def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArray) -> None:
-    """Set y[:n] to the transform of a sorted column, rectified by `rule`; up to ROOM more elements are overwritten.
+    """Set y[:n] to the rectified transform of the n values of a sorted column.
+
+    Up to ROOM more elements of y are overwritten.
 
     Parameters
     ----------
     column : SortedColumn
         The column.
     lmbda : float
-        The power.
+        Lambda.
     rule : int
-        A rectification rule.
+        The rectification rule: NOT_RECTIFIED, QUARTILES, CELLWISE or BOTH.
     y : (n + ROOM,)
         Receives the images.
     """
@@ -431,9 +490,9 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
     column : SortedColumn
         The column.
     lmbda : float
-        The power.
+        Lambda.
     rule : int
-        The rectification rule.
+        The rectification rule: NOT_RECTIFIED, QUARTILES, CELLWISE or BOTH.
     """
     if is_low_tail_in_logs(column, rule) and lmbda > 0.0:
         change = _change_in_logs(column, lmbda)
@@ -448,9 +507,20 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
 
 @kernel
 def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, side: float) -> float:
-    """Return the signed log of the value with image y.
+    """Return the signed log of the value with image y, for a transform that is linear in x in one tail.
 
-    The transform is linear above (`side` 1) or below (-1) the change point.
+    Parameters
+    ----------
+    y : float
+        The image.
+    column : SortedColumn
+        The column.
+    lmbda : float
+        Lambda.
+    rule : int
+        The rectification rule.
+    side : float
+        1 if the transform is linear above the change point, -1 if below.
     """
     change = change_point(column, lmbda, rule)
     if not (y - change.psi) * side > 0.0:
@@ -463,13 +533,29 @@ def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, sid
 
 @kernel
 def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
-    """Return whether the transform, for lambda > 0, is linear in ln x below the lower change point."""
+    """Return whether a rule makes the transform, for lambda > 0, linear in ln x below the lower change point."""
     return rule == BOTH and column.negative_shift == 0.0
 
 
 @kernel
 def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
-    """Set y[start:stop] to b_m(log) in whole vectors; elements written past the end are overwritten later."""
+    """Set y[start:stop] to b_m of the logs.
+
+    Whole vectors are written; elements past `stop` are overwritten later.
+
+    Parameters
+    ----------
+    logs : (n + ROOM,)
+        Signed logs.
+    m : float
+        The exponent of these logs.
+    start : int
+        Index of the first log.
+    stop : int
+        One more than the index of the last log.
+    y : (n + ROOM,)
+        Receives the images.
+    """
     n = (stop - start + ROOM - 1) // ROOM * ROOM
     logs, y = logs[start : start + n], y[start : start + n]
     if abs(m) < _FLAT:

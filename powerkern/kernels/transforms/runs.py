@@ -1,7 +1,7 @@
-"""Transform a vector that consists of runs of rows, each with its own fit, in place.
+"""Transform a vector that consists of runs of rows, each with its own fit, without copying.
 
 This suits groups whose rows are consecutive, or form a few runs. Unlike with the blocks of `kernels.transforms.ragged`,
-nothing is gathered, padded or scattered; images have the same bits.
+nothing is gathered, padded or scattered. The images have the same bits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _Apply = Callable[[FloatArray, IntArray, IntArray, IntArray, FloatArray, IntArra
 
 
 def _make_entry(family: int, direction: int) -> _Apply:
-    """Make the entry of a forward transform; constants are computed for many runs at once, to vectorise."""
+    """Make the entry that transforms runs by one family in one forward direction.
+
+    The constants of many runs are computed at a time, so that their computation vectorises.
+    """
     transform = TRANSFORMS[family, direction]
     prepare, n_constants = in_turn(transform.prepare), transform.n_constants
     transform_column = column_transform(family, direction)
@@ -35,14 +38,14 @@ def _make_entry(family: int, direction: int) -> _Apply:
         failures: IntArray,
         out: FloatArray,
     ) -> None:
-        """Write the image of every run to the same rows of `out`, NaN for runs without a fit.
+        """Write the images of every run to the same rows of `out`, and NaN for runs without a fit.
 
         Parameters
         ----------
         x : (n,)
             The vector.
         codes : (r,) int
-            Index of the fit of each run in the results; negative: none.
+            Row of `results` for each run; negative: no fit.
         starts : (r,) int
             The first row of each run.
         lengths : (r,) int
@@ -50,7 +53,7 @@ def _make_entry(family: int, direction: int) -> _Apply:
         results : (g, N_RESULTS)
             The fits.
         failures : (g,) int
-            Numbers of values without an image, for each fit, to add to.
+            For each fit, the number of values without an image; updated in place.
         out : (n,)
             Receives the images.
         """

@@ -11,7 +11,8 @@ Since t <= 128, the result is within 0.52 units in the last place of float32. In
 within 0.53. As in float64, rounding errors of the fit's constants are not included.
 
 As in `kernels.transforms.boxcox`, a row is transformed in place, with the constants of its columns in arrays. Values
-are ordinary between two bounds; all others are left to the float64 loops over columns.
+between two bounds are called ordinary: for these the accuracy holds. All others are left to the float64 loops over
+columns.
 """
 
 from __future__ import annotations
@@ -81,7 +82,10 @@ _NEAR_ORIGIN, _FAR_ORIGIN = 8.0, 40.0
 
 @inlined
 def log_about_one(u: float, f: float) -> float:
-    """Return ln u for positive normal u, unchecked; f = u - 1 is used near 1, where it is more accurate than u."""
+    """Return ln u for positive normal u, without range checks.
+
+    Near 1 the result is computed from f = u - 1, which the caller may know more accurately than u.
+    """
     k, m = split_normal(u)
     g = f if k == 0.0 else m - 1.0
     s = g / (2.0 + g)
@@ -91,7 +95,7 @@ def log_about_one(u: float, f: float) -> float:
 
 @inlined
 def _reduced(t: float) -> tuple[float, float, float]:
-    """Return (2**k, r, (e^r - 1 - r)/r**2), t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
+    """Return 2**k, r and (e^r - 1 - r)/r**2 for t = k ln 2 + r with |r| <= ln(2)/2; t must be NaN or |t| < 700."""
     rounder = make_rounder(0.0)
     shifted = t * LOG2_E + rounder
     r = t - (shifted - rounder) * _LN2
@@ -100,21 +104,24 @@ def _reduced(t: float) -> tuple[float, float, float]:
 
 @inlined
 def expm1_short(t: float) -> float:
-    """Return e**t - 1 for |t| < 700, relatively accurate near 0, to the accuracy of this module; unchecked."""
+    """Return e**t - 1 for |t| < 700 to the accuracy of this module, without range checks.
+
+    The relative accuracy also holds near t = 0.
+    """
     power, r, q = _reduced(t)
     return power * (r * r * q) + (power * r + (power - 1.0))
 
 
 @inlined
 def exp_short(t: float) -> float:
-    """Return e**t for |t| < 700, to the accuracy of this module; unchecked."""
+    """Return e**t for |t| < 700 to the accuracy of this module, without range checks."""
     power, r, q = _reduced(t)
     return power * (1.0 + (r + r * r * q))
 
 
 @inlined
 def _exp_within(t: float) -> float:
-    """Return e**t with t clipped to [-690, 690], accurate enough for a bound."""
+    """Return e**t, with t clipped to [-690, 690], accurately enough for a bound."""
     return exp_short(_smaller(_larger(t, -690.0), 690.0))
 
 
@@ -129,7 +136,7 @@ _SCALE, _M_INVERSE, _CENTER = range(2, 5)
 
 @inlined
 def _divisor(m: float) -> float:
-    """Return the exponent, or a tiny number with the same results if it is nearly 0, so that one can divide by it."""
+    """Return the exponent m, or 2**-100 if |m| is smaller, so that one can divide by the result."""
     return 2.0**-100 if abs(m) <= 2.0**-100 else m
 
 
@@ -164,19 +171,22 @@ def _log_bounds(m_inverse: float, above: float, below: float) -> tuple[float, fl
 
 @inlined
 def _is_sound(m: float, ratio: float) -> bool:
-    """Return whether ``ratio = 1 + m y`` and its logarithm have enough accurate digits."""
+    """Return whether ``ratio = 1 + m y`` and the logarithm of the ratio have enough accurate digits."""
     return (abs(m) <= _LARGEST_EXPONENT) & (ratio >= _SMALLEST_RATIO) & (ratio <= _LARGEST_RATIO)
 
 
 @inlined
 def _log_at_most(u: float) -> float:
-    """Return an upper bound of ln u that exceeds it by less than ln 2, for positive normal u."""
+    """Return an upper bound of ln u that exceeds ln u by less than ln 2, for positive normal u."""
     return (split_normal(u)[0] + 0.5) * _LN2
 
 
 @inlined
 def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
-    """Return (m, 1/m, x0, slope, sound), where slope b_m(ln(x/x0)) is the standardised value of a fit."""
+    """Return m, 1/m, x0, the slope, and whether these are accurate enough.
+
+    The standardised value of x by the fit is slope b_m(ln(x/x0)).
+    """
     m = _divisor(fit.lmbda)
     m_inverse, product = 1.0 / m, m * (-fit.intercept / fit.slope)
     distance = log1p_finite(product) * m_inverse
@@ -188,7 +198,7 @@ def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
 
 @inlined
 def boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """Write the constants of a column's Box-Cox transform, for `boxcox_block`."""
+    """Write the constants with which `boxcox_block` transforms column j."""
     m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _STEEP, _DEEP)
     low, high = center * _exp_within(low), center * _exp_within(high)
@@ -198,7 +208,7 @@ def boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """Write the constants of a column's inverse Box-Cox transform, for `inv_boxcox_block`."""
+    """Write the constants with which `inv_boxcox_block` inverts the transform of column j."""
     m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _DEEP, _NEAR_END)
     log_center = log_about_one(center, center - 1.0)
@@ -216,7 +226,7 @@ _SCALES, _M_INVERSES, _STARTS, _BASES, _END = range(2, 11, 2)
 class _InverseOrigin(NamedTuple):
     """The standardised Yeo-Johnson transform relative to the point x0 whose image is 0.
 
-    For x of the sign of x0, z = +-near b_m(ln((1 + |x|)/(1 + |x0|))); for the other sign,
+    For x of the sign of x0, z = +-near b_m(ln((1 + |x|)/(1 + |x0|))). For the other sign,
     z = zero -+ far b_other(ln(1 + |x|)). The upper signs hold for x0 >= 0, the lower ones for x0 < 0.
     """
 
@@ -227,8 +237,8 @@ class _InverseOrigin(NamedTuple):
     other_inverse: float
     center: float  #: |x0|
     log_base: float  #: ln(1 + |x0|)
-    near: float
-    far: float
+    near: float  #: slope for the sign of x0
+    far: float  #: slope for the other sign
     zero: float  #: z at x = 0
     sound: bool  #: whether x0 and the slopes are accurate enough
     both: bool  #: whether values of the other sign can be computed, too
@@ -240,10 +250,11 @@ _LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
 
 @inlined
 def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
-    """Write the first intermediate values of n columns, from which `_yeojohnson_origin` continues.
+    """Write intermediate values of n columns, from which `_yeojohnson_origin` computes their constants.
 
-    They are ln(1 + |ref|), the log of the divisor of slopes, the slope for the sign opposite to x0, and m y for the y
-    of x0. This is a separate loop, since one long chain of dependent operations takes longer than two short ones.
+    The intermediate values are ln(1 + |ref|), the log of the divisor of slopes, the slope for the sign opposite to x0,
+    and m y for the y of x0. This is a separate loop, since one long chain of dependent operations takes longer than two
+    short ones.
     """
     for j in range(n):
         fit = read_fields(fields, j)
@@ -265,7 +276,7 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 @inlined
 def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _InverseOrigin:
-    """Return the transform relative to x0, from the intermediate values written by `_begin_yeojohnson`."""
+    """Return the transform of column j relative to x0, from the intermediate values written by `_begin_yeojohnson`."""
     lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
     negative, size = _is_negative(ref, fit.intercept), abs(ref)
@@ -287,7 +298,23 @@ def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _InverseOrigin:
 
 @inlined
 def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, j: int) -> None:
-    """Write a pair of constants: `near` for the sign of x0, `far` for the other sign."""
+    """Write a constant that depends on the sign of x to rows k and k + 1, for x >= 0 and for x < 0.
+
+    Parameters
+    ----------
+    k : int
+        First of the two rows.
+    near : float
+        The constant for x of the sign of x0.
+    far : float
+        The constant for the other sign.
+    negative : bool
+        Whether x0 < 0.
+    c : (n_constants, n)
+        Constants of the columns.
+    j : int
+        Index of the column.
+    """
     c[k, j], c[k + 1, j] = far if negative else near, near if negative else far
 
 
@@ -295,7 +322,9 @@ def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, 
 def _write_interval(
     nearest: float, end: float, beyond: float, negative: bool, sound: bool, c: FloatArray, j: int
 ) -> None:
-    """Write the bounds of the ordinary values of column j, given for x0 >= 0.
+    """Write the bounds of the ordinary values of column j.
+
+    The first three arguments are bounds for x0 >= 0; for x0 < 0 they are mirrored.
 
     Parameters
     ----------
@@ -304,12 +333,12 @@ def _write_interval(
     end : float
         The upper bound.
     beyond : float
-        The lower bound, if negative.
+        The lower bound if negative; 0 if values of the other sign are not ordinary.
     negative : bool
-        Whether to mirror the bounds, as x0 < 0.
+        Whether x0 < 0.
     sound : bool
         Whether the column has ordinary values at all.
-    c : ndarray of float64
+    c : (n_constants, n)
         Constants of the columns; receives the bounds.
     j : int
         Index of the column.
@@ -320,7 +349,7 @@ def _write_interval(
 
 @inlined
 def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """Write the constants of a column's Yeo-Johnson transform, for `yeojohnson_block`."""
+    """Write the constants with which `yeojohnson_block` transforms column j."""
     o = _yeojohnson_origin(fit, c, j)
     low, high = _log_bounds(o.m_inverse, _STEEP, _DEEP)
     base = 1.0 + o.center
@@ -339,9 +368,9 @@ def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """Write the constants of a column's inverse, for `inv_yeojohnson_block`.
+    """Write the constants with which `inv_yeojohnson_block` inverts the transform of column j.
 
-    Values are measured from 0, or from x0 if that is too far from 0.
+    Values are measured from 0, or from x0 if x0 is too far from 0 for that.
     """
     o = _yeojohnson_origin(fit, c, j)
     shift = o.m * o.log_base
@@ -377,7 +406,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 
 def _after(prepare: Prepare) -> PrepareAll:
-    """Make the function that writes the constants of n columns: `_begin_yeojohnson`, then `prepare` for each column."""
+    """Return a kernel that writes the constants of n columns: `_begin_yeojohnson`, then `prepare` for each column."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         _begin_yeojohnson(fields, c, n)
@@ -392,17 +421,17 @@ def _after(prepare: Prepare) -> PrepareAll:
 
 @inlined
 def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Transform a block of float32 values by Box-Cox, raw or standardised according to the constants.
+    """Transform a block of float32 values by Box-Cox; the constants determine whether the images are standardised.
 
     Parameters
     ----------
     x : (n,)
-        The block, with one value of each of n columns.
+        One ordinary value of each of n columns.
     c : (6, n)
         Constants of the columns, written by `boxcox_constants`.
     out : (n,)
-        Receives the transformed values.
-    spare : (1, n) or longer
+        Receives the images.
+    spare : (>= 1, n)
         Scratch.
     """
     t = spare[0]
@@ -421,12 +450,12 @@ def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: Float
     Parameters
     ----------
     z : (n,)
-        Transformed values, one of each of n columns.
+        One ordinary image of each of n columns.
     c : (5, n)
         Constants of the columns, written by `inv_boxcox_constants`.
     out : (n,)
         Receives the values.
-    spare : (1, n) or longer
+    spare : (>= 1, n)
         Scratch.
     """
     d = spare[0]
@@ -439,17 +468,17 @@ def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 
 @inlined
 def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Transform a block of float32 values by Yeo-Johnson, raw or standardised according to the constants.
+    """Transform a block of float32 values by Yeo-Johnson; the constants determine whether the images are standardised.
 
     Parameters
     ----------
     x : (n,)
-        The block, with one value of each of n columns.
+        One ordinary value of each of n columns.
     c : (12, n)
         Constants of the columns, written by `_yeojohnson_constants`.
     out : (n,)
-        Receives the transformed values.
-    spare : (2, n) or longer
+        Receives the images.
+    spare : (>= 2, n)
         Scratch.
     """
     t, kept = spare[0], spare[1]
@@ -472,12 +501,12 @@ def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: F
     Parameters
     ----------
     z : (n,)
-        Transformed values, one of each of n columns.
+        One ordinary image of each of n columns.
     c : (11, n)
         Constants of the columns, written by `_inv_yeojohnson_constants`.
     out : (n,)
         Receives the values.
-    spare : (2, n) or longer
+    spare : (>= 2, n)
         Scratch.
     """
     d, kept = spare[0], spare[1]

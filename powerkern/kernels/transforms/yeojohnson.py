@@ -74,7 +74,7 @@ def select_exponent(negative: bool, upper: Exponent, lower: Exponent) -> Exponen
 
 @inlined
 def _is_tiny(size: float, lmbda: float) -> bool:
-    """Return whether |x| is so small that psi = x (1 + (lambda - 1) |x|/2) rounds to x; True for NaN."""
+    """Return whether psi(x) = x (1 + (lambda - 1) |x|/2 + ...) rounds to x, for |x| = `size`; True for NaN."""
     return not size * (1.0 + abs(lmbda)) > 2.0**-55
 
 
@@ -82,8 +82,9 @@ def _is_tiny(size: float, lmbda: float) -> bool:
 def yeojohnson(x: float, lmbda: float) -> float:
     """Return the Yeo-Johnson transform within 2 ulp, for |lmbda| <= 1e290.
 
-    It is ((1 + x)**lmbda - 1)/lmbda for x >= 0 (ln(1 + x) for lmbda = 0), and -((1 - x)**(2 - lmbda) - 1)/(2 - lmbda)
-    for x < 0 (-ln(1 - x) for lmbda = 2). At infinity the result is the limit; it is NaN if an argument is NaN.
+    For x >= 0 the transform is ((1 + x)**lmbda - 1)/lmbda, or ln(1 + x) if lmbda = 0.
+    For x < 0 it is -((1 - x)**(2 - lmbda) - 1)/(2 - lmbda), or -ln(1 - x) if lmbda = 2.
+    At infinity the result is the limit. It is NaN if an argument is NaN.
     """
     negative, size = x < 0.0, abs(x)
     upper, lower = exponent_pair(lmbda)
@@ -100,7 +101,8 @@ def inv_yeojohnson(y: float, lmbda: float) -> float:
     """Return the x with yeojohnson(x, lmbda) = y, within 2 ulp, for |lmbda| <= 1e290.
 
     Outside the range of the transform, that is for lmbda*y < -1 if y >= 0 and (2 - lmbda)*(-y) < -1 if y < 0, the
-    result is NaN. If the left side is -1, even by rounding, it is inf or -inf. It is NaN if an argument is NaN.
+    result is NaN. If the left side is -1, even by rounding, the result is infinite with the sign of y. It is NaN if an
+    argument is NaN.
     """
     negative = y < 0.0
     upper, lower = exponent_pair(lmbda)
@@ -119,10 +121,10 @@ def _expm1_signed(a: float, a_lo: float, sign: float) -> float:
 
 @inlined
 def yeojohnson_dx(x: float, lmbda: float) -> float:
-    """Return the derivative of the transform in x within 2 ulp, for |lmbda| <= 1e290.
+    """Return the derivative of the Yeo-Johnson transform in x within 2 ulp, for |lmbda| <= 1e290.
 
-    It is (1 + |x|)**(lmbda - 1) for x >= 0, and (1 + |x|)**(1 - lmbda) for x < 0. At infinity the result is the limit;
-    it is NaN if an argument is NaN.
+    The derivative is (1 + |x|)**(lmbda - 1) for x >= 0, and (1 + |x|)**(1 - lmbda) for x < 0. At infinity the result is
+    the limit. It is NaN if an argument is NaN.
     """
     power, power_lo = lambda_minus_one_dd(lmbda)
     p = -power if x < 0.0 else power
@@ -143,14 +145,17 @@ _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
 
 @inlined
 def _steepest(lmbda: float) -> float:
-    """Return the larger magnitude of both exponents, lambda and 2 - lambda."""
+    """Return max(|lambda|, |2 - lambda|), the larger magnitude of the two exponents."""
     upper, lower = abs(lmbda), abs(2.0 - lmbda)
     return upper if upper > lower else lower
 
 
 @inlined
 def ordinary_size(lmbda: float, e: Exponent) -> float:
-    """Return the largest |x| for which e**t cannot overflow for either sign; e is the exponent of either sign."""
+    """Return the largest |x| for which e**t, t = m ln(1 + |x|), cannot overflow for either sign of x.
+
+    `e` may be the exponent for either sign.
+    """
     return reach(e, _steepest(lmbda)) - 1.0
 
 
@@ -204,7 +209,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_image(m: float) -> float:
-    """Return the largest |psi|, for values of one sign with exponent m, that can be inverted without checks."""
+    """Return the largest |psi| that can be inverted without range checks, for values of one sign with exponent m."""
     most = moderate_log(m)
     return inverse_reach(m, 0.0, most if most < LOG_LARGE else LOG_LARGE)[1]
 

@@ -1,4 +1,4 @@
-"""The Yeo-Johnson transform followed by standardising, and the inverse of both."""
+"""The Yeo-Johnson transform with standardisation, and its inverse."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LARGEST_GROWTH = 700.0
 
 @inlined
 def _log_scale(fit: Fit) -> float:
-    """Return the log-scale S that is factored out of psi (see the comment at the top), but at least -700."""
+    """Return the log-scale S that is factored out of psi (see the comment at the top of the file), but at least -700."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     shift = fit.log_factor if fit.ref == 0.0 else m * log1p(abs(fit.ref))
     return shift if shift > _SMALLEST_SHIFT else _SMALLEST_SHIFT
@@ -52,7 +52,7 @@ def _log_scale(fit: Fit) -> float:
 
 @inlined
 def _at_zero(fit: Fit, shift: float) -> float:
-    """Return Psi(0) for values of the sign of ref > 0, that is -e^-S |psi(ref)|."""
+    """Return -e^-S |psi(ref)|, given the log-scale S as `shift`: Psi(0) if ref > 0, -Psi(0) if ref < 0, and 0 if ref = 0."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     value = expm1(-shift) / (m if m != 0.0 else 1.0)
     value = -log1p(abs(fit.ref)) if abs(shift) < LINEAR else value
@@ -61,7 +61,7 @@ def _at_zero(fit: Fit, shift: float) -> float:
 
 @inlined
 def _is_beside(fit: Fit, negative: bool) -> bool:
-    """Return whether values of this sign are measured from ref (same sign) rather than from 0."""
+    """Return whether values of this sign are measured from ref, which must have the same sign, rather than from 0."""
     return (negative & (fit.ref < 0.0)) | ((not negative) & (fit.ref > 0.0))
 
 
@@ -70,12 +70,13 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     """Return z = a Psi(x) + b with the parameters of a fit, where Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)).
 
     If ref = 0, S is the log factor of the fit: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is
-    negative, so that no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|). Then Psi(x) = +-b_m(d) with
-    d = ln((1 + |x|)/(1 + |ref|)) for x of the sign of ref. Near ref, d is log1p((|x| - |ref|)/(1 + |ref|)), so nothing
-    cancels in a tight cluster. ref is the largest |x| for m > 0 and the smallest for m < 0.
+    negative, so that no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), where m_ref is the exponent for the sign
+    of ref. For x of that sign, Psi(x) = +-b_m(d) with d = ln((1 + |x|)/(1 + |ref|)). Near ref, d is computed as
+    log1p((|x| - |ref|)/(1 + |ref|)), so that nothing cancels in a tight cluster. ref is the largest |x| of the fitted
+    data for m > 0, and the smallest for m < 0.
 
     The error is at most eps (2 + |m| + |m d|) max(|z|, |b|, a |Psi|), or with ref = 0, eps |S| times that maximum. An S
-    below -700 is replaced by -700; for x of the sign opposite to ref, Psi is then in range for float64 but has another
+    below -700 is replaced by -700. For x of the sign opposite to ref, Psi is then in range for float64 but has another
     scale.
     """
     negative, total = x < 0.0, _log_scale(fit)
@@ -105,7 +106,10 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
 
 @inlined
 def _size_at(d: float, center: float, log_base: float) -> float:
-    """Return |x| for d = ln((1 + |x|)/(1 + |ref|)), from e^d - 1 near ref, and e^(ln(1 + |ref|) + d) - 1 otherwise."""
+    """Return |x| for d = ln((1 + |x|)/(1 + center)).
+
+    It is computed from e^d - 1 for small d, and from e^(log_base + d) - 1 otherwise, with log_base = ln(1 + center).
+    """
     near = abs(d) < 0.35
     beside_zero = d + log_base
     exponent = d if near else beside_zero
@@ -118,10 +122,10 @@ def _size_at(d: float, center: float, log_base: float) -> float:
 
 @inlined
 def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
-    """Return the x with `yeojohnson_standardized` = z.
+    """Return the x with ``yeojohnson_standardized(x, fit) = z``.
 
-    The result is NaN if z is outside the range. At the end of the range many x have the same z, to rounding. Of these,
-    the one nearest to ref is returned, since its round trip is better than that of inf or -inf.
+    The result is NaN if z is outside the range. At the end of the range many x have the same z after rounding. Of
+    these, the x nearest to ref is returned, since transforming it again gives a better z than transforming inf or -inf.
     """
     total, a_inverse = _log_scale(fit), 1.0 / fit.slope
     zero = _at_zero(fit, total)
@@ -176,9 +180,10 @@ def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_range(fit: Fit, shift: float, e: Exponent) -> tuple[float, float]:
-    """Return bounds between which x has the sign of ref (unless ref is 0) and is so near to it that nothing overflows.
+    """Return bounds of x between which yeojohnson_standardized needs no range checks.
 
-    If 1/(1 + |ref|) might be subnormal, no x is between the bounds.
+    Between them x has the sign of ref (either sign if ref is 0), and nothing overflows. `shift` is the log-scale S, `e`
+    the exponent for x >= 0. If 1/(1 + |ref|) might be subnormal, no x is between the bounds.
     """
     lmbda, ref = fit.lmbda, fit.ref
     size = ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
@@ -226,7 +231,19 @@ def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_image(fit: Fit, zero: float, growth: float, lower_growth: float) -> tuple[float, float]:
-    """Return bounds on Psi between which it can be inverted without checks for both signs of x."""
+    """Return bounds of Psi between which its inverse needs no range checks.
+
+    Parameters
+    ----------
+    fit : Fit
+        The parameters of the transform.
+    zero : float
+        Psi(0).
+    growth : float
+        The factor e^S that Psi was divided by for x >= 0; 1 if these values are measured from ref.
+    lower_growth : float
+        The same factor for x < 0.
+    """
     log_base = log1p(abs(fit.ref))
     below, other = fit.ref < 0.0, 2.0 - fit.lmbda
     # measured from ref for x of its sign, and from 0 for the other sign
