@@ -44,7 +44,7 @@ _LARGEST_GROWTH = 700.0
 
 @inlined
 def _log_scale(fit: Fit) -> float:
-    """Return the log-scale S that is factored out of psi (see the comment at the top of the file), but at least -700."""
+    """Return the log-scale S factored out of psi (see the comment at the top of the file), but at least -700."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     shift = fit.log_factor if fit.ref == 0.0 else m * log1p(abs(fit.ref))
     return shift if shift > _SMALLEST_SHIFT else _SMALLEST_SHIFT
@@ -52,7 +52,7 @@ def _log_scale(fit: Fit) -> float:
 
 @inlined
 def _at_zero(fit: Fit, shift: float) -> float:
-    """Return -e^-S |psi(ref)|, given the log-scale S as `shift`: Psi(0) if ref > 0, -Psi(0) if ref < 0, and 0 if ref = 0."""
+    """Return -e^-S |psi(ref)| for S = `shift`; this is Psi(0) if ref > 0, -Psi(0) if ref < 0, and 0 if ref = 0."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     value = expm1(-shift) / (m if m != 0.0 else 1.0)
     value = -log1p(abs(fit.ref)) if abs(shift) < LINEAR else value
