@@ -34,7 +34,7 @@ class ImageHandler(Protocol):
 
     @property
     def watched(self) -> FloatArray | None:
-        """Rows INNER_LOW to WATCHED_MAX of `found` in `kernels.transforms.matrix`; None: no image is inspected."""
+        """Rows INNER_LOW to WATCHED_MAX of `bounds` in `kernels.transforms.matrix`; None: no image is inspected."""
 
     @property
     def is_inspected(self) -> NDArray[np.bool_] | None:
@@ -141,33 +141,33 @@ class _MatrixTransform:
         source, target = self._values[rows, columns], None if self._out is None else self._out[rows, columns]
         numbers = np.arange(columns.start, columns.stop)
         if target is not None and self._lines is not None:
-            found = self._lines.transform(self._entry(columns.start), self._fields, rows, columns, self._watched)
-            self._patch(source, target, numbers, found)
-            self._inspect(target, slice(None), numbers, found)
+            bounds = self._lines.transform(self._entry(columns.start), self._fields, rows, columns, self._watched)
+            self._patch(source, target, numbers, bounds)
+            self._inspect(target, slice(None), numbers, bounds)
         elif self._one_family:
-            _, found = self._transform_copy(source, target, numbers)
-            self._inspect(target, slice(None), numbers, found)
+            _, bounds = self._transform_copy(source, target, numbers)
+            self._inspect(target, slice(None), numbers, bounds)
         else:
             for family in np.unique(self._family[columns]):
                 own = np.flatnonzero(self._family[columns] == family)
-                images, found = self._transform_copy(source[:, own], None, numbers[own])
+                images, bounds = self._transform_copy(source[:, own], None, numbers[own])
                 if target is not None:
                     with np.errstate(over="ignore"):
                         target[:, own] = images
-                self._inspect(target, own, numbers[own], found)
+                self._inspect(target, own, numbers[own], bounds)
 
     def _inspect(
         self,
         target: NDArray[Any] | None,
         places: NDArray[np.intp] | slice,
         numbers: NDArray[np.intp],
-        found: FloatArray,
+        bounds: FloatArray,
     ) -> None:
-        """Pass the columns of `target` at `places` that are marked in `found` to the handler for inspection."""
+        """Pass the columns of `target` at `places` that are marked in `bounds` to the handler for inspection."""
         completion = self._completion
         if target is None or completion is None or self._watched is None:
             return
-        marks, always = found[rowwise.EXTREME : rowwise.BEYOND + 1], completion.is_inspected
+        marks, always = bounds[rowwise.EXTREME : rowwise.BEYOND + 1], completion.is_inspected
         if marks.any() or (always is not None and always[numbers].any()):
             is_noted = np.asarray((marks > 0.0).any(axis=0))
             noted = np.flatnonzero(is_noted if always is None else is_noted | always[numbers])
@@ -197,13 +197,13 @@ class _MatrixTransform:
         whole = slice(0, source.shape[0]), slice(0, source.shape[1])
         fields = np.ascontiguousarray(self._fields[:, numbers])
         watched = None if self._watched is None else self._watched[:, numbers]
-        found = MatrixLines(copy, images, layout).transform(self._entry(numbers[0]), fields, *whole, watched)
-        self._patch(source if images is copy else copy, images, numbers, found)
+        bounds = MatrixLines(copy, images, layout).transform(self._entry(numbers[0]), fields, *whole, watched)
+        self._patch(source if images is copy else copy, images, numbers, bounds)
         if target is not None and images is copy:
             write_rows(copy.T if turned else copy, target.T if turned else target)
-        return images, found
+        return images, bounds
 
-    def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], found: FloatArray) -> None:
+    def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], bounds: FloatArray) -> None:
         """Recompute in float64 the images of values that are not ordinary, by column, in blocks that fit the cache.
 
         Parameters
@@ -212,19 +212,19 @@ class _MatrixTransform:
             Values and their images.
         numbers : ndarray of int
             Indices of their columns in the whole matrix.
-        found : ndarray
+        bounds : ndarray
             Bounds of ordinary values, and marks of columns that have others (see `MatrixLines.transform`).
         """
-        if not found[rowwise.EXTREME].any():
+        if not bounds[rowwise.EXTREME].any():
             return
-        extreme = np.flatnonzero(found[rowwise.EXTREME])
+        extreme = np.flatnonzero(bounds[rowwise.EXTREME])
         height, width = cache_shape(source)
         for rows in slices(slice(0, source.shape[0]), height):
             for some in slices(slice(0, extreme.size), width):
                 columns = _as_slice(extreme[some])
                 part, images = source[rows, columns], target[rows, columns]
                 block = gather_columns(part, self._scratch)
-                low, high = found[: rowwise.EXTREME, columns, np.newaxis]
+                low, high = bounds[: rowwise.EXTREME, columns, np.newaxis]
                 # float32 images of ordinary values are kept, unless they overflowed
                 ordinary = (block >= low) & (block <= high) & np.isfinite(images.T) if self._single else None
                 self._replace_by_images(block, part, numbers[columns])

@@ -97,20 +97,20 @@ class MatrixLines:
         rows, columns : slice
             The part.
         watched : ndarray, optional
-            Rows INNER_LOW to WATCHED_MAX of the `found` array of `kernels.transforms.matrix`, for all columns; None
+            Rows INNER_LOW to WATCHED_MAX of the `bounds` array of `kernels.transforms.matrix`, for all columns; None
             if images are not inspected.
 
         Returns
         -------
         ndarray
-            The `found` array of `kernels.transforms.matrix`: for each column of the part, the bounds of ordinary values
-            and a mark if there are others; with `watched`, also the rows from BEYOND on.
+            The `bounds` array of `kernels.transforms.matrix`: for each column of the part, the bounds of ordinary
+            values and a mark if there are others; with `watched`, also the rows from BEYOND on.
         """
-        found = np.zeros(
-            (rowwise.N_FOUND if watched is None else rowwise.WATCHED_MAX + 1, columns.stop - columns.start)
+        bounds = np.zeros(
+            (rowwise.N_BOUNDS if watched is None else rowwise.WATCHED_MAX + 1, columns.stop - columns.start)
         )
         if watched is not None:
-            found[rowwise.INNER_LOW :] = watched[:, columns]
+            bounds[rowwise.INNER_LOW :] = watched[:, columns]
         line, place = (columns, rows) if self._column_major else (rows, columns)
         placement = Placement(
             begin=self._begin + line.start * self._stride + place.start * self._within,
@@ -123,8 +123,8 @@ class MatrixLines:
             times=0 if self._column_major else rows_joined(columns.stop - columns.start),
         )
         packed = np.empty(BLOCK, self._memory.dtype)
-        entry(self._memory, np.array(placement), fields, found, self._target, self._column_major, packed)
-        return found
+        entry(self._memory, np.array(placement), fields, bounds, self._target, self._column_major, packed)
+        return bounds
 
 
 def flatten_memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:

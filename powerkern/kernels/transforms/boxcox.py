@@ -46,12 +46,12 @@ from powerkern.kernels.transforms.branch import (
     exponent,
     inverse_branch,
     inverse_branch_unchecked,
-    inverse_reach,
+    invertible_interval,
     lambda_minus_one_dd,
+    largest_ratio,
     moderate_forwards,
     moderate_log,
     psi_limit,
-    reach,
     write_bounds,
 )
 
@@ -206,7 +206,7 @@ def _block_exponent(c: FloatArray, j: int) -> Exponent:
 def _boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
     lmbda = fit.lmbda
     e = exponent(lmbda)
-    span = reach(e, abs(lmbda))
+    span = largest_ratio(e, abs(lmbda))
     write_bounds(1.0 / span if 1.0 / span > _SMALL else _SMALL, span, moderate_forwards(lmbda), c, j)
     _write_exponent(lmbda, e, c, j)
 
@@ -227,7 +227,7 @@ def _boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArr
 def _inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
     lmbda = fit.lmbda
     most = moderate_log(lmbda)
-    low, high = inverse_reach(
+    low, high = invertible_interval(
         lmbda, -most if -most > _LOG_SMALL else _LOG_SMALL, most if most < _LOG_LARGE else _LOG_LARGE
     )
     write_bounds(low, high, True, c, j)
@@ -247,7 +247,7 @@ def _inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
 def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     lmbda, ref = fit.lmbda, fit.ref
     e = exponent(lmbda)
-    span = reach(e, abs(lmbda))
+    span = largest_ratio(e, abs(lmbda))
     low = ref / span if ref / span > _SMALL else _SMALL
     write_bounds(low, ref * span, _SMALL <= ref <= LARGE, c, j)  # no value is ordinary if 1/ref may overflow
     c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, fit.slope, fit.intercept
@@ -268,7 +268,7 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
 def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     lmbda, ref, a, b = fit.lmbda, fit.ref, fit.slope, fit.intercept
     e, log_ref = exponent(lmbda), log(ref)
-    low, high = inverse_reach(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
+    low, high = invertible_interval(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
     write_bounds(a * low + b, a * high + b, abs(lmbda * b) <= NOISELESS * a, c, j)
     c[_LMBDA, j], c[_INVERSE, j], c[_SLOPE_INVERSE, j], c[_OFFSET, j] = lmbda, e.inverse * e.unit, 1.0 / a, b
     c[_REF_K, j], c[_REF_M, j] = split(ref)

@@ -32,8 +32,8 @@ _FLAT = 2.0**-100
 #: For |t| below this, (e**t - 1)/t and ln(1 + t)/t are 1 to within 2**-65.
 LINEAR = 2.0**-64
 
-#: Largest |m b/a| for which the rounding of z = a y + b does not affect the digits of 1 + m y that `inverse_reach`
-#: needs.
+#: Largest |m b/a| for which the rounding of z = a y + b does not affect the digits of 1 + m y that
+#: `invertible_interval` needs.
 NOISELESS = 2.0**10
 
 #: The value used for ln(1 + m y) if 1 + m y is lost to rounding. It is the last value in the range of the log that can
@@ -197,7 +197,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 
 
 @inlined
-def reach(e: Exponent, steepest: float) -> float:
+def largest_ratio(e: Exponent, steepest: float) -> float:
     """Return the largest ratio e**|d| for which `scaled_expm1` needs no range checks of m d, for all |m| <= `steepest`.
 
     The result is reduced by a few rounding errors, which matter for large m.
@@ -259,7 +259,7 @@ def dd_mul_dd(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, floa
 def branch_unchecked(t: float, t_lo: float, e: Exponent) -> float:
     """Return b_m(a) for t + t_lo = m a, like `branch_of_product`, but without range checks.
 
-    e**|a| must be at most ``reach(e, |m|)``.
+    e**|a| must be at most ``largest_ratio(e, |m|)``.
     """
     head, tail = scaled_expm1_dd(t, t_lo, e.rounder, e.unit)
     return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)
@@ -283,7 +283,7 @@ def psi_limit(m: float) -> float:
 
 
 @inlined
-def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
+def invertible_interval(m: float, low: float, high: float) -> tuple[float, float]:
     """Return the interval (b_m(low), b_m(high)), narrowed so that inside it e**-DEEP <= e**(m a) <= e**680."""
     divisor = m if m != 0.0 else 1.0
     lowest = -(DEEP if m > 0.0 else _LARGEST_EXPONENT) / abs(divisor)
@@ -295,7 +295,7 @@ def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
 
 
 @inlined
-def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -> None:
+def write_bounds(low: float, high: float, has_ordinary: bool, c: FloatArray, j: int) -> None:
     """Write the bounds of the ordinary values of column j.
 
     Parameters
@@ -304,16 +304,16 @@ def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -
         Smallest ordinary value.
     high : float
         Largest ordinary value.
-    any_is : bool
+    has_ordinary : bool
         Whether any value is ordinary. If not, bounds that no value satisfies are written.
     c : (n_constants, WIDTH)
         The constants of a block of columns.
     j : int
         Index of the column in the block.
     """
-    any_is &= low <= high
-    c[LOW, j] = (low if low > -LARGE else -LARGE) if any_is else math.inf
-    c[HIGH, j] = (high if high < LARGE else LARGE) if any_is else -math.inf
+    has_ordinary &= low <= high
+    c[LOW, j] = (low if low > -LARGE else -LARGE) if has_ordinary else math.inf
+    c[HIGH, j] = (high if high < LARGE else LARGE) if has_ordinary else -math.inf
 
 
 @inlined
@@ -361,7 +361,7 @@ def select_by_sign(c: FloatArray, k: int, j: int, negative: bool) -> float:
 def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
     """Return the inverse of b_m as a double-double number, like `inverse_branch`, but without range checks.
 
-    The exponent must be moderate (see `moderate_log`), and y NaN or in the interval of `inverse_reach`.
+    The exponent must be moderate (see `moderate_log`), and y NaN or inside `invertible_interval`.
 
     Parameters
     ----------

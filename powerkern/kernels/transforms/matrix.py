@@ -14,10 +14,10 @@ where
     A `Placement` as an array: begin, stride, within and so on.
 fields
     The result of `select_fields`. Column j of the matrix has the parameters fields[:, first + j].
-found
-    An array with a column for each column of the matrix; it receives bounds and marks. found[LOW, j] and found[HIGH, j]
-    are the bounds of ordinary values (if the first is larger, no value is ordinary). found[EXTREME, j] becomes positive
-    if a value is not ordinary. If no column of a band has ordinary values, nothing is written to out.
+bounds
+    An array with a column for each column of the matrix; it receives bounds and marks. bounds[LOW, j] and bounds[HIGH,
+    j] are the bounds of ordinary values (if the first is larger, no value is ordinary). bounds[EXTREME, j] becomes
+    positive if a value is not ordinary. If no column of a band has ordinary values, nothing is written to out.
 out
     The memory of the images; may be x. Line k begins at ``out[to + k out_stride]``, and is contiguous. Up to `times`
     adjacent rows are joined (`rows_joined`).
@@ -27,9 +27,9 @@ column_major
 packed
     Scratch for BLOCK values.
 
-Inverse transforms may restore the smallest and the largest value of the fitted data exactly. Then `found` also has the
+Inverse transforms may restore the smallest and the largest value of the fitted data exactly. Then `bounds` also has the
 rows from BEYOND on, which the caller fills (BEYOND with 0). Values outside INNER_LOW and INNER_HIGH are examined one by
-one: those equal to Z_MIN or Z_MAX become WATCHED_MIN or WATCHED_MAX, and found[BEYOND, j] becomes positive if a value
+one: those equal to Z_MIN or Z_MAX become WATCHED_MIN or WATCHED_MAX, and bounds[BEYOND, j] becomes positive if a value
 is outside SAFE_LOW and SAFE_HIGH. This costs nothing for other values, since inner bounds are tested together with the
 bounds of ordinary values.
 
@@ -87,11 +87,11 @@ from powerkern.kernels.transforms.lines import (
     read_placement,
 )
 
-#: Index of a row of `found`, after LOW and HIGH.
+#: Index of a row of `bounds`, after LOW and HIGH.
 EXTREME = 2
-#: Number of rows of `found`, if ends are not restored.
-N_FOUND = 3
-#: Indices of further rows of `found`, if ends are restored: a mark, and `N_WATCHED` rows of bounds and values.
+#: Number of rows of `bounds`, if ends are not restored.
+N_BOUNDS = 3
+#: Indices of further rows of `bounds`, if ends are restored: a mark, and `N_WATCHED` rows of bounds and values.
 BEYOND, INNER_LOW, INNER_HIGH, SAFE_LOW, SAFE_HIGH, Z_MIN, Z_MAX, WATCHED_MIN, WATCHED_MAX = range(3, 12)
 #: Number of rows after BEYOND.
 N_WATCHED = 8
@@ -127,7 +127,7 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
 
 @inlined
 def _fill_band(
-    prepare: PrepareAll, fields: FloatArray, first: int, found: FloatArray, left: int, right: int, c: FloatArray
+    prepare: PrepareAll, fields: FloatArray, first: int, bounds: FloatArray, left: int, right: int, c: FloatArray
 ) -> int:
     """Compute the constants of a band of columns; return how many of the columns have ordinary values.
 
@@ -139,7 +139,7 @@ def _fill_band(
         The parameters of all fits.
     first : int
         Column of `fields` that belongs to the first column of the matrix.
-    found : (N_FOUND or more, p)
+    bounds : (N_BOUNDS or more, p)
         Receives the bounds of ordinary values (rows LOW and HIGH).
     left : int
         Index of the first column of the band.
@@ -148,7 +148,7 @@ def _fill_band(
     c : (n_blocks, n_constants, WIDTH)
         Receives the constants.
     """
-    first, low, high = first + left, found[LOW][left:right], found[HIGH][left:right]
+    first, low, high = first + left, bounds[LOW][left:right], bounds[HIGH][left:right]
     work, n_ordinary = allocated((N_FIELDS, BLOCK)), 0
     for k in range(-(-low.size // BLOCK)):
         start = k * BLOCK
@@ -161,9 +161,9 @@ def _fill_band(
         for j in range(n):
             low[start + j], high[start + j] = c[k, LOW, j], c[k, HIGH, j]
             n_ordinary += c[k, LOW, j] <= c[k, HIGH, j]
-        if found.shape[0] > N_FOUND:
+        if bounds.shape[0] > N_BOUNDS:
             for j in range(n):
-                inner_low, inner_high = found[INNER_LOW, left + start + j], found[INNER_HIGH, left + start + j]
+                inner_low, inner_high = bounds[INNER_LOW, left + start + j], bounds[INNER_HIGH, left + start + j]
                 c[k, LOW, j] = inner_low if inner_low > c[k, LOW, j] else c[k, LOW, j]
                 c[k, HIGH, j] = inner_high if inner_high < c[k, HIGH, j] else c[k, HIGH, j]
     release(work)
@@ -178,7 +178,7 @@ def _along_lines(
     height: int,
     room: FloatArray,
     packed: FloatArray,
-    found: FloatArray,
+    bounds: FloatArray,
     left: int,
     right: int,
 ) -> None:
@@ -198,15 +198,15 @@ def _along_lines(
         The constants of the columns; the last three elements are scratch for a block.
     packed : (BLOCK,)
         Scratch for blocks whose values are not contiguous.
-    found : (N_FOUND or more, p)
+    bounds : (N_BOUNDS or more, p)
         Bounds of ordinary values; receives marks in the row EXTREME.
     left : int
         Index of the first column of the band.
     right : int
         One more than the index of the last column of the band.
     """
-    column, spare, restored, out, extreme = room[-1], room[-2], room[-3], lines.out, found[EXTREME][left:right]
-    total, is_watched = height * extreme.size, found.shape[0] > N_FOUND
+    column, spare, restored, out, extreme = room[-1], room[-2], room[-3], lines.out, bounds[EXTREME][left:right]
+    total, is_watched = height * extreme.size, bounds.shape[0] > N_BOUNDS
     for line in range(lines.n_lines):
         stop = min(lines.width, total - line * lines.width)
         number, begin = line * lines.times, 0
@@ -228,7 +228,7 @@ def _along_lines(
             if _any_extreme(block, constants):
                 if is_watched:
                     each = height if column_major else 1
-                    n_restored = _note_watched(block, constants, first, each, found, left, right, restored)
+                    n_restored = _note_watched(block, constants, first, each, bounds, left, right, restored)
                 else:
                     _note_extreme(block, constants, first, height if column_major else 1, extreme)
             to = line * lines.out_step + place
@@ -292,7 +292,7 @@ def _note_watched(
     c: FloatArray,
     first: int,
     height: int,
-    found: FloatArray,
+    bounds: FloatArray,
     left: int,
     right: int,
     restored: FloatArray,
@@ -309,7 +309,7 @@ def _note_watched(
         Position of the first value within its line.
     height : int
         Number of consecutive values of one column.
-    found : (N_FOUND + 1 + N_WATCHED, p)
+    bounds : (N_BOUNDS + 1 + N_WATCHED, p)
         Bounds and marks of all columns; marks are set.
     left : int
         Index of the first column of the band.
@@ -334,13 +334,13 @@ def _note_watched(
     for i in range(n_outside):
         j = int(outside[i])
         z, k = x[j], left + (first + j) // height % (right - left)
-        if z < found[LOW, k] or z > found[HIGH, k]:
-            found[EXTREME, k] = 1.0
-        if z < found[SAFE_LOW, k] or z > found[SAFE_HIGH, k]:
-            found[BEYOND, k] = 1.0
-        if z == found[Z_MIN, k] or z == found[Z_MAX, k]:
+        if z < bounds[LOW, k] or z > bounds[HIGH, k]:
+            bounds[EXTREME, k] = 1.0
+        if z < bounds[SAFE_LOW, k] or z > bounds[SAFE_HIGH, k]:
+            bounds[BEYOND, k] = 1.0
+        if z == bounds[Z_MIN, k] or z == bounds[Z_MAX, k]:
             restored[0, n] = float(j)
-            restored[1, n] = found[WATCHED_MIN, k] if z == found[Z_MIN, k] else found[WATCHED_MAX, k]
+            restored[1, n] = bounds[WATCHED_MIN, k] if z == bounds[Z_MIN, k] else bounds[WATCHED_MAX, k]
             n += 1
     return n
 
@@ -373,14 +373,14 @@ def _make_entry(column: Any, name: str, prepare: PrepareAll, transform: _Transfo
         x: FloatArray,
         where: IntArray,
         fields: FloatArray,
-        found: FloatArray,
+        bounds: FloatArray,
         out: FloatArray,
         column_major: bool,
         packed: FloatArray,
     ) -> None:
         # divide the columns into bands of about the same width, at most BAND; the constants of a band are computed at
         # once
-        placement, p = read_placement(where), found.shape[1]
+        placement, p = read_placement(where), bounds.shape[1]
         n_bands = -(-p // BAND)
         width = -(-p // n_bands)
         if BLOCK < width < p:
@@ -389,12 +389,12 @@ def _make_entry(column: Any, name: str, prepare: PrepareAll, transform: _Transfo
         for k in range(n_bands):
             left, right = k * width, min(k * width + width, p)
             lines = column_lines(x, placement, out, column_major, left, right - left)
-            if _fill_band(prepare, fields, placement.first, found, left, right, room) > 0:
+            if _fill_band(prepare, fields, placement.first, bounds, left, right, room) > 0:
                 if lines.joined and not column_major:
                     _repeat(room, p, lines.width)
-                _along_lines(transform, lines, column_major, placement.height, room, packed, found, left, right)
+                _along_lines(transform, lines, column_major, placement.height, room, packed, bounds, left, right)
             else:
-                found[EXTREME][left:right] = 1.0
+                bounds[EXTREME][left:right] = 1.0
         release(room)
 
     along_lines.__name__ = along_lines.__qualname__ = name  # the cache identifies code by this name

@@ -382,9 +382,9 @@ def value_at(log: float, negative_shift: float) -> float:
 
 
 @kernel
-def tail_rank(n: int, share: float) -> int:
-    """Return the index, from 0, of the order statistic that ends a tail with the fraction `share` of n values."""
-    return max(math.ceil(share * n - _ROUNDING) - 1, 0)
+def tail_rank(n: int, fraction: float) -> int:
+    """Return the index, from 0, of the order statistic that ends a tail with a given fraction of n values."""
+    return max(math.ceil(fraction * n - _ROUNDING) - 1, 0)
 
 
 @kernel

@@ -32,12 +32,12 @@ from powerkern.kernels.transforms.branch import (
     exponent_pair,
     inverse_branch,
     inverse_branch_unchecked,
-    inverse_reach,
+    invertible_interval,
     lambda_minus_one_dd,
+    largest_ratio,
     moderate_forwards,
     moderate_log,
     psi_limit,
-    reach,
     select_by_sign,
     write_bounds,
     write_pair,
@@ -156,7 +156,7 @@ def ordinary_size(lmbda: float, e: Exponent) -> float:
 
     `e` may be the exponent for either sign.
     """
-    return reach(e, _steepest(lmbda)) - 1.0
+    return largest_ratio(e, _steepest(lmbda)) - 1.0
 
 
 @inlined
@@ -211,7 +211,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 def _ordinary_image(m: float) -> float:
     """Return the largest |psi| that can be inverted without range checks, for values of one sign with exponent m."""
     most = moderate_log(m)
-    return inverse_reach(m, 0.0, most if most < LOG_LARGE else LOG_LARGE)[1]
+    return invertible_interval(m, 0.0, most if most < LOG_LARGE else LOG_LARGE)[1]
 
 
 @inlined

@@ -18,9 +18,9 @@ from powerkern.kernels.transforms.branch import (
     Fit,
     Transform,
     exponent_pair,
-    inverse_reach,
+    invertible_interval,
+    largest_ratio,
     psi_limit,
-    reach,
     select_by_sign,
     write_bounds,
     write_pair,
@@ -187,7 +187,7 @@ def _ordinary_range(fit: Fit, shift: float, e: Exponent) -> tuple[float, float]:
     """
     lmbda, ref = fit.lmbda, fit.ref
     size = ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
-    span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
+    span = largest_ratio(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
     nearest = _SMALLEST if ref < 0.0 else 0.0
     low, high = (1.0 + abs(ref)) / span - 1.0, (1.0 + abs(ref)) * span - 1.0
     low = (low if low > nearest else nearest) if abs(ref) <= LARGE else math.inf
@@ -247,8 +247,8 @@ def _ordinary_image(fit: Fit, zero: float, growth: float, lower_growth: float) -
     log_base = log1p(abs(fit.ref))
     below, other = fit.ref < 0.0, 2.0 - fit.lmbda
     # measured from ref for x of its sign, and from 0 for the other sign
-    end = inverse_reach(other if below else fit.lmbda, -log_base, LOG_LARGE - log_base)[1]
-    far = inverse_reach(fit.lmbda if below else other, 0.0, LOG_LARGE)[1]
+    end = invertible_interval(other if below else fit.lmbda, -log_base, LOG_LARGE - log_base)[1]
+    far = invertible_interval(fit.lmbda if below else other, 0.0, LOG_LARGE)[1]
     beyond = zero - far / (growth if below else lower_growth)
     return -end if below else beyond, -beyond if below else end
 

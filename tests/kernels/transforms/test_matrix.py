@@ -63,7 +63,7 @@ def cases(family, direction, values):
 
 def along(family, direction, x, results, out, upright=False):
     """Transform a matrix with the row kernels; return bounds, and which columns hold ordinary values only."""
-    found = np.zeros((rowwise.N_FOUND, len(results)))
+    found = np.zeros((rowwise.N_BOUNDS, len(results)))
     stride, height = x.shape[1], x.shape[1 if upright else 0]
     where = lines_from(0, stride, 1, height, stride)
     rowwise.APPLY[family, direction](
@@ -129,7 +129,7 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
     n, p = x.shape
     _, ordinary = along(family, direction, x, results, np.empty_like(x))
     left, right = 3, 10
-    out, found = np.full_like(x, -7.0), np.zeros((rowwise.N_FOUND, right - left))
+    out, found = np.full_like(x, -7.0), np.zeros((rowwise.N_BOUNDS, right - left))
     end = n * p - (p - right)
     part, where = np.ascontiguousarray(results[left:right]), lines_from(0, p, 1, n, p)
     rowwise.APPLY[family, direction](
@@ -178,7 +178,7 @@ def test_short_columns(family, direction, height, gap):
     lines[:, :height] = np.tile(values[:, -height:], (times, 1))
     lines[::7, height // 2] = np.inf
     x, out = lines.ravel()[: lines.size - gap], np.full(lines.size - gap, -7.0)
-    found = np.zeros((rowwise.N_FOUND, len(lines)))
+    found = np.zeros((rowwise.N_BOUNDS, len(lines)))
     every = np.tile(results, (times, 1))
     where = lines_from(0, height + gap, 1, height, height + gap)
     rowwise.APPLY[family, direction](x, where, rowwise.select_fields(every), found, out, True, np.empty(BLOCK))
@@ -214,7 +214,7 @@ def test_strided_values(family, shape, within, upright):
         begin = (len(x) - 1) * max(-stride, 0) + (x.shape[1] - 1) * max(-within, 0)
         at = begin + stride * np.arange(len(x))[:, None] + within * np.arange(x.shape[1])
         memory[at] = x
-        out, found = np.empty_like(x), np.zeros((rowwise.N_FOUND, p))
+        out, found = np.empty_like(x), np.zeros((rowwise.N_BOUNDS, p))
         where = lines_from(begin, stride, within, n, x.shape[1])
         rowwise.APPLY[family, direction](
             memory, where, rowwise.select_fields(results[some]), found, out.ravel(), upright, np.empty(BLOCK)

@@ -46,7 +46,7 @@ def results_of(lmbda, ref=0.0, slope=1.0, intercept=0.0, log_factor=0.0):
 
 def applied(family, direction, x, results, standardized):
     """Return the transforms of the ordinary values among x, and the mask of these values."""
-    out, found = np.empty_like(x), np.zeros((matrix.N_FOUND, 1))
+    out, found = np.empty_like(x), np.zeros((matrix.N_BOUNDS, 1))
     where = np.array([0, x.size, 1, x.size, 0, x.size, 0, 0])
     fields = matrix.select_fields(results)
     fields = fields if standardized else matrix.raw_fields(fields, np.array([family]))
