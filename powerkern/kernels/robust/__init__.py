@@ -1,1 +1,1 @@
-"""Robust estimators of lambda for one sorted column."""
+"""Robust estimators of lambda for a sorted column."""

@@ -4,9 +4,8 @@ None of the four is in the paper. Figures are from the guide on robust fits, ``p
 ``python -m asv_benches.report_sides``:
 
 1. *Two starts* for Box-Cox (`initial_lambda`). The paper's rectified transform reveals large outliers if lambda < 1,
-but
-   small outliers only if lambda > 1: of 400 lognormal values with 60 that are far too small, all are kept. The second
-   start rectifies both tails. It is used only if its fit brings more values close to their normal quantiles.
+   but small outliers only if lambda > 1: of 400 lognormal values with 60 that are far too small, all are kept. The
+   second start rectifies both tails. It is used only if its fit brings more values close to their normal quantiles.
 2. *An adaptive cut-off* in all steps except the first (`adapted_cutoff`). The cut-off 2.576 excludes 1 % of clean
    values. On clean data this increases the mean squared error of lambda to 1.6 to 3.5 times that of maximum likelihood;
    with the adaptive cut-off it is 1.0 to 1.5 times.
@@ -57,8 +56,8 @@ _BETTER, _LEFT_OUT = 0.02, 0.5
 WIDER, N_WIDER = 0.5, 4
 #: Smallest log-likelihood ratio (`excess_beyond`) that counts as a clear excess: ln 10.
 EXCESS = 2.3
-#: A tail is far out if at least FAR_SHARE of all values, and at least FAR_NUMBER values, are more than FAR scales from
-#: the center. At n = 400 no clean column has such a tail; at n = 100 at most 2 % have one (report_sides).
+#: A tail is far out if at least the fraction FAR_SHARE of all values, and at least FAR_NUMBER values, are more than FAR
+#: scales from the center. At n = 400 no clean column has such a tail; at n = 100 at most 2 % have one (report_sides).
 FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 
 
@@ -92,15 +91,16 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork) -> tuple[SearchResult, Options]:
     """Find the initial lambda; return the search result and the options with which it was found.
 
-    For Box-Cox the start that rectifies both tails (rule BOTH) is chosen if it is lower than the usual one and better.
-    If a trial fit was deferred, the status in ``work.trial`` is DEFERRED.
+    For Box-Cox two lambdas are compared: one with the usual rectification, and one with both tails rectified (rule
+    BOTH). The second is chosen if it is lower and its fit brings more values near their normal quantiles. If a trial
+    fit was deferred, the status in ``work.trial`` is DEFERRED.
 
     Parameters
     ----------
     fit : kernel
-        Fits the kept values (`reweighting.Fit`).
+        Fits a range of values by maximum likelihood (`reweighting.Fit`).
     column : Column
-        The prestandardised column.
+        The sorted column, in its own units and prestandardised.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -126,8 +126,23 @@ def _is_better(
 ) -> tuple[bool, float]:
     """Return whether rule BOTH gives a lower and better start than `lmbda0`, and the number of evaluations made.
 
-    A start is better if its fit brings more values near their quantiles. The fits compared use a fixed cut-off. Long
-    columns are represented by a sample of their order statistics.
+    A start is better if its fit brings more values near their normal quantiles. The fits compared use a fixed cut-off.
+    Long columns are represented by a sample of their order statistics.
+
+    Parameters
+    ----------
+    fit : kernel
+        Fits a range of values by maximum likelihood (`reweighting.Fit`).
+    full_column : Prestandardized
+        The prestandardised column with all its values.
+    lmbda0 : float
+        The initial lambda with rule QUARTILES.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
     """
     plain, rival = with_rule(options, QUARTILES, False), with_rule(options, BOTH, False)
     standardized = draw_sample(QQ_SEARCH, full_column, options, work) if full_column.column.n > SAMPLE else full_column
@@ -150,10 +165,23 @@ def _is_better(
 def _fraction_at_quantiles(
     fit: Fit, column: Column, lmbda0: float, options: Options, work: RobustWork
 ) -> tuple[float, float]:
-    """Return the fraction of values that the fit from `lmbda0` brings near their quantiles, and the evaluations.
+    """Return the fraction of values near their normal quantiles after a fit from `lmbda0`, and the evaluations made.
 
-    A kept value counts 1 - rho(distance from the normal quantile of its rank among kept values), an excluded one
-    `_LEFT_OUT`.
+    A kept value counts 1 - rho of its distance from the normal quantile of its rank among the kept values. An excluded
+    value counts `_LEFT_OUT`.
+
+    Parameters
+    ----------
+    fit : kernel
+        Fits a range of values by maximum likelihood (`reweighting.Fit`).
+    column : Column
+        The prestandardised column.
+    lmbda0 : float
+        The initial lambda.
+    options : Options
+        The options of the fit, with the rectification rule of `lmbda0`.
+    work : RobustWork
+        Scratch.
     """
     standardized, n, row = column.standardized, column.standardized.column.n, work.trial
     kept = reweight(_keep, fit, column, lmbda0, max(max_fits(options), 1), options, work, row)
@@ -174,7 +202,10 @@ def _fraction_at_quantiles(
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the range of values within the cut-off of [1]_, eq. (16), or within an adaptive cut-off."""
+    """Return the range of values within the cut-off of [1]_, eq. (16), or within an adaptive cut-off.
+
+    The arguments are those of `qq_column.keep_within`.
+    """
     transform_sorted(standardized.column, lmbda, rule, standardized.y)
     y = standardized.y[: standardized.column.n]
     estimate = one_step(y, standardized.counts)
@@ -184,13 +215,13 @@ def _keep(
 
 @kernel
 def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: LocScale, cutoff: float) -> float:
-    """Return the cut-off beyond which the excess over the number expected in a normal sample is clearest.
+    """Return the cut-off with the clearest excess of values beyond it over the number expected in a normal sample.
 
-    Cut-offs from `cutoff` in steps of WIDER are tried. If no excess is clear, the result is the largest one.
+    Cut-offs from `cutoff` in steps of WIDER are tried. If no excess is clear, the result is the largest cut-off.
 
     Parameters
     ----------
-    y : ndarray of float64, shape (n,)
+    y : (n,)
         The transformed values, ascending.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
@@ -213,9 +244,10 @@ def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: Loc
 
 @kernel
 def excess_beyond(cutoff: float, outside: float, n: float) -> float:
-    """Return the log-likelihood ratio of `outside` values beyond a cut-off, as a Poisson count, to a normal sample.
+    """Return the log-likelihood ratio for an excess of values beyond a cut-off over a normal sample.
 
-    It is 0 if there are fewer than expected in a normal sample of size n. Twice the ratio is about chi-square.
+    The number `outside` of values beyond the cut-off is treated as a Poisson count; its expectation is that of a normal
+    sample of size n. The ratio is 0 if there are fewer values than expected. Twice the ratio is about chi-square.
     """
     expected = n * math.erfc(cutoff / math.sqrt(2.0))
     return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
@@ -226,7 +258,7 @@ def excess_beyond(cutoff: float, outside: float, n: float) -> float:
 
 @kernel
 def _keeps_far_tail(standardized: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
-    """Return whether all values in one tail were kept although many of them are far out.
+    """Return whether all values in one tail were kept although many of them are far from the center.
 
     Distances are measured on the transform that is rectified in both tails.
     """

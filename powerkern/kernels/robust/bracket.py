@@ -1,4 +1,4 @@
-"""Minimise the QQ objective in a bracket, by evaluating it at LANES points at a time."""
+"""Minimise the QQ objective in a bracket, by evaluating it at LANES lambdas at a time."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from powerkern.kernels.robust.search import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, 
 #: and ends at most 1e-7 above.
 _WIDE = 0.13
 #: Positions of the first points around the expected minimum, as fractions of the distance to either end of the
-#: interval. Each is about 0.4 times the next one, so that the interval shrinks by the same factor for any error of the
-#: expectation.
+#: interval. Each is about 0.4 times the next one, so that the interval shrinks by about the same factor however far the
+#: minimum is from its expected position.
 _PARTS = (-0.5, -0.18, -0.07, -0.025, 0.025, 0.07, 0.18, 0.5)
 #: Positions of later points, when the expected minimum is more accurate.
 _CLOSER = (-0.4, -0.1, -0.03, -0.002, 0.002, 0.03, 0.1, 0.4)
 #: Factor by which evenly spaced points shrink an interval.
 _EVENLY = 2.0 / (LANES + 1.0)
-#: A cubic's minimum is accepted if the minimum of another cubic differs by at most _OFF in lambda and _SURE in the
-#: objective, and neighboring second differences by at most the fraction _STEADY. Half, double and ten times _OFF change
-#: nothing. A tenth and ten times _SURE take 65.0 and 63.9 evaluations; accepting no cubic takes 72.6. Half and double
-#: _STEADY change nothing.
+#: The minimum of a cubic is accepted if the minimum of another cubic differs by at most _OFF in lambda and _SURE in the
+#: objective, and if neighboring second differences differ by at most the fraction _STEADY. Half, double and ten times
+#: _OFF change nothing. A tenth and ten times _SURE take 65.0 and 63.9 evaluations; accepting no cubic takes 72.6. Half
+#: and double _STEADY change nothing.
 _OFF, _SURE, _STEADY = 5e-6, 3e-10, 0.15
 
 
 class _Bracket(NamedTuple):
-    """The lowest point so far, `x`, its neighbours, and the objective at all three."""
+    """The lowest point so far, `x`, its two neighbors, and the objective at all three."""
 
     low: float
     x: float
@@ -48,19 +48,20 @@ class _Bracket(NamedTuple):
 def minimize_in_bracket(
     standardized: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
 ) -> LocalMinimum:
-    """Find a minimum in a cell by evaluating LANES points at a time, near the expected minimum or evenly spaced.
+    """Find a minimum in a cell by evaluating the objective at LANES lambdas at a time.
 
-    The search ends at the minimum of a cubic through four points if that can be trusted. It also ends if the neighbors
-    of the lowest point are within the tolerance, or if the objective is not going to be as low as the bound. The
-    expected minimum is that of a parabola; after a round in which it did not help, evenly spaced points are used once.
-    The values in `cell` only locate the minimum; they may be in float32 and are computed again.
+    The lambdas are close to the expected minimum, which is that of a parabola through three points. After a round in
+    which this did not shrink the bracket enough, evenly spaced points are used once. The search ends in three cases:
+    the minimum of a cubic through four points can be trusted; the neighbors of the lowest point are within the
+    tolerance; or the objective is not going to be as low as the bound. The values in `cell` only locate the minimum;
+    they may be in float32 and are computed again.
 
     Parameters
     ----------
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
-    cell : ndarray of float64, shape (8,)
-        The cell; the constants of `search` name its elements.
+    cell : (8,)
+        The cell, with the fields LOW, HIGH, ... of `kernels.robust.search`.
     stop : Stop
         Tolerance and bound at which the search ends.
     options : Options
@@ -85,7 +86,7 @@ def minimize_in_bracket(
             if value == value:
                 return LocalMinimum(vertex, value, n_eval)
         width = around.high - around.low
-        # assume that the objective can be lower than at x by no more than it is higher at the neighbors
+        # assume that the minimum is below the value at x by no more than the higher neighbor is above it
         least = around.value - max(around.at_low, around.at_high) + around.value
         if n_eval >= MAX_EVAL or width <= 2.0 * stop.xtol or not least <= stop.bound:
             return LocalMinimum(around.x, around.value, n_eval)
@@ -95,7 +96,11 @@ def minimize_in_bracket(
 
 @kernel
 def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], points: FloatArray) -> None:
-    """Write points at `parts` of the distances from the expected minimum to the ends, or evenly if that is NaN."""
+    """Write LANES points around the expected minimum, or evenly spaced points if `expected` is NaN.
+
+    `parts` are the positions of the points, as fractions of the distance from `expected` to the lower (negative) or
+    upper (positive) end of the bracket.
+    """
     for k in range(LANES):
         way = around.low - expected if parts[k] < 0.0 else around.high - expected
         even = around.low + (around.high - around.low) * (k + 1.0) / (LANES + 1.0)
@@ -104,10 +109,10 @@ def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], p
 
 @kernel
 def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[float, float]:
-    """Return the minimum of the cubic through point k, its neighbors and another point, if it can be trusted.
+    """Return the minimum, and its value, of the cubic through point k, its neighbors and a fourth point; or NaN.
 
-    Otherwise the result is NaN. It is trusted if the cubic through a different fourth point has the same minimum, and
-    if second differences of neighboring points nearly agree, which excludes a kink.
+    The result is NaN unless the cubic through a different fourth point has the same minimum and second differences
+    of neighboring points nearly agree, which excludes a kink.
     """
     if k < 1 or k > points.size - 2:
         return math.nan, math.nan
@@ -126,9 +131,10 @@ def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[floa
 
 @kernel
 def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) -> tuple[float, float, float, bool]:
-    """Return both third divided differences of five points, and the second difference at point k.
+    """Return the two third divided differences of five points, and the second divided difference at point k.
 
-    The last result is whether all second differences nearly agree, so that the others can be trusted.
+    The last result is whether the second differences nearly agree, so that the third differences can be trusted. The
+    five points begin at index `first`.
     """
     low, high = _bracket_among(points, values, first + 1), _bracket_among(points, values, first + 3)
     at_low, at_high = _second_difference(low), _second_difference(high)
@@ -146,7 +152,7 @@ def _bracket_among(points: FloatArray, values: FloatArray, k: int) -> _Bracket:
 
 @kernel
 def _second_difference(around: _Bracket) -> float:
-    """Return the second divided difference of the three points."""
+    """Return the second divided difference of the three points of a bracket."""
     from_low, from_high = around.x - around.low, around.high - around.x
     rises = (around.at_low - around.value) / from_low + (around.at_high - around.value) / from_high
     return rises / (from_low + from_high)
@@ -154,7 +160,7 @@ def _second_difference(around: _Bracket) -> float:
 
 @kernel
 def _put_nearest(points: FloatArray, x: float) -> None:
-    """Replace the point nearest to x by x itself."""
+    """Replace the point nearest to x by x."""
     nearest = 0
     for k in range(points.size):
         if abs(points[k] - x) < abs(points[nearest] - x):
@@ -164,7 +170,7 @@ def _put_nearest(points: FloatArray, x: float) -> None:
 
 @kernel
 def _parabola_vertex(around: _Bracket) -> tuple[float, float]:
-    """Return the minimum of the parabola through the three points and its value; NaN if one value is infinite."""
+    """Return the minimum of the parabola through the points of a bracket, and its value; NaN if a value is infinite."""
     curvature = _second_difference(around)
     slope = (around.at_high - around.value) / (around.high - around.x) - curvature * (around.high - around.x)
     step = 0.0 if curvature <= 0.0 else -0.5 * slope / curvature
@@ -173,7 +179,10 @@ def _parabola_vertex(around: _Bracket) -> tuple[float, float]:
 
 @kernel
 def _tighten(around: _Bracket, points: FloatArray, values: FloatArray, best: int) -> _Bracket:
-    """Return the bracket around the lowest of all points, old and new, with its nearest neighbors as ends."""
+    """Return the bracket around the lowest of all points, old and new, with the nearest other points as ends.
+
+    `best` is the index of the lowest new point.
+    """
     low, x, high, at_low, value, at_high = around
     if values[best] <= value:
         if x < points[best] and value < math.inf:

@@ -52,7 +52,7 @@ _NARROW, _HIDDEN = 0.03, 0.01
 
 @kernel
 def _mean_log(counts: FrequencyWeights | None, column: SortedColumn, options: Options, work: RobustWork) -> float:
-    """Return the (weighted) mean of the log-Jacobian terms."""
+    """Return the (weighted) mean of the log-Jacobian terms, the `prestandardization.Target` of this estimator."""
     return weighted_mean(column.logs[: column.n], weights_between(counts, 0, column.n))
 
 
@@ -86,7 +86,10 @@ def _objective(standardized: Prestandardized, lmbda: float, options: Options, wo
 
 @kernel
 def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Find cells with local minima, on a grid that is refined wherever the objective may be lowest."""
+    """Find cells with local minima, on a grid that is refined wherever the objective may be lowest.
+
+    The arguments are those of `qq_column.scan_qq`.
+    """
     n_points = _divided_points(standardized, low, high, options, work)
     return minima_and_beyond(_evaluate, standardized, n_points, low, high, options, work)
 
@@ -97,7 +100,10 @@ _SEARCH = Search(_objective, _mean_log_of_sample, _scan, brents_minimum)
 
 @kernel
 def _divided_points(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> int:
-    """Write a grid that is refined wherever the objective may be lowest, with the values there; return its size."""
+    """Evaluate the objective on a grid that is refined wherever it may be lowest; return the number of points.
+
+    Points, values and lower bounds are written to `work.grid`. The arguments are those of `qq_column.scan_qq`.
+    """
     points, values, floors = work.grid[0], work.grid[1], work.grid[2]
     last, lowest, transformed_at = n_steps(low, high), math.inf, math.nan
     n = last + 1
@@ -130,7 +136,10 @@ def _divided_points(standardized: Prestandardized, low: float, high: float, opti
 
 @kernel
 def _write_point(standardized: Prestandardized, k: int, options: Options, work: RobustWork) -> float:
-    """Write objective, location and scale at point k of `work.grid`; return the objective, infinite if undefined."""
+    """Write the objective, location and scale at point k of `work.grid`; return the objective.
+
+    The objective is set to infinity if it is undefined.
+    """
     grid = work.grid
     estimate = _huber(standardized, grid[0, k], options.rule)
     value = _value(standardized, grid[0, k], estimate.scale)
@@ -146,8 +155,21 @@ def _may_be_lower(
     """Return whether the objective may be lower than `lowest` between points k and k + 1 of `work.grid`.
 
     In units of exp((lambda - 1) mean J) the objective is log(scale). In these units the distance of a value from the
-    location is assumed to lie between its distances at both ends, so the shorter distances bound the scale from below.
-    `transformed_at` is the lambda whose transform the previous call left in ``work.lanes``.
+    location is assumed to lie between its distances at the two points, so the shorter distances bound the scale from
+    below.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    k : int
+        Index of the lower point.
+    lowest : float
+        The lowest value of the objective so far.
+    transformed_at : float
+        The lambda whose transform the previous call left in ``work.lanes``.
+    work : RobustWork
+        Scratch; holds the points, with location and scale.
     """
     grid, n = work.grid, standardized.column.n
     y, z = standardized.y, work.lanes[: standardized.column.x.size]
@@ -167,9 +189,10 @@ def _may_be_lower(
 def _pull_of_nearest(
     y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
 ) -> float:
-    """Return the sum of w u psi(u), where u is the smaller distance of a value from the centers at two lambdas.
+    """Return the sum of w u psi(u) over all values, where psi is Huber's function.
 
-    u is 0 where the value lies on different sides of the two centers. psi is Huber's function.
+    u is the smaller distance of a value from the centers at two lambdas, or 0 if the value lies on different sides of
+    the two centers.
 
     Parameters
     ----------
@@ -177,7 +200,7 @@ def _pull_of_nearest(
         The transform at the lower lambda.
     z : (n,)
         The transform at the upper lambda.
-    w : (n,), or None
+    w : (n,) or None
         Weights of the values; None: all one.
     center_y : float
         Center of y.
@@ -203,7 +226,10 @@ def _pull_of_nearest(
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the range of values within the cut-off, by which a column with far outliers is standardised."""
+    """Return the range of values within the cut-off, from which the column is standardised despite far outliers.
+
+    The arguments are those of `qq_column.keep_within`.
+    """
     return within_cutoff(
         standardized.y[: standardized.column.n], _huber(standardized, lmbda, rule), options.cutoff, lmbda, rule
     )
@@ -211,7 +237,7 @@ def _keep(
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or defer it.
+    """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`).
 
     The likelihood is that of all values. The constants of the standardised transform come from values within the
     cut-off.
@@ -238,7 +264,21 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, loc: float, scale: float) -> None:
-    """Standardise by `loc` and `scale` of the transformed values, instead of mean and standard deviation of `y`."""
+    """Change a fit so that it standardises by a robust location and scale instead of mean and standard deviation.
+
+    Parameters
+    ----------
+    row : (N_RESULTS,)
+        The results; updated in place.
+    y : (n,)
+        The transformed values by whose mean and standard deviation the fit standardises.
+    weight : (n,) or None
+        Weights of these values; None: all one.
+    loc : float
+        Location of the transformed values.
+    scale : float
+        Scale of the transformed values.
+    """
     mean, sd, total = weighted_mean(y, weight), 0.0, 0.0
     for i in range(y.size):
         each = 1.0 if weight is None else weight[i]
@@ -254,7 +294,7 @@ def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, lo
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """Return 1, since Huber's scale is consistent."""
+    """Return 1, since Huber's scale is consistent; the arguments are those of `EstimatorEntries.scale_factor`."""
     return 1.0
 
 

@@ -1,8 +1,8 @@
 """RewML as R's package cellWise computes it.
 
-Lambda is searched by Brent's method, or on a grid. While it ends near an end of the interval, the interval is widened
-and the search repeated. The cut-off is the same in every step, variances are divided by n - 1, and the values kept are
-those within the cut-off at the last lambda.
+Lambda is searched by Brent's method, or on a grid. If lambda ends near an end of the interval, the interval is widened
+and the search is repeated. The cut-off is the same in every step, variances are divided by n - 1, and the values kept
+are those within the cut-off at the last lambda.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ _END = 0.05
 
 @kernel
 def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Find cells with local minima on a grid that includes the ends, and on a finer grid about the lowest point."""
+    """Find cells with local minima on a grid that includes the ends, and on a finer grid around the lowest point.
+
+    The arguments are those of `qq_column.scan_qq`.
+    """
     n_points = even_points(_evaluate, standardized, low, high, options, work)
     n_cells = add_minima(n_points, True, 1, work)
     return closer_minima(_evaluate, standardized, n_points, n_cells, options, work)
@@ -83,7 +86,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def _widen(low: float, high: float, lmbda: float) -> tuple[float, float, bool]:
-    """Widen the interval if lambda ended close to one end; return it and whether it was widened."""
+    """Widen the interval if lambda is close to an end; return its ends, and whether it was widened."""
     margin = _END * (high - low)
     if lmbda - low < margin:
         return 1.0 + 2.0 * (low - 1.0), high, True
@@ -94,7 +97,10 @@ def _widen(low: float, high: float, lmbda: float) -> tuple[float, float, bool]:
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """Return the factor that changes a standard deviation with 1/n to one with 1/(n - 1)."""
+    """Return the factor that changes a standard deviation with divisor n to one with divisor n - 1.
+
+    Only the number of values kept is used (see `EstimatorEntries.scale_factor`).
+    """
     return math.sqrt(n_kept / (n_kept - 1.0))
 
 

@@ -10,7 +10,7 @@ from powerkern.kernels.transforms.rectified import SortedColumn
 
 
 class Prestandardized(NamedTuple):
-    """A prestandardised column, the target of the objective, and room for the transform."""
+    """A prestandardised column, the target with which the objective compares it, and room for its transform."""
 
     column: SortedColumn
     counts: FrequencyWeights | None  #: weights; numba compiles separate code for None
@@ -19,12 +19,15 @@ class Prestandardized(NamedTuple):
 
 
 class Prescaling(NamedTuple):
-    """The prestandardisation: ``(x - center)/divisor`` (Yeo-Johnson) or ``(x/divisor)**(1/power)`` (Box-Cox)."""
+    """The constants with which a column was prestandardised, and whether that succeeded.
+
+    The prestandardised column is ``(x - center)/divisor`` for Yeo-Johnson and ``(x/divisor)**(1/power)`` for Box-Cox.
+    """
 
     center: float
     divisor: float
     power: float
-    status: int
+    status: int  #: OK, or the status of a column without scale
 
 
 class Column(NamedTuple):

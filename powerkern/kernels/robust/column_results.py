@@ -55,7 +55,7 @@ def is_unfitted(row: FloatArray, kept: KeptRange) -> bool:
 
 @kernel
 def refusal(x: FloatArray, family: int) -> int:
-    """Return the status of a sorted column that cannot be fitted; OK for one that can."""
+    """Return the status of a sorted column that cannot be fitted, or OK for a column that can be fitted."""
     n = x.size
     if n == 0:
         return _EMPTY
@@ -68,18 +68,18 @@ def refusal(x: FloatArray, family: int) -> int:
 
 @kernel
 def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) -> None:
-    """Write the results of a column that cannot be fitted: the identity transform.
+    """Write the results of a column that cannot be fitted: the identity transform, and the reason as status.
 
     Parameters
     ----------
-    x : ndarray of float64, shape (n,)
+    x : (n,)
         The column in its own units, ascending, without NaN.
     n_obs : float
         The weight of all values.
     status : int
         The status to record.
-    row : ndarray of float64, shape (N_RESULTS,)
-        The results of the column.
+    row : (N_RESULTS,)
+        Receives the results.
     """
     n = x.size
     write_range(row, n_obs, x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
@@ -88,17 +88,17 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 
 @kernel
 def is_finished(x: FloatArray, counts: FrequencyWeights | None, kept: KeptRange, row: FloatArray) -> bool:
-    """Return whether the fit is deferred or failed, so that the row needs no completion; write the status of a failure.
+    """Return whether a fit was deferred or failed, so that its results need no completion; record a failure in `row`.
 
     Parameters
     ----------
-    x : ndarray of float64, shape (n,)
+    x : (n,)
         The column in its own units, ascending, without NaN.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
     kept : KeptRange
         The values kept.
-    row : ndarray of float64, shape (N_RESULTS,)
+    row : (N_RESULTS,)
         The results of the column.
     """
     if row[STATUS] == DEFERRED:
@@ -122,7 +122,7 @@ def write_column(
 
     Parameters
     ----------
-    x : ndarray of float64, shape (n,)
+    x : (n,)
         The column in its own units, ascending, without NaN.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
@@ -132,8 +132,8 @@ def write_column(
         How the column was prestandardised.
     found : SearchResult
         The result of the search for the initial lambda.
-    row : ndarray of float64, shape (N_RESULTS,)
-        The results of the column.
+    row : (N_RESULTS,)
+        The results of the column; completed in place.
     """
     nll = row[NLL] + log(prescaling.divisor) if negative_shift > 0.0 else row[NLL]
     write_range(row, weight_of_all(counts, x.size), x[0], x[-1])
@@ -161,12 +161,12 @@ def write_kept(
 ) -> None:
     """Write the range of values kept, and make the scale consistent, for a fit that excludes values.
 
-    The range extends to the cut-off if that was applied to the plain transform, and otherwise to the outermost values
-    kept.
+    The range extends to the cut-off if the cut-off was applied to the plain transform, and otherwise to the outermost
+    values kept.
 
     Parameters
     ----------
-    x : ndarray of float64, shape (n,)
+    x : (n,)
         The column in its own units, ascending, without NaN.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
@@ -180,8 +180,8 @@ def write_kept(
         The consistency factor of the scale.
     options : Options
         The options of the fit.
-    row : ndarray of float64, shape (N_RESULTS,)
-        The results of the column.
+    row : (N_RESULTS,)
+        The results of the column; completed in place.
     """
     row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
     row[N_KEPT] = weight_kept(counts, kept)
@@ -205,13 +205,16 @@ def write_tail(tail_kept: bool, row: FloatArray) -> None:
 
 @kernel
 def weight_of_all(counts: FrequencyWeights | None, n: int) -> float:
-    """Return the weight of all n values, summed in the order of `weight_kept`, so that it is never smaller."""
+    """Return the weight of all n values.
+
+    The weights are summed in the order of `weight_kept`, so that the result is never smaller than the weight kept.
+    """
     return as_given(counts, weight_inside(counts, 0, n))
 
 
 @kernel
 def weight_kept(counts: FrequencyWeights | None, kept: KeptRange) -> float:
-    """Return the weight of the values kept."""
+    """Return the weight of the values kept, without the excluded parts of the first and last weight."""
     return as_given(counts, weight_inside(counts, kept.start, kept.stop) - kept.excluded_low - kept.excluded_high)
 
 
@@ -223,7 +226,10 @@ def value_weight(counts: FrequencyWeights | None) -> float:
 
 @kernel
 def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
-    """Return `bound` if it includes x[last] and excludes its neighbour towards `side` (-1 or 1); otherwise x[last]."""
+    """Return the cut-off `bound` if it separates x[last] from the next value towards `side`, and otherwise x[last].
+
+    `side` is -1 (smaller values) or 1 (larger values).
+    """
     if not (bound - x[last]) * side >= 0.0:
         return float(x[last])
     beyond = last + int(side)

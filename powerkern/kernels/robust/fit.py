@@ -4,9 +4,8 @@ A column, sorted and without missing values, is fitted in three steps:
 
 1. `kernels.robust.prestandardization` removes the scale and takes signed logs. A transform is then one exponential per
    value. It keeps the order, so that medians are lookups and the values kept are consecutive.
-2. The functions in the `Criterion` of an estimator find lambda. The modules `rewml`, `adaptive_rewml`, `cellwise`
-(RewML
-   by R's conventions), `carroll` and `trimmed` have one each, with entries compiled for it alone.
+2. The functions in the `Criterion` of an estimator find lambda. Each of the modules `rewml`, `adaptive_rewml`,
+   `cellwise` (RewML by R's conventions), `carroll` and `trimmed` has a criterion, with entries compiled for it alone.
 3. `kernels.robust.column_results` completes the results.
 """
 
@@ -58,7 +57,7 @@ class Criterion(NamedTuple):
 
 @kernel
 def no_tail(at: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
-    """Return False: the estimator does not check whether a tail was kept wrongly."""
+    """Return False, for estimators that do not check whether an outlying tail was kept."""
     return False
 
 
@@ -100,7 +99,7 @@ class EstimatorEntries(NamedTuple):
         work: RobustWork,
         out: FloatArray,
     ) -> None:
-        """Fit all columns, calling (and therefore compiling) only the entries that they need.
+        """Fit all columns, calling (and therefore compiling) only the entries that are needed.
 
         Parameters
         ----------
@@ -134,7 +133,7 @@ class EstimatorEntries(NamedTuple):
         work: RobustWork,
         out: FloatArray,
     ) -> None:
-        """Evaluate the objective of all columns at each lambda, with the rectification rule that each fit used.
+        """Evaluate the objective of all columns at each lambda, with the rectification rule of each column's fit.
 
         Parameters
         ----------
@@ -143,7 +142,7 @@ class EstimatorEntries(NamedTuple):
         columns, weights, family, options, work
             As in `fit`.
         routes : (p,)
-            The field ROUTE of each column's results, which tells the rule.
+            The field ROUTE of each column's results, from which the rule follows.
         out : (p, m)
             Receives the objective; NaN for a column that cannot be fitted.
         """
@@ -178,7 +177,7 @@ def make_entries(
     scale_factor: Callable[[float, float, float], float],
     by_logs: bool = False,
 ) -> EstimatorEntries:
-    """Make the entries of an estimator, under the name of its module.
+    """Make the entries of an estimator.
 
     Parameters
     ----------
@@ -187,9 +186,9 @@ def make_entries(
     criterion : Criterion
         The kernels that define the estimator.
     scale_factor : callable
-        The consistency factor of the scale.
+        The consistency factor of the scale (see `EstimatorEntries.scale_factor`).
     by_logs : bool
-        Whether to make `EstimatorEntries.by_logs`.
+        Whether to make the entry `EstimatorEntries.by_logs`.
     """
 
     def named(name: str, signature: tuple[Any, ...], function: Callable[..., Any]) -> Callable[..., Any]:

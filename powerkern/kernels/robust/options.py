@@ -1,4 +1,4 @@
-"""The options of robust fits, as numbers for kernels."""
+"""The options of robust fits, encoded as numbers for kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNTIL_SETTLED = -1
 
 
 class Options(NamedTuple):
-    """Options of a fit (`with_rule` copies the fields by position)."""
+    """Options of a robust fit (`with_rule` copies the fields by position)."""
 
     rule: int  #: rectification rule of `kernels.transforms.rectified`; BOTH: try both tails, or only one
     prestandardize: int  #: RAW, MEDIAN or MAD
@@ -38,7 +38,7 @@ class Options(NamedTuple):
 
 @kernel
 def with_rule(o: Options, rule: int, adaptive: bool) -> Options:
-    """Return a copy of the options with another rectification rule and adaptive flag."""
+    """Return a copy of the options with another rectification rule and another value of `adaptive`."""
     first_rule = o.first_rule if o.first_rule == NOT_RECTIFIED else rule
     return Options(
         rule, o.prestandardize, o.search, o.low, o.high, o.cutoff, o.n_reweight, adaptive, o.fraction, o.c,
@@ -48,7 +48,7 @@ def with_rule(o: Options, rule: int, adaptive: bool) -> Options:
 
 @kernel
 def change_ranks(counts: FrequencyWeights | None, n: int, options: Options) -> tuple[int, int]:
-    """Return the indices of the two order statistics that determine the change points."""
+    """Return the indices of the two order statistics that determine the change points of a column of n values."""
     if counts is not None:
         return position_at(counts, options.lower_tail), position_from_above(counts, options.upper_tail)
     return tail_rank(n, options.lower_tail), n - 1 - tail_rank(n, options.upper_tail)

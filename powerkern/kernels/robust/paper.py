@@ -42,13 +42,13 @@ def huber_psi(u: float, k: float = HUBER_K) -> float:
 
 @kernel
 def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
-    """Return one reweighting step of Huber's location and scale from median and MAD.
+    """Return Huber's location and scale after one reweighting step from median and MAD.
 
     The scale is 0 if the MAD about the median, or about the new location, is 0.
 
     Parameters
     ----------
-    y : ndarray of float64, shape (n,)
+    y : (n,)
         The values, in any order.
     k : float, default 1.5
         Distance beyond which values are clipped, in units of the scale.
@@ -74,16 +74,17 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
 
 @kernel
 def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
-    """Return the mean of `rho`, which RewML's initial lambda minimises: the objective of [1]_, eq. (5), over n.
+    """Return the objective of [1]_, eq. (5), over n: the mean of `rho`, which RewML's initial lambda minimises.
 
     Parameters
     ----------
-    u : ndarray of float64, shape (n,)
+    u : (n,)
         The prestandardised values, ascending.
     lmbda : float
         The power.
     mirrored : bool, default True
-        True for Yeo-Johnson ([1]_, eq. (2)), False for Box-Cox ([1]_, eq. (1)), rectified beyond the quartiles.
+        True for Yeo-Johnson ([1]_, eq. (2)), False for Box-Cox ([1]_, eq. (1)). The transform is rectified beyond the
+        quartiles.
     c : float, default 0.5
         The constant of `rho`.
     """
@@ -110,14 +111,14 @@ def outlier_weights(y: FloatArray, loc: float, scale: float, cutoff: float) -> F
 
     Parameters
     ----------
-    y : ndarray of float64, shape (n,)
-        The values, ascending.
+    y : (n,)
+        The transformed values, ascending.
     loc : float
-        Location of the values.
+        Location of the transformed values.
     scale : float
-        Scale of the values.
+        Scale of the transformed values.
     cutoff : float
-        The largest distance from the location, in scales, of a value that is kept.
+        The largest distance of a kept value from the location, in units of the scale.
     """
     weights = np.empty(y.size)
     # [1]_, eq. (16)

@@ -49,17 +49,17 @@ def prestandardize_column(
     Parameters
     ----------
     target : kernel
-        Computes the target of the objective (`Target`).
-    x : ndarray of float64, shape (n,)
+        Computes what the objective compares the column with (`Target`).
+    x : (n,)
         The column in its own units, ascending, without NaN.
-    weight : ndarray of float64, shape (n,), or None
+    weight : (n,) or None
         Weights of the values; None: all one.
     family : int
         BOX_COX or YEO_JOHNSON.
     options : Options
         The options of the fit.
     work : RobustWork
-        Scratch.
+        Scratch; holds the prestandardised column.
     """
     counts = _tabulate_weights(weight, x.size, work.counts)
     prescaling, column = _write_prestandardized(x, counts, family, options, work)
@@ -71,7 +71,23 @@ def prestandardize_column(
 def _write_prestandardized(
     x: FloatArray, counts: FrequencyWeights | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, SortedColumn]:
-    """Write the prestandardised column to `work.values`, and its signed logs to `work.logs`; return both."""
+    """Write the prestandardised column to `work.values` and its signed logs to `work.logs`.
+
+    Return how it was prestandardised, and the column.
+
+    Parameters
+    ----------
+    x : (n,)
+        The column in its own units, ascending, without NaN.
+    counts : FrequencyWeights or None
+        Weights of the values; None: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     n, how = x.size, options.prestandardize
     lower, upper = change_ranks(counts, n, options)
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
@@ -105,7 +121,7 @@ def _standardize(x: FloatArray, center: float, divisor: float, out: FloatArray) 
 
 @kernel
 def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
-    """Write ln(x/divisor) without cancellation."""
+    """Write ln(x/divisor) to `logs`, without cancellation."""
     log_divisor = log(divisor)
     for i in range(x.size):
         logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
@@ -125,7 +141,10 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 @kernel
 def log_units(negative_shift: float, prescaling: Prescaling) -> LogUnits:
-    """Return unit and reference of the logs of a prestandardised column."""
+    """Return the unit and the reference of the logs of a prestandardised column.
+
+    `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
+    """
     if negative_shift > 0.0:
         return LogUnits(1.0, 0.0, 0.0)
     return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
@@ -139,7 +158,7 @@ def _tabulate_weights(weight: FloatArray, n: int, work: FrequencyWork) -> Freque
 
 @kernel
 def total_weight(weight: FloatArray | None, n: int) -> float:
-    """Return the total weight of the first n values."""
+    """Return the total weight of the first n values; n if `weight` is None."""
     if weight is None:
         return float(n)
     return sum_weights(weight[:n])
@@ -147,13 +166,19 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
 
 @kernel
 def value_divisor(negative_shift: float, prescaling: Prescaling) -> float:
-    """Return the divisor to record for a column: 1 for Box-Cox, whose lambda does not depend on the unit."""
+    """Return the divisor to record for a column: 1 for Box-Cox, whose lambda does not depend on the unit of the data.
+
+    `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
+    """
     return prescaling.divisor if negative_shift > 0.0 else 1.0
 
 
 @kernel
 def value_from_log(at: float, negative_shift: float, prescaling: Prescaling) -> float:
-    """Return the value, in units of the column, whose prestandardised signed log is `at`."""
+    """Return the value, in units of the column, whose prestandardised signed log is `at`.
+
+    `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
+    """
     if negative_shift == 0.0:
         return prescaling.divisor * exp(prescaling.power * at)
     return prescaling.center + prescaling.divisor * value_at(at, negative_shift)

@@ -55,7 +55,7 @@ from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 #: The constant c of the paper.
 C = 0.5
 
-#: Largest distance of scores that share a node, as a fraction of c. The error of the objective is then below 1e-6.
+#: Largest difference between scores in a node, as a fraction of c. The error of the objective is then below 1e-6.
 CLOSE = 1.0 / 16.0
 #: Values of `shift` in the normal scores Phi^-1((r + shift)/(n + 2 shift)), r = i - 1/2 for the i-th copy: in the
 #: paper, and for Filliben's medians.
@@ -123,7 +123,7 @@ def normal_quantile(p: float) -> float:
 
 @kernel
 def normal_scores(out: FloatArray) -> None:
-    """Write the normal scores Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, exactly antisymmetric."""
+    """Write the normal scores Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, to `out`; they are exactly antisymmetric."""
     n = out.size
     for i in range((n + 1) // 2):
         z = normal_quantile((i + 2.0 / 3.0) / (n + 1.0 / 3.0)) if 2 * i + 1 < n else 0.0
@@ -133,16 +133,16 @@ def normal_scores(out: FloatArray) -> None:
 
 @kernel
 def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreNodes:
-    """Divide the copies of all rows into nodes, each of which stands for copies of one row with similar scores.
+    """Divide the copies that the weights stand for into nodes: copies of one value with similar normal scores.
 
     Parameters
     ----------
     counts : FrequencyWeights
-        Weights of the sorted rows; its arrays receive the nodes.
+        Weights of the sorted values; its arrays receive the nodes.
     shift : float
         PAPER or FILLIBEN, the shift of ranks in the scores.
     close : float
-        Largest distance of scores that share a node.
+        Largest difference between scores in a node.
     """
     nodes, n_nodes = counts.nodes, 0
     for i in range(counts.w.size):
@@ -171,7 +171,10 @@ def _round_to_whole(weight: float) -> float:
 
 @kernel
 def _score_at(rank: float, shift: float, counts: FrequencyWeights) -> tuple[float, float]:
-    """Return the normal score of a rank in the lower half, and its derivative in the rank."""
+    """Return the normal score of a rank in the lower half, and the derivative of the score in the rank.
+
+    Ranks are cumulative weights; `shift` is PAPER or FILLIBEN.
+    """
     room = counts.total + 2.0 * shift * counts.unit
     z = normal_quantile(min((rank + shift * counts.unit) / room, 0.5))
     return z, _SQRT_2PI * exp(0.5 * z * z) / room
@@ -179,7 +182,7 @@ def _score_at(rank: float, shift: float, counts: FrequencyWeights) -> tuple[floa
 
 @kernel
 def sampled_score(counts: FrequencyWeights, share: float) -> float:
-    """Return the normal score at the fraction `share` of the ranks."""
+    """Return the normal score of the order statistic below which the fraction `share` of the weight lies."""
     if share > 0.5:
         return -_score_at((1.0 - share) * counts.total, PAPER, counts)[0]
     return _score_at(share * counts.total, PAPER, counts)[0]
@@ -205,7 +208,7 @@ def filliben_end(counts: FrequencyWeights) -> float:
 
 @kernel
 def _add_node(nodes: ScoreNodes, k: int, row: int, score: float, spread: float, weight: float) -> int:
-    """Write node k for a group of copies of a row, and return k + 1.
+    """Write node k for a group of copies of a value, and return k + 1.
 
     Parameters
     ----------
@@ -231,7 +234,7 @@ def _add_node(nodes: ScoreNodes, k: int, row: int, score: float, spread: float, 
 def _add_copies(
     nodes: ScoreNodes, k: int, row: int, copies: float, shift: float, close: float, counts: FrequencyWeights
 ) -> int:
-    """Write nodes for the copies of a row, first those with ranks in the lower half; return the number of nodes.
+    """Write nodes for the copies of a value, first those with ranks in the lower half; return the number of nodes.
 
     Parameters
     ----------
@@ -242,13 +245,14 @@ def _add_copies(
     row : int
         Index of the value.
     copies : float
-        Number of copies; a fraction is a mean over the two nearest whole numbers.
+        Number of copies. For a fractional number, nodes for the next smaller and the next larger whole number are
+        mixed.
     shift : float
-        Shift of the plotting positions.
+        PAPER or FILLIBEN, the shift of ranks in the scores.
     close : float
-        Copies whose scores differ by no more than this share a node.
+        Largest difference between scores in a node.
     counts : FrequencyWeights
-        The weights of the column.
+        Weights of the sorted values.
     """
     w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
     whole = float(np.floor(copies))
@@ -264,7 +268,7 @@ def _add_copies(
 
 @kernel
 def _is_full(nodes: ScoreNodes, k: int, n_left: int) -> bool:
-    """Return whether the remaining nodes are just enough for one per remaining row."""
+    """Return whether the remaining nodes are just enough for one per remaining value; `n_left` values remain."""
     return k >= nodes.row.size - n_left - _SPARE
 
 
@@ -282,7 +286,7 @@ def _add_run(
     close: float,
     counts: FrequencyWeights,
 ) -> int:
-    """Write nodes for copies of a row with consecutive ranks, counted from one end; return the number of nodes.
+    """Write nodes for copies of a value with consecutive ranks, counted from one end; return the number of nodes.
 
     Parameters
     ----------
@@ -293,7 +297,7 @@ def _add_run(
     row : int
         Index of the value.
     start : float
-        Weight of the values before the first copy, counted from the end of the column.
+        Total weight between the end of the column and the first copy.
     size : float
         Weight of one copy.
     parts : float
@@ -303,11 +307,11 @@ def _add_run(
     side : float
         1 if ranks are counted from the low end, -1 if from the high end: the sign of the scores.
     shift : float
-        Shift of the plotting positions.
+        PAPER or FILLIBEN, the shift of ranks in the scores.
     close : float
-        Copies whose scores differ by no more than this share a node.
+        Largest difference between scores in a node.
     counts : FrequencyWeights
-        The weights of the column.
+        Weights of the sorted values.
     """
     done = 0.0
     while done < parts:  # write one node per iteration; when nodes run out, one for all remaining copies
@@ -339,10 +343,10 @@ def rho(t: float, c: float = C) -> float:
 
 @inlined
 def nearness(t2: float) -> float:
-    """Return 1 - rho, without branch or division, for a squared residual in units of c, at most 1.
+    """Return 1 - rho, given the squared residual in units of c, which must be at most 1.
 
-    This is the fast form of `rho`. With weights, `_weighted_bisquare_sum` and `powerkern.kernels.robust.qq_lanes` add a
-    term in its second derivative.
+    This is the fast form of `rho`, without branch or division. With weights, `_weighted_bisquare_sum` and
+    `powerkern.kernels.robust.qq_lanes` add a term in its second derivative.
     """
     u = 1.0 - t2
     return u * u * u
@@ -362,7 +366,21 @@ def _weighted_bisquare_sum(y: FloatArray, nodes: ScoreNodes, loc: float, per_sca
 
 @reduction
 def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: float, per_c: float) -> float:
-    """Return the sum of ``1 - rho`` over all values."""
+    """Return the sum of ``1 - rho`` over all values.
+
+    Parameters
+    ----------
+    y : (n,)
+        The transformed values, ascending.
+    scores : (n,)
+        The normal scores.
+    loc : float
+        Location of the transformed values.
+    per_scale : float
+        ``1/scale`` of the transformed values.
+    per_c : float
+        ``1/c``, with the constant c of the bisquare.
+    """
     widest_vectors()
     total = 0.0
     for i in range(y.size):
@@ -376,15 +394,15 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 def near_quantiles(
     y: FloatArray, counts: FrequencyWeights | None, start: int, stop: int, cutoff: float, c: float
 ) -> float:
-    """Return the weighted sum of 1 - rho(distance from the normal quantile) over y[start:stop].
+    """Return the weighted sum of 1 - rho over y[start:stop], with the distances of standardised values from quantiles.
 
-    The quantiles are those of N(0, 1) truncated at +-cutoff. The values are scaled to have the same mean and standard
-    deviation. At most _COPIES copies of each value are used.
+    The quantiles are those of N(0, 1) truncated at +-cutoff. The values are scaled to have the mean and standard
+    deviation of this distribution. At most _COPIES copies of each value are used.
 
     Parameters
     ----------
-    y : ndarray of float64, shape (n,)
-        The values, ascending.
+    y : (n,)
+        The transformed values, ascending.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
     start : int
@@ -392,7 +410,7 @@ def near_quantiles(
     stop : int
         One more than the index of the last value.
     cutoff : float
-        The largest distance from the location, in scales, of a value that is kept.
+        The largest distance of a kept value from the location, in units of the scale.
     c : float
         The constant of the bisquare.
     """
@@ -447,20 +465,22 @@ def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, loc: float,
 def bisquare_distance(
     counts: FrequencyWeights, y: FloatArray, nodes: ScoreNodes, loc: float, scale: float, c: float
 ) -> float:
-    """Evaluate the bisquare objective with weights, by the nodes of all rows.
+    """Return the bisquare objective of a column with weights, computed from the nodes of its normal scores.
+
+    It is NaN if the scale is not positive.
 
     Parameters
     ----------
     counts : FrequencyWeights or None
         Weights of the values; None: all one, and `nodes` is an array of normal scores.
-    y : ndarray of float64, shape (n,)
-        The values, ascending.
+    y : (n,)
+        The transformed values, ascending.
     nodes : ScoreNodes
         Nodes of the normal scores.
     loc : float
-        Location of the values.
+        Location of the transformed values.
     scale : float
-        Scale of the values.
+        Scale of the transformed values.
     c : float
         The constant of the bisquare.
     """
@@ -484,7 +504,7 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     Parameters
     ----------
     y : array_like, shape (n,)
-        The values, sorted.
+        The values, ascending.
     scores : array_like, shape (n,)
         The normal scores: Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, in the paper [1]_.
     loc, scale : float
@@ -495,8 +515,8 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     Returns
     -------
     float
-        Between 0 (every value at its quantile) and 1. A NaN in y contributes 1. NaN if there are no values or the scale
-        is not positive.
+        The objective, between 0 (every value is at its quantile) and 1. A NaN in y contributes 1. The objective is NaN
+        if there are no values or the scale is not positive.
 
     Raises
     ------
@@ -505,11 +525,12 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
 
     See Also
     --------
-    rectified_boxcox, rectified_yeojohnson : the transforms, over whose lambda it is minimised.
+    rectified_boxcox, rectified_yeojohnson : the transforms whose lambda minimises the objective.
 
     Notes
     -----
-    Accurate to a few 1e-16. Jitted code must pass contiguous float64 vectors of one length, which are not checked.
+    The result is accurate to a few 1e-16. Jitted code must pass contiguous float64 vectors of one length, which are not
+    checked.
 
     References
     ----------

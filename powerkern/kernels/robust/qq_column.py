@@ -46,9 +46,9 @@ _WEIGHTED_PARTS = 4
 #: them, 8 of 400 columns of 513 to 1,000 values missed a minimum lower by more than 1e-4 of the objective; with 8 or 16
 #: points, 1 did; with 8 points and a sample of 128 values instead of 256, 5 did (`tests.fuzz.starts`).
 _N_CLOSE = LANES
-#: Distances from a lambda at which a second start is first looked for. Half of these find as many second starts for 24
-#: simulated columns, double find fewer (74 evaluations instead of 81); all lambdas are the same (report_constants
-#: weights).
+#: Distances from a lambda at which the objective of a possible second start is evaluated. With half of these as many
+#: second starts are found for 24 simulated columns, with double fewer (74 evaluations instead of 81); all lambdas are
+#: the same (report_constants weights).
 _ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 
 
@@ -80,8 +80,8 @@ def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work
 def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
     """Return Huber's location and scale after one step from median and MAD.
 
-    [1]_ has M-estimates, but the authors' programs take one step. Iterated to convergence, RewML would resist fewer
-    outliers.
+    [1]_ has M-estimates, but the authors' programs take one step. With estimates iterated to convergence, RewML would
+    resist fewer outliers.
     """
     return nonempty_one_step(y, counts, HUBER_K, CELLWISE_BETA)
 
@@ -90,7 +90,7 @@ def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
 def keep_within(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the range of values with weight 1 by [1]_, eq. (16): those within the cut-off.
+    """Return the range of values within the cut-off, whose weight in [1]_, eq. (16), is 1.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def make_scores(
 
 @kernel
 def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> FloatArray:
-    """Return the normal scores, which are computed once for all columns of the same length."""
+    """Return the normal scores for n values without weights, computed once for all columns of this length."""
     scores = work.scores[:n]
     if work.scores_of[0] != n:
         normal_scores(scores)
@@ -159,7 +159,7 @@ def sample_scores(
     Parameters
     ----------
     full_column : Prestandardized
-        The prestandardised column, all of it.
+        The prestandardised column with all its values.
     column : SortedColumn
         The sample.
     counts : FrequencyWeights or None
@@ -193,7 +193,7 @@ def _sample_scores(counts: FrequencyWeights, full_column: Prestandardized, work:
 
 @kernel
 def scan_qq(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Find cells with local minima of the objective.
+    """Find cells with local minima of the QQ objective.
 
     Parameters
     ----------
@@ -238,14 +238,14 @@ def _scan_points(
 ) -> int:
     """Evaluate the objective on a grid of lambda in ``work.grid``, and return the number of its points.
 
-    With weights the grid is even. Without (`_in_cells`), it is refined where the objective may be lowest.
+    With weights the grid is evenly spaced. Without (`_in_cells`), it is refined where the objective may be lowest.
 
     Parameters
     ----------
     counts : FrequencyWeights
         The weights of the column.
     scores : ScoreNodes
-        The normal scores that the transform is compared with.
+        The nodes of the normal scores.
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
     low : float
@@ -299,7 +299,7 @@ def evaluate(standardized: Prestandardized, n: int, options: Options, work: Robu
 
 @kernel
 def is_lower_below(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
-    """Return whether the objective is lower at some point below `lmbda` than at `lmbda` and slightly above it.
+    """Return whether the objective is lower at one of some points below `lmbda` than at `lmbda` and just above `lmbda`.
 
     Parameters
     ----------
@@ -319,14 +319,14 @@ def is_lower_below(standardized: Prestandardized, lmbda: float, options: Options
 
 @kernel
 def close_in(standardized: Prestandardized, cell: FloatArray, options: Options, work: RobustWork) -> int:
-    """Shrink a cell to the neighbors of the lowest of _N_CLOSE evenly spaced points; return the evaluations.
+    """Shrink a cell to the neighbors of the lowest of _N_CLOSE evenly spaced points; return the number of evaluations.
 
     Parameters
     ----------
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
-    cell : ndarray of float64, shape (8,)
-        The cell; the constants of `search` name its elements.
+    cell : (8,)
+        The cell, with the fields LOW, HIGH, ... of `kernels.robust.search`; updated in place.
     options : Options
         The options of the fit.
     work : RobustWork

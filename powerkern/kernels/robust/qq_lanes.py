@@ -44,15 +44,15 @@ from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, 
 #: Arrays of either precision; the dtype determines the number of lambdas per vector.
 Floats: TypeAlias = FloatArray | Float32Array
 
-#: Smallest |exponent|, by which one can divide, and whose square is not subnormal in float32.
+#: Smallest |exponent| used: one can divide by it, and its square is not subnormal in float32.
 _FLAT = 1e-16
-#: Largest distance from the median, in units of the clipping distance of Huber's psi, that is used to weigh a value.
+#: Largest distance from the median, in units of the clipping distance of Huber's psi, for which a weight is computed.
 _FARTHEST = 1e15
 
 
 @inlined
 def values_at(y: Floats, i: int) -> Lanes:
-    """Load the vector of order statistic i (from 0) at all lambdas."""
+    """Load the vector of order statistic i (from 0) at all lambdas of a vector."""
     return load(y, (lane_width(y) * i,))
 
 
@@ -76,23 +76,24 @@ def qq_objectives(
     column : SortedColumn
         The prestandardised column.
     rises : (float, float)
-        Added to the logs of the slopes of both tangents; 0 unless values beyond the change points are in other units.
+        For the lower and the upper tangent, the log of the unit in which distances from the change point are stored
+        (see `qq_search.qq_objective`); 0 for a column in float64.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
-    scores : ndarray, shape (n,), or ScoreNodes
-        The normal scores.
+    scores : (n,) or ScoreNodes
+        The normal scores or, with weights, their nodes.
     rule : int
         The rectification rule of the transform (`kernels.transforms.rectified`).
     k : float
-        Where Huber's psi is clipped, in units of the scale.
+        The constant of Huber's psi: the distance at which it is clipped, in units of the scale.
     c : float
         The constant of the bisquare.
-    lmbdas : ndarray
-        The lambdas; their number is a multiple of the lanes of a vector.
-    y : ndarray, shape (lanes n,)
-        Scratch for the transformed values. Without weights it finally holds the arguments of rho, in units of c, at the
-        last vector of lambdas.
-    out : ndarray, shape of `lmbdas`
+    lmbdas : (m,)
+        The lambdas; m is a multiple of the number of lanes of a vector.
+    y : (lanes n,)
+        Scratch for the transformed values. Without weights it finally holds the residuals in units of c, clipped to
+        [-1, 1], at the last vector of lambdas.
+    out : (m,)
         Receives the objective.
     """
     for i in range(0, lmbdas.size, lane_width(lmbdas)):
@@ -105,10 +106,23 @@ def qq_objectives(
 
 @kernel
 def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
-    """Write the transform of all values to `y`, a vector over lambdas for each value.
+    """Write the transform of all values to `y`, as a vector over lambdas for each value.
 
-    Beyond a change point the transform is linear in the lanes whose lambda is rectified there. Arguments are as in
-    `qq_objectives`; `lmbda` has one lambda per lane.
+    Beyond a change point the rectified transform is linear for some lambdas only (`kernels.transforms.rectified`). In
+    the lanes of these lambdas the tangent replaces the power.
+
+    Parameters
+    ----------
+    column : SortedColumn
+        The prestandardised column.
+    rises : (float, float)
+        As in `qq_objectives`.
+    rule : int
+        The rectification rule.
+    lmbda : vector
+        A lambda for each lane.
+    y : (lanes n,)
+        Receives the transform.
     """
     in_logs, lower, upper, n = is_low_tail_in_logs(column, rule), column.lower, column.upper, column.n
     below, above, first, last = lmbda > (0.0 if in_logs else 1.0), lmbda < 1.0, 0, n
@@ -127,7 +141,21 @@ def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbd
 
 @kernel
 def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
-    """Write ``(exp(m log) - 1)/m`` for the values from index `first` to before `last`."""
+    """Write ``(exp(m log) - 1)/m`` for some of the logs, as a vector over exponents for each log.
+
+    Parameters
+    ----------
+    logs : (n,)
+        Signed logs, ascending.
+    m : vector
+        An exponent for each lane.
+    first : int
+        Index of the first log.
+    last : int
+        One more than the index of the last log.
+    y : (lanes n,)
+        Receives the powers.
+    """
     if first >= last:
         return
     m = bounded_away_from_zero(m)
@@ -143,7 +171,7 @@ def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
 
 @inlined
 def bounded_away_from_zero(m: Lanes) -> Lanes:
-    """Replace tiny exponents by the smallest by which one can divide."""
+    """Replace exponents that are too close to 0 to divide by with the smallest positive exponent allowed."""
     return select(abs(m) < _FLAT, _FLAT, m)
 
 
@@ -160,13 +188,13 @@ def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where:
     first : int
         Index of the first value to be replaced.
     last : int
-        Index after the last value to be replaced.
+        One more than the index of the last value to be replaced.
     log_slope : vector
         The log of the slope of the transform at value k, in each lane.
     where : mask
         The lanes in which values are replaced.
-    y : ndarray of float64
-        The transform, in lanes.
+    y : (lanes n,)
+        The transform, a vector over lambdas for each value; updated in place.
     """
     at, root = values_at(y, k), exp_lanes(0.5 * log_slope)  # square root of the slope, which is in range
     for i in range(first, last):
@@ -202,7 +230,21 @@ def _objective(
 
 @inlined
 def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
-    """Return the weighted square of the distance of value i from `loc`, or of `reach` if that is smaller."""
+    """Return the weighted square of the distance of value i from `loc`, with the distance clipped.
+
+    Parameters
+    ----------
+    y : (lanes n,)
+        The transformed values, a vector over lambdas for each.
+    counts : FrequencyWeights or None
+        Weights of the values; None: all one.
+    i : int
+        Index of the value.
+    loc : vector
+        Location at each lambda.
+    reach : vector
+        Largest distance at each lambda.
+    """
     d = minimum(abs(values_at(y, i) - loc), reach)
     return _times(counts, i, d * d)
 
@@ -211,13 +253,13 @@ def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, reac
 def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
     """Return location minus median after one step of Huber's estimator of location.
 
-    Values are processed in pairs from both ends; only the first pairs may be farther than `reach`. All values are
+    Values are processed in pairs from both ends; only the outer pairs may be farther than `reach`. All values are
     clipped, even where none can exceed `reach`. Otherwise products could be fused with sums in some lanes only, and
     lanes would round differently.
 
     Parameters
     ----------
-    y : ndarray, shape (lanes n,)
+    y : (lanes n,)
         The transformed values, ascending, a vector over lambdas for each.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
@@ -253,7 +295,7 @@ def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes
 
 @inlined
 def _times(counts: FrequencyWeights | None, i: int, x: Lanes) -> Lanes:
-    """Return x times the weight of value i."""
+    """Return x times the weight of value i; x itself if there are no weights."""
     if counts is None:
         return x
     return counts.w[i] * x
@@ -261,10 +303,10 @@ def _times(counts: FrequencyWeights | None, i: int, x: Lanes) -> Lanes:
 
 @inlined
 def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
-    """Return Huber's psi of a distance in units of its clipping distance.
+    """Return Huber's psi of a distance d, in units of the distance at which psi is clipped.
 
-    NaN stays NaN, so that the location is not defined where a transform is not. Without weights no distance is below
-    -1.
+    NaN stays NaN, so that the location is not defined where a transform is not. Without weights no distance is less
+    than -1.
     """
     d = select(d > 1.0, 1.0, d)
     return d if counts is None else select(d < -1.0, -1.0, d)
@@ -272,7 +314,7 @@ def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
 
 @inlined
 def _per_weight(d: Lanes) -> Lanes:
-    """Return the inverse of Huber's weight at a distance, bounded so that its square is in range."""
+    """Return the inverse of Huber's weight at a distance d, bounded so that its square is in range."""
     return minimum(maximum(abs(d), 1.0), _FARTHEST)
 
 
@@ -284,9 +326,9 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
     ----------
     counts : None
         Stands for the weights.
-    y : ndarray, shape (lanes n,)
-        The transformed values, a vector over lambdas for each; overwritten.
-    scores : ndarray, shape (n,)
+    y : (lanes n,)
+        The transformed values, a vector over lambdas for each; replaced in place.
+    scores : (n,)
         The normal scores.
     c : float
         The constant of the bisquare.
@@ -307,10 +349,25 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
 
 @inlined
 def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """Return 1 - rho of value i at each lambda, and replace the transform by its residual, clipped to [-1, 1].
+    """Return 1 - rho of value i at each lambda, and replace the value by its residual, clipped to [-1, 1].
 
-    The residual is ``y per_scale_and_c - (score per_c + center)``, the distance of y from the line through the normal
-    scores, in units of c scales.
+    The residual is ``y per_scale_and_c - (score per_c + center)``: the distance of the standardised value from its
+    normal score, in units of c.
+
+    Parameters
+    ----------
+    y : (lanes n,)
+        The transformed values, a vector over lambdas for each.
+    scores : (n,)
+        The normal scores.
+    i : int
+        Index of the value.
+    per_c : vector
+        ``1/c`` in all lanes.
+    center : vector
+        ``loc/(c scale)`` at each lambda.
+    per_scale_and_c : vector
+        ``1/(c scale)`` at each lambda.
     """
     t = values_at(y, i) * per_scale_and_c - (scores[i] * per_c + center)
     t = maximum(minimum(t, 1.0), -1.0)  # NaN is treated as infinite
@@ -324,8 +381,23 @@ def _nearness(
 ) -> Lanes:
     """Return the sum of ``1 - rho`` at each lambda, for a column with weights.
 
-    The copies that a weight stands for have different normal scores. Each node represents scores that are close, by
-    their mean, variance and weight (`powerkern.kernels.robust.qq`). Other arguments are as in `plain_nearness`.
+    The copies that a weight stands for have different normal scores. A node represents copies with similar scores by
+    their mean, variance and weight (`powerkern.kernels.robust.qq`).
+
+    Parameters
+    ----------
+    counts : FrequencyWeights
+        Weights of the values.
+    y : (lanes n,)
+        The transformed values, a vector over lambdas for each.
+    nodes : ScoreNodes
+        The nodes of the normal scores.
+    c : float
+        The constant of the bisquare.
+    loc : vector
+        Location at each lambda.
+    per_scale_and_c : vector
+        ``1/(c scale)`` at each lambda.
     """
     near = broadcast_like(loc, 0.0)
     row, score, spread, weight = nodes
@@ -338,9 +410,9 @@ def _nearness(
 
 @kernel
 def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> Lanes:
-    """Return the median distance of the values from a point, in every lane.
+    """Return the median distance of n values from a point, in every lane.
 
-    The half of the values nearest to the point is consecutive; of all such windows it has the smallest radius.
+    The half of the values nearest to the point is a window of consecutive values: the one with the smallest radius.
     """
     if counts is None:
         return plain_mad(y, n, point)
@@ -349,7 +421,10 @@ def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> La
 
 @kernel
 def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
-    """Return, in every lane, the smallest radius about `point` that encloses the values i to ``partner[i]``."""
+    """Return, in every lane, the smallest radius about `point` that covers a window of values i to ``partner[i]``.
+
+    The minimum is over all i.
+    """
     nearest, low = broadcast_like(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:
         nearest = minimum(maximum(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)
@@ -359,11 +434,11 @@ def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
 
 @kernel
 def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
-    """Return the median distance of n values from a point, in every lane; the values of a lane are ascending.
+    """Return the median distance of n values without weights from a point, in every lane; the values are ascending.
 
-    The half of the values nearest to the point is a window of consecutive values, the one with the smallest radius.
-    If n is even, a window with one more value is needed as well. The first and the last quarter of the windows are
-    skipped if, in every lane, both windows begin elsewhere.
+    The half of the values nearest to the point is a window of consecutive values: the one with the smallest radius. If
+    n is even, the smallest window with one more value is needed as well. The first and the last quarter of all windows
+    are skipped if, in every lane, neither of the two smallest windows can begin there.
     """
     rank = (n + 1) >> 1
     first, last = 0, n - rank

@@ -1,9 +1,10 @@
 """Find the parts of a range of lambda in which the robust QQ objective may be lowest, by dividing cells.
 
-Between two lambdas, every residual (standardised transform minus normal quantile) is assumed to lie between its values
-at both. This gives a lower bound on the objective in the cell between them (`_write_floors`), and only cells whose
-bound is low enough are divided. The assumption holds where location and scale change steadily. It may fail where
-different values become the middle ones, so the lowest value found is not proved to be the minimum.
+A cell is the interval between two lambdas. In a cell, every residual (standardised transform minus normal quantile) is
+assumed to lie between its values at the ends of the cell. This gives a lower bound on the objective in the cell
+(`_write_floors`), and only cells whose bound is low enough are divided. The assumption holds where location and scale
+change steadily. It may fail where different values become the middle ones, so the lowest value found is not proved to
+be the minimum.
 
 Everything is computed in float32 for sixteen lambdas at once, since the result only locates minima for a search in
 float64.
@@ -39,9 +40,9 @@ from powerkern.kernels.robust.qq import nearness
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.transforms.rectified import SortedColumn
 
-#: Mean width of the cells at first. This and the following constants were chosen by trial on difficult columns
-#: (`tests.fuzz.starts`), 420 of 5 to 500 values and 140 of 513 to 1,000, which take 61 and 82 evaluations on average. 1
-#: and 3 of them start from a minimum that is higher than the lowest by more than 1e-6, none by more than 1e-4. Half the
+#: Mean width of the first cells. This and the following constants were chosen by trial on difficult columns
+#: (`tests.fuzz.starts`): 420 of 5 to 500 values and 140 of 513 to 1,000, which take 61 and 82 evaluations on average.
+#: In 1 and 3 of them the minimum found is higher than the lowest by more than 1e-6, in none by more than 1e-4. Half the
 #: width takes 75 and 97 evaluations, with 0 and 3 such columns; double gives the same results as the present width.
 _WIDEST = 0.75
 #: A cell of at most _NARROW is divided only if its lower bound is less than the lowest value found minus _HIDDEN, and
@@ -49,21 +50,23 @@ _WIDEST = 0.75
 #: never divided. On the 420 columns, half of each constant takes 66, 63, 66, 61 and 62 evaluations, and double 59, 59,
 #: 57, 62 and 60. The number of columns that miss the lowest minimum changes only with _NARROW = 0.17, to 2.
 _NARROW, _HIDDEN, _STEEP, _LEVEL, _NARROWEST = 0.085, 0.003, 0.2, 1.5e-4, 0.01
-#: The first points, as fractions of a range of usual size; dense where lambda of prestandardised columns usually is.
+#: The first points, as fractions of a range of usual width. They are dense where lambda of prestandardised columns
+#: usually is.
 _FIRST = (0.0, 0.15, 0.24, 0.3, 0.34, 0.37, 0.4, 0.425, 0.45, 0.475, 0.505, 0.54, 0.59, 0.66, 0.8, 1.0)
-#: Cells wider than _RESOLVED are divided if their lower bound is less than the lowest value plus _CLOSE, so that minima
-#: that are nearly as low are found, too. With _RESOLVED = 0.26 and 0.085, columns take 60 and 63 evaluations. With
-#: _CLOSE = 0.04 they take 64; with 0 they take 59, and 39 columns are recognised as multimodal instead of 42.
-_RESOLVED, _CLOSE = 0.13, 0.02
+#: Cells wider than _RIVAL_WIDTH are divided if their lower bound is less than the lowest value plus _RIVAL_MARGIN, so
+#: that minima that are nearly as low are found, too. With _RIVAL_WIDTH = 0.26 and 0.085, columns take 60 and 63
+#: evaluations. With _RIVAL_MARGIN = 0.04 they take 64; with 0 they take 59, and 39 columns are recognised as multimodal
+#: instead of 42.
+_RIVAL_WIDTH, _RIVAL_MARGIN = 0.13, 0.02
 #: Number of cells divided at once, the largest for which halves fit LANES32 lanes even if no two cells are adjacent.
 _AT_ONCE = 5
 #: Largest number of points, 24 batches of lanes; a safeguard.
 MOST_POINTS = 384
 #: Sentinel in `CellWork.begin`: the cell has not been divided.
 _WHOLE = -1
-#: Values are clipped to _LARGEST, which float32 can represent. Values beyond a change point are divided by a unit such
-#: that their logs are below _LOG_RANGE. The unit is enlarged by at most e**_LOG_NEAR, or values close to the change
-#: point would lose digits.
+#: Values are clipped to _LARGEST, which float32 can represent. Distances from a change point are divided by a unit such
+#: that their logs are below _LOG_RANGE. The unit is enlarged by at most e**_LOG_NEAR; otherwise values close to the
+#: change point would lose digits.
 _LARGEST, _LOG_RANGE, _LOG_NEAR = 1e38, 80.0, 60.0
 #: The log of the largest float64, minus 0.08.
 _LOG_LARGEST = 709.7
@@ -75,13 +78,13 @@ _X, _LOGS, _SCORES = range(3)
 
 
 class CellWork(NamedTuple):
-    """Scratch of a search.
+    """Scratch of a search that divides cells.
 
     Objectives are evaluated in batches of LANES32 lanes: first at lambdas over the whole range, then at the points that
     divide cells. A cell extends from one lambda to the next, and is identified by the lane of its lower end.
     """
 
-    lanes: Float32Array  #: rows as of points; room for one more batch
+    lanes: Float32Array  #: (3, MOST_POINTS + LANES32): the rows LMBDA, VALUE and FLOOR of all lanes
     begin: npt.NDArray[np.int64]  #: (MOST_POINTS,): first lane of the parts of a divided cell
     end: npt.NDArray[np.int64]  #: (MOST_POINTS,): last lane of the parts
     queue: npt.NDArray[np.int64]  #: (MOST_POINTS,): cells that may be divided
@@ -93,7 +96,7 @@ CELL_WORK = named_tuple(CellWork, ROWS32, COUNTS, COUNTS, COUNTS, ROWS32, COLUMN
 
 
 class _QQObjective(NamedTuple):
-    """The objective of a short column in float32: the arguments of `qq_objectives`."""
+    """The objective of a short column in float32, as arguments of `qq_objectives`."""
 
     column: SortedColumn
     rises: tuple[float, float]
@@ -116,21 +119,21 @@ def qq_objective(
 ) -> _QQObjective:
     """Convert the objective of a short column to float32.
 
-    If all logs have one sign, they are taken relative to the middle one. This changes only location and scale of the
+    If all logs have one sign, the middle log is subtracted from them. This changes only location and scale of the
     transform, and keeps the digits in which close values differ. Values beyond a change point may be out of range for
-    float32. They are taken relative to the change point and divided by a unit (see _LOG_RANGE), by which the slope
-    there is multiplied.
+    float32. They are stored as distances from the change point, in a unit that avoids overflow (see _LOG_RANGE); the
+    slope at the change point is multiplied by the same unit.
 
     Parameters
     ----------
     column : SortedColumn
         The prestandardised column.
-    scores : ndarray of float64, shape (n,)
+    scores : (n,)
         The normal scores.
     rule : int
         The rectification rule of the transform (`kernels.transforms.rectified`).
     huber_k : float
-        Where Huber's psi is clipped, in units of the scale.
+        The constant of Huber's psi: the distance at which it is clipped, in units of the scale.
     c : float
         The constant of the bisquare.
     work : CellWork
@@ -153,7 +156,21 @@ def qq_objective(
 
 @kernel
 def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, first: int) -> float:
-    """Write values from index `first` on relative to value k, in some unit; return the log of the slope's factor."""
+    """Write values as distances from value k, in some unit; return the log of the factor to multiply the slope by.
+
+    Parameters
+    ----------
+    column : SortedColumn
+        The prestandardised column.
+    k : int
+        Index of the change point.
+    middle : float
+        The log that has been subtracted from all logs.
+    x : (m,) float32
+        Receives the distances of m consecutive values.
+    first : int
+        Index of the first of these values.
+    """
     side, farthest = -1.0 if k < column.n_negative else 1.0, column.x[0 if first == 0 else column.n - 1]
     log_unit, log_gap = side * column.logs[k], min(log(abs(farthest - column.x[k])), _LOG_LARGEST)
     log_unit += min(max(log_gap - _LOG_RANGE - log_unit, 0.0), _LOG_NEAR)
@@ -165,7 +182,7 @@ def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, firs
 
 @kernel
 def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, work: CellWork) -> int:
-    """Evaluate the objective wherever it may be lowest between `low` and `high`; return the number of points.
+    """Evaluate the objective wherever it may be lowest in a range of lambda; return the number of points.
 
     Parameters
     ----------
@@ -175,8 +192,9 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
         Lower end of the range of lambda.
     high : float
         Upper end of the range.
-    points : ndarray of float64, shape (3, MOST_POINTS)
-        Receives the points in ascending order: lambda, the objective, and the lower bound up to the next point.
+    points : (3, MOST_POINTS)
+        Receives the points in ascending order: lambda, the objective, and a lower bound on the objective up to the next
+        point.
     work : CellWork
         Scratch.
     """
@@ -203,7 +221,10 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
 
 @kernel
 def _first_turns(qq: _QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
-    """Evaluate the objective in lanes that cover the whole range; return the number of lanes and the lowest value."""
+    """Evaluate the objective in the first lanes, which cover the whole range [low, high] of lambda.
+
+    Return the number of these lanes, and the lowest value.
+    """
     cells, lowest = LANES32 - 1, math.inf
     n_wide = int(min((high - low) / _WIDEST, float(MOST_POINTS)))  # a larger number may overflow an integer
     n_blocks = min(n_wide // cells + 1, MOST_POINTS // (2 * LANES32))
@@ -218,18 +239,35 @@ def _first_turns(qq: _QQObjective, low: float, high: float, work: CellWork) -> t
 
 @inlined
 def _is_open(cell: int, lowest: float, work: CellWork) -> bool:
-    """Return whether the objective may be lowest inside a cell that can still be divided."""
+    """Return whether a cell is still to be divided: it is wide enough, and the objective may be lowest inside it.
+
+    `lowest` is the lowest value of the objective so far.
+    """
     lanes = work.lanes
     width, rise = lanes[LMBDA, cell + 1] - lanes[LMBDA, cell], lanes[FLOOR, cell] - lowest
     is_level = max(lanes[VALUE, cell], lanes[VALUE, cell + 1]) < lowest + _LEVEL
     hidden = _HIDDEN if is_level else max(_HIDDEN, _STEEP * width)
-    limit = -hidden if width <= _NARROW else 0.0 if width <= _RESOLVED else _CLOSE
+    limit = -hidden if width <= _NARROW else 0.0 if width <= _RIVAL_WIDTH else _RIVAL_MARGIN
     return bool((rise < limit) & (width > _NARROWEST))
 
 
 @kernel
 def _add_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -> int:
-    """Append the open cells (see `_is_open`) among lanes start, ..., stop - 1 to the queue; return its new end."""
+    """Append the cells that are still to be divided (see `_is_open`) to the queue; return the new end of the queue.
+
+    Parameters
+    ----------
+    start : int
+        First lane to consider.
+    stop : int
+        One more than the last lane to consider.
+    lowest : float
+        The lowest value of the objective so far.
+    last : int
+        The end of the queue.
+    work : CellWork
+        Holds the lanes and the queue.
+    """
     for cell in range(start, stop - 1):
         work.queue[last] = cell
         last += _is_open(cell, lowest, work)
@@ -238,7 +276,10 @@ def _add_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -
 
 @kernel
 def _divide(cells: IntArray, start: int, work: CellWork) -> None:
-    """Split cells into equal parts, written to lanes from `start`; adjacent cells share an end point."""
+    """Split cells into equal parts, and write the end points of the parts to lanes from `start` on.
+
+    Adjacent cells share an end point.
+    """
     lmbdas, n_runs = work.lanes[LMBDA], 1
     for i in range(1, cells.size):
         n_runs += cells[i] != cells[i - 1] + 1
@@ -260,10 +301,23 @@ def _divide(cells: IntArray, start: int, work: CellWork) -> None:
 
 @kernel
 def _write_points(low: float, high: float, n_first: int, points: FloatArray, work: CellWork) -> int:
-    """Write the points of all lanes in ascending order, with divided cells replaced by their parts; return the number.
+    """Write the points of all lanes in ascending order of lambda; return the number of points.
 
     The lanes form a forest: a divided cell is a node whose children are its parts. This is an in-order traversal, with
     `pending` as the stack. Each iteration writes one of at most MOST_POINTS lanes.
+
+    Parameters
+    ----------
+    low : float
+        Lower end of the range of lambda, written in place of the rounded one.
+    high : float
+        Upper end of the range.
+    n_first : int
+        Number of lanes that were evaluated before any cell was divided.
+    points : (3, MOST_POINTS)
+        Receives the rows LMBDA, VALUE and FLOOR.
+    work : CellWork
+        Holds the lanes.
     """
     lanes, begin, pending = work.lanes, work.begin, work.queue
     n_points, n_pending, lane, stop = 0, 0, 0, LANES32 - 1
@@ -289,7 +343,10 @@ def _write_points(low: float, high: float, n_first: int, points: FloatArray, wor
 
 @kernel
 def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
-    """Evaluate the objective (infinite if undefined) and lower bounds in a batch of lanes; return the lowest value."""
+    """Evaluate the objective and lower bounds in the batch of lanes from `start` on; return the lowest value.
+
+    The objective is set to infinity where it is undefined.
+    """
     lanes, y, stop = work.lanes, work.y, start + LANES32
     lmbdas, values = lanes[LMBDA, start:stop], lanes[VALUE, start:stop]
     qq_objectives(qq.column, qq.rises, None, qq.scores, qq.rule, qq.huber_k, qq.c, lmbdas, y, values)
@@ -305,9 +362,10 @@ def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
 
 @kernel
 def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> None:
-    """Write lower bounds of the objective between neighboring lanes, assuming the smallest possible residuals.
+    """Write lower bounds on the objective between adjacent lanes, assuming the smallest possible residuals.
 
-    `y` has the residuals in units of c, clipped to +-1. The bound is 0 if the objective is undefined in either lane.
+    The bound is 0 if the objective is undefined in either lane. `y` has the residuals of n values in units of c,
+    clipped to [-1, 1]; the batch begins at lane `start`.
     """
     value, following = load(lanes, (VALUE, start)), load(lanes, (VALUE, start + 1))
     near, others = broadcast_like(value, 0.0), broadcast_like(value, 0.0)
@@ -322,10 +380,10 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
 
 @inlined
 def _nearest_between(y: Float32Array, i: int) -> Lanes:
-    """Return, for each lane, an upper bound on 1 - rho of value i from that lane to the next.
+    """Return, for each lane, an upper bound on 1 - rho of value i between that lane and the next.
 
-    Its residual is assumed to lie between the residuals in both lanes. The bound is 1 - rho of the number nearest to 0
-    in this interval.
+    The residual of the value is assumed to lie between the residuals in the two lanes. The bound is 1 - rho of the
+    number in this interval that is nearest to 0.
     """
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
     nearest = maximum(minimum(a, b), minimum(maximum(a, b), 0.0))

@@ -23,7 +23,10 @@ def _minimum(
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """Find the minimum in a cell: for short columns with vectors of lambdas, otherwise by Brent's method."""
+    """Find the minimum in a cell: for short columns by evaluating vectors of lambdas, otherwise by Brent's method.
+
+    The arguments are those of `search.brents_minimum`.
+    """
     if standardized.column.n <= ALL and cell[VALUE] > -math.inf:
         return minimize_in_bracket(standardized, cell, stop, options, work)
     n_eval = 0
@@ -40,7 +43,9 @@ QQ_SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
 def evaluate_at_start(
     standardized: Prestandardized, start: SearchResult, options: Options, work: RobustWork
 ) -> SearchResult:
-    """Return the search result with the objective evaluated at its lambda; for short columns it was interpolated.
+    """Return a search result in which `value` is the objective evaluated at lambda.
+
+    The search interpolates the value in columns of up to ALL values.
 
     Parameters
     ----------

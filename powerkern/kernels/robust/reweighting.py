@@ -3,8 +3,8 @@
 In the paper lambda maximises the likelihood weighted by [1]_, eq. (16), twice. Three things are not in the paper: the
 cut-off rules of `adaptive_rewml` (`step_rule`), stopping once the values kept do not change, and the method of fitting.
 
-The logs of the values kept are known, and raw sums over them nearly always suffice (`fit_by_logs`). Values for which
-the sums lose digits are fitted in two passes (`fit_in_two_passes`) by a separate entry, which most data do not need.
+The logs of the values kept are known, and raw sums over them nearly always suffice (`fit_by_logs`). If raw sums lose
+digits, the values are fitted in two passes (`fit_in_two_passes`) by a separate entry, which most data do not need.
 
 References
 ----------
@@ -46,7 +46,7 @@ _LONG, _STRIDE = 2048, 16
 
 
 class KeptRange(NamedTuple):
-    """The range of sorted values that a cut-off keeps, with location, scale and the cut-off."""
+    """The half-open index range of the sorted values kept, with the location, scale and cut-off that determined it."""
 
     start: int  #: index of the first value kept
     stop: int  #: one past the last value kept
@@ -76,16 +76,16 @@ def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float
 
     Parameters
     ----------
-    y : ndarray of float64, shape (n,)
-        The values, ascending.
+    y : (n,)
+        The transformed values, ascending.
     estimate : LocScale
-        Location and scale of the values.
+        Location and scale of the transformed values.
     cutoff : float
-        The largest distance from the location, in scales, of a value that is kept.
+        The largest distance of a kept value from the location, in units of the scale.
     lmbda : float
-        The lambda with which they were transformed, recorded in the result.
+        The lambda of the transform, recorded in the result.
     rule : int
-        The rectification rule of that transform (`kernels.transforms.rectified`), recorded in the result.
+        The rectification rule of the transform (`kernels.transforms.rectified`), recorded in the result.
     """
     reach, start, stop = cutoff * estimate.scale, 0, 0
     # [1]_, eq. (16): the values of weight 1 are consecutive, since values are sorted
@@ -106,13 +106,13 @@ def positions_within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]
 
 @kernel
 def kept_by_index(start: int, stop: int) -> KeptRange:
-    """Return a `KeptRange` that is given by indices, not by a cut-off."""
+    """Return the `KeptRange` with these indices, without a cut-off."""
     return KeptRange(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
 
 
 @kernel
 def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, work: RobustWork, row: FloatArray) -> None:
-    """Fit the values kept from their logs by raw sums, or defer them if the sums would lose digits.
+    """Fit the values kept from their logs by raw sums, or set the status DEFERRED if the sums would lose digits.
 
     Parameters
     ----------
@@ -121,12 +121,12 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
     kept : KeptRange
         The values kept.
     start : float
-        Lambda of the prestandardised column from which to search.
+        The lambda to start the search from, for the prestandardised column.
     given : float
-        A lambda, in units of the data, at which to evaluate; NaN: search.
+        A given lambda, in units of the data; NaN if lambda is to be fitted.
     work : RobustWork
         Scratch.
-    row : ndarray of float64, shape (N_RESULTS,)
+    row : (N_RESULTS,)
         Receives the results.
     """
     own, counts, first, last = column.standardized.column, column.standardized.counts, kept.start, kept.stop
@@ -163,7 +163,7 @@ def _plain_thin(
 def _thin(
     weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return every _STRIDE-th of the sorted logs and of their weights."""
+    """Return every _STRIDE-th of the sorted logs and of their weights, copied to `out` and `own`."""
     few, _ = _plain_thin(None, logs, out, own)
     return few, _plain_thin(None, weight, own, own)[0]
 
@@ -172,7 +172,7 @@ def _thin(
 def fit_in_two_passes(
     column: Column, kept: KeptRange, start: float, given: float, work: RobustWork, row: FloatArray
 ) -> None:
-    """Try `fit_by_logs`; if it defers, fit in two passes (for Box-Cox, from the original values).
+    """Fit the values kept by `fit_by_logs` or, if that defers, in two passes (for Box-Cox, from the original values).
 
     Parameters
     ----------
@@ -181,12 +181,12 @@ def fit_in_two_passes(
     kept : KeptRange
         The values kept.
     start : float
-        Lambda of the prestandardised column from which to search.
+        The lambda to start the search from, for the prestandardised column.
     given : float
-        A lambda, in units of the data, at which to evaluate; NaN: search.
+        A given lambda, in units of the data; NaN if lambda is to be fitted.
     work : RobustWork
         Scratch.
-    row : ndarray of float64, shape (N_RESULTS,)
+    row : (N_RESULTS,)
         Receives the results.
     """
     fit_by_logs(column, kept, start, given, work, row)
@@ -216,7 +216,7 @@ def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
 
 @kernel
 def _exclude_ends(counts: FrequencyWeights | None, kept: KeptRange) -> tuple[float, float]:
-    """Reduce the weights of the first and last value kept by the excluded parts; return the original weights."""
+    """Reduce the weights of the first and last value kept by the excluded parts; return the original two weights."""
     if counts is None:
         return 0.0, 0.0
     first, last = counts.w[kept.start], counts.w[kept.stop - 1]
@@ -244,7 +244,7 @@ def max_fits(options: Options) -> int:
 def step_rule(turn: int, options: Options) -> tuple[int, bool]:
     """Return the rectification rule of the transform in a reweighting step, and whether its cut-off is adaptive.
 
-    The first step uses `options.first_rule`, since the rectified transform reveals outliers.
+    Steps are numbered from 0. The first step uses `options.first_rule`, since the rectified transform reveals outliers.
     """
     rule = options.first_rule if turn == 0 and options.n_reweight != 0 else NOT_RECTIFIED
     return rule, options.adaptive and turn > 0
@@ -261,10 +261,10 @@ def reweight(
     work: RobustWork,
     row: FloatArray,
 ) -> KeptRange:
-    """Alternate between choosing the values to keep and fitting them.
+    """Alternate between choosing the values to keep and fitting them; return the range of values of the last fit.
 
-    Returns the range of values of the last fit. If `n_turns` is one more than the number of fits requested, the last
-    step only chooses values at the last lambda and evaluates there. Stops at once if `fit` defers the column.
+    If `n_turns` is one more than the number of fits requested, the last step only chooses values at the last lambda and
+    evaluates the likelihood there. The function returns at once if `fit` defers the column.
 
     Parameters
     ----------
@@ -275,15 +275,15 @@ def reweight(
     column : Column
         The column, in its own units and prestandardised.
     lmbda0 : float
-        Lambda of the prestandardised column from which to start.
+        The initial lambda, for the prestandardised column.
     n_turns : int
         Largest number of steps.
     options : Options
         The options of the fit.
     work : RobustWork
         Scratch.
-    row : ndarray of float64, shape (N_RESULTS,)
-        The results of the column.
+    row : (N_RESULTS,)
+        Receives the results.
     """
     power, n_fits = column.prescaling.power, max_fits(options)
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0

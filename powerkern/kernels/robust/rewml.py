@@ -60,7 +60,7 @@ from powerkern.kernels.robust.search import find_start
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or defer it.
+    """Fit a prestandardised column into its row of results, or set the status DEFERRED if `fit` cannot fit it.
 
     Parameters
     ----------
@@ -93,7 +93,10 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """Return the consistency factor of the standard deviation of the values kept, for normal data."""
+    """Return the factor that makes the standard deviation of the values within the cut-off consistent for normal data.
+
+    Only the cut-off is used (see `EstimatorEntries.scale_factor`).
+    """
     return 1.0 / sd_within(cutoff)
 
 

@@ -15,7 +15,7 @@ from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.robust.qq_search import CELL_WORK, MOST_POINTS, CellWork, new_cell_work
 from powerkern.kernels.transforms.rectified import ROOM
 
-#: Columns longer than ALL are first searched on a sample of SAMPLE order statistics.
+#: Columns of more than ALL values are first searched on a sample of SAMPLE order statistics.
 SAMPLE, ALL = 256, 512
 #: Longest column that is evaluated at LANES lambdas at once around each minimum of its sample.
 _MOST_IN_LANES = 2048
@@ -24,7 +24,7 @@ _MAX_CELLS, _N_CELL = 16, 8
 
 
 class RobustWork(NamedTuple):
-    """Scratch arrays in which one column after another is fitted by a robust estimator."""
+    """Scratch arrays for robust fits, used for one column after another."""
 
     mle: Work  #: scratch of maximum likelihood
     values: FloatArray  #: the prestandardised column
@@ -51,7 +51,7 @@ ROBUST_WORK = named_tuple(
 
 
 def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
-    """Allocate `RobustWork` for columns of up to `n` values, with weights or without."""
+    """Allocate `RobustWork` for columns of up to `n` values, with tables for weights if `weighted`."""
     values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
     sample, grid, cells = np.ones((5, SAMPLE + ROOM)), np.empty((5, MOST_POINTS)), np.empty((_MAX_CELLS, _N_CELL))
     lanes = np.ones(LANES * min(max(n, ALL), _MOST_IN_LANES))

@@ -1,8 +1,9 @@
 """Find the initial lambda of a robust fit, which minimises an estimator's objective over a range.
 
-In the default method a scan finds cells that contain local minima (`find_start`). Each cell is then searched, in a long
-column first on a sample of order statistics and then on all values. The alternative, as in R, is one run of Brent's
-method over the full interval. `Search` has the functions in which estimators differ.
+By default the objective is evaluated on a grid, and the intervals that contain local minima become cells
+(`find_start`). Each cell is then searched; in a long column it is searched first on a sample of order statistics and
+then on all values. The alternative, as in R, is one run of Brent's method over the full interval. `Search` has the
+functions in which estimators differ.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from powerkern.kernels.transforms.rectified import SortedColumn
 
 #: R's default tolerance of optimize(), the fourth root of the machine epsilon.
 CELLWISE_XTOL = 0.0001220703125
-#: Tolerance in lambda on the sample, which only locates the interval for the search on all values; and tolerance on all
+#: Tolerance in lambda on the sample, which only locates the interval for the search on all values, and tolerance on all
 #: values. For 160 difficult columns, half the latter takes 64.8 evaluations instead of 64.5 and ends at most 6e-8 above
-#: the lowest minimum instead of 7e-8; double takes 63.8, and 4e-7 (report_constants starts). Then half the width of the
-#: interval that is searched on all values (at n = 1e6 the lambda0 of a sample of 512 is off by 1e-4), and the largest
-#: width to which it is widened.
+#: the lowest minimum instead of 7e-8; double takes 63.8, and ends at most 4e-7 above (report_constants starts). _REACH
+#: is half the width of the interval that is searched on all values (at n = 1e6 the lambda0 of a sample of 512 is off by
+#: 1e-4), and _WIDEST the largest width to which that interval is widened.
 _COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.1, 4.0
 #: Largest number of times that this interval is widened, threefold: from 2 * _REACH to 0.6, 1.8 and beyond _WIDEST.
 _MOST_WIDENINGS = 4
@@ -40,8 +41,8 @@ MAX_EVAL = 100
 #: columns such a grid misses the lowest minimum in 1.7 % of the cases. It is used for smoother objectives, and followed
 #: by a finer grid.
 _STEP, _MAX_SCAN = 0.5, 64
-#: Number of points of the second grid around the lowest point, and the factor by which it is finer; number of points
-#: beyond an end, a multiple of LANES. With steps of 1/8 instead of 1/16, 3 of 300 columns missed a minimum of the
+#: Number of points of the second grid around the lowest point, factor by which it is finer, and number of points beyond
+#: an end of the range, a multiple of LANES. With steps of 1/8 instead of 1/16, 3 of 300 columns missed a minimum of the
 #: trimmed likelihood that was lower by more than 1e-4 (`tests.fuzz.starts`).
 _N_FINER, _FINER, _N_OUTWARD = 17, 8.0, 16
 #: The objective between two grid points is assumed to be lower than at them by less than this. Half and double find the
@@ -54,10 +55,10 @@ LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, _MINIMISER, _FLOOR = range(8)
 
 
 class GridScan(NamedTuple):
-    """The cells of a grid of lambda in which the minimum may be: their number, the first one, and their cost."""
+    """Result of evaluating the objective on a grid of lambda: the cells to search, and the cost."""
 
-    n_cells: int
-    n_eval: int
+    n_cells: int  #: number of cells in `RobustWork.cells`
+    n_eval: int  #: number of evaluations
     inside: bool  #: whether the lowest point is inside the range
     first: int  #: index of the first cell to search
 
@@ -71,7 +72,7 @@ class Stop(NamedTuple):
 
 
 class LocalMinimum(NamedTuple):
-    """A local minimum of the objective: lambda, the value there, and the evaluations made."""
+    """A local minimum of the objective: lambda, the value there, and the number of evaluations made."""
 
     lmbda: float
     value: float
@@ -107,11 +108,11 @@ def find_start(
     options: Options,
     work: RobustWork,
 ) -> SearchResult:
-    """Find the lambda that minimises the objective, the best of the local minima found by a scan.
+    """Find the lambda that minimises the objective: the best of the local minima in the cells of a grid.
 
-    The first cell is the full interval. It is searched, too, if the scan found no minimum, or if the scan is coarse; in
-    the latter case the result is never worse than that of Brent's method alone. In columns of more than ALL values the
-    minima are first found on a sample, and those that may be the lowest are refined on all values.
+    The first cell is the full interval. It is searched, too, if no other cell contains a minimum, or if the grid is
+    coarse; in the latter case the result is never worse than that of Brent's method alone. In columns of more than ALL
+    values the minima are first found on a sample, and those that may be the lowest are refined on all values.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ def find_start(
     high : float
         Upper end of the range.
     n_alone : int
-        Columns with more values than this are scanned on a sample.
+        The grid is evaluated on a sample if the column has more values than this.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -187,7 +188,7 @@ def draw_sample(search: Search, full_column: Prestandardized, options: Options, 
 
 @kernel
 def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
-    """Return the index in the full column of value k of the sample."""
+    """Return the index in the full column, of n values, of the k-th value of the sample."""
     if counts is None:
         return ((2 * k + 1) * n) // (2 * SAMPLE)
     return position_at(counts, (k + 0.5) / SAMPLE)
@@ -195,7 +196,7 @@ def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
 
 @specialize_on_none()
 def _weights_of_sample(counts: FrequencyWeights, work: RobustWork) -> FrequencyWeights | None:
-    """Make the tables of weights for a sample, all of whose values have weight one; None if there are no weights."""
+    """Make the weight tables of a sample, all of whose values have weight one; None if the column has no weights."""
     return frequency_weights(work.sample[4, :SAMPLE], work.sample_counts)
 
 
@@ -204,14 +205,28 @@ def _weights_of_sample(counts: FrequencyWeights, work: RobustWork) -> FrequencyW
 
 @kernel
 def _write_cell(cell: FloatArray, low: float, high: float, lowest: float, value: float) -> None:
-    """Write a cell that has not been searched."""
+    """Write a cell that has not been searched.
+
+    Parameters
+    ----------
+    cell : (8,)
+        Receives the fields of the cell.
+    low : float
+        Lower end.
+    high : float
+        Upper end.
+    lowest : float
+        The lowest known point in the cell.
+    value : float
+        The objective at that point, also taken as the lower bound on the minimum.
+    """
     cell[LOW], cell[HIGH], cell[AT_LOW], cell[AT_HIGH] = low, high, math.inf, math.inf
     cell[LOWEST], cell[VALUE], cell[_MINIMISER], cell[_FLOOR] = lowest, value, math.nan, value
 
 
 @kernel
 def _close_in(cells: FloatArray) -> int:
-    """Replace each searched cell by a cell around its minimum; return the number of these.
+    """Replace each searched cell by a smaller cell around its minimum; return the number of cells.
 
     Cells that were not searched are dropped, since they cannot contain the lowest minimum.
     """
@@ -235,15 +250,15 @@ def _descend(
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """Search each cell that may contain a lower minimum than the lowest so far; return the lowest.
+    """Search each cell that may contain a lower minimum than the lowest so far; return the lowest minimum.
 
     Parameters
     ----------
     search : Search
-        The objective and how it is minimised in a cell.
+        The functions that define the search.
     standardized : Prestandardized
         The prestandardised column, or a sample of it.
-    cells : (n_cells, n_fields)
+    cells : (n_cells, 8)
         The cells; receives the minima found.
     stop : Stop
         Tolerance of lambda, and the largest value of a minimum of interest.
@@ -270,7 +285,7 @@ def _descend(
 
 @kernel
 def _is_known(cells: FloatArray, k: int) -> bool:
-    """Return whether an earlier search ended inside cell k, at a value no higher than that of the cell."""
+    """Return whether an earlier search ended inside cell k, at a value no higher than the lowest value known there."""
     for j in range(k):
         if cells[k, LOW] <= cells[j, _MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
             return True
@@ -286,7 +301,7 @@ def brents_minimum(
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """Minimise by Brent's method in a cell, which is widened threefold while the minimum is at an end.
+    """Minimise the objective in a cell by Brent's method; widen the cell threefold while the minimum is at an end.
 
     Parameters
     ----------
@@ -294,10 +309,10 @@ def brents_minimum(
         The objective (`search.Objective`).
     standardized : Prestandardized
         The prestandardised column, with room for its transform.
-    cell : ndarray of float64, shape (8,)
-        The cell; the constants of `search` name its elements.
+    cell : (8,)
+        The cell, with the fields LOW, HIGH, ... of this module.
     stop : Stop
-        Tolerance and largest width of the interval.
+        Tolerance, and largest width of the interval.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -321,13 +336,13 @@ def brents_minimum(
 
 @kernel
 def n_steps(low: float, high: float) -> int:
-    """Return the number of steps of the grid over a range."""
+    """Return the number of steps of the grid over the range [low, high]."""
     return min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1)
 
 
 @kernel
 def argmin(values: FloatArray) -> int:
-    """Return the index of the smallest value; of equal ones the first."""
+    """Return the index of the smallest value; the first one if several are equal."""
     best = 0
     for k in range(values.size):
         if values[k] < values[best]:
@@ -337,7 +352,7 @@ def argmin(values: FloatArray) -> int:
 
 @kernel
 def complete_points(values: FloatArray, floors: FloatArray) -> int:
-    """Replace NaN by infinity, write assumed lower bounds to `floors`; return the index of the lowest value."""
+    """Replace NaN by infinity, and write assumed lower bounds to `floors`; return the index of the lowest value."""
     for k in range(values.size):
         values[k] = values[k] if values[k] == values[k] else math.inf
         floors[k] = values[k] - _RIVAL
@@ -361,7 +376,7 @@ def one_by_one(objective: Objective) -> Evaluate:
 def even_points(
     evaluate: Evaluate, standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork
 ) -> int:
-    """Evaluate the objective on an evenly spaced grid, in `work.grid`; return the number of points.
+    """Evaluate the objective on an evenly spaced grid of lambda; return the number of points.
 
     Parameters
     ----------
@@ -376,7 +391,7 @@ def even_points(
     options : Options
         The options of the fit.
     work : RobustWork
-        Scratch; receives points and values.
+        Scratch; `work.grid` receives the points and values.
     """
     last = n_steps(low, high)
     for k in range(last + 1):
@@ -425,9 +440,9 @@ def minima_and_beyond(
     options: Options,
     work: RobustWork,
 ) -> GridScan:
-    """Write cells (after the first cell) with local minima on a grid that has been evaluated.
+    """Write cells with local minima on a grid that has been evaluated, after the first cell.
 
-    If the lowest point is an end of the range, the scan continues outwards with doubling steps.
+    If the lowest point is an end of the range, more points are evaluated beyond that end, with doubling steps.
 
     Parameters
     ----------
@@ -465,7 +480,7 @@ def minima_and_beyond(
 def add_minima(n: int, ends: bool, n_cells: int, work: RobustWork) -> int:
     """Append cells around the local minima of the first n points of `work.grid`; return the number of cells.
 
-    If there is no room, they replace cells with higher values.
+    If there is no room, new cells replace cells with higher values.
 
     Parameters
     ----------
@@ -500,7 +515,7 @@ def add_minima(n: int, ends: bool, n_cells: int, work: RobustWork) -> int:
 
 @kernel
 def _highest(cells: FloatArray) -> int:
-    """Return the index of the cell with the largest value, except the first cell; NaN counts as the largest."""
+    """Return the index of the cell with the largest value, ignoring the first cell; NaN counts as the largest."""
     best = 1
     for k in range(2, cells.shape[0]):
         largest = cells[best, VALUE]

@@ -1,7 +1,7 @@
 """Maximum trimmed likelihood ([1]_): the likelihood of the best window of consecutive sorted values.
 
 A window contains a given fraction of all values. The fit alternates between the best window for a lambda and the best
-lambda for a window (`kernels.robust.reweighting`); every step raises the trimmed likelihood.
+lambda for a window (`kernels.robust.reweighting`). Every step increases the trimmed likelihood.
 
 References
 ----------
@@ -53,7 +53,7 @@ _Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class _Window(NamedTuple):
-    """A window of sorted values, and its trimmed negative log-likelihood."""
+    """A window of consecutive sorted values, and its trimmed negative log-likelihood."""
 
     start: int  #: index of the first value
     stop: int  #: one past the last value
@@ -64,7 +64,10 @@ class _Window(NamedTuple):
 
 @kernel
 def window_size(n: float, fraction: float) -> float:
-    """Return the size of a window with a fraction of n values, but more than half; interpolated for fractional n."""
+    """Return the number of values in a window: a fraction of n values, but more than half.
+
+    A fractional n stands for a total weight; the result is then interpolated.
+    """
     whole = float(np.floor(n))
     size = _whole_window(whole, fraction)
     return size if whole == n else size + (n - whole) * (_whole_window(whole + 1.0, fraction) - size)
@@ -81,8 +84,21 @@ def _best_plain_window(
 ) -> _Window:
     """Return the window of consecutive values with the largest likelihood, for a column without weights.
 
-    All windows contain the values in the middle of the column. Sums about the mean of these are cumulated outwards, so
-    nothing is subtracted, and infinite values affect only the windows that contain them.
+    All windows contain the values in the middle of the column. Sums about the mean of the middle values are accumulated
+    outwards. Hence nothing is subtracted, and infinite values affect only the windows that contain them.
+
+    Parameters
+    ----------
+    counts : None
+        Stands for the weights.
+    standardized : Prestandardized
+        The prestandardised column, with its transform at `lmbda`.
+    lmbda : float
+        Lambda of the prestandardised column.
+    fraction : float
+        Fraction of the values in the window.
+    outward : tuple of three (n,) arrays
+        Scratch for sums of values, squares and logs.
     """
     n, y, logs = standardized.column.n, standardized.y, standardized.column.logs
     size = int(window_size(float(n), fraction))
@@ -126,7 +142,20 @@ def _best_window(
     """Return the window with the largest likelihood, for a column with weights.
 
     Only windows that begin or end between two values need be compared. Between two such windows, mean and mean square
-    are linear functions of the position and the log of the variance is concave, so the likelihood is lower.
+    are linear functions of the position, and the log of the variance is concave, so the likelihood is lower.
+
+    Parameters
+    ----------
+    counts : FrequencyWeights
+        Weights of the values.
+    standardized : Prestandardized
+        The prestandardised column, with its transform at `lmbda`.
+    lmbda : float
+        Lambda of the prestandardised column.
+    fraction : float
+        Fraction of the total weight in the window.
+    outward : tuple of three (n,) arrays
+        Scratch for sums of values, squares and logs.
     """
     n, y, before = standardized.column.n, standardized.y, counts.before
     size = counts.unit * window_size(counts.total / counts.unit, fraction)
@@ -173,7 +202,21 @@ def _best_window(
 def _cumulate_outwards(
     standardized: Prestandardized, counts: FrequencyWeights, middle: int, unit: float, outward: _Sums
 ) -> None:
-    """Write the sums over the values from each position to the middle of the column to `outward`."""
+    """Write the sums over the values from each position to the middle of the column to `outward`.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with its transform.
+    counts : FrequencyWeights
+        Weights of the values.
+    middle : int
+        Index of the middle value, which is subtracted.
+    unit : float
+        Factor of the differences.
+    outward : tuple of three (n,) arrays
+        Receives the sums of values, squares and logs.
+    """
     left, left_squares, left_jacobian = outward
     left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
     for i in range(middle - 1, -1, -1):
@@ -185,7 +228,23 @@ def _cumulate_outwards(
 def _add_value(
     sums: tuple[float, float, float], standardized: Prestandardized, weight: float, i: int, middle: int, unit: float
 ) -> tuple[float, float, float]:
-    """Add value i to the sums of values, squares and logs, all relative to the middle value."""
+    """Add value i to the sums of values, squares and logs, all relative to the middle value; return the sums.
+
+    Parameters
+    ----------
+    sums : (float, float, float)
+        The sums of values, squares and logs.
+    standardized : Prestandardized
+        The prestandardised column, with its transform.
+    weight : float
+        Weight of value i.
+    i : int
+        Index of the value.
+    middle : int
+        Index of the middle value, which is subtracted.
+    unit : float
+        Factor of the differences.
+    """
     d = (standardized.y[i] - standardized.y[middle]) * unit
     step = weight * d
     return (
@@ -226,7 +285,10 @@ def _objective(standardized: Prestandardized, lmbda: float, options: Options, wo
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the range of values in the best window at a lambda."""
+    """Return the range of values in the best window at a lambda.
+
+    The arguments are those of `qq_column.keep_within`.
+    """
     best = _window_at(standardized, lmbda, rule, options, work)
     return KeptRange(
         best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.excluded_low, best.excluded_high
@@ -235,7 +297,11 @@ def _keep(
 
 @kernel
 def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Find cells with local minima on a grid, and on a finer grid around the lowest point or beyond an end."""
+    """Find cells with local minima on a grid, and on a second grid.
+
+    The second grid is finer and around the lowest point. If the lowest point is an end of the range, it lies beyond the
+    end. The arguments are those of `qq_column.scan_qq`.
+    """
     n_points = even_points(_evaluate, standardized, low, high, options, work)
     scan = minima_and_beyond(_evaluate, standardized, n_points, low, high, options, work)
     if scan.n_eval == n_points:
@@ -265,7 +331,10 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """Return the consistency factor, for normal data, of the standard deviation of a central fraction of the values."""
+    """Return the consistency factor, for normal data, of the standard deviation of a central fraction of the values.
+
+    Only the fraction is used (see `EstimatorEntries.scale_factor`).
+    """
     return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
 
 

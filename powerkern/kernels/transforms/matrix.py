@@ -15,9 +15,9 @@ where
 fields
     The result of `select_fields`. Column j of the matrix has the parameters fields[:, first + j].
 bounds
-    An array with a column for each column of the matrix; it receives bounds and marks. bounds[LOW, j] and bounds[HIGH,
-    j] are the bounds of ordinary values (if the first is larger, no value is ordinary). bounds[EXTREME, j] becomes
-    positive if a value is not ordinary. If no column of a band has ordinary values, nothing is written to out.
+    An array with a column for each column of the matrix. It receives the bounds of ordinary values in the rows LOW and
+    HIGH (if the first is larger, no value is ordinary). bounds[EXTREME, j] becomes positive if a value of column j is
+    not ordinary. If no column of a band has ordinary values, nothing is written to out.
 out
     The memory of the images; may be x. Line k begins at ``out[to + k out_stride]``, and is contiguous. Up to `times`
     adjacent rows are joined (`rows_joined`).
