@@ -15,7 +15,7 @@ from powerkern.kernels.results import LMBDA, LMBDA0, N_RESULTS, OBJECTIVE, ROUTE
 from powerkern.kernels.robust.adaptive_rewml import N_WIDER, WIDER
 from powerkern.kernels.robust.fit import N_CUTOFF_FIELDS, TRANSFORM_LOC, TRANSFORM_SCALE, WEIGHT_ABOVE, WEIGHT_BELOW
 from powerkern.kernels.robust.options import ADAPTIVE_QQ, CELLWISE_QQ, GLOBAL, MAD, QQ, Options, with_rule
-from powerkern.kernels.robust.reweighting import MAX_TURNS, max_fits, step_rule
+from powerkern.kernels.robust.reweighting import MAX_STEPS, max_fits, step_rule
 from powerkern.kernels.robust.scratch import RobustWork, new_robust_work
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
@@ -271,7 +271,7 @@ def predict_cuts(column: RobustChunkColumn) -> list[tuple[float, int]]:
     x, w, row, options = start.points
     cuts = [(start.lmbda, options.first_rule)]
     n_fits = max_fits(options)
-    if column.has_cut_off and 0 < n_fits < MAX_TURNS:
+    if column.has_cut_off and 0 < n_fits < MAX_STEPS:
         for n in range(1, n_fits):
             fewer = column.estimator.kernel_options._replace(n_reweight=n)
             cuts.append((float(column.fit_points(fewer, x, w).row[LMBDA]), NOT_RECTIFIED))

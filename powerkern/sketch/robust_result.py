@@ -30,7 +30,7 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.robust.fit import KEEPS_FAR_TAIL
 from powerkern.kernels.robust.options import ADAPTIVE_QQ, CARROLL
-from powerkern.kernels.robust.reweighting import MAX_TURNS, max_fits
+from powerkern.kernels.robust.reweighting import MAX_STEPS, max_fits
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED
 from powerkern.sketch.robust_column import CutRule, RobustChunkColumn
 from powerkern.sketch.robust_steps import KeptFit, Reweighting, standard_error
@@ -119,7 +119,7 @@ def _bound(column: RobustChunkColumn, state: Reweighting | None) -> float:
 def _status(column: RobustChunkColumn, state: Reweighting, fit: KeptFit) -> int:
     """Return the status of the fit, by the precedence of `kernels.robust`."""
     start = column.found_start
-    row, is_settled = start.points.row, state.is_settled or max_fits(start.points.options) < MAX_TURNS
+    row, is_settled = start.points.row, state.is_settled or max_fits(start.points.options) < MAX_STEPS
     if fit.row[STATUS] == Status.UNRESOLVED or state.status not in (Status.OK, Status.FIXED):
         return int(fit.row[STATUS])
     if row[STATUS] == Status.NOT_CERTIFIED:

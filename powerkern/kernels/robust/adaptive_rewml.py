@@ -100,7 +100,7 @@ def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork)
     fit : kernel
         Fits a range of values by maximum likelihood (`reweighting.Fit`).
     column : Column
-        The sorted column, in its own units and prestandardised.
+        The sorted column, in the units of the data and prestandardised.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -109,15 +109,15 @@ def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork)
     standardized, low, high = column.standardized, options.low, options.high
     work.trial[STATUS] = _OK
     chosen = with_rule(options, QUARTILES, options.adaptive) if options.rule == BOTH else options
-    found = find_start(QQ_SEARCH, standardized, low, high, ALL, chosen, work)
-    if options.rule != BOTH or is_mirrored(column.family) or not found.lmbda > 0.0:
-        return found, chosen
-    better, n_eval = _is_better(fit, standardized, found.lmbda, column.family, options, work)
-    n_eval += found.n_eval
+    start = find_start(QQ_SEARCH, standardized, low, high, ALL, chosen, work)
+    if options.rule != BOTH or is_mirrored(column.family) or not start.lmbda > 0.0:
+        return start, chosen
+    better, n_eval = _is_better(fit, standardized, start.lmbda, column.family, options, work)
+    n_eval += start.n_eval
     if better:
-        found, chosen = find_start(QQ_SEARCH, standardized, low, high, ALL, options, work), options
-        n_eval += found.n_eval
-    return SearchResult(found.lmbda, int(n_eval), found.n_rivals, found.inside, found.value), chosen
+        start, chosen = find_start(QQ_SEARCH, standardized, low, high, ALL, options, work), options
+        n_eval += start.n_eval
+    return SearchResult(start.lmbda, int(n_eval), start.n_rivals, start.inside, start.value), chosen
 
 
 @kernel
@@ -148,17 +148,17 @@ def _is_better(
     standardized = draw_sample(QQ_SEARCH, full_column, options, work) if full_column.column.n > SAMPLE else full_column
     if not is_lower_below(standardized, lmbda0, rival, work):
         return False, float(LANES)
-    found = find_start(QQ_SEARCH, standardized, rival.low, rival.high, ALL, rival, work)
-    if not found.lmbda < lmbda0:
-        return False, float(LANES + found.n_eval)
+    start = find_start(QQ_SEARCH, standardized, rival.low, rival.high, ALL, rival, work)
+    if not start.lmbda < lmbda0:
+        return False, float(LANES + start.n_eval)
     column = Column(
         standardized.column.x[: standardized.column.n], family, Prescaling(0.0, 1.0, 1.0, _OK), standardized
     )
-    share, n_eval = _fraction_at_quantiles(fit, column, lmbda0, plain, work)
+    fraction, n_eval = _fraction_at_quantiles(fit, column, lmbda0, plain, work)
     if work.trial[STATUS] == DEFERRED:
         return False, n_eval
-    other, n_more = _fraction_at_quantiles(fit, column, found.lmbda, rival, work)
-    return other > share + _BETTER, LANES + found.n_eval + n_eval + n_more
+    rival_fraction, n_more = _fraction_at_quantiles(fit, column, start.lmbda, rival, work)
+    return rival_fraction > fraction + _BETTER, LANES + start.n_eval + n_eval + n_more
 
 
 @kernel

@@ -243,21 +243,21 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     cut-off.
     """
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
-    found = find_start(_SEARCH, standardized, options.low, options.high, ALL, options, work)
-    lmbda, whole = found.lmbda / prescaling.power, work.trial
-    kept = _keep(standardized, found.lmbda, NOT_RECTIFIED, False, options, work)
+    start = find_start(_SEARCH, standardized, options.low, options.high, ALL, options, work)
+    lmbda, whole = start.lmbda / prescaling.power, work.trial
+    kept = _keep(standardized, start.lmbda, NOT_RECTIFIED, False, options, work)
     row[STATUS] = _OK
     if kept.stop - kept.start >= 2:
-        fit(column, kept, found.lmbda, lmbda, work, row)
+        fit(column, kept, start.lmbda, lmbda, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
-    fit(column, kept_by_index(0, x.size), found.lmbda, row[LMBDA], work, whole)
+    fit(column, kept_by_index(0, x.size), start.lmbda, row[LMBDA], work, whole)
     if whole[STATUS] == DEFERRED:
         row[STATUS] = DEFERRED
         return
     row[STATUS], row[NLL], row[CURVATURE] = _OK, whole[NLL], whole[CURVATURE]
-    row[N_EVAL] += found.n_eval + whole[N_EVAL]
-    write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, found, row)
+    row[N_EVAL] += start.n_eval + whole[N_EVAL]
+    write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, start, row)
     part = weights_between(standardized.counts, kept.start, kept.stop)
     _restandardize(row, standardized.y[kept.start : kept.stop], part, kept.loc, kept.scale)
 
@@ -293,7 +293,7 @@ def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, lo
 
 
 @kernel
-def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
+def scale_factor(n_kept: float, fraction_kept: float, cutoff: float) -> float:
     """Return 1, since Huber's scale is consistent; the arguments are those of `EstimatorEntries.scale_factor`."""
     return 1.0
 

@@ -66,11 +66,11 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`)."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     low, high, n_eval, n_fits = options.low, options.high, 0.0, max_fits(options)
-    found, kept, widened = SearchResult(math.nan, 0, 0, False, math.nan), kept_by_index(0, 0), True
+    start, kept, widened = SearchResult(math.nan, 0, 0, False, math.nan), kept_by_index(0, 0), True
     for _ in range(_MAX_FITS):
-        found = find_start(_SEARCH, standardized, low, high, SAMPLE, options, work)
-        kept = reweight(keep_within, fit, column, found.lmbda, n_fits + 1, options, work, row)
-        n_eval += found.n_eval + row[N_EVAL]
+        start = find_start(_SEARCH, standardized, low, high, SAMPLE, options, work)
+        kept = reweight(keep_within, fit, column, start.lmbda, n_fits + 1, options, work, row)
+        n_eval += start.n_eval + row[N_EVAL]
         low, high, widened = _widen(low, high, row[LMBDA] * prescaling.power)
         if is_unfitted(row, kept) or not widened:
             break
@@ -79,7 +79,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and widened:
         row[STATUS] = _NOT_CERTIFIED
-    write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, found, row)
+    write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, start, row)
     correction = scale_factor(weight_kept(standardized.counts, kept) / value_weight(standardized.counts), 0.0, 0.0)
     write_kept(x, standardized.counts, standardized.column.negative_shift, prescaling, kept, correction, options, row)
 
@@ -96,7 +96,7 @@ def _widen(low: float, high: float, lmbda: float) -> tuple[float, float, bool]:
 
 
 @kernel
-def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
+def scale_factor(n_kept: float, fraction_kept: float, cutoff: float) -> float:
     """Return the factor that changes a standard deviation with divisor n to one with divisor n - 1.
 
     Only the number of values kept is used (see `EstimatorEntries.scale_factor`).

@@ -73,7 +73,7 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
     Parameters
     ----------
     x : (n,)
-        The column in its own units, ascending, without NaN.
+        The column in the units of the data, ascending, without NaN.
     n_obs : float
         The weight of all values.
     status : int
@@ -93,7 +93,7 @@ def is_finished(x: FloatArray, counts: FrequencyWeights | None, kept: KeptRange,
     Parameters
     ----------
     x : (n,)
-        The column in its own units, ascending, without NaN.
+        The column in the units of the data, ascending, without NaN.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
     kept : KeptRange
@@ -115,7 +115,7 @@ def write_column(
     counts: FrequencyWeights | None,
     negative_shift: float,
     prescaling: Prescaling,
-    found: SearchResult,
+    start: SearchResult,
     row: FloatArray,
 ) -> None:
     """Complete the results of a fit with the statistics of the whole column, and the status.
@@ -123,27 +123,27 @@ def write_column(
     Parameters
     ----------
     x : (n,)
-        The column in its own units, ascending, without NaN.
+        The column in the units of the data, ascending, without NaN.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
     negative_shift : float
         2 for Yeo-Johnson, whose exponent for negative values is 2 - lambda, and 0 for Box-Cox.
     prescaling : Prescaling
         How the column was prestandardised.
-    found : SearchResult
+    start : SearchResult
         The result of the search for the initial lambda.
     row : (N_RESULTS,)
         The results of the column; completed in place.
     """
     nll = row[NLL] + log(prescaling.divisor) if negative_shift > 0.0 else row[NLL]
     write_range(row, weight_of_all(counts, x.size), x[0], x[-1])
-    row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
-    row[OBJECTIVE] = found.value
+    row[NLL], row[LMBDA0], row[CENTER] = nll, start.lmbda / prescaling.power, prescaling.center
+    row[OBJECTIVE] = start.value
     row[DIVISOR] = value_divisor(negative_shift, prescaling)
-    if row[STATUS] == _OK and not found.inside:
+    if row[STATUS] == _OK and not start.inside:
         row[STATUS] = _NOT_CERTIFIED
     if row[STATUS] == _OK:
-        row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
+        row[STATUS] = _MULTIMODAL if start.n_rivals > 0 else _SCANNED
     if row[N_OBS] <= _FEW * value_weight(counts) and row[STATUS] != _NOT_CERTIFIED:
         row[STATUS] = _FEW_VALUES
 
@@ -167,7 +167,7 @@ def write_kept(
     Parameters
     ----------
     x : (n,)
-        The column in its own units, ascending, without NaN.
+        The column in the units of the data, ascending, without NaN.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
     negative_shift : float
@@ -190,9 +190,9 @@ def write_kept(
     row[INTERCEPT] /= correction
     row[SLOPE] /= correction
     if kept.rule == NOT_RECTIFIED:
-        reach = kept.cutoff * kept.scale
-        low = value_from_log(log_at(kept.loc - reach, kept.lmbda, negative_shift), negative_shift, prescaling)
-        high = value_from_log(log_at(kept.loc + reach, kept.lmbda, negative_shift), negative_shift, prescaling)
+        distance = kept.cutoff * kept.scale
+        low = value_from_log(log_at(kept.loc - distance, kept.lmbda, negative_shift), negative_shift, prescaling)
+        high = value_from_log(log_at(kept.loc + distance, kept.lmbda, negative_shift), negative_shift, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
 
 

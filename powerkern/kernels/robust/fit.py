@@ -281,12 +281,12 @@ def _cutoff_entry(criterion: Criterion) -> Callable[..., None]:
         at, column, negative_shift = lmbda * prescaling.power, full_column.column, full_column.column.negative_shift
         kept = criterion.keep(full_column, at, rule, adaptive > 0, options, work)
         copy(full_column.y[: x.size], y)
-        reach = kept.cutoff * kept.scale
+        distance = kept.cutoff * kept.scale
         out[CUTOFF_LOW] = value_from_log(
-            rectified_log_at(kept.loc - reach, column, at, rule), negative_shift, prescaling
+            rectified_log_at(kept.loc - distance, column, at, rule), negative_shift, prescaling
         )
         out[CUTOFF_HIGH] = value_from_log(
-            rectified_log_at(kept.loc + reach, column, at, rule), negative_shift, prescaling
+            rectified_log_at(kept.loc + distance, column, at, rule), negative_shift, prescaling
         )
         before, after = weight_outside(full_column.counts, kept.start, kept.stop, x.size)
         out[WEIGHT_BELOW] = as_given(full_column.counts, before + kept.excluded_low)

@@ -51,7 +51,7 @@ def prestandardize_column(
     target : kernel
         Computes what the objective compares the column with (`Target`).
     x : (n,)
-        The column in its own units, ascending, without NaN.
+        The column in the units of the data, ascending, without NaN.
     weight : (n,) or None
         Weights of the values; None: all one.
     family : int
@@ -78,7 +78,7 @@ def _write_prestandardized(
     Parameters
     ----------
     x : (n,)
-        The column in its own units, ascending, without NaN.
+        The column in the units of the data, ascending, without NaN.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
     family : int

@@ -132,7 +132,7 @@ def normal_scores(out: FloatArray) -> None:
 
 
 @kernel
-def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreNodes:
+def normal_nodes(counts: FrequencyWeights, shift: float, max_gap: float) -> ScoreNodes:
     """Divide the copies that the weights stand for into nodes: copies of one value with similar normal scores.
 
     Parameters
@@ -141,7 +141,7 @@ def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreN
         Weights of the sorted values; its arrays receive the nodes.
     shift : float
         PAPER or FILLIBEN, the shift of ranks in the scores.
-    close : float
+    max_gap : float
         Largest difference between scores in a node.
     """
     nodes, n_nodes = counts.nodes, 0
@@ -152,13 +152,13 @@ def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreN
             middle, side = counts.after[i + 1] + 0.5 * w, -1.0
         copies = _round_to_whole(w / counts.unit)
         score, slope = _score_at(min(middle, 0.5 * counts.total), shift, counts)
-        if copies <= 1.0 or slope * w <= close or _is_full(nodes, n_nodes, counts.w.size - i):
+        if copies <= 1.0 or slope * w <= max_gap or _is_full(nodes, n_nodes, counts.w.size - i):
             parts = max(float(np.floor(copies)), 1.0)
             more = copies - parts if copies > 1.0 else 0.0
             spread = (1.0 - more) * _parts_variance(parts) + more * _parts_variance(parts + 1.0)
             n_nodes = _add_node(nodes, n_nodes, i, side * score, spread * (slope * w) ** 2, w)
         else:
-            n_nodes = _add_copies(nodes, n_nodes, i, copies, shift, close, counts)
+            n_nodes = _add_copies(nodes, n_nodes, i, copies, shift, max_gap, counts)
     return ScoreNodes(nodes.row[:n_nodes], nodes.score[:n_nodes], nodes.spread[:n_nodes], nodes.weight[:n_nodes])
 
 
@@ -181,11 +181,11 @@ def _score_at(rank: float, shift: float, counts: FrequencyWeights) -> tuple[floa
 
 
 @kernel
-def sampled_score(counts: FrequencyWeights, share: float) -> float:
-    """Return the normal score of the order statistic below which the fraction `share` of the weight lies."""
-    if share > 0.5:
-        return -_score_at((1.0 - share) * counts.total, PAPER, counts)[0]
-    return _score_at(share * counts.total, PAPER, counts)[0]
+def sampled_score(counts: FrequencyWeights, fraction: float) -> float:
+    """Return the normal score of the order statistic below which the given fraction of the weight lies."""
+    if fraction > 0.5:
+        return -_score_at((1.0 - fraction) * counts.total, PAPER, counts)[0]
+    return _score_at(fraction * counts.total, PAPER, counts)[0]
 
 
 @kernel
@@ -232,7 +232,7 @@ def _add_node(nodes: ScoreNodes, k: int, row: int, score: float, spread: float, 
 
 @kernel
 def _add_copies(
-    nodes: ScoreNodes, k: int, row: int, copies: float, shift: float, close: float, counts: FrequencyWeights
+    nodes: ScoreNodes, k: int, row: int, copies: float, shift: float, max_gap: float, counts: FrequencyWeights
 ) -> int:
     """Write nodes for the copies of a value, first those with ranks in the lower half; return the number of nodes.
 
@@ -249,7 +249,7 @@ def _add_copies(
         mixed.
     shift : float
         PAPER or FILLIBEN, the shift of ranks in the scores.
-    close : float
+    max_gap : float
         Largest difference between scores in a node.
     counts : FrequencyWeights
         Weights of the sorted values.
@@ -257,12 +257,12 @@ def _add_copies(
     w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
     whole = float(np.floor(copies))
     for more in range(2):
-        parts, share = whole + more, copies - whole if more else 1.0 - (copies - whole)
-        if share > 0.0:
+        parts, factor = whole + more, copies - whole if more else 1.0 - (copies - whole)
+        if factor > 0.0:
             size = w / parts
             below = min(max(float(np.ceil((0.5 * counts.total - before) / size - 0.5)), 0.0), parts)
-            k = _add_run(nodes, k, row, before, size, below, share, 1.0, shift, close, counts)
-            k = _add_run(nodes, k, row, after, size, parts - below, share, -1.0, shift, close, counts)
+            k = _add_run(nodes, k, row, before, size, below, factor, 1.0, shift, max_gap, counts)
+            k = _add_run(nodes, k, row, after, size, parts - below, factor, -1.0, shift, max_gap, counts)
     return k
 
 
@@ -280,10 +280,10 @@ def _add_run(
     start: float,
     size: float,
     parts: float,
-    share: float,
+    factor: float,
     side: float,
     shift: float,
-    close: float,
+    max_gap: float,
     counts: FrequencyWeights,
 ) -> int:
     """Write nodes for copies of a value with consecutive ranks, counted from one end; return the number of nodes.
@@ -302,13 +302,13 @@ def _add_run(
         Weight of one copy.
     parts : float
         Number of copies.
-    share : float
+    factor : float
         Factor of the weights of the nodes.
     side : float
         1 if ranks are counted from the low end, -1 if from the high end: the sign of the scores.
     shift : float
         PAPER or FILLIBEN, the shift of ranks in the scores.
-    close : float
+    max_gap : float
         Largest difference between scores in a node.
     counts : FrequencyWeights
         Weights of the sorted values.
@@ -316,13 +316,13 @@ def _add_run(
     done = 0.0
     while done < parts:  # write one node per iteration; when nodes run out, one for all remaining copies
         score, slope = _score_at(start + (done + 0.5) * size, shift, counts)
-        group = min(max(float(np.floor(close / (slope * size))), 1.0), parts - done)
+        group = min(max(float(np.floor(max_gap / (slope * size))), 1.0), parts - done)
         if _is_full(nodes, k, counts.w.size - row):
             group = parts - done
         if group > 1.0:
             score, slope = _score_at(start + (done + 0.5 * group) * size, shift, counts)
         spread = _parts_variance(group) * (slope * size * group) ** 2
-        k = _add_node(nodes, k, row, side * score, spread, share * size * group)
+        k = _add_node(nodes, k, row, side * score, spread, factor * size * group)
         done += group
     return k
 

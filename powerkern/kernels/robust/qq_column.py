@@ -281,10 +281,10 @@ def evaluate(standardized: Prestandardized, n: int, options: Options, work: Robu
         Scratch.
     """
     points, values = work.grid[0, :n], work.grid[1, :n]
-    rises = 0.0, 0.0
+    log_units = 0.0, 0.0
     qq_objectives(
         standardized.column,
-        rises,
+        log_units,
         standardized.counts,
         standardized.target,
         options.rule,
@@ -318,7 +318,7 @@ def is_lower_below(standardized: Prestandardized, lmbda: float, options: Options
 
 
 @kernel
-def close_in(standardized: Prestandardized, cell: FloatArray, options: Options, work: RobustWork) -> int:
+def shrink_cell(standardized: Prestandardized, cell: FloatArray, options: Options, work: RobustWork) -> int:
     """Shrink a cell to the neighbors of the lowest of _N_CLOSE evenly spaced points; return the number of evaluations.
 
     Parameters

@@ -59,7 +59,7 @@ def values_at(y: Floats, i: int) -> Lanes:
 @kernel
 def qq_objectives(
     column: SortedColumn,
-    rises: tuple[float, float],
+    log_units: tuple[float, float],
     counts: FrequencyWeights | None,
     scores: Floats | ScoreNodes,
     rule: int,
@@ -75,7 +75,7 @@ def qq_objectives(
     ----------
     column : SortedColumn
         The prestandardised column.
-    rises : (float, float)
+    log_units : (float, float)
         For the lower and the upper tangent, the log of the unit in which distances from the change point are stored
         (see `qq_search.qq_objective`); 0 for a column in float64.
     counts : FrequencyWeights or None
@@ -97,7 +97,7 @@ def qq_objectives(
         Receives the objective.
     """
     for i in range(0, lmbdas.size, lane_width(lmbdas)):
-        _transform(column, rises, rule, load(lmbdas, (i,)), y)
+        _transform(column, log_units, rule, load(lmbdas, (i,)), y)
         store(out, (i,), _objective(counts, column.n, scores, k, c, load(lmbdas, (i,)), y))
 
 
@@ -105,7 +105,7 @@ def qq_objectives(
 
 
 @kernel
-def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
+def _transform(column: SortedColumn, log_units: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
     """Write the transform of all values to `y`, as a vector over lambdas for each value.
 
     Beyond a change point the rectified transform is linear for some lambdas only (`kernels.transforms.rectified`). In
@@ -115,7 +115,7 @@ def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbd
     ----------
     column : SortedColumn
         The prestandardised column.
-    rises : (float, float)
+    log_units : (float, float)
         As in `qq_objectives`.
     rule : int
         The rectification rule.
@@ -133,10 +133,10 @@ def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbd
     _powers(column.logs, lmbda - column.negative_shift, first, border, y)
     _powers(column.logs, lmbda, border, last, y)
     if rule != NOT_RECTIFIED and any_lane(below):
-        log_slope = (lmbda - (0.0 if in_logs else 1.0)) * column.logs[lower] + (0.0 if in_logs else rises[0])
+        log_slope = (lmbda - (0.0 if in_logs else 1.0)) * column.logs[lower] + (0.0 if in_logs else log_units[0])
         _tangents(column.logs if in_logs else column.x, lower, 0, lower, log_slope, below, y)
     if rule != NOT_RECTIFIED and any_lane(above):
-        _tangents(column.x, upper, upper + 1, n, (lmbda - 1.0) * column.logs[upper] + rises[1], above, y)
+        _tangents(column.x, upper, upper + 1, n, (lmbda - 1.0) * column.logs[upper] + log_units[1], above, y)
 
 
 @kernel
@@ -212,15 +212,15 @@ def _objective(
     lower, upper = middle_positions(counts, n)
     center = values_at(y, lower)
     median = center + 0.5 * (values_at(y, upper) - center)
-    reach = (k * MAD_FACTOR) * _mad(y, counts, n, median)
-    loc = median + huber_step(y, counts, n, median, reach)
-    reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
+    clip_distance = (k * MAD_FACTOR) * _mad(y, counts, n, median)
+    loc = median + huber_step(y, counts, n, median, clip_distance)
+    clip_distance = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
     squares, others = broadcast_like(lmbda, 0.0), broadcast_like(lmbda, 0.0)
     for i in range(1, n, 2):  # two independent sums
-        squares += _square(y, counts, i - 1, loc, reach)
-        others += _square(y, counts, i, loc, reach)
+        squares += _square(y, counts, i - 1, loc, clip_distance)
+        others += _square(y, counts, i, loc, clip_distance)
     if n & 1:
-        squares += _square(y, counts, n - 1, loc, reach)
+        squares += _square(y, counts, n - 1, loc, clip_distance)
     squares += others
     total = weight_sum(counts, n)
     scale = square_root(squares * (1.0 / (total * CELLWISE_BETA)))
@@ -229,7 +229,7 @@ def _objective(
 
 
 @inlined
-def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
+def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, clip_distance: Lanes) -> Lanes:
     """Return the weighted square of the distance of value i from `loc`, with the distance clipped.
 
     Parameters
@@ -242,20 +242,20 @@ def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, reac
         Index of the value.
     loc : vector
         Location at each lambda.
-    reach : vector
+    clip_distance : vector
         Largest distance at each lambda.
     """
-    d = minimum(abs(values_at(y, i) - loc), reach)
+    d = minimum(abs(values_at(y, i) - loc), clip_distance)
     return _times(counts, i, d * d)
 
 
 @kernel
-def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
+def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes, clip_distance: Lanes) -> Lanes:
     """Return location minus median after one step of Huber's estimator of location.
 
-    Values are processed in pairs from both ends; only the outer pairs may be farther than `reach`. All values are
-    clipped, even where none can exceed `reach`. Otherwise products could be fused with sums in some lanes only, and
-    lanes would round differently.
+    Values are processed in pairs from both ends; only the outer pairs may be farther than `clip_distance`. All values
+    are clipped, even where none can exceed `clip_distance`. Otherwise products could be fused with sums in some lanes
+    only, and lanes would round differently.
 
     Parameters
     ----------
@@ -267,30 +267,30 @@ def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes
         Number of values.
     median : vector
         Median at each lambda.
-    reach : vector
+    clip_distance : vector
         Distance at which Huber's psi is clipped, at each lambda.
     """
     below, above, weight = broadcast_like(median, 0.0), broadcast_like(median, 0.0), broadcast_like(median, 0.0)
-    low, high, per_reach = 0, n - 1, 1.0 / reach
+    low, high, per_distance = 0, n - 1, 1.0 / clip_distance
     while low < high:
-        a, b = (median - values_at(y, low)) * per_reach, (values_at(y, high) - median) * per_reach
+        a, b = (median - values_at(y, low)) * per_distance, (values_at(y, high) - median) * per_distance
         if not any_lane(maximum(a, b) > 1.0):
             break
         below += _times(counts, low, _clipped(counts, a))
         above += _times(counts, high, _clipped(counts, b))
-        a, b = _per_weight(a), _per_weight(b)
+        a, b = _inverse_weight(a), _inverse_weight(b)
         weight += (_times(counts, low, b) + _times(counts, high, a)) / (a * b)
         low, high = low + 1, high - 1
     while low < high:
-        below += _times(counts, low, _clipped(counts, (median - values_at(y, low)) * per_reach))
-        above += _times(counts, high, _clipped(counts, (values_at(y, high) - median) * per_reach))
+        below += _times(counts, low, _clipped(counts, (median - values_at(y, low)) * per_distance))
+        above += _times(counts, high, _clipped(counts, (values_at(y, high) - median) * per_distance))
         weight += weight_at(counts, low) + weight_at(counts, high)
         low, high = low + 1, high - 1
     if low == high:
-        a = (values_at(y, low) - median) * per_reach
+        a = (values_at(y, low) - median) * per_distance
         above += _times(counts, low, _clipped(counts, a))
-        weight += _times(counts, low, 1.0 / _per_weight(a))
-    return reach * ((above - below) / weight)
+        weight += _times(counts, low, 1.0 / _inverse_weight(a))
+    return clip_distance * ((above - below) / weight)
 
 
 @inlined
@@ -313,7 +313,7 @@ def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
 
 
 @inlined
-def _per_weight(d: Lanes) -> Lanes:
+def _inverse_weight(d: Lanes) -> Lanes:
     """Return the inverse of Huber's weight at a distance d, bounded so that its square is in range."""
     return minimum(maximum(abs(d), 1.0), _FARTHEST)
 
@@ -416,11 +416,11 @@ def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> La
     """
     if counts is None:
         return plain_mad(y, n, point)
-    return 0.5 * (_reach(y, counts.reach, point) + _reach(y, counts.beyond, point))
+    return 0.5 * (_smallest_radius(y, counts.reach, point) + _smallest_radius(y, counts.beyond, point))
 
 
 @kernel
-def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
+def _smallest_radius(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
     """Return, in every lane, the smallest radius about `point` that covers a window of values i to ``partner[i]``.
 
     The minimum is over all i.

@@ -99,7 +99,7 @@ class _QQObjective(NamedTuple):
     """The objective of a short column in float32, as arguments of `qq_objectives`."""
 
     column: SortedColumn
-    rises: tuple[float, float]
+    log_units: tuple[float, float]
     scores: Float32Array
     rule: int
     huber_k: float
@@ -146,12 +146,12 @@ def qq_objective(
     for i in range(n):
         logs[i] = column.logs[i] - middle
         scores32[i] = scores[i]
-    rises = (
+    log_units = (
         _relative(column, column.lower, middle, x[: column.lower + 1], 0),
         _relative(column, column.upper, middle, x[column.upper :], column.upper),
     )
-    own = SortedColumn(x, logs, n, column.n_negative, column.negative_shift, column.lower, column.upper)
-    return _QQObjective(own, rises, scores32, rule, huber_k, c)
+    column32 = SortedColumn(x, logs, n, column.n_negative, column.negative_shift, column.lower, column.upper)
+    return _QQObjective(column32, log_units, scores32, rule, huber_k, c)
 
 
 @kernel
@@ -199,8 +199,8 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
         Scratch.
     """
     queue = work.queue
-    n_first, lowest = _first_turns(qq, low, high, work)
-    n_lanes, first, last = n_first, 0, _add_open(0, n_first, lowest, 0, work)
+    n_first, lowest = _evaluate_first(qq, low, high, work)
+    n_lanes, first, last = n_first, 0, _queue_open(0, n_first, lowest, 0, work)
     while n_lanes + LANES32 <= MOST_POINTS:
         n_open = 0
         while first < last and n_open < _AT_ONCE:
@@ -214,13 +214,13 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
         for i in range(n_open):
             if i == n_open - 1 or queue[i + 1] != queue[i] + 1:
                 work.lanes[FLOOR, work.end[queue[i]]] = math.inf  # the next lane belongs to another cell
-        last = _add_open(n_lanes, n_lanes + LANES32, lowest, last, work)
+        last = _queue_open(n_lanes, n_lanes + LANES32, lowest, last, work)
         n_lanes += LANES32
     return _write_points(low, high, n_first, points, work)
 
 
 @kernel
-def _first_turns(qq: _QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
+def _evaluate_first(qq: _QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
     """Evaluate the objective in the first lanes, which cover the whole range [low, high] of lambda.
 
     Return the number of these lanes, and the lowest value.
@@ -252,7 +252,7 @@ def _is_open(cell: int, lowest: float, work: CellWork) -> bool:
 
 
 @kernel
-def _add_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -> int:
+def _queue_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -> int:
     """Append the cells that are still to be divided (see `_is_open`) to the queue; return the new end of the queue.
 
     Parameters
@@ -349,7 +349,7 @@ def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
     """
     lanes, y, stop = work.lanes, work.y, start + LANES32
     lmbdas, values = lanes[LMBDA, start:stop], lanes[VALUE, start:stop]
-    qq_objectives(qq.column, qq.rises, None, qq.scores, qq.rule, qq.huber_k, qq.c, lmbdas, y, values)
+    qq_objectives(qq.column, qq.log_units, None, qq.scores, qq.rule, qq.huber_k, qq.c, lmbdas, y, values)
     at = load(values, (0,))
     store(values, (0,), select(at < math.inf, at, math.inf))
     _write_floors(y, qq.column.n, lanes, start)

@@ -9,7 +9,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.robust.bracket import minimize_in_bracket
 from powerkern.kernels.robust.column import Prestandardized, SearchResult
 from powerkern.kernels.robust.options import GLOBAL, Options
-from powerkern.kernels.robust.qq_column import close_in, qq_value, sample_scores, scan_qq
+from powerkern.kernels.robust.qq_column import qq_value, sample_scores, scan_qq, shrink_cell
 from powerkern.kernels.robust.scratch import ALL, RobustWork
 from powerkern.kernels.robust.search import VALUE, LocalMinimum, Objective, Search, Stop, brents_minimum
 
@@ -31,9 +31,9 @@ def _minimum(
         return minimize_in_bracket(standardized, cell, stop, options, work)
     n_eval = 0
     if LANES * standardized.column.n <= work.lanes.size and cell[VALUE] > -math.inf:
-        n_eval = close_in(standardized, cell, options, work)
-    found = brents_minimum(objective, standardized, cell, stop, options, work)
-    return LocalMinimum(found.lmbda, found.value, found.n_eval + n_eval)
+        n_eval = shrink_cell(standardized, cell, options, work)
+    optimum = brents_minimum(objective, standardized, cell, stop, options, work)
+    return LocalMinimum(optimum.lmbda, optimum.value, optimum.n_eval + n_eval)
 
 
 QQ_SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)

@@ -40,7 +40,7 @@ _OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
 _NOT_SETTLED = int(Status.NOT_SETTLED)
 _ONE_PASS = int(Route.ONE_PASS)
 #: Largest number of reweighting steps until the values kept no longer change; a safeguard.
-MAX_TURNS = 50
+MAX_STEPS = 50
 #: Fits of at least _LONG values start from the optimum of every _STRIDE-th value, which takes a sixteenth of the time.
 _LONG, _STRIDE = 2048, 16
 
@@ -87,18 +87,18 @@ def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float
     rule : int
         The rectification rule of the transform (`kernels.transforms.rectified`), recorded in the result.
     """
-    reach, start, stop = cutoff * estimate.scale, 0, 0
+    distance, start, stop = cutoff * estimate.scale, 0, 0
     # [1]_, eq. (16): the values of weight 1 are consecutive, since values are sorted
-    if 0.0 < reach < math.inf:
-        start, stop = positions_within(y, estimate.loc, reach)
+    if 0.0 < distance < math.inf:
+        start, stop = positions_within(y, estimate.loc, distance)
     return KeptRange(start, stop, estimate.loc, estimate.scale, lmbda, rule, cutoff, 0.0, 0.0)
 
 
 @kernel
-def positions_within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
-    """Return the first index, and one more than the last index, of the sorted values with ``|y - loc| <= reach``."""
-    # search up to the smallest number above reach, so that values exactly at the cut-off are kept
-    return find_position(y, loc, -reach, 0), find_position(y, loc, reach * (1.0 + EPS), y.size)
+def positions_within(y: FloatArray, loc: float, distance: float) -> tuple[int, int]:
+    """Return the first index, and one more than the last index, of the sorted values with ``|y - loc| <= distance``."""
+    # search up to the smallest number above distance, so that values exactly at the cut-off are kept
+    return find_position(y, loc, -distance, 0), find_position(y, loc, distance * (1.0 + EPS), y.size)
 
 
 # --- the fit of the values kept -------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
     Parameters
     ----------
     column : Column
-        The column, in its own units and prestandardised.
+        The column, in the units of the data and prestandardised.
     kept : KeptRange
         The values kept.
     start : float
@@ -129,13 +129,13 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
     row : (N_RESULTS,)
         Receives the results.
     """
-    own, counts, first, last = column.standardized.column, column.standardized.counts, kept.start, kept.stop
-    mirrored, units = own.negative_shift > 0.0, log_units(own.negative_shift, column.prescaling)
+    sorted_column, counts, first, last = column.standardized.column, column.standardized.counts, kept.start, kept.stop
+    mirrored, units = sorted_column.negative_shift > 0.0, log_units(sorted_column.negative_shift, column.prescaling)
     row[STATUS], row[N_EVAL], n_eval = DEFERRED, 0.0, 0
-    if mirrored and not first < own.n_negative < last:
+    if mirrored and not first < sorted_column.n_negative < last:
         return
     ends = _exclude_ends(counts, kept)
-    logs, weight, exponent = own.logs[first:last], weights_between(counts, first, last), start / units.unit
+    logs, weight, exponent = sorted_column.logs[first:last], weights_between(counts, first, last), start / units.unit
     if logs.size >= _LONG and given != given:
         few, of_few = _thin(weight, logs, work.mle.spare, work.mle.split)
         rough = optimum_of_logs(few, of_few, mirrored, units, exponent, given)
@@ -144,14 +144,14 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
     best = optimum_of_logs(logs, weight, mirrored, units, exponent, given)
     _restore(counts, kept, ends)
     if best.status != _NOT_CERTIFIED:
-        write_range(row, float(last - first), own.x[first], own.x[last - 1])
+        write_range(row, float(last - first), sorted_column.x[first], sorted_column.x[last - 1])
         write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS, given)
     row[N_EVAL] = n_eval + best.n_eval
 
 
 @kernel
 def _plain_thin(
-    weight: None, logs: FloatArray, out: FloatArray, own: FloatArray
+    weight: None, logs: FloatArray, out: FloatArray, weight_out: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
     n = logs.size // _STRIDE
     for i in range(n):
@@ -161,11 +161,11 @@ def _plain_thin(
 
 @specialize_on_none(_plain_thin)
 def _thin(
-    weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
+    weight: FloatArray, logs: FloatArray, out: FloatArray, weight_out: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return every _STRIDE-th of the sorted logs and of their weights, copied to `out` and `own`."""
-    few, _ = _plain_thin(None, logs, out, own)
-    return few, _plain_thin(None, weight, own, own)[0]
+    """Return every _STRIDE-th of the sorted logs and of their weights, copied to `out` and `weight_out`."""
+    few, _ = _plain_thin(None, logs, out, weight_out)
+    return few, _plain_thin(None, weight, weight_out, weight_out)[0]
 
 
 @kernel
@@ -177,7 +177,7 @@ def fit_in_two_passes(
     Parameters
     ----------
     column : Column
-        The column, in its own units and prestandardised.
+        The column, in the units of the data and prestandardised.
     kept : KeptRange
         The values kept.
     start : float
@@ -237,17 +237,17 @@ def _restore(counts: FrequencyWeights | None, kept: KeptRange, ends: tuple[float
 @kernel
 def max_fits(options: Options) -> int:
     """Return the largest number of reweighting steps that the options allow."""
-    return MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
+    return MAX_STEPS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
 
 
 @kernel
-def step_rule(turn: int, options: Options) -> tuple[int, bool]:
+def step_rule(step: int, options: Options) -> tuple[int, bool]:
     """Return the rectification rule of the transform in a reweighting step, and whether its cut-off is adaptive.
 
     Steps are numbered from 0. The first step uses `options.first_rule`, since the rectified transform reveals outliers.
     """
-    rule = options.first_rule if turn == 0 and options.n_reweight != 0 else NOT_RECTIFIED
-    return rule, options.adaptive and turn > 0
+    rule = options.first_rule if step == 0 and options.n_reweight != 0 else NOT_RECTIFIED
+    return rule, options.adaptive and step > 0
 
 
 @kernel
@@ -256,15 +256,15 @@ def reweight(
     fit: Fit,
     column: Column,
     lmbda0: float,
-    n_turns: int,
+    max_steps: int,
     options: Options,
     work: RobustWork,
     row: FloatArray,
 ) -> KeptRange:
     """Alternate between choosing the values to keep and fitting them; return the range of values of the last fit.
 
-    If `n_turns` is one more than the number of fits requested, the last step only chooses values at the last lambda and
-    evaluates the likelihood there. The function returns at once if `fit` defers the column.
+    If `max_steps` is one more than the number of fits requested, the last step only chooses values at the last lambda
+    and evaluates the likelihood there. The function returns at once if `fit` defers the column.
 
     Parameters
     ----------
@@ -273,10 +273,10 @@ def reweight(
     fit : kernel
         Fits a range of values by maximum likelihood (`Fit`).
     column : Column
-        The column, in its own units and prestandardised.
+        The column, in the units of the data and prestandardised.
     lmbda0 : float
         The initial lambda, for the prestandardised column.
-    n_turns : int
+    max_steps : int
         Largest number of steps.
     options : Options
         The options of the fit.
@@ -290,14 +290,14 @@ def reweight(
     row[LMBDA], row[STATUS] = lmbda0 / power, status
     last = kept = kept_by_index(0, 0)
     settled = False
-    for turn in range(n_turns):
-        rule, adaptive = step_rule(turn, options)
+    for step in range(max_steps):
+        rule, adaptive = step_rule(step, options)
         kept = keep(column.standardized, lmbda, rule, adaptive, options, work)
         settled = kept.start == last.start and kept.stop == last.stop
         settled = settled and kept.excluded_low == last.excluded_low and kept.excluded_high == last.excluded_high
         if kept.stop - kept.start < 2 or settled:
             break
-        given = row[LMBDA] if turn == n_fits else math.nan
+        given = row[LMBDA] if step == n_fits else math.nan
         fit(column, kept, lmbda, given, work, row)
         n_eval += row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0:

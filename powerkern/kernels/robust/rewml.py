@@ -67,7 +67,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     fit : kernel
         Fits a range of values by maximum likelihood (`reweighting.Fit`).
     column : Column
-        The sorted column, in its own units and prestandardised.
+        The sorted column, in the units of the data and prestandardised.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -92,7 +92,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 
 @kernel
-def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
+def scale_factor(n_kept: float, fraction_kept: float, cutoff: float) -> float:
     """Return the factor that makes the standard deviation of the values within the cut-off consistent for normal data.
 
     Only the cut-off is used (see `EstimatorEntries.scale_factor`).

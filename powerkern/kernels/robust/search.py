@@ -104,7 +104,7 @@ def find_start(
     full_column: Prestandardized,
     low: float,
     high: float,
-    n_alone: int,
+    max_unsampled: int,
     options: Options,
     work: RobustWork,
 ) -> SearchResult:
@@ -124,7 +124,7 @@ def find_start(
         Lower end of the range of lambda.
     high : float
         Upper end of the range.
-    n_alone : int
+    max_unsampled : int
         The grid is evaluated on a sample if the column has more values than this.
     options : Options
         The options of the fit.
@@ -136,14 +136,14 @@ def find_start(
     scan, stop = GridScan(1, 0, True, 0), Stop(CELLWISE_XTOL, math.inf, 0.0)
     if options.search == GLOBAL:
         limit = math.inf
-        sample = full_column if n <= n_alone else draw_sample(search, full_column, options, work)
+        sample = full_column if n <= max_unsampled else draw_sample(search, full_column, options, work)
         scan = search.scan(sample, low, high, options, work)
         for k in range(1, scan.n_cells):
             limit = min(limit, cells[k, VALUE])
         if n > ALL:
-            found = cells[scan.first : scan.n_cells]
-            coarse = _descend(search, sample, found, Stop(_COARSE_XTOL, limit, 0.0), _MARGIN, options, work)
-            n_cells = scan.first + _close_in(found)
+            candidates = cells[scan.first : scan.n_cells]
+            coarse = _descend(search, sample, candidates, Stop(_COARSE_XTOL, limit, 0.0), _MARGIN, options, work)
+            n_cells = scan.first + _shrink_cells(candidates)
             scan = GridScan(n_cells, scan.n_eval + coarse.n_eval, scan.inside, scan.first)
             stop = Stop(_FINE_XTOL, coarse.value, _WIDEST)
         else:
@@ -225,7 +225,7 @@ def _write_cell(cell: FloatArray, low: float, high: float, lowest: float, value:
 
 
 @kernel
-def _close_in(cells: FloatArray) -> int:
+def _shrink_cells(cells: FloatArray) -> int:
     """Replace each searched cell by a smaller cell around its minimum; return the number of cells.
 
     Cells that were not searched are dropped, since they cannot contain the lowest minimum.
@@ -275,11 +275,11 @@ def _descend(
         bound = min(stop.bound, best.value) + margin
         if cells[k, _FLOOR] <= bound and not _is_known(cells, k):
             each = Stop(stop.xtol, bound, stop.widest)
-            found = search.minimum(search.objective, standardized, cells[k], each, options, work)
-            cells[k, VALUE], cells[k, _MINIMISER] = found.value, found.lmbda
-            n_eval += found.n_eval
-            if found.value < best.value or best.lmbda != best.lmbda:
-                best = found
+            optimum = search.minimum(search.objective, standardized, cells[k], each, options, work)
+            cells[k, VALUE], cells[k, _MINIMISER] = optimum.value, optimum.lmbda
+            n_eval += optimum.n_eval
+            if optimum.value < best.value or best.lmbda != best.lmbda:
+                best = optimum
     return LocalMinimum(best.lmbda, best.value, n_eval)
 
 
@@ -318,17 +318,17 @@ def brents_minimum(
     work : RobustWork
         Scratch.
     """
-    low, high, n_eval, found = cell[LOW], cell[HIGH], 0, LocalMinimum(math.nan, math.inf, 0)
+    low, high, n_eval, optimum = cell[LOW], cell[HIGH], 0, LocalMinimum(math.nan, math.inf, 0)
     for _ in range(1 + _MOST_WIDENINGS):
         state = brent_start(low, high, stop.xtol, MAX_EVAL)
         while state.status == RUNNING:  # at most MAX_EVAL steps
             state = brent_step(state, objective(standardized, state.x, options, work))
         n_eval, width = n_eval + state.n_eval, high - low
-        found = LocalMinimum(state.x, state.fun, n_eval)
+        optimum = LocalMinimum(state.x, state.fun, n_eval)
         if width >= stop.widest or min(state.x - low, high - state.x) >= 2.0 * stop.xtol:
             break
         low, high = low - width, high + width
-    return found
+    return optimum
 
 
 # --- scans --------------------------------------------------------------------------------------------
@@ -465,11 +465,11 @@ def minima_and_beyond(
     n_cells = add_minima(n_points, False, 1, work)
     if 0 < best < n_points - 1:
         return GridScan(n_cells, n_points, True, int(n_cells > 1))
-    lowest, origin, reach = work.grid[1, best], work.grid[0, best], 0.0
+    lowest, origin, distance = work.grid[1, best], work.grid[0, best], 0.0
     step = (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
     for k in range(_N_OUTWARD):
-        work.grid[0, k] = origin + step * (reach - 1.0)  # start one step inside, since the minimum may be there
-        reach = max(2.0 * reach, 0.5)
+        work.grid[0, k] = origin + step * (distance - 1.0)  # start one step inside, since the minimum may be there
+        distance = max(2.0 * distance, 0.5)
     best = evaluate(standardized, _N_OUTWARD, options, work)
     n_cells = add_minima(_N_OUTWARD, False, n_cells, work)
     inside = 0 < best < _N_OUTWARD - 1 or work.grid[1, best] > lowest

@@ -317,12 +317,12 @@ _SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`)."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
-    found = find_start(_SEARCH, standardized, options.low, options.high, SAMPLE, options, work)
-    kept = reweight(_keep, fit, column, found.lmbda, max_fits(options), options, work, row)
+    start = find_start(_SEARCH, standardized, options.low, options.high, SAMPLE, options, work)
+    kept = reweight(_keep, fit, column, start.lmbda, max_fits(options), options, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return
-    row[N_EVAL] += found.n_eval
-    write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, found, row)
+    row[N_EVAL] += start.n_eval
+    write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, start, row)
     correction = scale_factor(
         math.nan, weight_kept(standardized.counts, kept) / weight_of_all(standardized.counts, x.size), math.nan
     )
@@ -330,12 +330,12 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 
 @kernel
-def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
+def scale_factor(n_kept: float, fraction_kept: float, cutoff: float) -> float:
     """Return the consistency factor, for normal data, of the standard deviation of a central fraction of the values.
 
     Only the fraction is used (see `EstimatorEntries.scale_factor`).
     """
-    return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
+    return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * fraction_kept)) if fraction_kept < 1.0 else 1.0
 
 
 ENTRIES = make_entries(__name__, Criterion(_no_target, _objective, _keep, _fit, no_tail), scale_factor)
