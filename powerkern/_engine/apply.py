@@ -30,27 +30,34 @@ from powerkern.kernels.transforms.family import FORWARD, INVERSE
 
 
 class ImageHandler(Protocol):
-    """Callbacks that repair missing images and inspect extreme ones; called from several threads."""
+    """Callbacks that repair missing images and inspect extreme ones; they are called from several threads."""
 
     @property
     def watched(self) -> FloatArray | None:
-        """Rows INNER_LOW to WATCHED_MAX of `bounds` in `kernels.transforms.matrix`; None: no image is inspected."""
+        """The rows INNER_LOW to WATCHED_MAX of the array `bounds` of `kernels.transforms.matrix`.
+
+        None means that no image is inspected.
+        """
 
     @property
     def is_inspected(self) -> NDArray[np.bool_] | None:
-        """Mask of the columns that are always inspected; None: no column is."""
+        """Mask of the columns that are always inspected; None means that no column is."""
 
     def repair(self, j: int, values: NDArray[Any], images: FloatArray) -> int:
-        """Replace the infinite and NaN images of column j in place; return how many values remain without an image."""
+        """Replace the infinite and NaN images of column j in place; return the number of values still without an image.
+
+        `values` are the original values of the images.
+        """
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
-        """Inspect final images of some columns, and correct them in place if necessary.
+        """Inspect the final images of some columns, and correct them in place if necessary.
 
-        Columns are passed if `is_inspected` selects them, or if a value was outside their safe bounds or not ordinary.
+        A column is passed if `is_inspected` selects it, or if it has values outside the safe bounds or values that are
+        not ordinary (`kernels.transforms.matrix`).
 
         Parameters
         ----------
-        images : ndarray
+        images : (m, p) ndarray
             Final images of a block of rows.
         places : (k,) ndarray of int
             The columns of `images` to inspect.
@@ -69,19 +76,19 @@ def transform_matrix(
     completion: ImageHandler | None = None,
     fields: FloatArray | None = None,
 ) -> IntArray:
-    """Transform every column; return the number of values without an image, by column.
+    """Transform every column of a matrix; return the number of values without an image, by column.
 
-    Ordinary float32 values, those for which float32 arithmetic is accurate, are transformed by
-    `powerkern.kernels.transforms.single`; everything else in float64.
+    float32 values are transformed by `powerkern.kernels.transforms.single` where float32 arithmetic is accurate.
+    Everything else is computed in float64.
 
     Parameters
     ----------
     values : (n, p) ndarray
         The matrix.
     out : (n, p) ndarray or None
-        Receives the images; may be `values`. None: count only.
+        Receives the images; may be `values`. None: only count.
     family : (p,) ndarray of int
-        Codes of `kernels.transforms.family`.
+        Family of each column, a code of `kernels.transforms.family`.
     direction : int
         A direction of `kernels.transforms.family`.
     results : (p, N_RESULTS) ndarray
@@ -90,7 +97,7 @@ def transform_matrix(
         Largest number of threads at work.
     completion : ImageHandler, optional
         Repairs values without an image, and inspects images.
-    fields : ndarray, optional
+    fields : (N_FIELDS, p) ndarray, optional
         The result of `select_fields(results)`, if the caller has it already.
     """
     if not values.size:
@@ -126,7 +133,10 @@ class _MatrixTransform:
         self._failures: deque[tuple[NDArray[np.intp], IntArray]] = deque()
 
     def run(self, n_threads: int) -> None:
-        """Transform the whole matrix, without a copy if source and output are separate and of one family."""
+        """Transform the whole matrix.
+
+        Nothing is copied if all columns have the same family and the output does not share memory with the source.
+        """
         values, out = self._values, self._out
         if out is not None and self._one_family and not np.may_share_memory(values, out):
             layout = choose_line_order(values, out)
@@ -149,12 +159,12 @@ class _MatrixTransform:
             self._inspect(target, slice(None), numbers, bounds)
         else:
             for family in np.unique(self._family[columns]):
-                own = np.flatnonzero(self._family[columns] == family)
-                images, bounds = self._transform_copy(source[:, own], None, numbers[own])
+                members = np.flatnonzero(self._family[columns] == family)
+                images, bounds = self._transform_copy(source[:, members], None, numbers[members])
                 if target is not None:
                     with np.errstate(over="ignore"):
-                        target[:, own] = images
-                self._inspect(target, own, numbers[own], bounds)
+                        target[:, members] = images
+                self._inspect(target, members, numbers[members], bounds)
 
     def _inspect(
         self,
@@ -163,7 +173,19 @@ class _MatrixTransform:
         numbers: NDArray[np.intp],
         bounds: FloatArray,
     ) -> None:
-        """Pass the columns of `target` at `places` that are marked in `bounds` to the handler for inspection."""
+        """Pass columns that are marked in `bounds`, or are always inspected, to the handler for inspection.
+
+        Parameters
+        ----------
+        target : (m, p) ndarray or None
+            Images of a block of rows; None: do nothing.
+        places : (k,) ndarray of int or slice
+            The columns of `target` that `bounds` describes.
+        numbers : (k,) ndarray of int
+            Indices of these columns in the whole matrix.
+        bounds : (N_BOUNDS or more, k) ndarray
+            Bounds and marks of these columns (see `MatrixLines.transform`).
+        """
         completion = self._completion
         if target is None or completion is None or self._watched is None:
             return
@@ -186,13 +208,14 @@ class _MatrixTransform:
     def _transform_copy(
         self, source: NDArray[Any], target: NDArray[Any] | None, numbers: NDArray[np.intp]
     ) -> tuple[NDArray[Any], FloatArray]:
-        """Copy columns of one family in the target's memory order and transform them, if possible into the target.
+        """Copy columns of one family in the memory order of the target and transform them, if possible into the target.
 
-        Returns the images (in scratch space if no target is given) and marks of columns (see `MatrixLines.transform`).
+        Return the images (in scratch space if no target is given), and the bounds and marks of the columns (see
+        `MatrixLines.transform`). `numbers` are the indices of the columns in the whole matrix.
         """
-        turned = is_column_major(source if target is None else target)
-        copy = copy_rows(source.T if turned else source, self._copies)
-        copy, layout = (copy.T, LineOrder.COLUMNS) if turned else (copy, LineOrder.ROWS)
+        transposed = is_column_major(source if target is None else target)
+        copy = copy_rows(source.T if transposed else source, self._copies)
+        copy, layout = (copy.T, LineOrder.COLUMNS) if transposed else (copy, LineOrder.ROWS)
         images = copy if target is None or choose_line_order(copy, target) != layout else target
         whole = slice(0, source.shape[0]), slice(0, source.shape[1])
         fields = np.ascontiguousarray(self._fields[:, numbers])
@@ -200,20 +223,22 @@ class _MatrixTransform:
         bounds = MatrixLines(copy, images, layout).transform(self._entry(numbers[0]), fields, *whole, watched)
         self._patch(source if images is copy else copy, images, numbers, bounds)
         if target is not None and images is copy:
-            write_rows(copy.T if turned else copy, target.T if turned else target)
+            write_rows(copy.T if transposed else copy, target.T if transposed else target)
         return images, bounds
 
     def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], bounds: FloatArray) -> None:
-        """Recompute in float64 the images of values that are not ordinary, by column, in blocks that fit the cache.
+        """Recompute in float64 the images of columns with values that are not ordinary, in blocks that fit the cache.
 
         Parameters
         ----------
-        source, target : ndarray
-            Values and their images.
-        numbers : ndarray of int
-            Indices of their columns in the whole matrix.
-        bounds : ndarray
-            Bounds of ordinary values, and marks of columns that have others (see `MatrixLines.transform`).
+        source : (m, k) ndarray
+            Values of columns of one family.
+        target : (m, k) ndarray
+            Images of these values; updated in place.
+        numbers : (k,) ndarray of int
+            Indices of these columns in the whole matrix.
+        bounds : (N_BOUNDS or more, k) ndarray
+            Bounds of ordinary values, and marks of columns with other values (see `MatrixLines.transform`).
         """
         if not bounds[rowwise.EXTREME].any():
             return
@@ -235,7 +260,10 @@ class _MatrixTransform:
                     target[rows, columns] = images
 
     def _replace_by_images(self, block: FloatArray, source: NDArray[Any], numbers: NDArray[np.intp]) -> None:
-        """Replace columns of one family, the rows of `block`, by their images; `source` has the original values."""
+        """Replace columns of one family, the rows of `block`, by their images.
+
+        `source` has the original values, and `numbers` the indices of the columns in the whole matrix.
+        """
         counts = np.zeros(numbers.size, dtype=np.int64)
         entry = gather.APPLY[int(self._family[numbers[0]]), self._direction]
         entry(block, self._results[numbers], counts)
@@ -257,10 +285,12 @@ class _MatrixTransform:
         numbers: NDArray[np.intp],
         counts: IntArray,
     ) -> IntArray:
-        """Let the handler repair values without an image; return how many remain in each column.
+        """Let the handler repair values without an image; return the number that remains in each column.
 
         Parameters
         ----------
+        completion : ImageHandler
+            The handler.
         block : (k, m) ndarray
             Images, a row for each column; repaired in place.
         source : (m, k) ndarray
@@ -289,7 +319,7 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
     values : (n, p) ndarray
         The matrix.
     family : (p,) ndarray of int
-        Codes of `kernels.transforms.family`.
+        Family of each column, a code of `kernels.transforms.family`.
     results : (p, N_RESULTS) ndarray
         The fit of each column.
     n_threads : int
@@ -310,7 +340,9 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
 
 
 def map_blocks(change: Callable[[FloatArray, slice], None], values: NDArray[Any], n_threads: int) -> NDArray[Any]:
-    """Return a copy of a matrix, changed block by block by `change`: float32 for float32 input, otherwise float64.
+    """Return a copy of a matrix in which `change` has changed every block.
+
+    The copy is float32 for float32 input, and otherwise float64.
 
     Parameters
     ----------

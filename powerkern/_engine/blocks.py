@@ -11,11 +11,11 @@ from powerkern.kernels.transforms import gather
 #: Width of a group of columns, in cache lines; the CPU prefetches a row of them while it copies.
 _GROUP_LINES = 8
 #: Groups are wider if columns are shorter than _SHORT_COLUMN / _GROUP_LINES. They are narrower if the copy would exceed
-#: GROUP_VALUES or a thread would have fewer than _TURNS groups, and narrower than a cache line if columns are longer
-#: than LONG_COLUMN / 8, so that Ctrl-C takes effect promptly.
+#: GROUP_VALUES or a thread would have fewer than _GROUPS_PER_THREAD groups, and narrower than a cache line if columns
+#: are longer than LONG_COLUMN / 8, so that Ctrl-C takes effect promptly.
 _SHORT_COLUMN = 4096
 GROUP_VALUES = 1_000_000
-_TURNS = 4
+_GROUPS_PER_THREAD = 4
 LONG_COLUMN = 8_000_000
 #: Smallest number of values in a part for which another thread pays.
 SMALLEST_PART = 65_536
@@ -24,12 +24,12 @@ _CACHE_VALUES = 98_304
 _CACHE_ROWS = 8192
 _CACHE_COLUMNS = 192
 #: Values in a block that is transformed along lines. Each value is read once, and each block computes the constants of
-#: its columns, so larger blocks are better, but each thread should get _LINE_TURNS of them. Blocks that are copied
-#: first have _COPIED_VALUES. A block of a row-major matrix has all rows of at least _LEAST_COLUMNS columns if it has
-#: room for them, so that constants are computed once; otherwise it has _LINE_COLUMNS columns.
+#: its columns, so larger blocks are better, but each thread should get _BLOCKS_PER_THREAD blocks. Blocks that are
+#: copied first have _COPIED_VALUES. A block of a row-major matrix has all rows of at least _LEAST_COLUMNS columns if
+#: these fit, so that constants are computed once; otherwise it has _LINE_COLUMNS columns.
 _LINE_VALUES = 524_288
 _COPIED_VALUES = 262_144
-_LINE_TURNS = 3
+_BLOCKS_PER_THREAD = 3
 _LEAST_COLUMNS, _LINE_COLUMNS = 512, 1024
 
 
@@ -37,17 +37,21 @@ _Block = TypeVar("_Block")
 
 
 def slices(whole: slice, step: int) -> list[slice]:
-    """Divide a slice into consecutive slices of length `step`."""
+    """Divide a slice into consecutive slices of length `step`; the last one may be shorter."""
     return [slice(start, min(start + step, whole.stop)) for start in range(whole.start, whole.stop, step)]
 
 
 def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
-    """Divide columns into groups of a few cache lines: wider if columns are short, narrower if threads would idle."""
+    """Divide the columns of a matrix into groups of a few cache lines.
+
+    Groups are wider if columns are short, and narrower if threads would otherwise be idle.
+    """
     n, p = shape
     if n * p < SERIAL_VALUES:
         n_threads = 1
     line = gather.CACHE_LINE
-    lines = min(max(_GROUP_LINES, _SHORT_COLUMN // n), GROUP_VALUES // (line * n), p // (line * _TURNS * n_threads))
+    most = p // (line * _GROUPS_PER_THREAD * n_threads)
+    lines = min(max(_GROUP_LINES, _SHORT_COLUMN // n), GROUP_VALUES // (line * n), most)
     width = min(line * max(1, lines), max(1, LONG_COLUMN // n), -(-p // n_threads))
     return slices(slice(0, p), width)
 
@@ -59,7 +63,7 @@ def is_one_group(shape: tuple[int, int]) -> bool:
 
 
 def cache_shape(values: Columns) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a block that fits the second-level cache."""
+    """Return the number of rows and the number of columns of a block that fits the second-level cache."""
     n, p = values.shape
     if abs(values.strides[0]) < abs(values.strides[1]):
         rows = max(1, min(n, _CACHE_ROWS))
@@ -69,11 +73,11 @@ def cache_shape(values: Columns) -> tuple[int, int]:
 
 
 def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[slice, slice]]:
-    """Divide a matrix into blocks to be transformed along lines; `copied` says that each is copied first."""
+    """Divide a matrix into blocks to be transformed along lines; `copied` says whether each block is copied first."""
     n, p = values.shape
     size = _COPIED_VALUES if copied else _LINE_VALUES
     if n_threads > 1:
-        size = min(size, max(SMALLEST_PART, n * p // (_LINE_TURNS * n_threads)))
+        size = min(size, max(SMALLEST_PART, n * p // (_BLOCKS_PER_THREAD * n_threads)))
     if abs(values.strides[0]) < abs(values.strides[1]):
         height = min(n, size)
         width = min(p, size // height)
@@ -95,14 +99,16 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
     ----------
     shape : (int, int)
         Rows and columns of the matrix.
-    height, width : int
-        Rows and columns of a block (see `cache_shape`).
+    height : int
+        Largest number of rows of a block (see `cache_shape`).
+    width : int
+        Largest number of columns of a block; ignored if blocks of whole rows suffice to keep all threads busy.
     n_threads : int
-        Largest number of threads at work. If blocks of whole rows suffice to keep all threads busy, `width` is ignored.
+        Largest number of threads at work.
     """
     n, p = shape
     blocks = slices(slice(0, n), height)
-    groups = slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
+    groups = slices(slice(0, p), p if len(blocks) >= _GROUPS_PER_THREAD * n_threads else width)
     return [(rows, group) for rows in _interleave(blocks, n_threads) for group in groups]
 
 

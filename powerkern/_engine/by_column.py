@@ -43,9 +43,9 @@ def for_each_group(
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
     use_calling_thread : bool
-        See `run_parallel`.
+        Whether to process groups on the calling thread, too (see `run_parallel`).
     """
     if is_one_group(shape) and not progress:
         job(slice(0, shape[1]))
@@ -62,7 +62,7 @@ def measure_columns(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """Call a function for every group of columns; return its results as an array, (p, width).
+    """Call a function for every group of columns; return its results as an array (p, width).
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def measure_columns(
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
     """
     out = np.empty((values.shape[1], width))
     scratch = BlockScratch()
@@ -94,7 +94,7 @@ def _map_columns(
     width: int,
     n_threads: int,
 ) -> FloatArray:
-    """Call a function that needs fit scratch for every group of columns; return its results, (p, width).
+    """Call a function, with scratch for fits, for every group of columns; return its results as an array (p, width).
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def fit_matrix(
     *,
     lockstep: bool,
 ) -> FloatArray:
-    """Fit every column by maximum likelihood.
+    """Fit every column of a matrix by maximum likelihood.
 
     Parameters
     ----------
@@ -137,12 +137,12 @@ def fit_matrix(
         A code of `kernels.transforms.family`.
     lmbda : (p,) ndarray
         Given lambdas; NaN where lambda is to be fitted.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
+    weight : (n,) ndarray or None
+        Weights of the rows; None: all one.
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
     lockstep : bool
         Fit several columns at once, one per SIMD lane; `powerkern._estimators.routes` chooses this for short columns.
 
@@ -173,7 +173,7 @@ def fit_part(
     out: FloatArray,
     lockstep: bool,
 ) -> None:
-    """Fit some columns one by one, or in lockstep and then one by one those that lockstep defers.
+    """Fit some columns one by one, or in lockstep; columns that lockstep defers are then fitted one by one.
 
     Parameters
     ----------
@@ -183,14 +183,14 @@ def fit_part(
         A code of `kernels.transforms.family`.
     lmbda : (k,) ndarray
         Given lambdas; NaN where lambda is to be fitted.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
+    weight : (n,) ndarray or None
+        Weights of the rows; None: all one.
     scratch : FitScratch
-        For columns of n values.
+        Scratch for columns of n values.
     out : (k, N_RESULTS) ndarray
         Receives the results.
     lockstep : bool
-        See `fit_matrix`.
+        Whether to fit several columns at once (see `fit_matrix`).
     """
     if not lockstep:
         columns = contiguous_columns(part, slice(None), scratch)
@@ -208,7 +208,7 @@ def fit_part(
 
 
 def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return the negative log-likelihood g of every column at every lambda, (p, len(lmbdas)).
+    """Return the negative log-likelihood g of every column at every lambda, as an array (p, m).
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Wei
 
 
 def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return the negative log-likelihood g of every column at its own lambda, (p,).
+    """Return the negative log-likelihood g of every column, each at its own lambda.
 
     Parameters
     ----------
@@ -238,10 +238,10 @@ def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights
     given = NO_WEIGHTS if weight is None else weight
 
     def evaluate(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
-        own = lmbda[group]
-        for j in range(own.size):
+        given_lmbda = lmbda[group]
+        for j in range(given_lmbda.size):
             one = slice(j, j + 1)
-            mle.profile_columns(columns[one], given, family, own[one], work, out[one])
+            mle.profile_columns(columns[one], given, family, given_lmbda[one], work, out[one])
 
     return _map_columns(evaluate, values, 1, n_threads)[:, 0]
 
@@ -249,16 +249,16 @@ def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights
 def interval_matrix(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return, for each column, the two lambdas at which g exceeds its minimum by `drop`, (p, 2).
+    """Return, for each column, the two lambdas at which g exceeds its minimum by `drop`, as an array (p, 2).
 
     Parameters
     ----------
     values, family, weight, n_threads
         As in `fit_matrix`.
     lmbda : (p,) ndarray
-        The lambda of each column that minimises g.
+        For each column, the lambda that minimises g, the negative log-likelihood per unit of weight.
     drop : (p,) ndarray
-        The rise of g at the ends of each interval.
+        For each column, the excess of g over its minimum at the ends of the interval.
     """
     at, given = np.column_stack([lmbda, drop]), NO_WEIGHTS if weight is None else weight
 
@@ -271,7 +271,7 @@ def interval_matrix(
 def partial_moments_matrix(
     values: Columns, family: int, scalings: FloatArray, at: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return moments of this site's rows at k exponents per column, (p, k, partial_moments.N_PARTIAL).
+    """Return moments of this site's rows at k exponents per column, as an array (p, k, partial_moments.N_PARTIAL).
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def partial_moments_matrix(
     scalings : (p, 6) ndarray
         The scaling of the logs of each column, common to all sites (`partial_moments.Scaling`).
     at : (p, k) ndarray
-        Exponents; entries with NaN are skipped.
+        The exponents of each column; NaN is skipped.
     """
     given = NO_WEIGHTS if weight is None else weight
 
@@ -309,14 +309,14 @@ def derivative_matrix(
     lmbda : (p,) ndarray
         A lambda for each column.
     root : (n,) ndarray
-        Square roots of the weights; empty for none.
+        Square roots of the weights; empty: all one.
     out : tuple of three (p, n) ndarrays
         Receive psi, psi' and psi''.
 
     Returns
     -------
     (p, joint_derivatives.N_FIGURES) ndarray
-        The statistics of each column, by `joint_derivatives.derivative_columns`.
+        The statistics of each column that `joint_derivatives.derivative_columns` computes.
     """
     y, y1, y2 = out
     given = NO_WEIGHTS if weight is None else weight

@@ -20,12 +20,13 @@ def for_each_row_block(
     n_threads: int,
     progress: bool = False,
 ) -> None:
-    """Call `job` for blocks of rows of groups of columns, on several threads.
+    """Call `job` for every block of rows of every group of columns, on several threads.
 
     Parameters
     ----------
     job : callable
-        Called as ``job(parts, rows, columns)``: an iterator over the parts of a block, and the block's two slices.
+        Called as ``job(parts, rows, columns)`` with an iterator over the parts of a block, and the slices of its rows
+        and columns.
     values : (n, p) ndarray or AffineView
         The matrix.
     n_rows : int
@@ -33,7 +34,7 @@ def for_each_row_block(
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
     """
     n, p = values.shape
     blocks = slices(slice(0, n), n_rows)

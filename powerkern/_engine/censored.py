@@ -1,4 +1,4 @@
-"""Kernels of columns with censored cells, called for groups of columns on a pool of threads."""
+"""Call kernels for columns with censored cells, in groups of columns on several threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from powerkern.kernels.results import N_RESULTS
 
 
 class _CensoredScratch(threading.local):
-    """Scratch of each thread, reallocated only for columns with more censored cells: new pages cost a fit's time."""
+    """Scratch for censored columns of `n` values, separate for each thread.
+
+    It is reallocated only for a column with more censored cells, since using new memory pages takes as long as a fit.
+    """
 
     def __init__(self, n: int) -> None:
         self._n, self._most = n, -1
@@ -43,15 +46,30 @@ def _on_censored_columns(
     n_threads: int,
     progress: bool = False,
 ) -> None:
-    """Call a function for groups of columns, with contiguous columns and ends, their numbers, and scratch space."""
+    """Call a function for every group of columns with censored cells, on several threads.
+
+    Parameters
+    ----------
+    function : callable
+        Called with contiguous columns, the other ends of their intervals, the slice of their indices, and scratch space
+        for likelihoods and for censored cells.
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    ends : (n, p) ndarray or AffineView
+        The other end of the interval of each cell (see `fit_censored_matrix`).
+    n_threads : int
+        Largest number of threads at work.
+    progress : bool
+        Whether to show a progress bar.
+    """
     n = values.shape[0]
-    scratch, beside, own = FitScratch(n), BlockScratch(), _CensoredScratch(n)
+    scratch, beside, censored_work = FitScratch(n), BlockScratch(), _CensoredScratch(n)
 
     def job(group: slice) -> None:
         columns = contiguous_columns(values, group, scratch)
         others = contiguous_columns(ends, group, beside)
         most = max((int(np.count_nonzero(each == each)) for each in others), default=0)  # axis=1 is three times slower
-        function(columns, others, group, scratch.work, own.work(most))
+        function(columns, others, group, scratch.work, censored_work.work(most))
 
     for_each_group(job, values.shape, n_threads, progress)
 
@@ -65,24 +83,25 @@ def fit_censored_matrix(
     n_threads: int,
     progress: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit every column by maximum likelihood, or evaluate it at given lambdas.
+    """Fit every column by maximum likelihood, or evaluate the likelihood at given lambdas.
 
     Parameters
     ----------
     values : (n, p) ndarray or AffineView
         The matrix.
     ends : (n, p) ndarray or AffineView
-        The other end of the interval of each cell, as `Matrix.ends` has it.
+        The other end of the interval of each censored cell; -inf for cells below and inf for cells above the value in
+        `values`, NaN for observed values.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbda : (p,) ndarray
         Given lambdas; NaN where lambda is to be fitted.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
+    weight : (n,) ndarray or None
+        Weights of the rows; None: all one.
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -93,8 +112,10 @@ def fit_censored_matrix(
     out, censored = np.empty((p, N_RESULTS)), np.empty((p, N_CENSORED_FIELDS))
     given = NO_WEIGHTS if weight is None else weight
 
-    def fit(columns: FloatArray, others: FloatArray, group: slice, work: Work, own: CensoredWork) -> None:
-        fit_censored_columns(columns, others, given, family, lmbda[group], work, own, out[group], censored[group])
+    def fit(columns: FloatArray, others: FloatArray, group: slice, work: Work, censored_work: CensoredWork) -> None:
+        fit_censored_columns(
+            columns, others, given, family, lmbda[group], work, censored_work, out[group], censored[group]
+        )
 
     _on_censored_columns(fit, values, ends, n_threads, progress)
     return out, censored
@@ -103,20 +124,20 @@ def fit_censored_matrix(
 def profile_censored_matrix(
     values: Columns, ends: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return minus the profile log-likelihood per unit of weight of every column at every lambda, (p, len(lmbdas)).
+    """Return minus the profile log-likelihood per unit of weight of every column at every lambda, as an array (p, k).
 
     Parameters
     ----------
     values, ends, family, weight, n_threads
-        As for `fit_censored_matrix`.
+        As in `fit_censored_matrix`.
     lmbdas : (k,) ndarray
         The lambdas.
     """
     out = np.empty((values.shape[1], lmbdas.size))
     given = NO_WEIGHTS if weight is None else weight
 
-    def profile(columns: FloatArray, others: FloatArray, group: slice, work: Work, own: CensoredWork) -> None:
-        profile_censored_columns(columns, others, given, family, lmbdas, work, own, out[group])
+    def profile(columns: FloatArray, others: FloatArray, group: slice, work: Work, censored_work: CensoredWork) -> None:
+        profile_censored_columns(columns, others, given, family, lmbdas, work, censored_work, out[group])
 
     _on_censored_columns(profile, values, ends, n_threads)
     return out
@@ -125,22 +146,26 @@ def profile_censored_matrix(
 def interval_censored_matrix(
     values: Columns, ends: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return the two lambdas of each column at which the likelihood has fallen by `drop` per unit of weight, (p, 2).
+    """Return the likelihood interval of every column, as an array (p, 2).
+
+    The ends are the lambdas at which the profile log-likelihood is below its maximum by `drop` per unit of weight.
 
     Parameters
     ----------
     values, ends, family, weight, n_threads
-        As for `fit_censored_matrix`.
+        As in `fit_censored_matrix`.
     lmbda : (p,) ndarray
-        Where the likelihood is largest.
+        For each column, the lambda of largest likelihood.
     drop : (p,) ndarray
-        By how much it falls.
+        For each column, the decrease at the ends of the interval.
     """
     out, at = np.empty((values.shape[1], 2)), np.column_stack([lmbda, drop])
     given = NO_WEIGHTS if weight is None else weight
 
-    def interval(columns: FloatArray, others: FloatArray, group: slice, work: Work, own: CensoredWork) -> None:
-        interval_censored_columns(columns, others, given, family, at[group], work, own, out[group])
+    def interval(
+        columns: FloatArray, others: FloatArray, group: slice, work: Work, censored_work: CensoredWork
+    ) -> None:
+        interval_censored_columns(columns, others, given, family, at[group], work, censored_work, out[group])
 
     _on_censored_columns(interval, values, ends, n_threads)
     return out

@@ -1,6 +1,6 @@
-"""The number of CPUs this process may use: its affinity, or fewer if a container's quota is lower.
+"""Count the CPUs that this process may use, from its affinity and from the quotas of its container.
 
-A quota is CPU time per period. Linux gives it in files of the process's control group and of each enclosing group, all
+A quota is CPU time per period. On Linux it is in files of the process's control group and of each enclosing group, all
 of which apply: ``cpu.max`` in version 2 of the interface [1]_, ``cpu.cfs_quota_us`` and ``cpu.cfs_period_us`` in
 version 1 [2]_.
 
@@ -21,7 +21,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cpus() -> int:
-    """Return the number of CPUs that this process may use at once, at least 1; round a fractional quota up."""
+    """Return the number of CPUs that this process may use at once, at least 1; a fractional quota is rounded up."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, math.ceil(min(_quota_at_start(), 2.0**31))))
 
@@ -32,7 +32,7 @@ def _quota_at_start() -> float:
 
 
 def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
-    """Return the number of CPUs that the control groups of this process allow; infinity without a quota.
+    """Return the number of CPUs that the control groups of this process allow; infinity if there is no quota.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
 def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
     """Yield the folders of the control groups of this process, and of the enclosing groups.
 
-    Some may not exist: in a container the mounted folder is often the container's own, while the listed path is the
-    host's.
+    Some folders may not exist: in a container the mounted folder is often the container's, while the listed path is
+    that of the host.
     """
     try:
         lines = membership.read_text().splitlines()
@@ -63,9 +63,10 @@ def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
 
 
 def _read_quota(folder: Path) -> float:
-    """Read the quota of one control group, in CPUs: the smaller one if both versions of the interface give one.
+    """Return the quota of one control group, in CPUs; infinity if there is none.
 
-    Version 2 has "quota period" or "max period" in one file; in version 1 a quota of -1 means none.
+    Version 2 of the interface has "quota period" or "max period" in one file; in version 1 a quota of -1 means none. If
+    both versions give a quota, the result is the smaller one.
     """
     version_2 = _words(folder / "cpu.max")[:2]
     version_1 = [*_words(folder / "cpu.cfs_quota_us")[:1], *_words(folder / "cpu.cfs_period_us")[:1]]

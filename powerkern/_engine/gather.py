@@ -1,4 +1,4 @@
-"""Copy columns of a matrix to contiguous float64 vectors in scratch space, optionally shifted, and back."""
+"""Copy columns of a matrix to contiguous float64 vectors in scratch space, optionally shifted and scaled, and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from powerkern.kernels.transforms import gather as columnwise
 
 
 class AffineView:
-    """A lazy view of ``(values + shift)/divisor``, evaluated as columns are gathered.
+    """A lazy view of ``(values + shift)/divisor``, evaluated when columns are gathered.
 
     It can be sliced by rows and columns like a matrix.
     """
@@ -28,13 +28,13 @@ class AffineView:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
+        """The number of rows and the number of columns."""
         n, p = self.values.shape
         return n, p
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Strides of the underlying values."""
+        """The strides of the underlying values."""
         return self.values.strides
 
     def __len__(self) -> int:
@@ -46,9 +46,9 @@ class AffineView:
         return AffineView(self.values[rows, columns], self.shift[columns], divisor)
 
 
-#: Passed to likelihood kernels in place of weights of None.
+#: Passed to likelihood kernels instead of None if there are no weights.
 NO_WEIGHTS: FloatArray = np.empty(0)
-#: Up to this many values NumPy copies as fast as our kernel, which then need not be compiled.
+#: Up to this many values NumPy copies as fast as our kernel, so the kernel need not be compiled.
 _FEW = 10_000
 
 #: A matrix that fits can read.
@@ -56,20 +56,23 @@ Columns = NDArray[Any] | AffineView
 
 
 def shift_and_scale(values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> Columns:
-    """Return a view of ``(values + shift)/divisor``, one shift and divisor per column; `values` if both are trivial."""
+    """Return a view of ``(values + shift)/divisor``, with one shift and divisor per column.
+
+    Return `values` itself if all shifts are 0 and all divisors 1.
+    """
     if divisor is not None and not (divisor != 1.0).any():
         divisor = None
     return AffineView(values, shift, divisor) if shift.any() or divisor is not None else values
 
 
 class BlockScratch(threading.local):
-    """Scratch memory, separate for each thread, for a block of gathered columns."""
+    """Scratch memory for a block of gathered columns, separate for each thread."""
 
     _memory: FloatArray = np.empty(0)
     _n_beside = 0
 
     def block(self, n_columns: int, n_rows: int) -> FloatArray:
-        """Return a contiguous (n_columns, n_rows) block."""
+        """Return a contiguous block of shape (n_columns, n_rows); the next call reuses its memory."""
         size, beside = n_columns * n_rows, self._n_beside
         if self._memory.size < beside + size:
             self._memory = np.empty(beside + size)
@@ -77,13 +80,13 @@ class BlockScratch(threading.local):
 
 
 class FitScratch(BlockScratch):
-    """Scratch of each thread for fits of columns of `n` values: a block, and work arrays created on demand.
+    """Scratch for fits of columns of `n` values, separate for each thread: a block, and work arrays created on demand.
 
     The work arrays share one allocation with the block if the block is requested first. With several allocations,
-    malloc would return some to the system, and fits of long columns would spend half their time on new pages.
+    malloc would return some memory to the system, and fits of long columns would spend half their time on new pages.
 
     `functools.cached_property` is not used: Python 3.11 has one lock for all instances, and a child process forked
-    while it is held would wait forever.
+    while the lock is held would wait forever.
     """
 
     def __init__(self, n: int) -> None:
@@ -108,7 +111,7 @@ class FitScratch(BlockScratch):
 
 
 def is_native(values: NDArray[Any], dtype: type[np.floating[Any]] = np.float64) -> bool:
-    """Return whether a matrix has this dtype, in native byte order and aligned: kernels can read it in place."""
+    """Return whether kernels can read a matrix in place: it has this dtype, in native byte order, and is aligned."""
     return values.dtype == dtype and values.dtype.isnative and values.flags.aligned
 
 
@@ -133,7 +136,7 @@ def scatter(block: FloatArray, part: NDArray[Any]) -> None:
 
 
 def gather_columns(part: Columns, scratch: BlockScratch) -> FloatArray:
-    """Copy the columns of a part of a matrix into the rows of a scratch block, which the caller may overwrite."""
+    """Copy the columns of a part of a matrix to the rows of a scratch block, which the caller may overwrite."""
     block = scratch.block(part.shape[1], part.shape[0])
     if isinstance(part, AffineView):
         _gather(part.values, block)
@@ -152,7 +155,10 @@ def has_contiguous_columns(part: Columns) -> bool:
 
 
 def contiguous_columns(values: Columns, group: slice, scratch: BlockScratch) -> FloatArray:
-    """Return the columns of a group as contiguous float64 rows, copied only if necessary; not to be modified."""
+    """Return the columns of a group as contiguous float64 rows, copied only if necessary.
+
+    The caller must not modify them.
+    """
     part = values[:, group]
     # nothing writes to the columns, but entries require that one might
     if not isinstance(part, AffineView) and has_contiguous_columns(part) and is_native(part) and part.flags.writeable:
@@ -161,14 +167,20 @@ def contiguous_columns(values: Columns, group: slice, scratch: BlockScratch) -> 
 
 
 def as_float64(part: Columns, scratch: BlockScratch) -> FloatArray:
-    """Return a part of a matrix as native float64 with any strides, copied only if necessary; not to be modified."""
+    """Return a part of a matrix as native float64 with any strides, copied only if necessary.
+
+    The caller must not modify it.
+    """
     if not isinstance(part, AffineView) and is_native(part):
         return part
     return gather_columns(part, scratch).T
 
 
 def copy_rows(part: NDArray[Any], scratch: BlockScratch) -> NDArray[Any]:
-    """Copy a part of a matrix into contiguous rows: float32 stays float32, everything else becomes float64."""
+    """Copy a part of a matrix to contiguous rows in scratch space.
+
+    float32 stays float32, everything else becomes float64.
+    """
     n, p = part.shape
     block: NDArray[Any] = scratch.block(n, p)
     if output_type(part.dtype) is np.float32:
@@ -182,7 +194,7 @@ def copy_rows(part: NDArray[Any], scratch: BlockScratch) -> NDArray[Any]:
 
 
 def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
-    """Set ``part = block``, rounded to the dtype of `part`; the rows of the block are contiguous."""
+    """Set ``part = block``, rounded to the dtype of `part`; the rows of `block` are contiguous."""
     if is_column_major(part) and is_native(part):
         columnwise.scatter(block, part.T)
     else:

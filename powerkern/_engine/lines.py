@@ -20,13 +20,13 @@ SHORTEST_PART = 64
 
 
 class LineOrder(Enum):
-    """The direction in which values are transformed in place; COPY: they must be copied first."""
+    """The direction of lines along which values are transformed in place; COPY means that they must be copied first."""
 
     ROWS, COLUMNS, COPY = range(3)
 
 
 def choose_line_order(source: NDArray[Any], target: NDArray[Any]) -> LineOrder:
-    """Choose the direction in which a matrix is read and its images are written to `target` without copies."""
+    """Choose the direction of lines along which a matrix can be transformed into `target` without copies."""
     n, p = source.shape
     if not _is_float(target):
         return LineOrder.COPY
@@ -38,7 +38,10 @@ def choose_line_order(source: NDArray[Any], target: NDArray[Any]) -> LineOrder:
 
 
 def _has_steps(x: NDArray[Any]) -> bool:
-    """Return whether x has native floats with strides in whole items, the smaller stride within a row."""
+    """Return whether x has native floats at whole steps, with the smaller stride within a row.
+
+    A step is whole if the stride is a multiple of the item size.
+    """
     between, within = x.strides
     along = 1 in x.shape or abs(within) <= abs(between)
     return along and between % x.itemsize == 0 and within % x.itemsize == 0 and _is_float(x)
@@ -86,17 +89,17 @@ class MatrixLines:
         columns: slice,
         watched: FloatArray | None = None,
     ) -> FloatArray:
-        """Transform a part of the matrix, given by its rows and columns.
+        """Transform a part of the matrix; return the bounds of ordinary values and marks of its columns.
 
         Parameters
         ----------
         entry : Entry
             An entry of `kernels.transforms.matrix`.
-        fields : ndarray
+        fields : (N_FIELDS, p) ndarray
             Fields of the results of all columns (`select_fields`).
         rows, columns : slice
-            The part.
-        watched : ndarray, optional
+            The rows and columns of the part.
+        watched : (N_WATCHED, p) ndarray, optional
             Rows INNER_LOW to WATCHED_MAX of the `bounds` array of `kernels.transforms.matrix`, for all columns; None
             if images are not inspected.
 
@@ -104,7 +107,7 @@ class MatrixLines:
         -------
         ndarray
             The `bounds` array of `kernels.transforms.matrix`: for each column of the part, the bounds of ordinary
-            values and a mark if there are others; with `watched`, also the rows from BEYOND on.
+            values and a mark if there are other values; with `watched`, also the rows from BEYOND on.
         """
         bounds = np.zeros(
             (rowwise.N_BOUNDS if watched is None else rowwise.WATCHED_MAX + 1, columns.stop - columns.start)
@@ -128,7 +131,10 @@ class MatrixLines:
 
 
 def flatten_memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
-    """Return the memory of a matrix as a vector, the index of its first value, and its row and column strides."""
+    """Return the memory of a matrix as a vector, the index of its first value, and its row and column strides.
+
+    The strides are counted in array elements.
+    """
     n, p = x.shape
     if x.flags.c_contiguous:
         return x.reshape(-1), 0, p, 1

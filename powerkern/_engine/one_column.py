@@ -1,4 +1,4 @@
-"""Call kernels for one vector with the least overhead, or to trace how one column is fitted.
+"""Call kernels for one vector, with little overhead, or to trace how one column is fitted.
 
 With ``NUMBA_DISABLE_JIT=1`` in the environment a debugger can step from here into the kernels.
 """
@@ -18,12 +18,12 @@ from powerkern.kernels.robust.scratch import new_robust_work
 
 
 def fit_vector_robustly(x: FloatArray, family: int, entries: EstimatorEntries, options: Options) -> ColumnFit:
-    """Fit one vector by a robust estimator; the caller checks domain and shape.
+    """Fit one vector by a robust estimator; the caller must have checked domain and shape.
 
     Parameters
     ----------
     x : (n,) ndarray
-        Contiguous float64.
+        The values, contiguous float64.
     family : int
         A code of `kernels.transforms.family`.
     entries : EstimatorEntries
@@ -38,7 +38,7 @@ def fit_vector_robustly(x: FloatArray, family: int, entries: EstimatorEntries, o
 
 
 def nll_vector(x: FloatArray, family: int, lmbdas: FloatArray) -> FloatArray:
-    """Return the negative log-likelihood per observation of one contiguous float64 vector at each lambda."""
+    """Return the negative log-likelihood per observation of one contiguous float64 vector, at each lambda."""
     out = np.empty(lmbdas.size)
     mle.profile_columns(x.reshape(1, -1), NO_WEIGHTS, family, lmbdas, new_work(x.size), out.reshape(1, -1))
     return out
@@ -50,13 +50,13 @@ def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tu
     Parameters
     ----------
     x : (n,) ndarray
-        Contiguous float64.
+        The values, contiguous float64.
     family : int
         A code of `kernels.transforms.family`.
     lmbda : float
-        The lambda that minimises g.
+        The lambda that minimises g, the negative log-likelihood per observation.
     drop : float
-        The rise of g at the ends of the interval.
+        The excess of g over its minimum at the ends of the interval.
     """
     out = np.empty((1, 2))
     mle.interval_columns(x.reshape(1, -1), NO_WEIGHTS, family, np.array([[lmbda, drop]]), new_work(x.size), out)

@@ -18,14 +18,17 @@ _PANEL = 64
 
 
 def cross(a: FloatArray, b: FloatArray, n_threads: int = 1) -> FloatArray:
-    """Return the inner products of the rows of `a` with the rows of `b`, (p, q)."""
+    """Return the inner products of the p rows of `a` with the q rows of `b`, as a matrix (p, q)."""
     out = np.empty((a.shape[0], b.shape[0]))
     _by_rows(lambda rows: products.cross(a[rows], b, out[rows]), out, a.shape[1], n_threads)
     return out
 
 
 def gram(a: FloatArray, n_threads: int = 1) -> FloatArray:
-    """Return the inner products of the rows of `a`, (p, p); the bits do not depend on the order of the rows."""
+    """Return the inner products of the p rows of `a` with each other, as a matrix (p, p).
+
+    The bits of an element do not depend on the order of the rows.
+    """
     p = a.shape[0]
     out = np.empty((p, p))
 
@@ -45,7 +48,7 @@ def gram(a: FloatArray, n_threads: int = 1) -> FloatArray:
 
 
 def cross_rows(a: FloatArray, rows: slice, b: FloatArray) -> FloatArray:
-    """Return the inner products of some rows of `a` with all of `b`.
+    """Return the inner products of some rows of `a` with all rows of `b`.
 
     They are computed on the calling thread, and are bit-identical to the elements of `gram`.
     """
@@ -56,16 +59,18 @@ def cross_rows(a: FloatArray, rows: slice, b: FloatArray) -> FloatArray:
 
 
 def _whole_tiles(a: FloatArray, rows: slice, columns: slice, b: FloatArray | None = None) -> FloatArray:
-    """Return inner products of rows; each is summed in a full tile, so that its bits do not depend on its position.
+    """Return inner products of rows, each summed in a full tile so that its bits do not depend on its position.
 
     Parameters
     ----------
     a : (p, n) ndarray
-        The rows.
-    rows, columns : slice
-        The rows of `a` (rows of the result) and the rows of `b` (columns of the result).
+        The left matrix.
+    rows : slice
+        The rows of `a`, which are the rows of the result.
+    columns : slice
+        The rows of `b`, which are the columns of the result.
     b : (q, n) ndarray, optional
-        By default `a`.
+        The right matrix; by default `a`.
     """
     left, right = _pad_rows(a[rows]), _pad_rows((a if b is None else b)[columns])
     out = np.empty((left.shape[0], right.shape[0]))
@@ -80,7 +85,7 @@ def _pad_rows(rows: FloatArray) -> FloatArray:
 
 
 def combine(factors: FloatArray, a: FloatArray, out: FloatArray | None = None, n_threads: int = 1) -> FloatArray:
-    """Return the product ``factors a``, linear combinations of the rows of `a`.
+    """Return the product of `factors` and `a`, whose rows are linear combinations of the rows of `a`.
 
     Parameters
     ----------
@@ -105,11 +110,11 @@ def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_thread
     Parameters
     ----------
     job : callable
-        Called with a slice of rows.
+        Called with a slice of rows of `out`.
     out : ndarray
         The product.
     depth : int
-        Multiplications per element.
+        Number of multiplications per element.
     n_threads : int
         Largest number of threads at work.
     """
@@ -118,7 +123,7 @@ def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_thread
 
 
 def cholesky(a: FloatArray) -> tuple[FloatArray, int]:
-    """Return the lower Cholesky factor, and the first row without a positive pivot (p if all are positive)."""
+    """Return the lower Cholesky factor of a (p, p) matrix, and the first row without a positive pivot (or p)."""
     out = np.empty_like(a)
     return out, products.cholesky(a, out)
 

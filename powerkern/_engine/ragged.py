@@ -1,7 +1,7 @@
 """Arrange many groups of rows as matrices with one column per group and data column.
 
-Groups of similar length share a matrix, in which NaN pads the shorter ones. Kernels that handle missing values and many
-columns therefore need not know about groups.
+Groups of similar length share a matrix, in which NaN pads the shorter groups. Kernels that handle missing values and
+many columns therefore need not know about groups.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ _BATCH = 262_144
 #: Largest ratio of the longest to the shortest padded group of a batch.
 _PADDING = 1.04
 _NO_ORDER = np.empty(0, dtype=np.int64)
-#: Smallest mean number of rows of a run for which runs are transformed in place, since each run needs a block of
-#: constants; and the number of values per task.
+#: Smallest mean number of rows per run for which runs are transformed in place, since each run needs a block of
+#: constants, and number of values per task.
 _ROWS_OF_A_RUN, _PART = 16, 131_072
 
 
 class Groups:
-    """The rows of each group: ``order[starts[g]:starts[g] + lengths[g]]``, or that range itself if `order` is empty.
+    """The rows of each group, as index ranges.
+
+    The rows of group codes[k] are ``order[starts[k]:starts[k] + lengths[k]]``. If `order` is empty, they are the rows
+    from starts[k] to before starts[k] + lengths[k].
 
     Parameters
     ----------
@@ -41,7 +44,7 @@ class Groups:
     n_groups : int
         Number of groups.
     padded_up_to : int
-        Groups with at most this many rows may be padded slightly, to share a matrix with longer ones.
+        Groups with at most this many rows may be padded slightly, to share a matrix with longer groups.
 
     Attributes
     ----------
@@ -73,13 +76,16 @@ class Groups:
         self.starts = starts[self.codes]
 
     def rows(self, k: int) -> NDArray[np.int64] | slice:
-        """Return the rows of the k-th group."""
+        """Return the rows of the k-th group, as indices or as a slice."""
         part = slice(int(self.starts[k]), int(self.starts[k] + self.lengths[k]))
         return self.order[part] if self.order.size else part
 
     def batches(self, p: int) -> list[slice]:
-        """Divide groups into batches of similar length, so that each batch makes a matrix of some 100,000 values."""
-        found, k, n = [], 0, self.lengths.size
+        """Divide groups into batches of similar length, so that each batch makes a matrix of some 100,000 values.
+
+        `p` is the number of data columns.
+        """
+        batches, k, n = [], 0, self.lengths.size
         while k < n:
             # only short groups are padded: they are fitted in lockstep, where missing values change no bit
             most = int(self.lengths[k])
@@ -87,23 +93,26 @@ class Groups:
                 most = min(max(int(most * _PADDING), most + 1), self._padded_up_to)
             width = max(1, _BATCH // (most * p))
             stop = min(k + width, int(np.searchsorted(self.lengths, most, side="right")))
-            found.append(slice(k, stop))
+            batches.append(slice(k, stop))
             k = stop
-        return found
+        return batches
 
     def for_each_batch(self, job: Callable[[slice, int], None], p: int, n_threads: int, progress: bool = False) -> None:
-        """Call `job` for batches of groups: several batches in parallel, or one after the other, each with all threads.
+        """Call `job` for batches of groups.
+
+        Many batches are processed in parallel, each on one thread. Few batches are processed one after the other, each
+        on all threads.
 
         Parameters
         ----------
         job : callable
             Called with a slice of groups and the number of threads it may use.
         p : int
-            Number of columns.
+            Number of data columns.
         n_threads : int
             Largest number of threads at work.
         progress : bool
-            Show a progress bar.
+            Whether to show a progress bar.
         """
         batches, shape = self.batches(p), (int(self.lengths.sum()), p)
         together = len(batches) < 2 * n_threads
@@ -115,7 +124,7 @@ class Groups:
             run_parallel(on_one, ((batch,) for batch in batches), shape, 1 if together else n_threads, bar)
 
     def pad_batch(self, values: NDArray[Any], batch: slice, scratch: BlockScratch) -> FloatArray:
-        """Copy each data column of each group of a batch into a row of a block, padded with NaN."""
+        """Return a scratch block with a row, padded with NaN, for each data column of each group of a batch."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         block = scratch.block(starts.size * values.shape[1], int(lengths[-1]))
         order = self.order
@@ -128,7 +137,7 @@ class Groups:
         return block
 
     def scatter_batch(self, block: FloatArray, batch: slice, out: NDArray[Any]) -> None:
-        """Scatter a padded block to its original rows, cast to ``out.dtype``."""
+        """Copy a padded block back to the rows of `out` that its groups consist of, cast to ``out.dtype``."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         if is_native(out):
             ragged.unpad(block, self.order, starts, lengths, out)
@@ -140,7 +149,7 @@ class Groups:
 
 
 def lies_in_runs(values: NDArray[Any], runs: Runs) -> bool:
-    """Return whether `transform_runs` can transform the values: long runs, and contiguous columns of float64."""
+    """Return whether `transform_runs` suits these values: runs are long enough, and columns are contiguous float64."""
     in_one_piece = is_native(values) and values.strides[0] == values.itemsize
     return in_one_piece and runs.codes.size * _ROWS_OF_A_RUN <= len(values)
 
@@ -158,14 +167,18 @@ def transform_runs(
 
     Parameters
     ----------
-    values, out : (n, p) ndarray
-        The matrix and its images (NaN for runs without a fit), both with contiguous columns.
+    values : (n, p) ndarray
+        The matrix, with contiguous columns.
     runs : Runs
         The group of each row.
-    family, direction : int
-        Codes of `kernels.transforms.family`.
+    family : int
+        A family of `kernels.transforms.family`.
+    direction : int
+        A forward direction of `kernels.transforms.family`.
     results : (G p, N_RESULTS) ndarray
-        Fits of the columns of the first group, then of the second, and so on.
+        The fits of all columns of the first group, then of the second, and so on.
+    out : (n, p) ndarray
+        Receives the images, NaN for runs without a fit; with contiguous columns.
     n_threads : int
         Largest number of threads at work.
     """

@@ -4,8 +4,8 @@ Entries release the GIL, so plain Python threads run in parallel. This avoids nu
 children, and conflicts between Python threads that call us concurrently. The same code processes a part of a matrix
 whatever the number of threads, so results are bit-identical.
 
-Helper threads stay alive for a second after their work, since waking one is much cheaper than starting one. All of them
-end before the process forks, because a child has only the thread that forked, and Python warns about others.
+Helper threads stay alive for a second after their work, since waking a thread is much cheaper than starting one. All of
+them end before the process forks, because a child has only the thread that forked, and Python warns about others.
 """
 
 from __future__ import annotations
@@ -37,16 +37,19 @@ _Part = TypeVar("_Part")
 
 
 def default_threads() -> int:
-    """Return the number of CPUs this process may use (see `usable_cpus`), at most ``NUMBA_NUM_THREADS``.
+    """Return the number of CPUs that this process may use (see `usable_cpus`), but at most ``NUMBA_NUM_THREADS``.
 
-    joblib sets the variable in its worker processes, so that they share the CPUs.
+    joblib sets this environment variable in its worker processes, so that they share the CPUs.
     """
     cpus, limit = usable_cpus(), os.environ.get("NUMBA_NUM_THREADS", "")
     return max(1, min(cpus, int(limit))) if limit.isdecimal() else cpus
 
 
 def thread_count(n_threads: int | None, n_values: float = math.inf) -> int:
-    """Check the argument ``n_threads``, and replace None by the number of CPUs, or by 1 for few values."""
+    """Return the number of threads for the argument ``n_threads``, after checking it.
+
+    None becomes the number of CPUs or, if there are few values, 1.
+    """
     if n_threads is None:
         return default_threads() if n_values >= SERIAL_VALUES else 1
     if not is_integer(n_threads):
@@ -65,7 +68,7 @@ def run_parallel(
     *,
     use_calling_thread: bool = False,
 ) -> None:
-    """Call ``job(*part)`` for all parts of a matrix; after an exception, start no further part and raise it.
+    """Call ``job(*part)`` for all parts of a matrix. After an exception, start no further part and raise the exception.
 
     Parameters
     ----------
@@ -138,7 +141,7 @@ def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) 
     n : int
         Number of calls.
     values : int
-        Cost of a call, in values whose fit would take as long.
+        Cost of a call, as the number of values whose fit takes as long.
     n_threads : int
         Largest number of threads at work.
     """
@@ -153,21 +156,24 @@ def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) 
 def _await_failures(completions: Completions, n: int, timeout: float | None = None) -> list[BaseException]:
     """Wait for n tasks and return the exceptions they raised; raise `Empty` after `timeout` seconds.
 
-    A caller that raises one of them must remove it from the list; otherwise the traceback, which refers to the list,
-    would keep arrays alive.
+    A caller that raises one of the exceptions must remove it from the list. Otherwise its traceback, which refers to
+    the list, would keep arrays alive.
     """
     return [error for error in (completions.get(timeout=timeout) for _ in range(n)) if error is not None]
 
 
 def _pop_each(waiting: deque[_Part]) -> Iterator[_Part]:
-    """Remove and yield waiting parts one by one; safe for several threads at once."""
+    """Remove the waiting parts and yield them one by one; several threads may do so at once."""
     with suppress(IndexError):
         while True:
             yield waiting.popleft()
 
 
 def progress_bar(total: int | None, unit: str, wanted: bool) -> AbstractContextManager[Any]:
-    """Return a context manager that yields a tqdm bar if `wanted`, otherwise None; a total of None means unknown."""
+    """Return a context manager that yields a tqdm progress bar, or None unless a bar is `wanted`.
+
+    A `total` of None means that the number of units is unknown.
+    """
     if not wanted:
         return nullcontext()
     try:
@@ -187,14 +193,14 @@ Completions = SimpleQueue[BaseException | None]
 
 
 class Task:
-    """A function that a helper will call once, unless the caller cancels it first."""
+    """A function that a helper thread will call once, unless the caller cancels the task first."""
 
     def __init__(self, helper: Helper, function: Callable[[], object], completions: Completions) -> None:
         self.helper = helper
         self._claim = [(function, completions)]  # list.pop is atomic: one thread alone gets it
 
     def claim(self) -> list[tuple[Callable[[], object], Completions]]:
-        """Return the function and its queue in a list, to one caller only; an empty list to every later one."""
+        """Return the function and its queue in a list, to the first caller only; later callers get an empty list."""
         try:
             return [self._claim.pop()]
         except IndexError:
@@ -239,7 +245,7 @@ class Helper(threading.Thread):
 
 
 def _remove_idle(helper: Helper) -> bool:
-    """Remove a helper from the list of idle ones; return whether it was there."""
+    """Remove a helper from the list of idle helpers; return whether it was in the list."""
     try:
         _idle.remove(helper)
     except ValueError:
@@ -262,8 +268,8 @@ def submit(n: int, function: Callable[[], object], completions: Completions) -> 
     Returns
     -------
     list of Task
-        One per thread. Fewer than n if the system grants no more threads; none while the interpreter shuts down, since
-        other threads no longer run then.
+        One task per thread. There are fewer than n if the system grants no more threads, and none while the interpreter
+        shuts down, since other threads no longer run then.
     """
     tasks: list[Task] = []
     if sys.is_finalizing():
@@ -277,7 +283,7 @@ def submit(n: int, function: Callable[[], object], completions: Completions) -> 
 
 
 def _submit_to_one(function: Callable[[], object], completions: Completions) -> Task:
-    """Give a task to an idle helper, or to a new one."""
+    """Give a task to an idle helper, or to a new one; return the task."""
     try:
         helper, is_new = _idle.pop(), False
     except IndexError:
@@ -290,14 +296,14 @@ def _submit_to_one(function: Callable[[], object], completions: Completions) -> 
 
 
 def cancel(tasks: list[Task]) -> int:
-    """Cancel tasks that have not started; return the number of the others, which will still report to their queue."""
+    """Cancel tasks that have not started; return the number of the other tasks, which still report to their queue."""
     waiting = [task.helper for task in tasks if task.claim()]
     _idle.extend(waiting)
     return len(tasks) - len(waiting)
 
 
 def shutdown() -> None:
-    """End idle helpers and wait until they have ended."""
+    """End all idle helpers, and wait until they have ended."""
     leaving = [helper for helper in _idle.copy() if _remove_idle(helper)]
     for helper in leaving:
         helper.tasks.put(None)

@@ -27,7 +27,7 @@ The modules, from the call of an entry downwards:
   `files` reads and writes them;
 * `marks`: the decorators. None of the modules above imports numba;
 * `object_code`: compiles an entry with numba and LLVM, and `compile_notice` tells the user;
-* `numba_extension`: shows marked functions to numba;
+* `numba_extension`: registers marked functions with numba;
 * `llvm_arguments`: reads arguments in machine code; `llvm_intrinsics` and `llvm_lanes` lower `intrinsics`;
 * `fast_lowering`: saves compile time with private parts of numba; `llvm_scalars` and `llvm_text` serve it.
 """

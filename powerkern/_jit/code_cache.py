@@ -1,4 +1,4 @@
-"""Cache machine code on disk: a folder for each CPU type, and in it a file for each entry and state of its sources.
+"""Cache machine code on disk: a folder for each CPU type, and in it a file for each entry and version of its sources.
 
 A file is named after its entry and the entry's key (see `source_keys`), a hash of every module that determines the
 code. The key does not depend on the versions of Python, NumPy, numba or LLVM. A file starts with a digest of its
@@ -35,32 +35,35 @@ _DIGEST_SIZE = hashlib.sha256().digest_size
 
 #: Versions of an entry that are kept in a folder, for branches and environments that share it.
 _N_VERSIONS = 8
-#: Seconds without use after which a file is removed; its entry probably no longer exists.
+#: Seconds without use after which a file is removed, since its entry probably no longer exists.
 _UNUSED = 365 * 86_400.0
 #: Seconds between updates of a file's modification time, which records its last use.
 _NOTED = 86_400.0
 
-#: Reasons why compiled code could not be cached; and a list that is non-empty once they have been reported.
+#: Reasons why compiled code could not be cached, and a list that is non-empty once they have been reported.
 _not_kept: list[str] = []
 _said: list[bool] = []
 
 
 class _File(Protocol):
-    """A path, or a member of a zip file: the part of their interface that is used here."""
+    """The methods of a path, or of a member of a zip file, that are used here."""
 
     @property
     def name(self) -> str:
         """The last part of the path."""
 
     def read_bytes(self) -> bytes:
-        """Return the content."""
+        """Return the content of the file."""
 
 
 # --- names --------------------------------------------------------------------------------------------
 
 
 def folder_name(cpu: cpus.Cpu | None = None) -> str:
-    """Return the folder name for a CPU type (by default this CPU) and the memory layout of Python's objects."""
+    """Return the name of the cache folder for a CPU type, by default this CPU.
+
+    The name also depends on the platform and on the memory layout of Python's objects.
+    """
     name, features = cpu or cpus.this_cpu()
     return f"powerkern-{re.sub('[^A-Za-z0-9_-]', '_', name)}-{_hash(f'{cpus.platform()}{HEADER}{features}')}"
 
@@ -113,7 +116,11 @@ def _user_cache_folder() -> Path:
 
 
 def load_or_compile(function: Callable[..., object], compile_entry: Callable[[], bytes]) -> bytes:
-    """Read the code of an entry from disk, or compile and cache it; other processes wait for the one that compiles."""
+    """Read the code of an entry from disk, or compile and cache it.
+
+    If several processes need the same entry, one compiles it and the others wait. `function` is the entry in Python;
+    `compile_entry` returns its code.
+    """
     if not function.__module__.startswith(_COMPILED):
         return compile_entry()
     code = _read(function)
@@ -179,7 +186,10 @@ def _read(function: Callable[..., object]) -> bytes | None:
 
 @functools.cache
 def _list_installed(folder: str) -> tuple[_File, ...]:
-    """List the compiled files that came with a wheel; they are trusted as much as the package's sources."""
+    """List the files of compiled code that were installed from a wheel.
+
+    They are trusted as much as the package's sources.
+    """
     if PACKAGE.is_dir():
         root: Any = PACKAGE
     else:
@@ -201,7 +211,10 @@ def _read_intact(file: Any, read: Callable[[Any], bytes]) -> bytes | None:
 
 
 def _open_draft(name: str, stack: contextlib.ExitStack) -> tuple[Path, files.Draft]:
-    """Open a draft of a file in the first writable folder, and return both; raise OSError if there is none."""
+    """Open a draft of a file in the first writable folder; return the folder and the draft.
+
+    Raise OSError if no folder is writable.
+    """
     reasons = []
     for base in _bases():
         folder = base / folder_name()
@@ -213,7 +226,7 @@ def _open_draft(name: str, stack: contextlib.ExitStack) -> tuple[Path, files.Dra
 
 
 def _digest(name: str, code: bytes) -> bytes:
-    """Return a hash that detects damage and files renamed to another entry."""
+    """Return a hash of an entry's file name and code, which detects damaged and renamed files."""
     return hashlib.sha256(name.encode() + b"\0" + code).digest()
 
 
@@ -221,7 +234,7 @@ def _digest(name: str, code: bytes) -> bytes:
 
 
 def _note_use(path: Path) -> None:
-    """Set a file's time of modification to now, at most once a day."""
+    """Set a file's modification time to now, at most once a day."""
     with contextlib.suppress(OSError):
         if time.time() - path.stat().st_mtime > _NOTED:
             os.utime(path)

@@ -19,7 +19,7 @@ _explained = False
 
 @contextlib.contextmanager
 def announce_if_slow(kernel: str) -> Iterator[None]:
-    """Announce this kernel to the user if compiling within the context takes long."""
+    """Tell the user that this kernel is being compiled, if compiling within the context takes long."""
     global _silent
     said = threading.Event()
     timer = threading.Timer(max(SILENCE - _silent, 0.0), _say, (kernel, said))

@@ -2,7 +2,7 @@
 
 Code is compiled for this machine's CPU, or for an instruction set that many CPUs have (set by
 ``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=``). A wheel or a shared disk may hold code for several instruction sets;
-every machine uses the best that it can run.
+every machine uses the best one that it can run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _X86_LEVELS = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2, "x86-64": f
 
 
 class Cpu(NamedTuple):
-    """A compilation target: LLVM's name for the CPU, and features required beyond those that the name implies."""
+    """A compilation target: LLVM's name for a CPU type, and features required beyond those that the name implies."""
 
     name: str
     features: str = ""
@@ -44,17 +44,17 @@ def _host() -> Cpu:
 
 
 def platform() -> str:
-    """Return LLVM's name for the architecture and operating system, without the system's version."""
+    """Return LLVM's name for the architecture and operating system, without the version of the system."""
     return re.sub(r"(darwin|macosx)[\d.]+$", r"\1", llvm.get_process_triple())
 
 
 def levels() -> dict[str, frozenset[str]]:
-    """Return the instruction sets for which code may be shared, best first, with the features each needs."""
+    """Return the instruction sets for which machines may share code, best first, with the features of each."""
     return _X86_LEVELS if platform().startswith("x86_64") else {"generic": frozenset()}
 
 
 def runnable() -> list[Cpu]:
-    """Return targets whose code runs on this CPU, best first: the CPU itself, then each x86-64 level it supports."""
+    """Return the targets whose code this CPU can run, best first: the CPU itself, then its x86-64 levels."""
     here = this_cpu()
     has = {feature[1:] for feature in here.features.split(",") if feature.startswith("+")}
     shared = [Cpu(level) for level, needs in levels().items() if needs <= has]

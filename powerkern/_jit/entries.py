@@ -36,9 +36,9 @@ _LOADED: list[Any] = []
 
 
 def entry(signature: tuple[Kind, ...]) -> Callable[[F], F]:
-    """Make an entry of an outer function, which Python calls with arguments of exactly these types.
+    """Turn a function into an entry, which Python calls with arguments of exactly the types in `signature`.
 
-    Its first call compiles it or loads it from the disk cache, so that importing powerkern stays cheap.
+    The first call compiles the entry or loads it from the disk cache, so that importing powerkern stays cheap.
     """
 
     def decorate(function: F) -> F:
@@ -61,7 +61,7 @@ class Entry:
         return (self._compiled or self.compile())(*args)
 
     def compile(self) -> Callable[..., Any]:
-        """Load or compile the entry; return a function that calls its machine code."""
+        """Load or compile the entry; return a Python function that calls the machine code."""
         with no_fork():  # one thread compiles or loads at a time
             if self._compiled is None:
                 self._compiled = self._plain() if _is_plain() else self._loaded()
@@ -70,11 +70,14 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The name of the function."""
+        """The qualified name of the function."""
         return self._function.__qualname__
 
     def keep_in(self, folder: Path) -> bool:
-        """Compile the entry into a cache folder; return False if its code is there. Raise OSError if writing fails."""
+        """Compile the entry into a cache folder; return False if its code is there already.
+
+        Raise OSError if writing fails.
+        """
         with no_fork():
             return code_cache.keep_in(folder, self._function, self.object_code)
 
@@ -83,7 +86,7 @@ class Entry:
         return folder / code_cache.file_name(self._function)
 
     def object_code(self) -> bytes:
-        """Compile the entry and return its object file."""
+        """Compile the entry and return the content of its object file."""
         name = self._symbol().removeprefix("powerkern.kernels.")
         with compile_notice.announce_if_slow(name), _no_garbage_collection():
             from powerkern._jit.object_code import object_code
@@ -95,7 +98,7 @@ class Entry:
         return self.__wrapped__  # type: ignore[attr-defined, no-any-return]
 
     def interface(self) -> Interface:
-        """Return the calling convention between Python and the machine code."""
+        """Return the calling convention between Python and the machine code of the entry."""
         return Interface.of(self._function, self._signature)
 
     def _symbol(self) -> str:
@@ -116,7 +119,10 @@ def _is_plain() -> bool:
 
 
 def _native(code: bytes, symbol: str) -> Any:
-    """Load an object file into this process; return its function, which takes the address of the packed arguments."""
+    """Load an object file into this process; return its function `symbol`.
+
+    The function takes the address of the packed arguments, three times, and returns an integer (see `_NATIVE`).
+    """
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
     _LOADED.append(library.link(_linker(), f"{symbol} {len(_LOADED)}"))
     return _NATIVE(_LOADED[-1][symbol])
@@ -133,7 +139,10 @@ def _linker() -> Any:
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Switch garbage collection off: scanning the compiler's live objects takes a seventh of compile time."""
+    """Switch off garbage collection within the context, since scanning the compiler's objects takes long.
+
+    With garbage collection, scanning would take a seventh of compile time.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -3,7 +3,7 @@
 numba optimises every function separately, emits reference counts, and optimises the code again in every caller. LLVM
 optimises an entry, or a user's function, as a whole, so its kernels need none of this. Here each kernel is lowered
 once, to LLVM text of few instructions, without a variant for each constant argument. Plain numba gives the same results
-to rounding.
+up to rounding.
 
 Nothing depends on this file. If it cannot be imported, or if anything in it fails while an entry is compiled,
 `numba_extension` logs the failure and lets plain numba compile the entry.
@@ -50,7 +50,10 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Lower(core.lowering.Lower):  # type: ignore[misc]
-    """Lowering that caches lowering functions of operators, and leaves variables without references unset."""
+    """numba's lowering, changed to cache the lowering functions of operators.
+
+    Without reference counts it also leaves new variables uninitialised.
+    """
 
     def lower_binop(self, kind: Any, expression: Any, operation: Any) -> Any:
         wanted, typing = self.fndesc.calltypes[expression], self.context.typing_context
@@ -68,9 +71,9 @@ class _Lower(core.lowering.Lower):  # type: ignore[misc]
 
 
 class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
-    """A shorter calling convention: a callee stores its exception directly in its caller's slot.
+    """A shorter calling convention: a callee that raises stores the exception directly where its caller expects it.
 
-    The code that a call returns is odd if and only if the call raised, so one bit is tested.
+    The status code that a call returns is an odd number if and only if the call raised, so its lowest bit is tested.
     """
 
     def call_function(self, builder: Any, callee: Any, kind: Any, kinds: Any, args: Any, attrs: Any = None) -> Any:
@@ -86,7 +89,7 @@ class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
 
 
 class _Target(core.cpu.CPUContext):  # type: ignore[misc]
-    """numba's target with the short calling convention and a cache of lowering functions."""
+    """numba's target with the shorter calling convention and a cache of lowering functions."""
 
     call_conv = property(_Calls)
     known: Any = cached_property(lambda _: {})
@@ -156,15 +159,15 @@ _EntryCompiler: Any = type("_EntryCompiler", (_Compiler,), {})
 
 
 class Pipelines:
-    """Choose between the compilers above and, once `are_fast` is false, numba's own."""
+    """Compilers for kernels and entries: those of this module or, once `are_fast` is false, numba's own."""
 
     def __init__(self) -> None:
         self.are_fast = True
 
     def of_kernels(self, *args: Any) -> Any:
-        """Return a compiler for kernels called from users' functions."""
+        """Return a compiler for kernels that are called from users' functions."""
         return (_Compiler if self.are_fast else core.compiler.Compiler)(*args)
 
     def of_entries(self, *args: Any) -> Any:
-        """Return a compiler for entries and their kernels, which allocate nothing and therefore count no references."""
+        """Return a compiler for entries and their kernels, without reference counts since they allocate nothing."""
         return (_EntryCompiler if self.are_fast else core.compiler.Compiler)(*args)

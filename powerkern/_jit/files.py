@@ -1,6 +1,6 @@
-"""Atomic reads and writes of cache files that refuse anything another user could have modified.
+"""Read and write cache files atomically, and refuse files that another user could have modified.
 
-Loading compiled code means running it, so only this user and root may have been able to write it.
+Loading compiled code means running it, so nobody but this user and root may have been able to write it.
 
 A file is first written under another name, as a draft, and then renamed. Only the process that holds the lock on the
 draft may write. The operating system releases the lock when that process ends, even by a crash, and the next writer
@@ -40,7 +40,7 @@ _ROOT = 0
 
 
 def make(folder: Path) -> None:
-    """Create a folder that only its owner can write to, unless it exists."""
+    """Create a folder that only its owner can write to, unless the folder exists."""
     _require_absolute(folder)
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
 
@@ -58,7 +58,10 @@ def require_trusted(folder: Path) -> None:
 
 
 def require_owned(status: os.stat_result) -> None:
-    """Raise PermissionError, with the reason, unless only this user or root owns and can write to a file or folder."""
+    """Raise PermissionError, with the reason, if anyone but this user and root owns or can write to a file.
+
+    A folder is checked likewise.
+    """
     if not hasattr(os, "geteuid"):
         return  # Windows: the permissions of the user's folders keep others out
     if status.st_uid not in (_ROOT, os.geteuid()):
@@ -74,7 +77,7 @@ def _require_absolute(folder: Path) -> None:
 
 
 def _is_open_to_all(mode: int) -> bool:
-    """Return whether everybody may write to a folder and rename or remove the files of others."""
+    """Return whether everybody may create files in a folder, and rename or remove the files of others."""
     return hasattr(os, "geteuid") and bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
 
 
@@ -98,7 +101,7 @@ class Draft:
         self._open = True
 
     def publish(self, content: bytes) -> None:
-        """Write this content to the draft and rename it to the final name, atomically."""
+        """Write this content to the draft and rename the draft to the final name, atomically."""
         try:
             with open(self._descriptor, "wb", closefd=False) as file:
                 file.truncate()
@@ -126,7 +129,7 @@ class Draft:
 
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[Draft]:
-    """Wait for the lock on the draft of a file and yield the draft; raise OSError if this fails or takes too long."""
+    """Wait for the lock on the draft of a file, and yield the draft; raise OSError if this fails or takes too long."""
     make(path.parent)
     require_trusted(path.parent)
     claimed = Draft(path, _claim(_draft_path(path)))
@@ -141,7 +144,7 @@ def _draft_path(path: Path) -> Path:
 
 
 def _claim(path: Path) -> int:
-    """Open and lock a draft; start over if it was published or discarded during the wait for its lock."""
+    """Open and lock a draft. Start over if the draft was published or discarded while waiting for the lock."""
     give_up = time.monotonic() + PATIENCE
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
@@ -154,7 +157,7 @@ def _claim(path: Path) -> int:
 
 
 def _lock(descriptor: int) -> bool:
-    """Try to lock a draft; return False if another process holds the lock, True if the system has no locks."""
+    """Try to lock a draft; return False if another process holds the lock, True if the file system has no locks."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

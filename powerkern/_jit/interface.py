@@ -1,10 +1,10 @@
-"""The calling convention of entries; the code of caller and callee is generated from an entry's signature.
+"""The calling convention of entries. The code of caller and callee is generated from an entry's signature.
 
 Arguments become 64-bit words: numbers, and the addresses of NumPy's array objects. Records are flattened. Machine code
 reads the fields of array objects as any C extension does, since NumPy's C API fixes their offsets (`llvm_arguments`).
-Python passes one pointer to these words and inspects no array, so that 16 arrays cost 2 us.
+Python passes one pointer to these words and inspects no array, so that passing 16 arrays takes 2 us.
 
-The machine code checks the type of every array first, and returns the position of the first wrong one.
+The machine code first checks the type of every array, and returns the position of the first array with a wrong type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Array(NamedTuple):
-    """The type of a NumPy array argument: C-contiguous, or with any strides."""
+    """The type of a NumPy array argument, C-contiguous or with any strides."""
 
     dtype: str
     ndim: int
@@ -49,7 +49,10 @@ class Record(NamedTuple):
 
     @property
     def in_memory(self) -> bool:
-        """Whether jitted code receives its address rather than its values: named fields, not all of them numbers."""
+        """Whether jitted code receives the address of the record rather than its values.
+
+        This holds for NamedTuples unless all fields are numbers.
+        """
         return self.record is not tuple and not all(isinstance(each, Number) for each in self.fields)
 
 
@@ -82,12 +85,12 @@ _OF_NUMBERS = {int: INTEGER, float: REAL, bool: BOOLEAN}
 
 
 def number_record_type(record: type) -> Record:
-    """Return the argument type of a NamedTuple of numbers, from its annotations."""
+    """Return the argument type of a NamedTuple whose annotations are all numbers."""
     return named_tuple(record, *(_OF_NUMBERS[kind] for kind in get_type_hints(record).values()))
 
 
 def named_tuple(record: type, *fields: Kind) -> Record:
-    """Return the argument type of a NamedTuple whose fields have these types."""
+    """Return the argument type of a NamedTuple whose fields have the given types."""
     return Record(record, fields)
 
 
@@ -117,7 +120,7 @@ class Interface(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[..., Any], signature: tuple[Any, ...]) -> Interface:
-        """Return the interface of a function with this signature; its return annotation gives the result type."""
+        """Return the interface of a function with this signature; the result type follows from its annotation."""
         returned = function.__annotations__.get("return")
         result = _RESULTS.get(getattr(returned, "__name__", str(returned)))
         if result is None and returned not in (None, "None"):
@@ -129,7 +132,7 @@ class Interface(NamedTuple):
         return self.signature if self.result is None else (*self.signature, self.result)
 
     def _checks(self) -> list[int]:
-        """Return the table for `wrong_array`: accepted array types, number of arrays, position and type of each."""
+        """Return the table for `wrong_array`: accepted array types, number of arrays, place and type of each array."""
         arrays = [(place, kind) for place, kind in enumerate(_leaves(self._kinds)) if isinstance(kind, Array)]
         first = 3 + len(arrays)
         types = id(np.ndarray), id(np.memmap)  # joblib passes large arrays to its processes as memmaps
@@ -178,7 +181,10 @@ def call({", ".join(arguments)}):
         return scope["call"]  # type: ignore[no-any-return]
 
     def callee(self) -> str:
-        """Return the source of the function to compile, which reads the packed arguments and calls `inner`."""
+        """Return the source of the function to compile, which reads the packed arguments and calls the entry.
+
+        The source refers to the entry as `inner`.
+        """
         place, values = len(self._checks()), []
         for k, kind in enumerate(self._kinds):
             values.append(f"read{k}(i, {place})")
@@ -190,14 +196,14 @@ def call({", ".join(arguments)}):
         return "def entry(i, p, q):\n    " + "\n    ".join(lines)
 
     def kinds(self) -> dict[str, Any]:
-        """Return the kind of the argument that each reader named in `callee` reads."""
+        """Return the argument type that each reader in the source from `callee` reads, by the name of the reader."""
         return {f"read{k}": kind for k, kind in enumerate(self._kinds)}
 
 
 def wrong_array(words: Any, objects: Any, parts: Any) -> int:
     """Return the position of the first argument that is not an array of the expected type, or 0 if there is none.
 
-    All three arguments are the same address, that of the packed arguments of a call, with different pointer types.
+    All three arguments are the address of the packed arguments of a call, as different pointer types.
 
     Parameters
     ----------
@@ -206,7 +212,7 @@ def wrong_array(words: Any, objects: Any, parts: Any) -> int:
     objects : pointer to pointers
         Addresses of the array objects.
     parts : pointer to pointers to pointers
-        Addresses stored in these objects, of which the dtype's is used.
+        Addresses stored in the array objects; only the address of the dtype is used.
     """
     for k in range(3, 3 + words[2]):
         place, ndim, number, flags = words[k] & 0xFFFF, words[k] >> 16 & 0xFF, words[k] >> 24 & 0xFF, words[k] >> 32
@@ -228,7 +234,10 @@ def _described(kind: Array) -> int:
 
 
 def _words(kind: Any, text: str) -> list[tuple[str, str]]:
-    """Return the `struct` format and the Python expression of each word of the argument named `text`."""
+    """Return the `struct` format and the Python expression of each word of an argument.
+
+    `text` is the Python expression of the argument.
+    """
     if isinstance(kind, Array):
         return [("q", f"id({text})")]
     if isinstance(kind, Number):
@@ -237,7 +246,10 @@ def _words(kind: Any, text: str) -> list[tuple[str, str]]:
 
 
 def _leaves(kinds: tuple[Any, ...], values: Any = None) -> Iterator[Any]:
-    """Yield the kind of each array or number, with records flattened; given values, yield pairs of kind and value."""
+    """Yield the type of each array or number, with records flattened.
+
+    If values are given, yield pairs of type and value.
+    """
     for k, kind in enumerate(kinds):
         value = None if values is None else values[k]
         if isinstance(kind, Record):

@@ -47,28 +47,28 @@ LANES, LANES32 = 8, 16
 
 
 def bits_of(x: float) -> int:
-    """Return the bit pattern of a float64 as int64; of a vector, lane by lane."""
+    """Return the bit pattern of a float64 as int64. A vector is converted lane by lane."""
     if isinstance(x, np.ndarray):  # type: ignore[unreachable]
         return x.view(np.int64)  # type: ignore[unreachable]
     return struct.unpack("<q", struct.pack("<d", x))[0]  # type: ignore[no-any-return]
 
 
 def float_of(bits: int) -> float:
-    """Return the float64 with the given int64 bit pattern; of a vector, lane by lane."""
+    """Return the float64 with the given int64 bit pattern. A vector is converted lane by lane."""
     if isinstance(bits, np.ndarray):  # type: ignore[unreachable]
         return bits.view(np.float64)  # type: ignore[unreachable]
     return struct.unpack("<d", struct.pack("<Q", int(bits) & 0xFFFFFFFFFFFFFFFF))[0]  # type: ignore[no-any-return]
 
 
 def bits32_of(x: np.float32) -> int:
-    """Return the bit pattern of a float32 as int32; of a vector, lane by lane."""
+    """Return the bit pattern of a float32 as int32. A vector is converted lane by lane."""
     if isinstance(x, np.ndarray):  # type: ignore[unreachable]
         return x.view(np.int32)  # type: ignore[unreachable]
     return struct.unpack("<i", struct.pack("<f", x))[0]  # type: ignore[no-any-return]
 
 
 def float32_of(bits: int) -> np.float32:
-    """Return the float32 with the given int32 bit pattern; of a vector, lane by lane."""
+    """Return the float32 with the given int32 bit pattern. A vector is converted lane by lane."""
     if isinstance(bits, np.ndarray):  # type: ignore[unreachable]
         return bits.view(np.float32)  # type: ignore[unreachable]
     return np.uint32(int(bits) & 0xFFFFFFFF).view(np.float32)
@@ -88,7 +88,7 @@ def fma(a: float, b: float, c: float) -> float:
 
 
 def widest_vectors() -> None:
-    """Ask LLVM for the CPU's widest vectors in the calling function (no effect in plain Python)."""
+    """Ask LLVM to use the CPU's widest vectors in the calling function (no effect in plain Python)."""
 
 
 def prefetch(array: npt.NDArray[np.float64], index: tuple[int, ...]) -> None:
@@ -101,12 +101,12 @@ def allocated(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
 
 
 def allocated_integers(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Allocate an array of int64, to be freed like the arrays of `allocated`."""
+    """Allocate an array of int64 that begins on a cache line; compiled code must free it with `release`."""
     return np.empty(shape, np.int64)
 
 
 def release(array: npt.NDArray[Any]) -> None:
-    """Free an array from `allocated` (no effect in plain Python)."""
+    """Free an array from `allocated` or `allocated_integers` (no effect in plain Python)."""
 
 
 def pack_eight(x: npt.NDArray[Any], first: int, within: int, out: npt.NDArray[Any], place: int) -> None:
@@ -114,11 +114,13 @@ def pack_eight(x: npt.NDArray[Any], first: int, within: int, out: npt.NDArray[An
 
     Parameters
     ----------
-    x : (n,) ndarray
+    x : (n,)
         Holds the values ``x[first], x[first + within], ...``.
-    first, within : int
-        Index of the first value, and the step to the next.
-    out : (m,) ndarray
+    first : int
+        Index of the first value.
+    within : int
+        Index step from one value to the next.
+    out : (m,)
         Receives the values at ``out[place : place + 8]``.
     place : int
         Index in `out` of the first value.
@@ -131,12 +133,14 @@ def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float)
 
     Parameters
     ----------
-    sums : (n,) ndarray
+    sums : (n,)
         Rows of eight sums, flattened.
     row : int
         Index of the row to add to.
-    t, weight : float
-        The base of the powers, and the factor that multiplies them.
+    t : float
+        The base of the powers.
+    weight : float
+        Factor of the powers.
     """
     for k in range(8):
         sums[8 * row + k] += weight * t**k
@@ -157,12 +161,12 @@ Mask: TypeAlias = Any
 
 
 def load(array: AnyFloats, index: tuple[int, ...]) -> Lanes:
-    """Load a vector from consecutive elements of an array, the first of them ``array[index]``."""
+    """Load a vector from consecutive elements of an array, the first of which is ``array[index]``."""
     return array[_side_by_side(array, index)].copy()
 
 
 def store(array: AnyFloats, index: tuple[int, ...], lanes: Lanes) -> None:
-    """Store a vector to consecutive elements of an array, the first of them ``array[index]``."""
+    """Store a vector to consecutive elements of an array, the first of which is ``array[index]``."""
     array[_side_by_side(array, index)] = lanes
 
 
@@ -176,12 +180,12 @@ def _side_by_side(array: AnyFloats, index: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def in_all_lanes(x: float) -> Lanes:
-    """Broadcast a number to a vector of float64."""
+    """Return a vector of float64 with the number x in all lanes."""
     return np.full(LANES, x)
 
 
 def broadcast_like(lanes: Lanes, x: float) -> Lanes:
-    """Broadcast a number to a vector of the type of `lanes`."""
+    """Return a vector of the type of `lanes` with the number x in all lanes."""
     return np.full_like(lanes, x)
 
 

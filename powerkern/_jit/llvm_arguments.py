@@ -1,6 +1,6 @@
 """Generate LLVM code that reads arguments from the words packed by `interface`, and from NumPy's array objects.
 
-A record with arrays is not unpacked: kernels pass on the address of its first word, and each field is read where it is
+A record with arrays is not unpacked: kernels pass on the address of its first word, and each field is read when it is
 used.
 """
 
@@ -20,7 +20,7 @@ _NUMBERS = {"int64": types.int64, "float64": types.float64, "bool": types.boolea
 
 
 class InMemory(types.NamedTuple):  # type: ignore[misc]
-    """numba type of a record with arrays, represented by the address of its first word."""
+    """The numba type of a record with arrays, represented by the address of its first word."""
 
     def __init__(self, kind: Any) -> None:
         self.kinds = kind.fields
@@ -89,7 +89,7 @@ def _argument(context: Any, builder: Any, kind: Kind, at: Any) -> Any:
 
 
 def _array(context: Any, builder: Any, kind: Array, at: Any) -> Any:
-    """Generate code that reads an array; the address of the array object is stored at the address `at`."""
+    """Generate code that reads an array; the word at the address `at` holds the address of the array object."""
     kept = numba_type(kind)
     array = context.make_array(kept)(context, builder)
     own = builder.load(builder.bitcast(at, _WORD.as_pointer().as_pointer()))

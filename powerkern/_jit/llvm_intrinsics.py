@@ -54,7 +54,7 @@ def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def
 
 
 def _unpack_vector(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
-    """Return the address of an array's data, and the LLVM type of a vector of eight elements."""
+    """Return the address of an array's data, and the LLVM type of a vector of eight of its elements."""
     kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
     return unpack_array(context, builder, array_type, array).data, kind
 
@@ -124,7 +124,10 @@ def _allocate(dtype: Any) -> Any:
 @register_lowering(intrinsics.allocated, _allocate(types.float64))
 @register_lowering(intrinsics.allocated_integers, _allocate(types.int64))
 def _allocated(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    """Call malloc for an aligned array; store the address that malloc returned in the word before its first value."""
+    """Generate a call of malloc for an array that begins on a cache line.
+
+    The address that malloc returned is stored in the word before the first value, for `_release`.
+    """
     integer, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
     strides: list[Any] = []
     sizes, size = unpack_tuple(builder, args[0]), integer(8)

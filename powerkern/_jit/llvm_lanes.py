@@ -17,7 +17,7 @@ from powerkern._jit.intrinsics import LANES, LANES32
 
 
 class LanesType(types.Type):  # type: ignore[misc]
-    """numba type of a vector: of floats, of integers (bit patterns), or of booleans (a mask)."""
+    """The numba type of a vector of floats, of integers (bit patterns), or of booleans (a mask)."""
 
     def __init__(self, dtype: types.Type, width: int) -> None:
         self.dtype, self.width = dtype, width
@@ -43,7 +43,7 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def register_lowering(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
-    """Register the decorated function to generate LLVM code for calls of `function` in jitted code.
+    """Return a decorator for the function that generates LLVM code for calls of `function` in jitted code.
 
     `result` maps the argument types of a call to its return type or signature, or to None if it does not apply.
     """
@@ -56,22 +56,24 @@ def register_lowering(function: Any, result: Callable[..., Any]) -> Callable[...
 
 
 def unpack_array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return an array's structure in numba, whose attributes are its fields (data, shape, strides, ...).
+    """Return the structure that numba has for an array, with attributes such as data, shape and strides.
 
     Parameters
     ----------
-    context, builder : object
-        numba's target context and llvmlite's builder.
+    context : object
+        numba's target context.
+    builder : object
+        llvmlite's builder.
     kind : numba.types.Array
         The type of the array.
     value : llvmlite.ir.Value
-        The array, as a structure.
+        The array.
     """
     return context.make_array(kind)(context, builder, value)
 
 
 def unpack_tuple(builder: Any, value: Any) -> list[Any]:
-    """Return the elements of a tuple of numbers."""
+    """Return the elements of a tuple of numbers, given as an LLVM value."""
     return [builder.extract_value(value, k) for k in range(value.type.count)]
 
 
@@ -85,7 +87,21 @@ def _vector(kind: LanesType) -> Any:
 
 
 def _broadcast(context: Any, builder: Any, value: Any, given: Any, kind: LanesType) -> Any:
-    """Broadcast a number of type `given` to all lanes of a vector of this kind; return a vector unchanged."""
+    """Broadcast a number to all lanes of a vector; return a vector unchanged.
+
+    Parameters
+    ----------
+    context : object
+        numba's target context.
+    builder : object
+        llvmlite's builder.
+    value : llvmlite.ir.Value
+        The number or vector.
+    given : numba.types.Type
+        The type of `value`.
+    kind : LanesType
+        The type of the result.
+    """
     if isinstance(given, LanesType):
         return value
     value = context.cast(builder, value, given, kind.dtype)
@@ -122,7 +138,8 @@ _COMPARISONS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.
 def _register(function: Any, result: Any, lower: Any) -> None:
     """Let jitted code apply a binary operator to vectors, or to a vector and a number.
 
-    `result` maps the type of the vector to the type of the result, or to None; `lower` generates the code.
+    `function` is the operator. `result` maps the type of the vector to the type of the result, or to None; `lower`
+    generates the code.
     """
 
     @type_callable(function)

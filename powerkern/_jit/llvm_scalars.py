@@ -23,7 +23,10 @@ _SIZE, _DATA, _LENGTH = 2, 4, [5, 0]
 
 
 def number_type(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., Any]) -> Any:
-    """Return the result type of an operation on numbers of these types, or None if this module does not lower it."""
+    """Return the result type of an operation on numbers of these types, or None if this module does not lower it.
+
+    `unified` is numba's function that finds a common type.
+    """
     kinds = tuple(map(types.unliteral, kinds))
     if operation is int and isinstance(kinds[0], types.Integer | types.Boolean | types.Float):
         return kinds[0] if isinstance(kinds[0], types.Integer) else types.intp
@@ -31,7 +34,10 @@ def number_type(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., A
 
 
 def find_lowering(operation: Any, signature: Any, checks_bounds: bool) -> Writer | None:
-    """Return a lowering function for this operation, or None (always None for indexing when bounds are checked)."""
+    """Return a lowering function for an operation, or None if numba's own is to be used.
+
+    For an element access the result is None if numba checks bounds.
+    """
     if operation is int:
         return _converted
     if operation in (max, min) and all(map(_is_signed, signature.args)):
@@ -55,7 +61,15 @@ def _converted(context, signature, builder, args, _=None):  # type: ignore[no-un
 
 
 def _extreme(operation, context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """Lower max or min, in Python's order of comparisons, as a separate function: more loops then vectorise."""
+    """Lower max or min to a separate function that compares in Python's order, so that more loops vectorise.
+
+    Parameters
+    ----------
+    operation : callable
+        ``max`` or ``min``.
+    context, signature, builder, args, _
+        As for any `Writer`.
+    """
     kind = context.get_value_type(signature.return_type)
     name = f"{operation.__name__}.{len(args)}.{signature.return_type}"
     function = declare_function(builder, name, ir.FunctionType(kind, [kind] * len(args)))
@@ -72,7 +86,7 @@ def _extreme(operation, context, signature, builder, args, _=None):  # type: ign
 
 
 def _element(context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """Lower ``array[index]`` or, given a third argument, ``array[index] = value``."""
+    """Lower ``array[index]`` or, given a third argument, ``array[index] = value`` (a `Writer`)."""
     array, place = args[0], context.cast(builder, args[1], signature.args[1], types.intp)
     if not isinstance(place, ir.Constant) or place.constant < 0:
         from_end = builder.add(place, builder.extract_value(array, _LENGTH))
@@ -85,7 +99,7 @@ def _element(context, signature, builder, args, _=None):  # type: ignore[no-unty
 
 
 def _part(context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """Lower ``array[start:stop]``."""
+    """Lower ``array[start:stop]`` (a `Writer`)."""
     array, bounds = args
     n = builder.extract_value(array, _LENGTH)
     zero = n.type(0)

@@ -1,4 +1,4 @@
-"""Split LLVM modules into the text of single functions, and join these into the module of an entry."""
+"""Split LLVM modules into the text of single functions, and join these texts into the module of an entry."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def split_definitions(module: Any) -> Texts:
 
 
 def join_texts(head: str, texts: list[Texts]) -> str:
-    """Return the text of a module that begins with `head` and has each function once."""
+    """Return the text of a module that begins with `head` and contains each function once."""
     defined, declared = ({name: text for each in texts for name, text in each[k].items()} for k in (0, 1))
     return "\n".join([head, *defined.values(), *(text for name, text in declared.items() if name not in defined)])

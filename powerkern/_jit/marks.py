@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Mark(NamedTuple):
-    """What a decorator records about a function: the function that jitted code calls instead, and its options."""
+    """The record that a decorator attaches to a function: what jitted code calls instead, and how it is compiled."""
 
     #: The function that is compiled in its place.
     function: Callable[..., Any]
@@ -32,7 +32,7 @@ class Mark(NamedTuple):
 
     @property
     def is_choice(self) -> bool:
-        """Whether there are alternatives, chosen by the type of the first argument."""
+        """Whether there are alternatives that are chosen by the type of the first argument."""
         return self.float32 is not None or self.of_none is not None
 
 
@@ -84,7 +84,7 @@ def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
-    """Dispatch at compile time on the only argument: for float32 numbers and vectors, call `float32_kernel`."""
+    """Give a kernel of one argument another version for float32 numbers and vectors, chosen at compile time."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -97,9 +97,10 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def specialize_on_none(none_kernel: Callable[..., Any] | None = None) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Dispatch at compile time on the first argument: if it is None, call `none_kernel` (by default, return None).
+    """Give a kernel another version for calls whose first argument is None, chosen at compile time.
 
-    The type of None is known when a caller is compiled, so the choice costs nothing at run time.
+    This version is `none_kernel` or, by default, returns None. The type of None is known when a caller is compiled, so
+    the choice costs nothing at run time.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
@@ -115,7 +116,7 @@ def specialize_on_none(none_kernel: Callable[..., Any] | None = None) -> Callabl
 
 
 def _nothing_like(function: Callable[..., Any]) -> Callable[..., None]:
-    """Return a function with the same parameters that returns None."""
+    """Return a function with the same parameters as `function` that returns None."""
     scope: dict[str, Any] = {}
     exec(f"def nothing({', '.join(inspect.signature(function).parameters)}): return None", scope)
     return scope["nothing"]  # type: ignore[no-any-return]

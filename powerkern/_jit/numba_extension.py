@@ -31,7 +31,10 @@ else:
 
 
 def _options(*fastmath: str, **own: Any) -> dict[str, Any]:
-    """Return numba's options for kernels; never ``fastmath=True``, which would delete NaN checks."""
+    """Return numba's options for kernels, with these `fastmath` flags.
+
+    All of them (``fastmath=True``) are never used, since they would delete checks for NaN.
+    """
     own |= {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": set(fastmath)}
     return own if PIPELINES is None else {**own, "pipeline_class": PIPELINES.of_kernels}
 
@@ -41,15 +44,15 @@ OPTIONS = {
     "inlined": _options("contract", forceinline=True),
     "reduction": _options("contract", "reassoc"),
 }
-#: ``in_entry``: whether this thread compiles an entry. Kernels are compiled without reference counts in entries, and
-#: with them in users' functions.
+#: The attribute ``in_entry`` is true while this thread compiles an entry. Kernels are compiled without reference counts
+#: in entries, and with them in users' functions.
 _THREAD = threading.local()
 
 
 def compile_entry(compiled: Callable[[dict[str, Any]], T]) -> T:
-    """Compile an entry, by plain numba if `fast_lowering` fails, as it may with a later release of numba.
+    """Compile an entry, with plain numba if `fast_lowering` fails, as may happen with a later release of numba.
 
-    After such a failure this process compiles everything by plain numba.
+    After such a failure this process compiles everything with plain numba.
 
     Parameters
     ----------
@@ -87,7 +90,7 @@ def _plain_numba() -> Iterator[None]:
 
 
 def jitted(function: Callable[..., Any]) -> Any:
-    """Return the dispatcher that jitted code calls in place of a function."""
+    """Return the numba dispatcher that jitted code calls in place of a function."""
     is_fast = PIPELINES is not None and PIPELINES.are_fast
     return _jitted(function, getattr(_THREAD, "in_entry", False), is_fast)
 
@@ -132,7 +135,7 @@ def _register_choice(function: Callable[..., Any]) -> None:
 
 
 def register() -> None:
-    """Do nothing: importing this module is enough."""
+    """Do nothing. numba calls this entry point; importing the module registers the kernels."""
 
 
 for _function in CHOICES:

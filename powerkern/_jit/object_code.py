@@ -41,7 +41,7 @@ _WIDEST_VECTORS = '"prefer-vector-width"="512"'
 
 
 class Refused(Exception):
-    """Raised for an entry that allocates or may raise: its code would need numba's run time."""
+    """Raised for an entry that allocates memory or may raise, so that its code would need numba's run time."""
 
 
 def object_code(function: Callable[..., Any], interface: Interface, symbol: str, cpu: Cpu | None = None) -> bytes:
@@ -63,12 +63,16 @@ def object_code(function: Callable[..., Any], interface: Interface, symbol: str,
 
 
 def compile_module(function: Callable[..., Any], interface: Interface, symbol: str, machine: Any) -> Any:
-    """Compile an entry and return its optimised LLVM module.
+    """Compile an entry and return its optimised LLVM module; raise `Refused` if the code needs numba's run time.
 
     Parameters
     ----------
-    function, interface, symbol
-        As in `object_code`.
+    function : callable
+        The entry in Python.
+    interface : Interface
+        The calling convention of the entry.
+    symbol : str
+        The name of the entry in the module.
     machine : TargetMachine
         LLVM's target machine.
     """
@@ -87,7 +91,21 @@ def compile_module(function: Callable[..., Any], interface: Interface, symbol: s
 def _module(
     function: Callable[..., Any], interface: Interface, symbol: str, machine: Any, options: dict[str, Any]
 ) -> Any:
-    """Compile an entry with numba's `options` and optimise it."""
+    """Compile an entry, optimise its module, and check that the code does not need numba's run time.
+
+    Parameters
+    ----------
+    function : callable
+        The entry in Python.
+    interface : Interface
+        The calling convention of the entry.
+    symbol : str
+        The name of the entry in the module.
+    machine : TargetMachine
+        LLVM's target machine.
+    options : dict
+        Options for numba's compiler.
+    """
     text, name = _llvm_text(function, interface, options)
     module = llvm.parse_assembly(_replace_functions(text))
     for each in (*module.functions, *module.global_variables):
@@ -113,7 +131,7 @@ def _llvm_text(function: Callable[..., Any], interface: Interface, options: dict
 
 
 def _replace_functions(text: str) -> str:
-    """Replace some of numba's functions by ours, and request the CPU's widest vectors."""
+    """Replace some functions of numba in LLVM text (see `_REPLACED`), and request the CPU's widest vectors."""
     for name, library in _RENAMED.items():
         text = text.replace(name, library)
     replaced = [name for name in _REPLACED if f"@{name}(" in text]

@@ -1,8 +1,8 @@
-"""Compute cache keys: a hash of the module of an entry and of every module that it imports, directly or indirectly.
+"""Compute cache keys: hashes of the module of an entry and of every module that it imports, directly or indirectly.
 
-Editing a kernel therefore changes the keys of the entries that may call it, and no others. Modules are read through
-their loaders, so they may lie in a folder, a zip file or an executable. Without sources the bytecode, which is what
-numba compiles, is hashed instead.
+Editing a kernel therefore changes the keys of the entries that may call the kernel, and no others. Modules are read
+through their loaders, so they may lie in a folder, a zip file or an executable. For modules without sources the
+bytecode, which is what numba compiles, is hashed instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IMPORT = re.compile(
 
 
 class Unknown(Exception):
-    """Raised for a module whose source and bytecode both cannot be read."""
+    """Raised for a module of which neither source nor bytecode can be read."""
 
 
 class Key(NamedTuple):
@@ -46,7 +46,7 @@ class _Module(NamedTuple):
 
 @functools.cache
 def cache_key(module: str) -> Key:
-    """Return the key of the entries defined in a module."""
+    """Return the key of the entries that are defined in a module."""
     try:
         modules = {name: _read(name) for name in import_closure(module)}
     except Unknown:
@@ -58,7 +58,7 @@ def cache_key(module: str) -> Key:
 
 
 def import_closure(module: str) -> frozenset[str]:
-    """Return the names of the modules that determine the code of a module's entries."""
+    """Return the names of all modules that determine the code of a module's entries."""
     found, waiting = set[str](), [module, _COMPILER]
     while waiting:
         name = waiting.pop()
@@ -70,7 +70,7 @@ def import_closure(module: str) -> frozenset[str]:
 
 @functools.cache
 def _read(name: str) -> _Module:
-    """Hash one module and find which modules of the package it imports."""
+    """Hash one module, and find which modules of the package it imports."""
     spec = find_spec(name)
     loader = None if spec is None else spec.loader
     try:
@@ -121,7 +121,7 @@ def _imports_of_code(code: CodeType) -> frozenset[str]:
 
 
 def _resolve_imports(module: str, names: list[str]) -> Iterator[str]:
-    """Yield the modules that ``from module import names`` loads, as far as they determine code."""
+    """Yield the modules loaded by ``from module import names``, unless they cannot affect compiled code."""
     inner = [f"{module}.{name}" for name in names if _is_module(module, name)]
     yield from inner
     if module != _JIT and (len(inner) < len(names) or not names):  # _COMPILER stands for _JIT
@@ -149,7 +149,7 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 def _digest_of_code(code: CodeType) -> bytes:
-    """Hash a code object with the objects nested in it, ignoring file name and line numbers."""
+    """Hash a code object and the code objects nested in it, ignoring file names and line numbers."""
     parts = [
         code.co_code, getattr(code, "co_exceptiontable", b""), code.co_names, code.co_varnames, code.co_freevars,
         code.co_cellvars, code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount,
@@ -162,7 +162,7 @@ def _digest_of_code(code: CodeType) -> bytes:
 
 
 def _described(constant: object) -> object:
-    """Describe a constant by type and value: 1, 1.0 and True must differ, and the order within sets must not matter."""
+    """Describe a constant by type and value: 1, 1.0 and True differ, but the order within sets does not matter."""
     if isinstance(constant, CodeType):
         return _digest_of_code(constant)
     if isinstance(constant, tuple | frozenset):
