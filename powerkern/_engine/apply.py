@@ -52,8 +52,8 @@ class ImageHandler(Protocol):
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
         """Inspect the final images of some columns, and correct them in place if necessary.
 
-        A column is passed if `is_inspected` selects it, or if it has values outside the safe bounds or values that are
-        not ordinary (`kernels.transforms.matrix`).
+        A column is passed if `is_inspected` selects it, or if it has values outside the safe bounds or values that need
+        range checks (`kernels.transforms.matrix`).
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class _MatrixTransform:
         return images, bounds
 
     def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], bounds: FloatArray) -> None:
-        """Recompute in float64 the images of columns with values that are not ordinary, in blocks that fit the cache.
+        """Recompute in float64, with range checks, the images of columns that are marked in `bounds`.
 
         Parameters
         ----------
@@ -238,7 +238,8 @@ class _MatrixTransform:
         numbers : (k,) ndarray of int
             Indices of these columns in the whole matrix.
         bounds : (N_BOUNDS or more, k) ndarray
-            Bounds of ordinary values, and marks of columns with other values (see `MatrixLines.transform`).
+            Bounds between which values need no range checks, and marks of columns with values outside (see
+            `MatrixLines.transform`).
         """
         if not bounds[rowwise.EXTREME].any():
             return

@@ -89,7 +89,7 @@ class MatrixLines:
         columns: slice,
         watched: FloatArray | None = None,
     ) -> FloatArray:
-        """Transform a part of the matrix; return the bounds of ordinary values and marks of its columns.
+        """Transform a part of the matrix; return bounds and marks of columns, whose values may need range checks.
 
         Parameters
         ----------
@@ -106,8 +106,9 @@ class MatrixLines:
         Returns
         -------
         ndarray
-            The `bounds` array of `kernels.transforms.matrix`: for each column of the part, the bounds of ordinary
-            values and a mark if there are other values; with `watched`, also the rows from BEYOND on.
+            The `bounds` array of `kernels.transforms.matrix`: for each column of the part, the bounds between which
+            values need no range checks, and a mark if there are values outside; with `watched`, also the rows from
+            BEYOND on.
         """
         bounds = np.zeros(
             (rowwise.N_BOUNDS if watched is None else rowwise.WATCHED_MAX + 1, columns.stop - columns.start)

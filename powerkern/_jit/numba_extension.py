@@ -31,9 +31,9 @@ else:
 
 
 def _options(*fastmath: str, **own: Any) -> dict[str, Any]:
-    """Return numba's options for kernels, with these `fastmath` flags.
+    """Return numba's options for kernels, with the given `fastmath` flags.
 
-    All of them (``fastmath=True``) are never used, since they would delete checks for NaN.
+    ``fastmath=True``, which stands for all flags, must not be used, since it would delete checks for NaN.
     """
     own |= {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": set(fastmath)}
     return own if PIPELINES is None else {**own, "pipeline_class": PIPELINES.of_kernels}

@@ -131,12 +131,12 @@ def _fit_column(
     row: FloatArray,
     censored: FloatArray,
 ) -> float:
-    """Fit one column, and return a bound on the error of lambda; arguments are rows of those of `fit_censored_sums`.
+    """Fit one column, and return a bound on the error of lambda.
 
     Parameters
     ----------
     sums, grid, intervals, lmbda, nodes, scratch, censored_work
-        As for `fit_censored_sums`, for this column only.
+        The parts of the arguments of `fit_censored_sums` that belong to this column.
     base : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
     rounded : Rounded

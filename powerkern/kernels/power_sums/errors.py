@@ -201,7 +201,7 @@ def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, node
 def rounding_of_reference(sample: Sample, moved: bool) -> float:
     """Return the rounding error of a log that is exactly 0, in units of the logs.
 
-    It is larger if the logs were `moved`, that is rounded relative to an earlier reference.
+    The error is larger if the logs were `moved`, that is, rounded relative to an earlier reference.
     """
     sigma = sample.centered.logs.sigma
     if moved:

@@ -87,7 +87,8 @@ def _write(
 def _is_moderate(column: ResponseColumn, mu: float) -> bool:
     """Return whether powers with exponent `mu` can be squared in float64.
 
-    The power of every value must be less than e^300 times that of the reference, and the latter more than e^-300.
+    The log of every power must be less than 300 plus the log of the reference's power, and the latter greater than
+    -300.
     """
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)

@@ -66,7 +66,7 @@ FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`)."""
+    """Fit a prestandardised column, or set the status DEFERRED; the arguments are those of `rewml._fit`."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     start, chosen = initial_lambda(fit, column, options, work)
     if work.trial[STATUS] == DEFERRED:

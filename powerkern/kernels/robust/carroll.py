@@ -237,7 +237,7 @@ def _keep(
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`).
+    """Fit a prestandardised column, or set the status DEFERRED; the arguments are those of `rewml._fit`.
 
     The likelihood is that of all values. The constants of the standardised transform come from values within the
     cut-off.

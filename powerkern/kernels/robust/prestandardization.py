@@ -141,7 +141,7 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 @kernel
 def log_units(negative_shift: float, prescaling: Prescaling) -> LogUnits:
-    """Return the unit and the reference of the logs of a prestandardised column.
+    """Return how the logs of a prestandardised column relate to the logs of the data: their unit and reference.
 
     `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
     """

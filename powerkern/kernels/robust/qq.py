@@ -394,7 +394,7 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 def near_quantiles(
     y: FloatArray, counts: FrequencyWeights | None, start: int, stop: int, cutoff: float, c: float
 ) -> float:
-    """Return the weighted sum of 1 - rho over y[start:stop], with the distances of standardised values from quantiles.
+    """Return the weighted sum of 1 - rho over y[start:stop], where rho is applied to the distances from quantiles.
 
     The quantiles are those of N(0, 1) truncated at +-cutoff. The values are scaled to have the mean and standard
     deviation of this distribution. At most _COPIES copies of each value are used.

@@ -60,7 +60,7 @@ from powerkern.kernels.robust.search import find_start
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or set the status DEFERRED if `fit` cannot fit it.
+    """Fit a prestandardised column, or set the status DEFERRED if `fit` cannot fit the values.
 
     Parameters
     ----------

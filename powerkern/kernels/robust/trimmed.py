@@ -297,10 +297,10 @@ def _keep(
 
 @kernel
 def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Find cells with local minima on a grid, and on a second grid.
+    """Find cells with local minima on two grids.
 
-    The second grid is finer and around the lowest point. If the lowest point is an end of the range, it lies beyond the
-    end. The arguments are those of `qq_column.scan_qq`.
+    If the lowest point of the first grid is an end of the range, the second grid continues beyond the end. Otherwise it
+    is a finer grid around the lowest point. The arguments are those of `qq_column.scan_qq`.
     """
     n_points = even_points(_evaluate, standardized, low, high, options, work)
     scan = minima_and_beyond(_evaluate, standardized, n_points, low, high, options, work)
@@ -315,7 +315,7 @@ _SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or defer it (for the arguments see `rewml._fit`)."""
+    """Fit a prestandardised column, or set the status DEFERRED; the arguments are those of `rewml._fit`."""
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     start = find_start(_SEARCH, standardized, options.low, options.high, SAMPLE, options, work)
     kept = reweight(_keep, fit, column, start.lmbda, max_fits(options), options, work, row)

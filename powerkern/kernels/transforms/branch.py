@@ -89,14 +89,14 @@ PrepareAll = Callable[[FloatArray, FloatArray, int], None]
 
 
 class Transform(NamedTuple):
-    """A transform of one family in one direction, for any single value and for blocks of ordinary values."""
+    """A transform of one family in one direction: a function for any value, and one for blocks without range checks."""
 
     name: str
     #: transforms any value with the parameters of a fit
     image: Callable[[float, Fit], float]
     #: computes the constants of a column from its fit
     prepare: Prepare
-    #: transforms a block x of ordinary values with constants c: (x, c, out, spare); `spare` has N_SPARE blocks
+    #: transforms a block x without range checks, with constants c: (x, c, out, spare); `spare` has N_SPARE blocks
     block: Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
     #: number of constants per column
     n_constants: int
@@ -296,7 +296,7 @@ def invertible_interval(m: float, low: float, high: float) -> tuple[float, float
 
 @inlined
 def write_bounds(low: float, high: float, has_ordinary: bool, c: FloatArray, j: int) -> None:
-    """Write the bounds of the ordinary values of column j.
+    """Write bounds between which values of column j need no range checks (ordinary values).
 
     Parameters
     ----------

@@ -97,15 +97,16 @@ BEYOND, INNER_LOW, INNER_HIGH, SAFE_LOW, SAFE_HIGH, Z_MIN, Z_MAX, WATCHED_MIN, W
 N_WATCHED = 8
 #: Number of values that are tested at a time for values outside inner bounds; few such parts of a block have any.
 _SCANNED = 32
-#: Transforms a block x of ordinary values with constants c: (x, c, out, spare).
+#: Transforms a block x of values that need no range checks, with constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
 
 
 def select_fields(results: FloatArray) -> FloatArray:
     """Return the parameters from which constants are computed: rows F_LMBDA, F_REF, ..., and a column for each fit.
 
-    Columns that are not transformed, or that are rescaled first, get NaN, so that none of their values is ordinary. The
-    selection is less than a third of the results; reading all of them would dominate transforms of short columns.
+    Columns that are not transformed, or that are rescaled first, get NaN, so that all their values are treated one by
+    one. The selection is less than a third of the results; reading all of them would dominate transforms of short
+    columns.
     """
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
     for status in UNFITTED:
@@ -129,7 +130,7 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
 def _fill_band(
     prepare: PrepareAll, fields: FloatArray, first: int, bounds: FloatArray, left: int, right: int, c: FloatArray
 ) -> int:
-    """Compute the constants of a band of columns; return how many of the columns have ordinary values.
+    """Compute the constants of a band of columns; return how many of them have values that need no range checks.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ def _fill_band(
     first : int
         Column of `fields` that belongs to the first column of the matrix.
     bounds : (N_BOUNDS or more, p)
-        Receives the bounds of ordinary values (rows LOW and HIGH).
+        Receives, in the rows LOW and HIGH, bounds between which values need no range checks.
     left : int
         Index of the first column of the band.
     right : int
@@ -182,7 +183,7 @@ def _along_lines(
     left: int,
     right: int,
 ) -> None:
-    """Transform all lines of a band of columns, block by block, and mark columns with values that are not ordinary.
+    """Transform all lines of a band of columns, block by block, and mark columns with values that need range checks.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ def _along_lines(
     packed : (BLOCK,)
         Scratch for blocks whose values are not contiguous.
     bounds : (N_BOUNDS or more, p)
-        Bounds of ordinary values; receives marks in the row EXTREME.
+        Bounds between which values need no range checks; receives marks in the row EXTREME.
     left : int
         Index of the first column of the band.
     right : int
@@ -248,13 +249,13 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
 
 @inlined
 def _any_extreme(x: FloatArray, c: FloatArray) -> bool:
-    """Return whether a block has values that are not ordinary; `c` has their bounds."""
+    """Return whether a block has values outside their bounds, which are the rows LOW and HIGH of the constants `c`."""
     return _count_outside(x, c[LOW], c[HIGH]) > 0
 
 
 @inlined
 def _count_outside(x: FloatArray, low: FloatArray, high: FloatArray) -> int:
-    """Return the number of values outside their own bounds; ignore NaN."""
+    """Return the number of elements of x that are outside [low, high], element by element; ignore NaN."""
     n = 0
     for j in range(x.size):
         n += (x[j] < low[j]) | (x[j] > high[j])
@@ -263,7 +264,7 @@ def _count_outside(x: FloatArray, low: FloatArray, high: FloatArray) -> int:
 
 @kernel
 def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme: FloatArray) -> None:
-    """Mark the columns that have values in a block that are not ordinary.
+    """Mark the columns that have values outside their bounds in a block.
 
     Value i of the block belongs to column ``(first + i)//height``, modulo the number of columns since a line may join
     several rows.
@@ -273,13 +274,13 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
     x : (n,)
         The block.
     c : (n_constants, WIDTH)
-        The constants of each value.
+        The constants of each value, with the bounds in the rows LOW and HIGH.
     first : int
         Position of the first value within its line.
     height : int
         Number of consecutive values of one column.
     extreme : (p,)
-        Set to 1 for columns with values that are not ordinary.
+        Set to 1 for columns with values outside their bounds.
     """
     for j in range(x.size):
         if x[j] < c[LOW, j] or x[j] > c[HIGH, j]:
@@ -297,7 +298,10 @@ def _note_watched(
     right: int,
     restored: FloatArray,
 ) -> int:
-    """Mark columns with values that are not ordinary or beyond the safe bounds, and list the ends of the fitted data.
+    """Mark columns with values outside their bounds, and list values that are transformed extremes of the fitted data.
+
+    Values outside the bounds without range checks are marked in the row EXTREME, values outside the safe bounds in the
+    row BEYOND.
 
     Parameters
     ----------

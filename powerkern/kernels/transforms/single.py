@@ -227,7 +227,8 @@ class _InverseOrigin(NamedTuple):
     """The standardised Yeo-Johnson transform relative to the point x0 whose image is 0.
 
     For x of the sign of x0, z = +-near b_m(ln((1 + |x|)/(1 + |x0|))). For the other sign,
-    z = zero -+ far b_other(ln(1 + |x|)). The upper signs hold for x0 >= 0, the lower ones for x0 < 0.
+    z = zero -+ far b_other(ln(1 + |x|)). The upper signs hold for x0 >= 0, the lower signs for x0 < 0. z is the
+    standardised value of x.
     """
 
     negative: bool  #: whether x0 < 0
@@ -253,8 +254,8 @@ def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
     """Write intermediate values of n columns, from which `_yeojohnson_origin` computes their constants.
 
     The intermediate values are ln(1 + |ref|), the log of the divisor of slopes, the slope for the sign opposite to x0,
-    and m y for the y of x0. This is a separate loop, since one long chain of dependent operations takes longer than two
-    short ones.
+    and m y for the y of x0, where x0 is the point with image 0. This is a separate loop, since one long chain of
+    dependent operations takes longer than two short chains.
     """
     for j in range(n):
         fit = read_fields(fields, j)
@@ -276,7 +277,10 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 @inlined
 def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _InverseOrigin:
-    """Return the transform of column j relative to x0, from the intermediate values written by `_begin_yeojohnson`."""
+    """Return the transform of column j relative to x0, the point with image 0.
+
+    It is computed from the intermediate values written by `_begin_yeojohnson`.
+    """
     lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
     negative, size = _is_negative(ref, fit.intercept), abs(ref)
@@ -322,7 +326,7 @@ def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, 
 def _write_interval(
     nearest: float, end: float, beyond: float, negative: bool, sound: bool, c: FloatArray, j: int
 ) -> None:
-    """Write the bounds of the ordinary values of column j.
+    """Write bounds between which values of column j are accurate in this module's arithmetic (ordinary values).
 
     The first three arguments are bounds for x0 >= 0; for x0 < 0 they are mirrored.
 
@@ -370,7 +374,7 @@ def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """Write the constants with which `inv_yeojohnson_block` inverts the transform of column j.
 
-    Values are measured from 0, or from x0 if x0 is too far from 0 for that.
+    The inverse is computed as a distance from 0, or from the point x0 with image 0 if x0 is too far from 0 for that.
     """
     o = _yeojohnson_origin(fit, c, j)
     shift = o.m * o.log_base
@@ -426,7 +430,7 @@ def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArra
     Parameters
     ----------
     x : (n,)
-        One ordinary value of each of n columns.
+        One value of each of n columns, within the bounds in the first two rows of `c`.
     c : (6, n)
         Constants of the columns, written by `boxcox_constants`.
     out : (n,)
@@ -450,7 +454,7 @@ def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: Float
     Parameters
     ----------
     z : (n,)
-        One ordinary image of each of n columns.
+        One image of each of n columns, within the bounds in the first two rows of `c`.
     c : (5, n)
         Constants of the columns, written by `inv_boxcox_constants`.
     out : (n,)
@@ -473,7 +477,7 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
     Parameters
     ----------
     x : (n,)
-        One ordinary value of each of n columns.
+        One value of each of n columns, within the bounds in the first two rows of `c`.
     c : (12, n)
         Constants of the columns, written by `_yeojohnson_constants`.
     out : (n,)
@@ -501,7 +505,7 @@ def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: F
     Parameters
     ----------
     z : (n,)
-        One ordinary image of each of n columns.
+        One image of each of n columns, within the bounds in the first two rows of `c`.
     c : (11, n)
         Constants of the columns, written by `_inv_yeojohnson_constants`.
     out : (n,)

@@ -44,7 +44,7 @@ _LARGEST_GROWTH = 700.0
 
 @inlined
 def _log_scale(fit: Fit) -> float:
-    """Return the log-scale S factored out of psi (see the comment at the top of the file), but at least -700."""
+    """Return the log-scale S by which `yeojohnson_standardized` divides psi, but at least -700."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     shift = fit.log_factor if fit.ref == 0.0 else m * log1p(abs(fit.ref))
     return shift if shift > _SMALLEST_SHIFT else _SMALLEST_SHIFT
@@ -52,7 +52,10 @@ def _log_scale(fit: Fit) -> float:
 
 @inlined
 def _at_zero(fit: Fit, shift: float) -> float:
-    """Return -e^-S |psi(ref)| for S = `shift`; this is Psi(0) if ref > 0, -Psi(0) if ref < 0, and 0 if ref = 0."""
+    """Return -e^-S |psi(ref)| for the log-scale S = `shift`; 0 if ref = 0.
+
+    This is Psi(0) of `yeojohnson_standardized` if ref > 0, and -Psi(0) if ref < 0.
+    """
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     value = expm1(-shift) / (m if m != 0.0 else 1.0)
     value = -log1p(abs(fit.ref)) if abs(shift) < LINEAR else value
@@ -231,7 +234,7 @@ def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_image(fit: Fit, zero: float, growth: float, lower_growth: float) -> tuple[float, float]:
-    """Return bounds of Psi between which its inverse needs no range checks.
+    """Return bounds of Psi (see `yeojohnson_standardized`) between which the inverse needs no range checks.
 
     Parameters
     ----------
@@ -240,7 +243,7 @@ def _ordinary_image(fit: Fit, zero: float, growth: float, lower_growth: float) -
     zero : float
         Psi(0).
     growth : float
-        The factor e^S that Psi was divided by for x >= 0; 1 if these values are measured from ref.
+        The factor e^S that psi was divided by for x >= 0; 1 if these values are measured from ref.
     lower_growth : float
         The same factor for x < 0.
     """
