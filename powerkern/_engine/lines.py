@@ -89,7 +89,7 @@ class MatrixLines:
         columns: slice,
         watched: FloatArray | None = None,
     ) -> FloatArray:
-        """Transform a part of the matrix; return bounds and marks of columns, whose values may need range checks.
+        """Transform a part of the matrix without range checks; report which columns have values that need them.
 
         Parameters
         ----------

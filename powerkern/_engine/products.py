@@ -123,7 +123,10 @@ def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_thread
 
 
 def cholesky(a: FloatArray) -> tuple[FloatArray, int]:
-    """Return the lower Cholesky factor of a (p, p) matrix, and the first row without a positive pivot (or p)."""
+    """Return the lower Cholesky factor of a matrix, and the index of the first row whose pivot is not positive.
+
+    If all pivots are positive, the index is the number of rows.
+    """
     out = np.empty_like(a)
     return out, products.cholesky(a, out)
 

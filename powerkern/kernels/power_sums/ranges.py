@@ -46,7 +46,7 @@ _LARGEST_RANGE = 400.0
 
 @kernel
 def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
-    """Add values to the range of a column.
+    """Update the range of a column (count, weight, extremes and sampled logs) with some values.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, st
 
 @kernel
 def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) -> None:
-    """Update the number of values and the extremes of a range.
+    """Update the count and the extremes in the range of a column.
 
     If a value is outside the domain, R_COUNT becomes a negative status and stays negative. The status for infinite
     values takes precedence.
@@ -224,7 +224,7 @@ def range_columns(
     stride: int,
     out: FloatArray,
 ) -> None:
-    """Add values to the ranges of columns.
+    """Update the ranges of columns (counts, weights, extremes and sampled logs) with some rows.
 
     Parameters
     ----------

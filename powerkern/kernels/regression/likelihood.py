@@ -422,7 +422,10 @@ def evaluate_products(rows: Rows, mu: float, log_factor: float, total: float, t:
 
 @kernel
 def taylor_step(step: float, t: FloatArray, coef: FloatArray) -> None:
-    """Update the inner products of residuals and the coefficients to the exponent plus `step`, by Taylor expansion."""
+    """Update the inner products of residuals `t` and the coefficients for a small change of the exponent.
+
+    They are expanded in Taylor series about the old exponent; `step` is the change.
+    """
     bend, third = t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
     t[YY] = taylor_sum_of_squares(t, step)
     t[YY1] += step * (bend + 0.5 * step * third)

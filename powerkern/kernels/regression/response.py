@@ -1,4 +1,4 @@
-"""Prepare a response for its likelihood given covariates: logs of all rows and of a sample, and missing values."""
+"""Prepare a response for its likelihood given covariates: logs of all rows and of a sample, mask of missing values."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _descend(
     max_step : float
         Longest step.
     rough : bool
-        Whether to stop at a step of `max_step`/100, for a start of a later search.
+        Whether a step below `max_step`/100 ends the search. This suffices if another search starts from the result.
     work : RegressionWork
         Scratch; holds coefficients and products of residuals at the root.
     """

@@ -52,7 +52,7 @@ _FARTHEST = 1e15
 
 @inlined
 def values_at(y: Floats, i: int) -> Lanes:
-    """Load the vector of order statistic i (from 0) at all lambdas of a vector."""
+    """Load order statistic i (counted from 0) of the transformed values, as a vector over lambdas."""
     return load(y, (lane_width(y) * i,))
 
 

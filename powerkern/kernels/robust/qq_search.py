@@ -309,9 +309,9 @@ def _write_points(low: float, high: float, n_first: int, points: FloatArray, wor
     Parameters
     ----------
     low : float
-        Lower end of the range of lambda, written in place of the rounded one.
+        Lower end of the range of lambda. It replaces the first lambda, which has been rounded to float32.
     high : float
-        Upper end of the range.
+        Upper end of the range. It replaces the last lambda.
     n_first : int
         Number of lanes that were evaluated before any cell was divided.
     points : (3, MOST_POINTS)

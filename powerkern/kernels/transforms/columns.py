@@ -119,9 +119,10 @@ def _count_not_finite(x: FloatArray) -> int:
 
 @inlined
 def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
-    """Write the constants of the column that each of n values belongs to, for columns stored one after the other.
+    """Write, for each of n values, the constants of its column.
 
-    Whole vectors are stored, so constants of up to seven more values are written.
+    The columns have equal heights and are stored one after the other. Whole vectors are stored, so constants of up to
+    seven more values are written.
 
     Parameters
     ----------

@@ -85,7 +85,10 @@ def _tangent(psi: _Scalar, slope_of: _Scalar, lmbda: float, lower: float, upper:
 
 @inlined
 def _is_beyond(value: float, change: float, lmbda: float) -> bool:
-    """Return whether `value` is on the linear side of the change point `change`; both may also be images."""
+    """Return whether a value is on the linear side of a change point.
+
+    `value` and `change` may also be the images of the value and of the change point.
+    """
     return ((lmbda < 1.0) & (value > change)) | ((lmbda > 1.0) & (value < change))
 
 

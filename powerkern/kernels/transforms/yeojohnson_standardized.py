@@ -64,7 +64,10 @@ def _at_zero(fit: Fit, shift: float) -> float:
 
 @inlined
 def _is_beside(fit: Fit, negative: bool) -> bool:
-    """Return whether values of this sign are measured from ref, which must have the same sign, rather than from 0."""
+    """Return whether the transform of values of this sign is computed relative to ref rather than to 0.
+
+    This is so if ref has the same sign.
+    """
     return (negative & (fit.ref < 0.0)) | ((not negative) & (fit.ref > 0.0))
 
 
