@@ -439,7 +439,8 @@ AREAS: dict[str, tuple[Measure, dict[str, dict[str, tuple[Any, ...]]]]] = {
             },
             "robust.qq_search": {
                 "_NARROW": (0.0425, 0.17), "_HIDDEN": (0.0015, 0.006), "_STEEP": (0.1, 0.4), "_LEVEL": (0.0, 3e-4),
-                "_NARROWEST": (0.005, 0.02), "_RIVAL_WIDTH": (0.085, 0.26), "_RIVAL_MARGIN": (0.0, 0.04), "_AT_ONCE": (3,),
+                "_NARROWEST": (0.005, 0.02), "_RIVAL_WIDTH": (0.085, 0.26), "_RIVAL_MARGIN": (0.0, 0.04),
+                "_AT_ONCE": (3,),
             },
             "robust.search": {"_MARGIN": (0.01, 0.04), "_APART": (0.125, 0.5), "_FINE_XTOL": (5e-6, 2e-5)},
         },
