@@ -137,7 +137,7 @@ class Groups:
         return block
 
     def scatter_batch(self, block: FloatArray, batch: slice, out: NDArray[Any]) -> None:
-        """Copy a padded block back to the rows of `out` that its groups consist of, cast to ``out.dtype``."""
+        """Copy a padded block back to the rows of its groups in `out`, cast to ``out.dtype``."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         if is_native(out):
             ragged.unpad(block, self.order, starts, lengths, out)

@@ -46,7 +46,7 @@ def make(folder: Path) -> None:
 
 
 def require_trusted(folder: Path) -> None:
-    """Raise PermissionError, with the reason, if anyone but this user and root can have put files into a folder."""
+    """Raise PermissionError, with the reason, if anyone but this user and root may have put files into a folder."""
     _require_absolute(folder)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):

@@ -196,7 +196,7 @@ def call({", ".join(arguments)}):
         return "def entry(i, p, q):\n    " + "\n    ".join(lines)
 
     def kinds(self) -> dict[str, Any]:
-        """Return the argument type that each reader in the source from `callee` reads, by the name of the reader."""
+        """Return the argument type of each reader function in the source from `callee`, by the name of the reader."""
         return {f"read{k}": kind for k, kind in enumerate(self._kinds)}
 
 

@@ -211,7 +211,8 @@ def _climb(
 def _draw(x: FloatArray, w: FloatArray, work: OriginWork) -> int:
     """Write a sample of the order statistics to `work.sample`, and return its size.
 
-    All values in the tails are included. Between them, each sampled value has the total weight of its stratum.
+    All values in the tails are included. The values between them are divided into strata, and one value of each stratum
+    is included with the total weight of the stratum.
     """
     n = x.size
     if n <= SAMPLE:

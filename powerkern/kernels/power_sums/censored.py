@@ -265,7 +265,9 @@ def _bound_errors(
     rounded: Rounded,
     censored_work: CensoredWork,
 ) -> tuple[float, float]:
-    """Return bounds on the error of lambda, and on the larger error of loc and log(scale), in units of the scale.
+    """Return bounds on the error of lambda, and on the larger of the errors of loc and log(scale).
+
+    The latter are in units of the scale.
 
     With ``theta`` and the model mean m at their maximum, errors of the sums change the score by at most ``theta^2``
     times the error of ``sum (y - m)(y' - m') + theta'/theta (y - m)^2``, since the score is the derivative of the

@@ -59,7 +59,7 @@ class FittedNormal(NamedTuple):
 
 
 class SumErrors(NamedTuple):
-    """Bounds on the errors of weighted sums over the values; y' is the derivative of y in mu.
+    """Bounds on the errors of weighted sums over the transformed values y and their derivatives y' in mu.
 
     `squares` is for ``(y - mean)^2`` and `products` for ``(y - mean)(y' - mean')``. `firsts` and `slopes` are for y and
     y'; they are needed only if the model has an offset, and omit the effect of rounding weights. `lost` bounds the
@@ -167,7 +167,9 @@ def bound_sums(sample: Sample, model: FittedNormal, nodes: Nodes, rounded: Round
 
 @kernel
 def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, nodes: Nodes) -> float:
-    """Write y at the middle of each bin to `nodes.bin_power`, and return the mean of y, both times e^-log_factor.
+    """Write the transform y of the middle of each bin to `nodes.bin_power`; return the mean of y over all values.
+
+    Both are divided by e^log_factor.
 
     Parameters
     ----------

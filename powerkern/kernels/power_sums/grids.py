@@ -43,11 +43,10 @@ _REFERENCE_ROUNDING = 2.0**-50
 
 @kernel
 def reference_excess(base: float, ref: float) -> float:
-    """Return ln(ref) minus the grid value from which the reference of a Box-Cox stream was computed.
+    """Return the rounding error of the reference of a Box-Cox stream, as the difference of its log from the exact log.
 
-    `ref` is e to the power of a multiple of `_FINEST_STEP`, rounded. The bins of a stream are relative to the exact
-    power, since in narrow data the rounding error of `ref` may be as large as many bins. The result is 0 for other
-    references.
+    The exact log is a multiple of `_FINEST_STEP`. The bins of a stream are relative to it, since in narrow data the
+    rounding error of `ref` may be as large as many bins. The result is 0 for other references.
     """
     if base != 0.0 or not 0.0 < ref < math.inf:
         return 0.0
@@ -94,7 +93,7 @@ def _lay_bins(base: float, grid: FloatArray, exponent: float, max_bins: int) -> 
 
 @kernel
 def _choose_reference_log(low: float, high: float) -> float:
-    """Return the log of the reference for a stream with these extremes: near the middle of the logs, and with few bits.
+    """Return the log of the reference for a stream with these extremes, a number of few bits near the middle.
 
     The result is a multiple of a power of two that is at least as large as the range of the logs. Bins are narrower
     than that power, and the range can only grow. Therefore an old and a new reference are a whole number of bins apart.
@@ -154,7 +153,7 @@ def _write_grid(data_range: FloatArray, base: float, largest_exponent: float, st
 
 @entry((ROWS, INTEGER, REAL, INTEGER, ROWS))
 def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, stream: int, grids: FloatArray) -> None:
-    """Write a grid for the range of each column.
+    """Choose and write the grid of each column, given the ranges of the columns.
 
     Parameters
     ----------
@@ -175,9 +174,9 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, strea
 
 @entry((ROWS, COLUMN, COLUMN))
 def write_stream_references(grids: FloatArray, logs: FloatArray, references: FloatArray) -> None:
-    """Write the references that Box-Cox streams with these grids have, and the exact logs of the references.
+    """Write the references of Box-Cox streams with these grids, and the exact logs of the references.
 
-    The result is 1, with log 0, for a grid without bins.
+    For a grid without bins the reference is 1.
     """
     for j in range(grids.shape[0]):
         logs[j], references[j] = 0.0, 1.0
@@ -188,7 +187,7 @@ def write_stream_references(grids: FloatArray, logs: FloatArray, references: Flo
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))
 def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins: int) -> None:
-    """Write the bins of grids again, with other widths.
+    """Recompute the bins of grids for other bin widths.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ def _exponent(column: ResponseColumn, lmbda: float) -> float:
 def _regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
-    """Fit one column under a linear model of its transform in the columns of a design.
+    """Fit one column, modelling its transform as a linear combination of the columns of a design.
 
     Parameters
     ----------

@@ -136,9 +136,9 @@ def _divided_points(standardized: Prestandardized, low: float, high: float, opti
 
 @kernel
 def _write_point(standardized: Prestandardized, k: int, options: Options, work: RobustWork) -> float:
-    """Write the objective, location and scale at point k of `work.grid`; return the objective.
+    """Evaluate the objective at point k of `work.grid`, and write it with the location and scale; return the objective.
 
-    The objective is set to infinity if it is undefined.
+    An undefined objective is replaced by infinity.
     """
     grid = work.grid
     estimate = _huber(standardized, grid[0, k], options.rule)

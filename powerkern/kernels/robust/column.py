@@ -31,7 +31,7 @@ class Prescaling(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A sorted column, in the units of the data and prestandardised."""
+    """A sorted column, both in the units of the data and prestandardised."""
 
     x: FloatArray
     family: int

@@ -198,7 +198,7 @@ def write_kept(
 
 @kernel
 def write_tail(tail_kept: bool, row: FloatArray) -> None:
-    """Set the status TAIL_KEPT if a far tail was kept, unless a more severe status is set."""
+    """Set the status TAIL_KEPT if an outlying tail was kept, unless a more severe status is set."""
     if tail_kept and row[STATUS] != _NOT_CERTIFIED and row[STATUS] != _FEW_VALUES:
         row[STATUS] = _TAIL_KEPT
 

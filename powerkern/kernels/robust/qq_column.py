@@ -299,7 +299,9 @@ def evaluate(standardized: Prestandardized, n: int, options: Options, work: Robu
 
 @kernel
 def is_lower_below(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
-    """Return whether the objective is lower at one of some points below `lmbda` than at `lmbda` and just above `lmbda`.
+    """Return whether the objective is lower at some point below `lmbda` than it is at `lmbda` and just above it.
+
+    It is evaluated at LANES points.
 
     Parameters
     ----------

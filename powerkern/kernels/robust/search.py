@@ -285,7 +285,7 @@ def _descend(
 
 @kernel
 def _is_known(cells: FloatArray, k: int) -> bool:
-    """Return whether an earlier search ended inside cell k, at a value no higher than the lowest value known there."""
+    """Return whether cell k need not be searched: an earlier search ended inside it, at a value no higher."""
     for j in range(k):
         if cells[k, LOW] <= cells[j, _MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
             return True
@@ -440,7 +440,7 @@ def minima_and_beyond(
     options: Options,
     work: RobustWork,
 ) -> GridScan:
-    """Write cells with local minima on a grid that has been evaluated, after the first cell.
+    """Write cells around the local minima of a grid that has been evaluated; the first cell is left unchanged.
 
     If the lowest point is an end of the range, more points are evaluated beyond that end, with doubling steps.
 

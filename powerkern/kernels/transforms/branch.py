@@ -217,13 +217,13 @@ def lambda_minus_one_dd(lmbda: float) -> tuple[float, float]:
 
 @inlined
 def moderate_forwards(m: float) -> bool:
-    """Return whether the cheaper logarithm is accurate enough for b_m."""
+    """Return whether the cheaper logarithm (`short_log`, `short_log1p`) is accurate enough for b_m."""
     return abs(m) <= _MODERATE_MAX
 
 
 @inlined
 def moderate_log(m: float) -> float:
-    """Return the largest |a| for which the cheaper logarithm is accurate enough for the inverse of b_m."""
+    """Return the largest |a| at which the cheaper logarithm, `short_log1p`, suffices for the inverse of b_m."""
     near = _NEAR_ONE / abs(m) if m != 0.0 else math.inf
     near = near if near < _MODERATE_LOG else _MODERATE_LOG
     return near if abs(m) < _MODERATE_MIN else math.inf

@@ -185,7 +185,7 @@ def _log_at_most(u: float) -> float:
 def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
     """Return m, 1/m, x0, the slope, and whether these are accurate enough.
 
-    The standardised value of x by the fit is slope b_m(ln(x/x0)).
+    x0 is the point with image 0. The standardised value of x by the fit is slope b_m(ln(x/x0)).
     """
     m = _divisor(fit.lmbda)
     m_inverse, product = 1.0 / m, m * (-fit.intercept / fit.slope)
