@@ -200,7 +200,7 @@ class Task:
         self._claim = [(function, completions)]  # list.pop is atomic: one thread alone gets it
 
     def claim(self) -> list[tuple[Callable[[], object], Completions]]:
-        """Return the function and its queue in a list, to the first caller only; later callers get an empty list."""
+        """Return [(function, completions)] to the first caller, and an empty list to later callers."""
         try:
             return [self._claim.pop()]
         except IndexError:

@@ -93,8 +93,8 @@ def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, blo
 def _branch(n: int, m: float, near_0: bool, block: FloatArray) -> None:
     """Write v^m, b_m(a) and the first two derivatives of b_m(a) in m to a block.
 
-    `n` is the number of values, `m` their exponent. If `near_0` is true, |m a| is small for all of them, and power
-    series replace the closed forms.
+    The block holds the logs a = ln v of `n` values with exponent `m`. If `near_0` is true, |m a| is small for all of
+    them, and power series replace the closed forms.
     """
     b, b1, b2, power = block[_PSI], block[_FIRST], block[_SECOND], block[_POWER]
     for i in range(n):

@@ -379,7 +379,8 @@ def _subtract(y: FloatArray, factor: float, x: FloatArray) -> None:
 def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
     """Evaluate g and its derivatives at the exponent `mu`.
 
-    If an exponent is close to 0, they follow by Taylor expansion about a nearby exponent.
+    If `mu`, or the exponent of the negative values, is close to 0, inner products of residuals are computed at a nearby
+    exponent and extrapolated by a Taylor expansion.
     """
     beside = exponents_off_zero(mu, rows.both_signs, 2.0 * rows.sigma, _FLOOR)
     log_factor = _log_factor(rows, beside)

@@ -154,9 +154,9 @@ def _may_be_lower(
 ) -> bool:
     """Return whether the objective may be lower than `lowest` between points k and k + 1 of `work.grid`.
 
-    In units of exp((lambda - 1) mean J) the objective is log(scale). In these units the distance of a value from the
-    location is assumed to lie between its distances at the two points, so the shorter distances bound the scale from
-    below.
+    If transformed values are divided by exp((lambda - 1) mean J), J being their log-Jacobian terms, the objective is
+    log(scale). Then the distance of a value from the location is assumed to lie between its distances at the two
+    points, so the shorter distances bound the scale from below.
 
     Parameters
     ----------

@@ -166,7 +166,9 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
 
 @kernel
 def value_divisor(negative_shift: float, prescaling: Prescaling) -> float:
-    """Return the divisor to record for a column: 1 for Box-Cox, whose lambda does not depend on the unit of the data.
+    """Return the divisor to record in the results of a column.
+
+    It is that of `prescaling` for Yeo-Johnson, and 1 for Box-Cox, whose lambda does not depend on the unit of the data.
 
     `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
     """

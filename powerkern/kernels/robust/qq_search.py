@@ -156,7 +156,9 @@ def qq_objective(
 
 @kernel
 def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, first: int) -> float:
-    """Write values as distances from value k, in some unit; return the log of the factor to multiply the slope by.
+    """Write the distances of values from value k, in a unit that suits float32.
+
+    Return the log of the factor by which the slope at value k is to be multiplied, given this unit and `middle`.
 
     Parameters
     ----------
