@@ -108,6 +108,16 @@ def transform_matrix(
     return transform.failures()
 
 
+def transform_ordinary(values: FloatArray, family: IntArray, direction: int, results: FloatArray) -> FloatArray:
+    """Return the images of ordinary float64 values; NaN for all others, which take other kernels.
+
+    Arguments as for `transform_matrix`.
+    """
+    images = np.empty_like(values)
+    _OrdinaryTransform(values, images, family, direction, results, rowwise.select_fields(results), None).run(1)
+    return images
+
+
 class _MatrixTransform:
     """The transform of one matrix, processed in parts by several threads."""
 
@@ -304,6 +314,14 @@ class _MatrixTransform:
         for j in np.flatnonzero(counts):
             counts[j] = completion.repair(int(numbers[j]), source[:, j], block[j])
         return counts
+
+
+class _OrdinaryTransform(_MatrixTransform):
+    """A transform without images for values that are not ordinary."""
+
+    def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], found: FloatArray) -> None:
+        low, high = found[: rowwise.EXTREME]
+        target[(source < low) | (source > high)] = np.nan
 
 
 def _as_slice(numbers: NDArray[np.intp]) -> slice | NDArray[np.intp]:

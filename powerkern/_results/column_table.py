@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.apply import ImageHandler, count_outside, transform_matrix
+from powerkern._engine.apply import ImageHandler, count_outside, transform_matrix, transform_ordinary
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.censored.fit import LOC_ERROR
@@ -227,6 +227,10 @@ class ColumnTable:
         """
         rows, fields = self.kernel_rows, self.row_fields
         return transform_matrix(values, out, self.family_codes, direction, rows, n_threads, completion, fields)
+
+    def transform_ordinary(self, values: FloatArray, direction: int) -> FloatArray:
+        """Return the images of ordinary values and NaN for all others; see `transform_ordinary` in `_engine.apply`."""
+        return transform_ordinary(values, self.family_codes, direction, self.kernel_rows)
 
     def count_outside(self, values: NDArray[Any], n_threads: int) -> IntArray:
         """Return the number of values outside the domain of each column."""

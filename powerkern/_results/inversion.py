@@ -185,14 +185,15 @@ class Inversion:
     def _find_safe_bounds(self) -> FloatArray:
         """Return the range of z in which no image lacks digits, (2, p); NaN if images of the data lack digits.
 
-        The round trip is tried for the ends of the data, then for z farther out, because errors grow outwards.
+        The round trip is tried for the ends of the data, then for z farther out, because errors grow outwards. Values
+        that are not ordinary count as unsafe: they are inspected anyway, and their kernels need not be compiled.
         """
         ends = self._transformed_ends
         outwards = np.array([-1.0, 1.0])[:, np.newaxis] * (ends[1] - ends[0])
         z = ends + np.array(_STEPS_OUT)[:, np.newaxis, np.newaxis] * outwards  # (step, side, column)
-        x = z.reshape(-1, len(self._table)).copy()
-        self._table.transform(x, x, inverse_direction(self._standardize), 1)
+        x = self._table.transform_ordinary(z.reshape(-1, len(self._table)), inverse_direction(self._standardize))
         x[:2] = self._table.x_min, self._table.x_max
+        x[np.isnan(self._table.transform_ordinary(x, forward_direction(self._standardize)))] = np.nan
         errors = round_trip_errors(self._table, x, self._standardize, self._dtype)
         is_safe = (np.isfinite(x) & (errors <= TOLERANCES[self._dtype])).reshape(z.shape)
         n_safe = np.logical_and.accumulate(is_safe, axis=0).sum(axis=0)
