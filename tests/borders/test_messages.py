@@ -23,7 +23,7 @@ from sklearn.naive_bayes import GaussianNB
 FUNCTIONS = list(public_functions())
 #: "column 2" and no name in brackets after it.
 _POSITION = re.compile(r"\b(columns?|detectors?|variables?|features?) \[?\d+\b(?! \()")
-#: Frames of the plain run that are combined with every option; the slow tests combine all.
+#: Frames of the plain run that are combined with every option, and to which fits are made; the slow tests take all.
 _USUAL = ("missing", "constant", "infinite", "rare")
 
 
@@ -104,7 +104,7 @@ def test_fits_of_groups_name_columns(every_option: bool) -> None:
 def test_methods_name_columns(kind: str, every_option: bool) -> None:
     owner = kind.split(",")[0]
     usual = _with(named)
-    for frame in (None, *FRAMES):
+    for frame in (None, *(FRAMES if every_option else _USUAL)):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -169,8 +169,8 @@ def test_an_unknown_release_of_numba_changes_nothing(job, tmp_path):
 def test_nothing_imports_numba_where_code_is_kept(tmp_path):
     code = (
         "import sys, numpy as np, powerkern as pk\n"
-        "X = np.random.default_rng(0).lognormal(size=(1000, 3))\n"
-        "fit = pk.fit(X[:100]); fit.inverse_transform(fit.transform(X))\n"
+        "X = np.random.default_rng(0).lognormal(size=(100, 3))\n"
+        "pk.fit(X).transform(X)\n"
         "print('numba' in sys.modules)"
     )
     assert [run(code, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)] == ["True", "False"]
