@@ -144,8 +144,8 @@ ONE_KERNEL = (
 )
 A_FIT = (
     "import powerkern as pk\n"
-    "X = np.random.default_rng(0).standard_cauchy((300, 2)); fit = pk.fit(X)\n"
-    "found = np.vstack([fit.inverse_transform(fit.transform(X)), fit.lmbda, fit.loc, fit.scale])"
+    "fit = pk.fit(np.random.default_rng(0).standard_cauchy((100, 2)))\n"
+    "found = np.vstack([fit.lmbda, fit.loc, fit.scale])"
 )
 
 
