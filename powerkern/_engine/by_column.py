@@ -327,4 +327,4 @@ def derivative_matrix(
             columns, given, root, family, at, work, y[group], y1[group], y2[group], figures
         )
 
-    return _map_columns(derive, values, joint_derivatives.N_FIGURES, n_threads)
+    return _map_columns(derive, values, joint_derivatives.N_STATISTICS, n_threads)

@@ -32,17 +32,17 @@ from powerkern.kernels.censored.scratch import (
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.logs import (
-    Prepared,
-    Scan,
-    Sides,
+    Magnitudes,
+    PreparedColumn,
+    ValueSummary,
     centered_log,
-    joined,
-    magnitudes_of,
+    magnitude_range,
+    magnitudes_by_sign,
+    merge_summaries,
     offset_log,
     refusal,
-    scan,
-    sides_of,
     sign_of,
+    summarize_values,
 )
 from powerkern.kernels.likelihood.one_pass import MIN_EFFECTIVE, ONE_PASS_REACH, ONE_PASS_SPREAD
 from powerkern.kernels.likelihood.score import Logs, WeighedLogs
@@ -76,7 +76,7 @@ class Terms(NamedTuple):
     Cells below or above a limit: the first `n_pos` of ``points.pos`` and the last `n_neg` of ``points.neg`` are their
     limits, `side` and `weight` have an entry for each point. Cells between two ends: the first `n_intervals` columns of
     `intervals` hold counts and the positions of the ends among the points, which are ``points.pos``, then
-    ``points.neg``. `value_at`: the position of the value if all values are equal (without a weight), else -1.
+    ``points.neg``. `value_index`: the position of the value if all values are equal (without a weight), else -1.
     """
 
     points: Logs
@@ -86,7 +86,7 @@ class Terms(NamedTuple):
     n_neg: int
     intervals: FloatArray
     n_intervals: int
-    value_at: int
+    value_index: int
 
 
 class CensoredColumn(NamedTuple):
@@ -94,9 +94,9 @@ class CensoredColumn(NamedTuple):
 
     `sign` is 1, -1, or 0 if there are values or limits of both signs; with -1 all fields describe the magnitudes.
     `total` is the weight of all cells. `values` has the weight of the cells whose likelihood is a density, and the
-    standard deviation of their logs if their moments may come from raw sums. `lead` is the mean log of the centered
+    standard deviation of their logs if their moments may come from raw sums. `mean_log_shift` is the mean log of the centered
     values minus the mean log of the observed values, in the units of the logs. `are_standard`: the observed values give
-    the mean and the standard deviation (`lead` is then 0).
+    the mean and the standard deviation (`mean_log_shift` is then 0).
     """
 
     centered: Centered
@@ -104,7 +104,7 @@ class CensoredColumn(NamedTuple):
     terms: Terms
     total: float
     values: WeighedLogs
-    lead: float
+    mean_log_shift: float
     are_standard: bool
 
 
@@ -114,8 +114,8 @@ class Split(NamedTuple):
     n: int
     n_limits: int
     n_intervals: int
-    values: Scan
-    ends: Scan
+    values: ValueSummary
+    ends: ValueSummary
     counts: Counts
 
 
@@ -124,9 +124,9 @@ class Split(NamedTuple):
 
 @kernel
 def split_cells(
-    x: FloatArray, other: FloatArray, weight: FloatArray, family: int, work: Work, own: CensoredWork
+    x: FloatArray, other: FloatArray, weight: FloatArray, family: int, work: Work, censoring: CensoredWork
 ) -> Split:
-    """Separate observed from censored cells: copy the values to `work`, and count the distinct intervals in `own`.
+    """Separate observed from censored cells: copy the values to `work`, and count the distinct intervals in `censoring`.
 
     Parameters
     ----------
@@ -140,38 +140,38 @@ def split_cells(
         BOX_COX or YEO_JOHNSON.
     work : Work
         Receives the values and their weights.
-    own : CensoredWork
-        Receives the distinct limits in ``own.cells``, and the distinct intervals in ``own.terms.intervals``.
+    censoring : CensoredWork
+        Receives the distinct limits in ``censoring.cells``, and the distinct intervals in ``censoring.terms.intervals``.
     """
     if weight.size > 0:
-        n, n_censored = _separate(x, other, weight, work, own)
-        values = scan(work.packed[:n], work.weight[:n])
+        n, n_censored = _separate(x, other, weight, work, censoring)
+        values = summarize_values(work.packed[:n], work.weight[:n])
     else:
-        n, n_censored = _separate(x, other, None, work, own)
-        values = scan(work.packed[:n], None)
-    n_limits, n_intervals = _merge_equal(n_censored, weight.size > 0, domain_lower_bound(family), own)
+        n, n_censored = _separate(x, other, None, work, censoring)
+        values = summarize_values(work.packed[:n], None)
+    n_limits, n_intervals = _merge_equal(n_censored, weight.size > 0, domain_lower_bound(family), censoring)
     below = above = 0.0
     for k in range(n_limits):
-        below += own.cells[COUNT, k] if own.cells[SIDE, k] == BELOW else 0.0
-        above += own.cells[COUNT, k] if own.cells[SIDE, k] == ABOVE else 0.0
-    intervals = own.terms.intervals
-    ends = scan(own.cells[LIMIT, :n_limits], None)
+        below += censoring.cells[COUNT, k] if censoring.cells[SIDE, k] == BELOW else 0.0
+        above += censoring.cells[COUNT, k] if censoring.cells[SIDE, k] == ABOVE else 0.0
+    intervals = censoring.terms.intervals
+    ends = summarize_values(censoring.cells[LIMIT, :n_limits], None)
     for row in range(LOW, HIGH + 1):
-        ends = joined(ends, scan(intervals[row, :n_intervals], None))
+        ends = merge_summaries(ends, summarize_values(intervals[row, :n_intervals], None))
     counts = Counts(values.weight, below, above, sum_of(intervals[CELLS, :n_intervals]))
     return Split(n, n_limits, n_intervals, values, ends, counts)
 
 
 @kernel
 def _separate(
-    x: FloatArray, other: FloatArray, weight: FloatArray | None, work: Work, own: CensoredWork
+    x: FloatArray, other: FloatArray, weight: FloatArray | None, work: Work, censoring: CensoredWork
 ) -> tuple[int, int]:
-    """Copy values and their weights to `work`, censored cells to ``own.cells``; return the numbers of both.
+    """Copy values and their weights to `work`, censored cells to ``censoring.cells``; return the numbers of both.
 
     Every cell is written to both places, and overwritten by the next cell in the place where it does not belong. This
     needs no branch, which the CPU would mispredict.
     """
-    end, end_other, end_weight = own.cells[END], own.cells[OTHER], own.cells[WEIGHT]
+    end, end_other, end_weight = censoring.cells[END], censoring.cells[OTHER], censoring.cells[WEIGHT]
     packed, packed_weight = work.packed, work.weight
     n = k = np.uint64(0)
     for i in range(x.size):
@@ -188,7 +188,7 @@ def _separate(
 
 
 @kernel
-def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, own: CensoredWork) -> tuple[int, int]:
+def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, censoring: CensoredWork) -> tuple[int, int]:
     """Replace the censored cells by distinct limits and, separately, distinct intervals; return the number of each.
 
     Parameters
@@ -199,11 +199,11 @@ def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, own: Censore
         Whether the cells have weights.
     lowest : float
         Lower bound of the domain: an interval that begins there or lower has its upper end only.
-    own : CensoredWork
+    censoring : CensoredWork
         Has the cells; receives limits and intervals.
     """
-    limit, side, count = own.cells[LIMIT], own.cells[SIDE], own.cells[COUNT]
-    intervals = own.terms.intervals
+    limit, side, count = censoring.cells[LIMIT], censoring.cells[SIDE], censoring.cells[COUNT]
+    intervals = censoring.terms.intervals
     n_limits = n_intervals = 0
     if not is_weighted:
         count[:n_censored] = 1.0
@@ -235,8 +235,8 @@ def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, own: Censore
 @kernel
 def _are_equal(x: FloatArray) -> bool:
     """Return whether all numbers, one at least, are equal."""
-    found = scan(x, None)
-    return found.low == found.high
+    summary = summarize_values(x, None)
+    return summary.low == summary.high
 
 
 @kernel
@@ -250,7 +250,7 @@ def _position_of_pair(a: float, b: float, first: FloatArray, second: FloatArray,
 
 
 @kernel
-def status_of(split: Split, family: int, own: CensoredWork) -> int:
+def status_of(split: Split, family: int, censoring: CensoredWork) -> int:
     """Return the status that says why a column cannot be fitted, or OK.
 
     Lambda can be fitted to two distinct values, or to three distinct points among the values and the ends of
@@ -258,18 +258,18 @@ def status_of(split: Split, family: int, own: CensoredWork) -> int:
     """
     if split.values.n + split.ends.n == 0.0:
         return EMPTY
-    union = joined(split.values, split.ends)
+    union = merge_summaries(split.values, split.ends)
     refused = refusal(union, family)
     if refused < 0:
         return refused
     if split.values.low < split.values.high:
         return OK
     for k in range(split.n_limits):
-        if union.low < own.cells[LIMIT, k] < union.high:
+        if union.low < censoring.cells[LIMIT, k] < union.high:
             return OK
     for k in range(split.n_intervals):
         for end in (LOW, HIGH):
-            if union.low < own.terms.intervals[end, k] < union.high:
+            if union.low < censoring.terms.intervals[end, k] < union.high:
                 return OK
     inside = union.low < split.values.low < union.high
     return OK if inside and split.values.n > 0.0 else FEW_OBSERVED
@@ -279,7 +279,7 @@ def status_of(split: Split, family: int, own: CensoredWork) -> int:
 
 
 @kernel
-def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, own: CensoredWork) -> CensoredColumn:
+def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, censoring: CensoredWork) -> CensoredColumn:
     """Prepare a column for its likelihood: take the logs of its values and of the ends of its intervals.
 
     Parameters
@@ -292,11 +292,11 @@ def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, own
         BOX_COX or YEO_JOHNSON.
     work : Work
         Has the values; receives their logs.
-    own : CensoredWork
+    censoring : CensoredWork
         Has the limits and the intervals; receives the logs of their ends.
     """
-    union = joined(split.values, split.ends)
-    column = Prepared(
+    union = merge_summaries(split.values, split.ends)
+    column = PreparedColumn(
         work.packed[: split.n], work.weight[: split.n] if is_weighted else work.weight[:0],
         union, log_offset(family), sign_of(union), OK,
     )  # fmt: skip
@@ -304,41 +304,41 @@ def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, own
     n_limits = split.n_limits
     if not are_standard:
         if split.values.n > 0.0:  # all values are equal: their density is a term
-            own.cells[LIMIT, n_limits], own.cells[SIDE, n_limits] = split.values.low, EQUAL
-            own.cells[COUNT, n_limits] = 0.0
+            censoring.cells[LIMIT, n_limits], censoring.cells[SIDE, n_limits] = split.values.low, EQUAL
+            censoring.cells[COUNT, n_limits] = 0.0
             n_limits += 1
-        n = _copy_ends(n_limits, split.n_intervals, work.packed, own)
-        column = Prepared(work.packed[:n], work.weight[:0], union, column.offset, column.sign, OK)
-    centered, spread = _plain_logs(column, split.values, work)
-    is_plain = are_standard and spread >= ONE_PASS_SPREAD
+        n = _copy_ends(n_limits, split.n_intervals, work.packed, censoring)
+        column = PreparedColumn(work.packed[:n], work.weight[:0], union, column.offset, column.sign, OK)
+    centered, sd = _plain_logs(column, split.values, work)
+    is_plain = are_standard and sd >= ONE_PASS_SPREAD
     if not is_plain:
-        centered, spread = centered_column(column, work), 0.0
-    terms = place_terms(n_limits, split.n_intervals, centered, column.sign, is_plain, own)
+        centered, sd = centered_column(column, work), 0.0
+    terms = write_term_logs(n_limits, split.n_intervals, centered, column.sign, is_plain, censoring)
     logs = _with_bounds_of(union, centered, column.sign)
     centered = Centered(
         logs, centered.log_reference, centered.offset, centered.smallest, centered.largest, centered.heavy,
         centered.reference,
     )  # fmt: skip
-    counts, lead = split.counts, 0.0
-    if terms.value_at >= 0:
-        lead = logs.jacobian - _signed_log(terms.value_at, terms.points, logs.center)
+    counts, mean_log_shift = split.counts, 0.0
+    if terms.value_index >= 0:
+        mean_log_shift = logs.jacobian - _signed_log(terms.value_index, terms.points, logs.center)
     total = counts.observed + counts.below + counts.above + counts.between
-    values = WeighedLogs(counts.observed, spread)
-    return CensoredColumn(centered, column.sign, terms, total, values, lead, are_standard)
+    values = WeighedLogs(counts.observed, sd)
+    return CensoredColumn(centered, column.sign, terms, total, values, mean_log_shift, are_standard)
 
 
 @kernel
-def _copy_ends(n_limits: int, n_intervals: int, out: FloatArray, own: CensoredWork) -> int:
+def _copy_ends(n_limits: int, n_intervals: int, out: FloatArray, censoring: CensoredWork) -> int:
     """Write limits and the upper ends of intervals to `out`; return their number."""
     for k in range(n_limits):
-        out[k] = own.cells[LIMIT, k]
+        out[k] = censoring.cells[LIMIT, k]
     for k in range(n_intervals):
-        out[n_limits + k] = own.terms.intervals[HIGH, k]
+        out[n_limits + k] = censoring.terms.intervals[HIGH, k]
     return n_limits + n_intervals
 
 
 @kernel
-def _plain_logs(column: Prepared, values: Scan, work: Work) -> tuple[Centered, float]:
+def _plain_logs(column: PreparedColumn, values: ValueSummary, work: Work) -> tuple[Centered, float]:
     """Take the logs of all values as `kernels.likelihood.one_pass` does; return their standard deviation as well.
 
     They have an absolute error of a few roundings. The deviation is 0 if that is too much, or if a few values carry
@@ -354,9 +354,9 @@ def _plain_logs(column: Prepared, values: Scan, work: Work) -> tuple[Centered, f
         Receives the logs.
     """
     both_signs, offset = column.sign == 0.0, column.offset
-    sides = sides_of(column.x, column.weight, column.sign, work)
-    reference = 0.0 if both_signs else subsample_median(sides.pos, MOST_TYPICAL, work.spare)
-    smallest, largest = magnitudes_of(column.found)
+    magnitudes = magnitudes_by_sign(column.x, column.weight, column.sign, work)
+    reference = 0.0 if both_signs else subsample_median(magnitudes.pos, MOST_TYPICAL, work.spare)
+    smallest, largest = magnitude_range(column.summary)
     low, high = 0.0, 0.0
     log_reference = offset_log(offset, reference)
     is_normal = offset + min(smallest, reference) >= SMALLEST_NORMAL
@@ -364,24 +364,24 @@ def _plain_logs(column: Prepared, values: Scan, work: Work) -> tuple[Centered, f
         low, high = offset_log(offset, smallest) - log_reference, offset_log(offset, largest) - log_reference
     suits = is_normal and max(-low, high) <= ONE_PASS_REACH
     suits = suits and values.weight * values.weight >= MIN_EFFECTIVE * values.squares
-    border, n = sides.pos.size, sides.pos.size + sides.neg.size
+    border, n = magnitudes.pos.size, magnitudes.pos.size + magnitudes.neg.size
     pos, neg = work.spare[:border], work.spare[border:n]
-    jacobian = spread = 0.0
+    jacobian = sd = 0.0
     if suits:
-        jacobian, spread = _write_logs(sides, both_signs, offset, 1.0 / (offset + reference), pos, neg)
-    logs = Logs(pos, sides.pos_weight, neg, sides.neg_weight, 0.0, 0.0, 0.0, jacobian, 1.0, 0.0)
-    return Centered(logs, log_reference, offset, smallest, largest, math.nan, reference), spread
+        jacobian, sd = _write_logs(magnitudes, both_signs, offset, 1.0 / (offset + reference), pos, neg)
+    logs = Logs(pos, magnitudes.pos_weight, neg, magnitudes.neg_weight, 0.0, 0.0, 0.0, jacobian, 1.0, 0.0)
+    return Centered(logs, log_reference, offset, smallest, largest, math.nan, reference), sd
 
 
 @kernel
 def _write_logs(
-    sides: Sides, both_signs: bool, offset: float, per_ref: float, pos: FloatArray, neg: FloatArray
+    magnitudes: Magnitudes, both_signs: bool, offset: float, per_ref: float, pos: FloatArray, neg: FloatArray
 ) -> tuple[float, float]:
     """Write logs of both sides; return the weighted mean of the signed logs, and their standard deviation.
 
     Parameters
     ----------
-    sides : Sides
+    magnitudes : Sides
         Magnitudes and weights by sign.
     both_signs : bool
         Whether the deviation is about 0.
@@ -392,8 +392,8 @@ def _write_logs(
     pos, neg : (k,)
         Receive the logs.
     """
-    above = _sums_of_logs(sides.pos, sides.pos_weight, offset, per_ref, pos)
-    below = _sums_of_logs(sides.neg, sides.neg_weight, offset, per_ref, neg)
+    above = _sums_of_logs(magnitudes.pos, magnitudes.pos_weight, offset, per_ref, pos)
+    below = _sums_of_logs(magnitudes.neg, magnitudes.neg_weight, offset, per_ref, neg)
     weight = above[0] + below[0]
     mean = (above[1] - below[1]) / weight
     center = 0.0 if both_signs else mean
@@ -416,8 +416,8 @@ def _sums_of_logs(
 
 
 @kernel
-def place_terms(
-    n_limits: int, n_intervals: int, around: Centered, sign: float, is_plain: bool, own: CensoredWork
+def write_term_logs(
+    n_limits: int, n_intervals: int, centered: Centered, sign: float, is_plain: bool, censoring: CensoredWork
 ) -> Terms:
     """Write the logs of all ends, non-negative ends first, relative to the column's reference and in its unit.
 
@@ -428,28 +428,28 @@ def place_terms(
     ----------
     n_limits, n_intervals : int
         The numbers of limits and of intervals.
-    around : Centered
+    centered : Centered
         The centered values.
     sign : float
         1, -1, or 0 for both signs.
     is_plain : bool
         Whether logs are taken as in `_plain_logs`.
-    own : CensoredWork
+    censoring : CensoredWork
         Has limits and intervals; receives the logs.
     """
-    out, n_points = own.terms, n_limits + 2 * n_intervals
-    front, back, value_at = 0, n_points, -1
+    out, n_points = censoring.terms, n_limits + 2 * n_intervals
+    front, back, value_index = 0, n_points, -1
     mirror = -1.0 if sign < 0.0 else 1.0
     for k in range(n_limits):
-        end, at = own.cells[LIMIT, k], front
+        end, at = censoring.cells[LIMIT, k], front
         if sign != 0.0 or end >= 0.0:
             front += 1
         else:
             back -= 1
             at = back
-        out.logs[at], out.side[at] = abs(end), mirror * own.cells[SIDE, k]
-        out.weight[at] = own.cells[COUNT, k]
-        value_at = at if own.cells[SIDE, k] == EQUAL else value_at
+        out.logs[at], out.side[at] = abs(end), mirror * censoring.cells[SIDE, k]
+        out.weight[at] = censoring.cells[COUNT, k]
+        value_index = at if censoring.cells[SIDE, k] == EQUAL else value_index
     n_pos, n_neg = front, n_points - back
     for k in range(n_intervals):
         for row in range(LOW, HIGH + 1):
@@ -462,13 +462,13 @@ def place_terms(
             out.logs[at], out.intervals[row, k] = abs(end), at
         if sign < 0.0:
             out.intervals[LOW, k], out.intervals[HIGH, k] = out.intervals[HIGH, k], out.intervals[LOW, k]
-    reference = _references(around, sign)
-    unit = 1.0 / around.logs.sigma
+    reference = _references(centered, sign)
+    unit = 1.0 / centered.logs.sigma
     pos, neg = out.logs[:front], out.logs[front:n_points]
-    _take_logs(pos, around.offset, reference[0], unit, is_plain)
-    _take_logs(neg, around.offset, reference[1], unit, is_plain)
-    points = Logs(pos, pos, neg, neg, 0.0, 0.0, 0.0, 0.0, around.logs.sigma, around.logs.center)
-    return Terms(points, out.side, out.weight, n_pos, n_neg, out.intervals, n_intervals, value_at)
+    _take_logs(pos, centered.offset, reference[0], unit, is_plain)
+    _take_logs(neg, centered.offset, reference[1], unit, is_plain)
+    points = Logs(pos, pos, neg, neg, 0.0, 0.0, 0.0, 0.0, centered.logs.sigma, centered.logs.center)
+    return Terms(points, out.side, out.weight, n_pos, n_neg, out.intervals, n_intervals, value_index)
 
 
 @kernel
@@ -500,22 +500,22 @@ def _take_logs(x: FloatArray, offset: float, reference: tuple[float, float], uni
 
 
 @kernel
-def _references(around: Centered, sign: float) -> tuple[tuple[float, float], tuple[float, float]]:
+def _references(centered: Centered, sign: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the reference and its log, for the branch of non-negative values and for the other branch."""
     if sign != 0.0:
-        return (around.reference, around.log_reference), (0.0, 0.0)
-    above, below = max(around.reference, 0.0), max(-around.reference, 0.0)
-    return (above, offset_log(around.offset, above)), (below, offset_log(around.offset, below))
+        return (centered.reference, centered.log_reference), (0.0, 0.0)
+    above, below = max(centered.reference, 0.0), max(-centered.reference, 0.0)
+    return (above, offset_log(centered.offset, above)), (below, offset_log(centered.offset, below))
 
 
 @kernel
-def _with_bounds_of(union: Scan, around: Centered, sign: float) -> Logs:
+def _with_bounds_of(union: ValueSummary, centered: Centered, sign: float) -> Logs:
     """Return the logs of the values with bounds widened to include the ends of intervals."""
-    logs, offset, unit = around.logs, around.offset, 1.0 / around.logs.sigma
-    pos, neg = _references(around, sign)
+    logs, offset, unit = centered.logs, centered.offset, 1.0 / centered.logs.sigma
+    pos, neg = _references(centered, sign)
     low, high, neg_high = logs.low, logs.high, logs.neg_high
     if sign != 0.0:
-        smallest, largest = magnitudes_of(union)
+        smallest, largest = magnitude_range(union)
         low = min(low, unit * centered_log(smallest, offset, pos[0], pos[1]))
         high = max(high, unit * centered_log(largest, offset, pos[0], pos[1]))
     else:
@@ -540,7 +540,7 @@ def _signed_log(k: int, points: Logs, center: float) -> float:
 
 
 @kernel
-def sample_column(column: CensoredColumn, stride: int, own: CensoredWork) -> CensoredColumn:
+def sample_column(column: CensoredColumn, stride: int, censoring: CensoredWork) -> CensoredColumn:
     """Return a sample of the column, to find a start for the search: every `stride`-th value and term.
 
     If there are few terms, all of them enter the sample, with smaller counts.
@@ -551,11 +551,11 @@ def sample_column(column: CensoredColumn, stride: int, own: CensoredWork) -> Cen
         The column.
     stride : int
         The step from one sampled value to the next.
-    own : CensoredWork
+    censoring : CensoredWork
         Receives the sample.
     """
     logs, c = column.centered.logs, column.centered
-    d, weight = own.sample_logs[0], own.sample_logs[1]
+    d, weight = censoring.sample_logs[0], censoring.sample_logs[1]
     n_pos = _copy_every(logs.pos, stride, d)
     n = n_pos + _copy_every(logs.neg, stride, d[n_pos:])
     _copy_every(logs.pos_weight, stride, weight)
@@ -566,7 +566,7 @@ def sample_column(column: CensoredColumn, stride: int, own: CensoredWork) -> Cen
     jacobian = (sum_of(pos, pos_weight) - sum_of(neg, neg_weight) - across) / (above + below)
     some = Logs(pos, pos_weight, neg, neg_weight, logs.low, logs.high, logs.neg_high, jacobian, logs.sigma, logs.center)
     centered = Centered(some, c.log_reference, c.offset, c.smallest, c.largest, c.heavy, c.reference)
-    terms, counted = _sample_terms(column.terms, stride, own.sample)
+    terms, counted = _sample_terms(column.terms, stride, censoring.sample)
     values = WeighedLogs(above + below, column.values.sd)
     return CensoredColumn(centered, column.sign, terms, above + below + counted, values, 0.0, True)
 

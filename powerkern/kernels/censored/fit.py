@@ -9,9 +9,9 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.censored.column import CensoredColumn, prepare_column, split_cells, status_of
 from powerkern.kernels.censored.likelihood import SMALL_STEP, Profile, Scales, profile_at
 from powerkern.kernels.censored.scratch import CENSORED_WORK, CensoredWork
-from powerkern.kernels.censored.search import Found, find_optimum, reach_of
+from powerkern.kernels.censored.search import SearchResult, find_optimum, get_largest_exponent
 from powerkern.kernels.elementary.exp import exp
-from powerkern.kernels.likelihood.logs import joined
+from powerkern.kernels.likelihood.logs import merge_summaries
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
 from powerkern.kernels.likelihood.score import Score, Scratch, b
 from powerkern.kernels.likelihood.score_formulas import SERIES_REACH, phis
@@ -40,7 +40,7 @@ def fit_censored_columns(
     family: int,
     lmbda: FloatArray,
     work: Work,
-    own: CensoredWork,
+    censoring: CensoredWork,
     out: FloatArray,
     out_censored: FloatArray,
 ) -> None:
@@ -60,7 +60,7 @@ def fit_censored_columns(
         Lambdas at which to evaluate; NaN: search.
     work : Work
         Scratch.
-    own : CensoredWork
+    censoring : CensoredWork
         Scratch.
     out : (p, N_RESULTS)
         Receives the results.
@@ -68,7 +68,7 @@ def fit_censored_columns(
         Receives the weights of the censored cells and the standard errors.
     """
     for j in range(columns.shape[0]):
-        _fit_column(columns[j], other[j], weight, family, lmbda[j], work, own, out[j], out_censored[j])
+        _fit_column(columns[j], other[j], weight, family, lmbda[j], work, censoring, out[j], out_censored[j])
 
 
 @kernel
@@ -79,22 +79,22 @@ def _fit_column(
     family: int,
     lmbda: float,
     work: Work,
-    own: CensoredWork,
+    censoring: CensoredWork,
     row: FloatArray,
     censored: FloatArray,
 ) -> None:
-    split = split_cells(x, other, weight, family, work, own)
-    counts, union = split.counts, joined(split.values, split.ends)
+    split = split_cells(x, other, weight, family, work, censoring)
+    counts, union = split.counts, merge_summaries(split.values, split.ends)
     total = counts.observed + counts.below + counts.above + counts.between
     write_range(row, total, union.low, union.high)
     censored[N_BELOW], censored[N_ABOVE], censored[N_BETWEEN] = counts.below, counts.above, counts.between
     censored[LOC_ERROR] = censored[SCALE_ERROR] = math.nan
-    status = status_of(split, family, own)
+    status = status_of(split, family, censoring)
     if status != OK:
         write_identity(row, status)
         return
-    column = prepare_column(split, weight.size > 0, family, work, own)
-    fit_prepared_column(column, lmbda, ROUTE_CENSORED, True, work.scratch, own, row, censored)
+    column = prepare_column(split, weight.size > 0, family, work, censoring)
+    fit_prepared_column(column, lmbda, ROUTE_CENSORED, True, work.scratch, censoring, row, censored)
 
 
 @kernel
@@ -104,10 +104,10 @@ def fit_prepared_column(
     route: int,
     may_sample: bool,
     scratch: Scratch,
-    own: CensoredWork,
+    censoring: CensoredWork,
     row: FloatArray,
     censored: FloatArray,
-) -> tuple[Found, Optimum]:
+) -> tuple[SearchResult, Optimum]:
     """Fit a prepared column, or evaluate it at a given lambda; write its results and return its optimum.
 
     Parameters
@@ -122,7 +122,7 @@ def fit_prepared_column(
         Whether a long column may be searched on a sample first.
     scratch : Scratch
         Scratch of `score`.
-    own : CensoredWork
+    censoring : CensoredWork
         Scratch.
     row : (N_RESULTS,)
         Receives the results.
@@ -130,18 +130,18 @@ def fit_prepared_column(
         Receives the standard errors.
     """
     centered, sigma = column.centered, column.centered.logs.sigma
-    found = find_optimum(column, exponent_of(lmbda, column.sign) * sigma, may_sample, scratch, own)
-    at, scales = found.profile.at, found.profile.scales
+    result = find_optimum(column, exponent_of(lmbda, column.sign) * sigma, may_sample, scratch, censoring)
+    at, scales = result.profile.at, result.profile.scales
     sd = math.sqrt(at.variance)
     mean = at.mean + sd * scales.delta / scales.alpha
-    normal = Score(at.d1, found.profile.d2, 0.0, mean, at.variance / (scales.alpha * scales.alpha), at.log_factor, 0.0)
+    normal = Score(at.d1, result.profile.d2, 0.0, mean, at.variance / (scales.alpha * scales.alpha), at.log_factor, 0.0)
     best = optimum_from_score(
-        centered, column.sign == 0.0, found.mu, normal, found.profile.nll, found.n_eval, found.status
+        centered, column.sign == 0.0, result.mu, normal, result.profile.nll, result.n_eval, result.status
     )
     write_fit(row, best, column.sign, route, lmbda)
     if lmbda != lmbda:
-        _write_errors(column, found.mu, found.profile, normal, censored)
-    return found, best
+        _write_errors(column, result.mu, result.profile, normal, censored)
+    return result, best
 
 
 @kernel
@@ -213,7 +213,7 @@ def profile_censored_columns(
     family: int,
     lmbdas: FloatArray,
     work: Work,
-    own: CensoredWork,
+    censoring: CensoredWork,
     out: FloatArray,
 ) -> None:
     """Evaluate minus the profile log-likelihood per unit of weight at every lambda; NaN for columns without a fit.
@@ -223,7 +223,7 @@ def profile_censored_columns(
 
     Parameters
     ----------
-    columns, other, weight, family, work, own
+    columns, other, weight, family, work, censoring
         As for `fit_censored_columns`.
     lmbdas : (k,)
         Where to evaluate.
@@ -232,15 +232,15 @@ def profile_censored_columns(
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
-        split = split_cells(columns[j], other[j], weight, family, work, own)
-        if status_of(split, family, own) == OK:
-            column = prepare_column(split, weight.size > 0, family, work, own)
-            profile_prepared_column(column, lmbdas, work.scratch, own, out[j])
+        split = split_cells(columns[j], other[j], weight, family, work, censoring)
+        if status_of(split, family, censoring) == OK:
+            column = prepare_column(split, weight.size > 0, family, work, censoring)
+            profile_prepared_column(column, lmbdas, work.scratch, censoring, out[j])
 
 
 @kernel
 def profile_prepared_column(
-    column: CensoredColumn, lmbdas: FloatArray, scratch: Scratch, own: CensoredWork, out: FloatArray
+    column: CensoredColumn, lmbdas: FloatArray, scratch: Scratch, censoring: CensoredWork, out: FloatArray
 ) -> None:
     """Write minus the profile log-likelihood per unit of weight of a prepared column at every lambda, or NaN.
 
@@ -252,7 +252,7 @@ def profile_prepared_column(
         Where to evaluate.
     scratch : Scratch
         Scratch of `score`.
-    own : CensoredWork
+    censoring : CensoredWork
         Scratch.
     out : (k,)
         Receives the values.
@@ -260,7 +260,7 @@ def profile_prepared_column(
     scales = _STANDARD
     for k in range(lmbdas.size):
         mu = exponent_of(lmbdas[k], column.sign) * column.centered.logs.sigma
-        at = profile_at(column, mu, scales, SMALL_STEP, scratch, own)
+        at = profile_at(column, mu, scales, SMALL_STEP, scratch, censoring)
         out[k] = at.nll if at.is_maximum else math.nan
         scales = at.scales if at.is_maximum else _STANDARD
 
@@ -273,14 +273,14 @@ def interval_censored_columns(
     family: int,
     at: FloatArray,
     work: Work,
-    own: CensoredWork,
+    censoring: CensoredWork,
     out: FloatArray,
 ) -> None:
     """Find the two lambdas at which minus the profile log-likelihood has risen by ``at[:, 1]`` from ``at[:, 0]``.
 
     Parameters
     ----------
-    columns, other, weight, family, work, own
+    columns, other, weight, family, work, censoring
         As for `fit_censored_columns`.
     at : (p, 2)
         The best lambda of each column, and the drop per unit of weight.
@@ -289,15 +289,15 @@ def interval_censored_columns(
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
-        split = split_cells(columns[j], other[j], weight, family, work, own)
-        if status_of(split, family, own) == OK:
-            column = prepare_column(split, weight.size > 0, family, work, own)
-            out[j, 0], out[j, 1] = interval_of_prepared_column(column, at[j, 0], at[j, 1], work.scratch, own)
+        split = split_cells(columns[j], other[j], weight, family, work, censoring)
+        if status_of(split, family, censoring) == OK:
+            column = prepare_column(split, weight.size > 0, family, work, censoring)
+            out[j, 0], out[j, 1] = interval_of_prepared_column(column, at[j, 0], at[j, 1], work.scratch, censoring)
 
 
 @kernel
 def interval_of_prepared_column(
-    column: CensoredColumn, lmbda: float, drop: float, scratch: Scratch, own: CensoredWork
+    column: CensoredColumn, lmbda: float, drop: float, scratch: Scratch, censoring: CensoredWork
 ) -> tuple[float, float]:
     """Return the two lambdas at which the profile log-likelihood of a prepared column has fallen by `drop`.
 
@@ -311,13 +311,13 @@ def interval_of_prepared_column(
         The fall of the log-likelihood per unit of weight.
     scratch : Scratch
         Scratch of `score`.
-    own : CensoredWork
+    censoring : CensoredWork
         Scratch.
     """
     sigma = column.centered.logs.sigma
     best = exponent_of(lmbda, column.sign) * sigma
-    below = _drop_point(column, best, drop, -1.0, scratch, own) / sigma
-    above = _drop_point(column, best, drop, 1.0, scratch, own) / sigma
+    below = _drop_point(column, best, drop, -1.0, scratch, censoring) / sigma
+    above = _drop_point(column, best, drop, 1.0, scratch, censoring) / sigma
     if column.sign < 0.0:
         return 2.0 - above, 2.0 - below
     return below, above
@@ -325,7 +325,7 @@ def interval_of_prepared_column(
 
 @kernel
 def _drop_point(
-    column: CensoredColumn, best: float, drop: float, side: float, scratch: Scratch, own: CensoredWork
+    column: CensoredColumn, best: float, drop: float, side: float, scratch: Scratch, censoring: CensoredWork
 ) -> float:
     """Return the exponent on one side of `best` at which the profile log-likelihood has fallen by `drop`.
 
@@ -341,12 +341,12 @@ def _drop_point(
         1 or -1.
     scratch : Scratch
         Scratch of `score`.
-    own : CensoredWork
+    censoring : CensoredWork
         Scratch.
     """
-    lowest = profile_at(column, best, _STANDARD, SMALL_STEP, scratch, own)
+    lowest = profile_at(column, best, _STANDARD, SMALL_STEP, scratch, censoring)
     first, scales = math.sqrt(2.0 * drop / abs(lowest.d2)), lowest.scales
-    farthest = reach_of(column)
+    farthest = get_largest_exponent(column)
     state = NewtonState(
         first, math.nan, 0.0, math.inf, math.inf, math.nan, 4.0 * first, _END_ERROR * first, 0, MAX_EVAL, RUNNING
     )
@@ -354,7 +354,7 @@ def _drop_point(
         distance = state.x
         if distance > farthest:
             return side * math.inf
-        at = profile_at(column, best + side * distance, scales, SMALL_STEP, scratch, own)
+        at = profile_at(column, best + side * distance, scales, SMALL_STEP, scratch, censoring)
         scales = at.scales
         state = newton_step(state, at.nll - lowest.nll - drop, side * at.d1, at.d2)
     return best + side * state.x if state.status == CONVERGED else math.nan

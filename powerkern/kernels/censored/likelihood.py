@@ -91,7 +91,7 @@ class Profile(NamedTuple):
 
 @kernel
 def profile_at(
-    column: CensoredColumn, mu: float, start: Scales, small_step: float, scratch: Scratch, own: CensoredWork
+    column: CensoredColumn, mu: float, start: Scales, small_step: float, scratch: Scratch, censoring: CensoredWork
 ) -> Profile:
     """Evaluate the profile likelihood at the exponent `mu`: maximise over alpha and delta, starting from `start`.
 
@@ -107,25 +107,29 @@ def profile_at(
         Relative length of the step before which Newton's method ends.
     scratch : Scratch
         Scratch of `score`.
-    own : CensoredWork
+    censoring : CensoredWork
         Receives the transformed ends.
     """
-    centered, points, y = column.centered, column.terms.points, own.y
+    centered, points, y = column.centered, column.terms.points, censoring.y
     at = score_by_sums_with_points(
         centered.logs, column.sign == 0.0, column.values, points, mu, scratch, y[0], y[1], y[2]
     )
     if not at.variance > 0.0:
         return _no_profile(at)
     moments = scratch.moments[0]
-    _standardize(points.pos.size + points.neg.size, ratios(moments), own)
+    _standardize(points.pos.size + points.neg.size, ratios(moments), censoring)
     g = nll_at(centered.logs, mu, at, centered.log_reference)
-    of_values = (g + (mu / centered.logs.sigma - 1.0) * column.lead * centered.logs.sigma, at.d1 + column.lead, at.d2)
+    value_nll = (
+        g + (mu / centered.logs.sigma - 1.0) * column.mean_log_shift * centered.logs.sigma,
+        at.d1 + column.mean_log_shift,
+        at.d2,
+    )
     rates = (moments[Y1], moments[YY1] / moments[YY])
-    return _maximize(column, of_values, start, small_step, at, rates, own)
+    return _maximize(column, value_nll, start, small_step, at, rates, censoring)
 
 
 @kernel
-def move_profile(column: CensoredColumn, mu: float, at: Profile, step: float, d3: float, scratch: Scratch) -> Profile:
+def taylor_profile(column: CensoredColumn, mu: float, at: Profile, step: float, d3: float, scratch: Scratch) -> Profile:
     """Return the profile likelihood a tiny step from `mu`, where it was evaluated last, by Taylor series.
 
     Parameters
@@ -162,14 +166,14 @@ def _no_profile(at: Score) -> Profile:
 
 
 @kernel
-def _standardize(n_points: int, of_sd: tuple[float, float, float], own: CensoredWork) -> None:
-    """Standardise the ends of the intervals, with two derivatives in the exponent, in ``own.y``.
+def _standardize(n_points: int, sd_ratios: tuple[float, float, float], censoring: CensoredWork) -> None:
+    """Standardise the ends of the intervals, with two derivatives in the exponent, in ``censoring.y``.
 
     ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
     z s''/s``. Here ``s'/s`` is the first of the `ratios` of moments, and ``s''/s`` the second less its square.
     """
-    slope, bend = of_sd[0], of_sd[1] - of_sd[0] * of_sd[0]
-    y0, y1, y2 = own.y[0], own.y[1], own.y[2]
+    slope, bend = sd_ratios[0], sd_ratios[1] - sd_ratios[0] * sd_ratios[0]
+    y0, y1, y2 = censoring.y[0], censoring.y[1], censoring.y[2]
     for i in range(n_points):
         z1 = y1[i] - slope * y0[i]
         y2[i] = y2[i] - 2.0 * slope * z1 - bend * y0[i]
@@ -179,16 +183,16 @@ def _standardize(n_points: int, of_sd: tuple[float, float, float], own: Censored
 @kernel
 def _maximize(
     column: CensoredColumn,
-    of_values: tuple[float, float, float],
+    value_nll: tuple[float, float, float],
     start: Scales,
     small_step: float,
     at: Score,
     rates: tuple[float, float],
-    own: CensoredWork,
+    censoring: CensoredWork,
 ) -> Profile:
     """Maximise the likelihood in (alpha, delta) by Newton's method; halve steps that decrease it."""
     scales, step, slopes = start, Scales(0.0, 0.0), Scales(0.0, 0.0)
-    sums = _sums_at(column, of_values, scales, own)
+    sums = _sums_at(column, value_nll, scales, censoring)
     is_maximum = False
     for _ in range(_MOST_STEPS):
         step, slopes = _newton_step(sums)
@@ -200,7 +204,7 @@ def _maximize(
         for _ in range(_MOST_STEPS):
             trial = Scales(scales.alpha + length * step.alpha, scales.delta + length * step.delta)
             if trial.alpha > 0.0:
-                there = _sums_at(column, of_values, trial, own)
+                there = _sums_at(column, value_nll, trial, censoring)
                 higher = there.nll <= sums.nll
                 if higher:
                     scales, sums = trial, there
@@ -229,30 +233,32 @@ def _newton_step(sums: Sums) -> tuple[Scales, Scales]:
 
 
 @kernel
-def _sums_at(column: CensoredColumn, of_values: tuple[float, float, float], at: Scales, own: CensoredWork) -> Sums:
+def _sums_at(
+    column: CensoredColumn, value_nll: tuple[float, float, float], at: Scales, censoring: CensoredWork
+) -> Sums:
     """Return minus the log-likelihood of all cells, and its derivatives, at given alpha and delta.
 
     Parameters
     ----------
     column : CensoredColumn
         The column.
-    of_values : (float, float, float)
+    value_nll : (float, float, float)
         Minus the log-density of a value at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.
     at : Scales
         The alpha and delta at which to evaluate.
-    own : CensoredWork
+    censoring : CensoredWork
         Has the standardised ends.
     """
     alpha, delta, w = at.alpha, at.delta, column.values.weight
     nll = s_a = s_d = s_aa = s_dd = 0.0
     if w > 0.0:
-        nll = w * (of_values[0] - 0.5 - log(alpha))
+        nll = w * (value_nll[0] - 0.5 - log(alpha))
         s_a, s_aa = -w / alpha, w / (alpha * alpha)
     if column.are_standard:
         nll += 0.5 * w * (alpha * alpha + delta * delta)
         s_a, s_d, s_aa, s_dd = s_a + w * alpha, w * delta, s_aa + w, w
-    sums = Sums(nll, s_a, s_d, w * of_values[1], s_aa, 0.0, s_dd, 0.0, 0.0, w * of_values[2])
-    terms, y = column.terms, own.y
+    sums = Sums(nll, s_a, s_d, w * value_nll[1], s_aa, 0.0, s_dd, 0.0, 0.0, w * value_nll[2])
+    terms, y = column.terms, censoring.y
     first_neg = terms.points.pos.size + terms.points.neg.size - terms.n_neg
     for first, n in ((0, terms.n_pos), (first_neg, terms.n_neg)):
         stop = first + n
@@ -260,8 +266,8 @@ def _sums_at(column: CensoredColumn, of_values: tuple[float, float, float], at: 
         sums = _add_sums(sums, _sums_of_limits(side, count, y[0, first:stop], y[1, first:stop], y[2, first:stop], at))
     if terms.n_intervals > 0:
         sums = _add_sums(sums, _sums_of_intervals(terms, y, at))
-    if terms.value_at >= 0:
-        k = terms.value_at
+    if terms.value_index >= 0:
+        k = terms.value_index
         sums = _add_sums(sums, _sums_of_value(w, y[0, k], y[1, k], y[2, k], at))
     return sums
 

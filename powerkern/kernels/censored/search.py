@@ -15,7 +15,7 @@ from typing import NamedTuple
 from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.censored.column import CensoredColumn, sample_column
-from powerkern.kernels.censored.likelihood import SMALL_STEP, Profile, Scales, move_profile, profile_at
+from powerkern.kernels.censored.likelihood import SMALL_STEP, Profile, Scales, profile_at, taylor_profile
 from powerkern.kernels.censored.scratch import CensoredWork
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.optimize.newton import newton_start, newton_step
@@ -41,7 +41,7 @@ _LONG, _SAMPLE, _STRIDE = 2048, 512, 16
 _RESIDUAL = 1e-3
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """Result of a search: the exponent in units of the logs, the likelihood there, and a `powerkern.Status`.
 
     `d3` is an estimate of the likelihood's third derivative.
@@ -79,7 +79,7 @@ class Start(NamedTuple):
     mu: float
     scales: Scales
     d3: float
-    reach: float
+    largest_exponent: float
 
 
 #: Scales of a column without censored cells.
@@ -90,7 +90,9 @@ _TIGHT = 2.0**-20
 
 
 @kernel
-def find_optimum(column: CensoredColumn, given: float, may_sample: bool, scratch: Scratch, own: CensoredWork) -> Found:
+def find_optimum(
+    column: CensoredColumn, given: float, may_sample: bool, scratch: Scratch, censoring: CensoredWork
+) -> SearchResult:
     """Find the exponent of largest likelihood, or evaluate the likelihood at a `given` exponent.
 
     Parameters
@@ -103,39 +105,48 @@ def find_optimum(column: CensoredColumn, given: float, may_sample: bool, scratch
         Whether a long column may be searched on a sample first.
     scratch : Scratch
         Scratch of `score`.
-    own : CensoredWork
+    censoring : CensoredWork
         Scratch.
     """
     logs = column.centered.logs
     if given == given:
-        return Found(given, profile_at(column, given, _STANDARD, SMALL_STEP, scratch, own), 0.0, 1, FIXED)
-    reach, n = reach_of(column), logs.pos.size + logs.neg.size
-    start = Start(0.0 if logs.sigma < _TIGHT else min(logs.sigma, 1.0), _STANDARD, 0.0, reach)
+        return SearchResult(given, profile_at(column, given, _STANDARD, SMALL_STEP, scratch, censoring), 0.0, 1, FIXED)
+    largest_exponent, n = get_largest_exponent(column), logs.pos.size + logs.neg.size
+    start = Start(0.0 if logs.sigma < _TIGHT else min(logs.sigma, 1.0), _STANDARD, 0.0, largest_exponent)
     n_eval, stride, status = 0, min(_STRIDE, n // _SAMPLE), SCANNED
     n_cells = n + column.terms.points.pos.size + column.terms.points.neg.size
     if may_sample and column.are_standard and n_cells >= _LONG and stride > 1:
-        sample = sample_column(column, stride, own)
-        found = _scan(sample, _search(sample, start, _ON_SAMPLE, scratch, own), reach, _ON_SAMPLE, scratch, own)
-        n_eval = found.n_eval
-        if found.status == SCANNED or found.status == MULTIMODAL:
-            start, status = Start(found.mu, found.profile.scales, found.d3, reach), found.status
-        found = _search(column, start, _EXACT, scratch, own)
+        sample = sample_column(column, stride, censoring)
+        optimum = _check_uniqueness(
+            sample,
+            _search(sample, start, _ON_SAMPLE, scratch, censoring),
+            largest_exponent,
+            _ON_SAMPLE,
+            scratch,
+            censoring,
+        )
+        n_eval = optimum.n_eval
+        if optimum.status == SCANNED or optimum.status == MULTIMODAL:
+            start, status = Start(optimum.mu, optimum.profile.scales, optimum.d3, largest_exponent), optimum.status
+        optimum = _search(column, start, _EXACT, scratch, censoring)
     else:
-        found = _scan(column, _search(column, start, _EXACT, scratch, own), reach, _EXACT, scratch, own)
-    if found.status == SCANNED:
-        return Found(found.mu, found.profile, found.d3, n_eval + found.n_eval, status)
-    return Found(found.mu, found.profile, found.d3, n_eval + found.n_eval, found.status)
+        optimum = _check_uniqueness(
+            column, _search(column, start, _EXACT, scratch, censoring), largest_exponent, _EXACT, scratch, censoring
+        )
+    if optimum.status == SCANNED:
+        return SearchResult(optimum.mu, optimum.profile, optimum.d3, n_eval + optimum.n_eval, status)
+    return SearchResult(optimum.mu, optimum.profile, optimum.d3, n_eval + optimum.n_eval, optimum.status)
 
 
 @kernel
-def reach_of(column: CensoredColumn) -> float:
+def get_largest_exponent(column: CensoredColumn) -> float:
     """Return the largest exponent that a search may try."""
     logs = column.centered.logs
-    return _REACH / _spread(logs.pos, logs.pos_weight, logs.neg, logs.neg_weight)
+    return _REACH / _sd_of_logs(logs.pos, logs.pos_weight, logs.neg, logs.neg_weight)
 
 
 @reduction
-def _spread(pos: FloatArray, pos_weight: FloatArray, neg: FloatArray, neg_weight: FloatArray) -> float:
+def _sd_of_logs(pos: FloatArray, pos_weight: FloatArray, neg: FloatArray, neg_weight: FloatArray) -> float:
     """Return the weighted standard deviation of the logs, taken about 0 in columns of both signs."""
     n = total = squares = 0.0
     for i in range(pos.size):
@@ -151,8 +162,8 @@ def _spread(pos: FloatArray, pos_weight: FloatArray, neg: FloatArray, neg_weight
 
 @kernel
 def _search(
-    column: CensoredColumn, start: Start, tolerances: _Tolerances, scratch: Scratch, own: CensoredWork
-) -> Found:
+    column: CensoredColumn, start: Start, tolerances: _Tolerances, scratch: Scratch, censoring: CensoredWork
+) -> SearchResult:
     """Find a root of the score by bracketed Halley steps; return the likelihood there.
 
     The third derivative is the difference of the last two second derivatives over the step between them.
@@ -167,7 +178,7 @@ def _search(
         When to stop.
     scratch : Scratch
         Scratch of `score`.
-    own : CensoredWork
+    censoring : CensoredWork
         Scratch.
     """
     state = newton_start(start.mu, 4.0, 0.0, _MOST_EVALUATIONS)
@@ -176,29 +187,29 @@ def _search(
     n_eval = 1
     one_error = 1.0 / math.sqrt(column.total)
     has_arrived = is_last = False
-    at = profile_at(column, x, scales, small_step, scratch, own)
+    at = profile_at(column, x, scales, small_step, scratch, censoring)
     while True:
         if size >= _SHORTEST:
             d3 = (at.d2 - last_d2) / step if size <= _LONGEST else 0.0
         state = newton_step(state, at.d1, at.d2, d3)
-        x_next = min(max(state.x, -start.reach), start.reach)
+        x_next = min(max(state.x, -start.largest_exponent), start.largest_exponent)
         step = x_next - x
         size = abs(step) * math.sqrt(at.d2) if at.d2 > 0.0 else math.inf
         has_arrived = size <= tolerances.last_step and small_step <= tolerances.fine and at.is_maximum
         if has_arrived and column.centered.logs.center == 0.0:
-            at, x = move_profile(column, x, at, step, d3, scratch), x_next
+            at, x = taylor_profile(column, x, at, step, d3, scratch), x_next
             break
         is_last = has_arrived or state.status != RUNNING or x_next != state.x
         scales, last_d2, x = _predict(at, step), at.d2, x_next
         small_step = tolerances.fine if size <= one_error or is_last else tolerances.coarse
-        at, n_eval = profile_at(column, x, scales, small_step, scratch, own), n_eval + 1
+        at, n_eval = profile_at(column, x, scales, small_step, scratch, censoring), n_eval + 1
         if is_last:
             break
     if x != state.x:
-        return Found(x, at, d3, n_eval, AT_END if at.d1 * state.x < 0.0 else NOT_CERTIFIED)
+        return SearchResult(x, at, d3, n_eval, AT_END if at.d1 * state.x < 0.0 else NOT_CERTIFIED)
     has_arrived = has_arrived or (state.status == CONVERGED and at.is_maximum)
     certified = has_arrived and at.d2 > 0.0 and abs(at.d1) <= _RESIDUAL * math.sqrt(abs(at.d2) / column.total)
-    return Found(x, at, d3, n_eval, SCANNED if certified else NOT_CERTIFIED)
+    return SearchResult(x, at, d3, n_eval, SCANNED if certified else NOT_CERTIFIED)
 
 
 @kernel
@@ -211,43 +222,54 @@ def _predict(at: Profile, step: float) -> Scales:
 
 
 @kernel
-def _scan(
-    column: CensoredColumn, found: Found, reach: float, tolerances: _Tolerances, scratch: Scratch, own: CensoredWork
-) -> Found:
+def _check_uniqueness(
+    column: CensoredColumn,
+    optimum: SearchResult,
+    largest_exponent: float,
+    tolerances: _Tolerances,
+    scratch: Scratch,
+    censoring: CensoredWork,
+) -> SearchResult:
     """Check the sign of the score on both sides of an optimum; search again where it points to another maximum.
 
     Parameters
     ----------
     column : CensoredColumn
         The column, or a sample of it.
-    found : Found
+    optimum : Found
         The optimum.
-    reach : float
+    largest_exponent : float
         The largest exponent allowed.
     tolerances : _Tolerances
         How exact the scales are.
     scratch : Scratch
         Scratch of `score`.
-    own : CensoredWork
+    censoring : CensoredWork
         Scratch.
     """
-    if found.status != SCANNED:
-        return found
-    best, n_eval, status = found, found.n_eval, SCANNED
-    unit = 1.0 / math.sqrt(column.total * found.profile.d2)
+    if optimum.status != SCANNED:
+        return optimum
+    best, n_eval, status = optimum, optimum.n_eval, SCANNED
+    unit = 1.0 / math.sqrt(column.total * optimum.profile.d2)
     distance = _NEAREST
     while abs(distance) <= _FARTHEST:
-        scales = _predict(found.profile, distance * unit)
-        at = profile_at(column, found.mu + distance * unit, scales, tolerances.fine, scratch, own)
+        scales = _predict(optimum.profile, distance * unit)
+        at = profile_at(column, optimum.mu + distance * unit, scales, tolerances.fine, scratch, censoring)
         n_eval += 1
         if at.is_maximum and at.d1 * distance < 0.0:
-            other = _search(column, Start(found.mu + distance * unit, at.scales, 0.0, reach), _EXACT, scratch, own)
+            other = _search(
+                column,
+                Start(optimum.mu + distance * unit, at.scales, 0.0, largest_exponent),
+                _EXACT,
+                scratch,
+                censoring,
+            )
             n_eval += other.n_eval
-            if abs(other.mu - found.mu) > unit or other.status == AT_END:
+            if abs(other.mu - optimum.mu) > unit or other.status == AT_END:
                 status = MULTIMODAL
                 if other.profile.nll < best.profile.nll:
                     best = other
         distance = -distance if distance > 0.0 else -_GROWTH * distance
     if best.status == AT_END:
-        return Found(best.mu, best.profile, best.d3, n_eval, AT_END)
-    return Found(best.mu, best.profile, best.d3, n_eval, status)
+        return SearchResult(best.mu, best.profile, best.d3, n_eval, AT_END)
+    return SearchResult(best.mu, best.profile, best.d3, n_eval, status)

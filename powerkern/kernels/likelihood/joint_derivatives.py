@@ -20,7 +20,7 @@ from powerkern.kernels.likelihood.two_pass import centered_column
 #: Statistics of a column: g(lambda), and the mean log-Jacobian term J of the centered logs, as in the score.
 G, JACOBIAN = range(2)
 #: Number of statistics.
-N_FIGURES = 2
+N_STATISTICS = 2
 
 
 @entry((ROWS, COLUMN, COLUMN, INTEGER, COLUMN, WORK, ROWS, ROWS, ROWS, ROWS))
@@ -34,12 +34,12 @@ def derivative_columns(
     y: FloatArray,
     y1: FloatArray,
     y2: FloatArray,
-    figures: FloatArray,
+    statistics: FloatArray,
 ) -> None:
     """Write psi, psi' and psi'' of every column, minus their means, over the standard deviation of psi, times `root`.
 
     The logs are centered: psi lacks a factor exp(c lambda), c the log of a reference value in the data, and the mean J
-    in `figures` lacks c. In the joint score both omissions cancel: products of psi and its derivatives with the inverse
+    in `statistics` lacks c. In the joint score both omissions cancel: products of psi and its derivatives with the inverse
     covariance matrix of psi change by as much as the mean of J. Columns must not have NaN or zero weights.
 
     Parameters
@@ -62,7 +62,7 @@ def derivative_columns(
         Receives psi'.
     y2 : (p, n)
         Receives psi''.
-    figures : (p, N_FIGURES)
+    statistics : (p, N_STATISTICS)
         Receives g and the mean log-Jacobian term.
     """
     for j in range(columns.shape[0]):
@@ -72,8 +72,8 @@ def derivative_columns(
         mu = exponent_of(lmbda[j], column.sign) * logs.sigma
         at = score_with_derivatives(logs, mu, work.scratch, y[j], y1[j], y2[j])
         sign = -1.0 if column.sign < 0.0 else 1.0
-        figures[j, G] = nll_at(logs, mu, at, centered.log_reference)
-        figures[j, JACOBIAN] = sign * logs.jacobian * logs.sigma
+        statistics[j, G] = nll_at(logs, mu, at, centered.log_reference)
+        statistics[j, JACOBIAN] = sign * logs.jacobian * logs.sigma
         # for negative values psi = -b_(2 - lambda), so psi' = b' and psi'' = -b''
         _restore_order(column.x, sign, root, work.spare, y[j])
         _restore_order(column.x, logs.sigma, root, work.spare, y1[j])

@@ -68,7 +68,7 @@ BAND = 8
 _FEWEST = 3.0
 #: Largest magnitude of values; the inverses of larger ones are subnormal or nearly so.
 _LARGEST = 1e300
-#: Largest |log| of the power of `base` that multiplies mean and standard deviation. The largest float64 is e^709, so
+#: Largest |log| of the power of `reference` that multiplies mean and standard deviation. The largest float64 is e^709, so
 #: they may be as large as e^100.
 _LARGEST_LOG = 600.0
 #: e^t - 1 rounds to -1 below.
@@ -86,7 +86,7 @@ _MAX_GROWTH_TO_CURVATURE = 100.0
 #: (report_constants lockstep).
 _LONGEST, _EXPANSION = 2.0, 4.0
 
-#: Index of the row of `LockstepWork.found` with the given lambdas, or NaN; it follows the results.
+#: Index of the row of `LockstepWork.results` with the given lambdas, or NaN; it follows the results.
 _GIVEN = N_RESULTS
 
 
@@ -94,7 +94,7 @@ class LockstepWork(NamedTuple):
     """Scratch: the values of a band of columns, (BAND, n, LANES), and the results of the eight columns being fitted."""
 
     block: FloatArray
-    found: FloatArray
+    results: FloatArray
 
 
 _WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
@@ -119,13 +119,13 @@ class LaneLogs(NamedTuple):
 
     #: the sum of the weights, and whether there are values of both signs
     weight: Lanes
-    both: Mask
+    both_signs: Mask
     #: the value whose log is subtracted from all logs (1 if there are both signs)
-    base: Lanes
+    reference: Lanes
     #: mean, root mean square and largest magnitude of the logs
     jacobian: Lanes
-    spread: Lanes
-    farthest: Lanes
+    sd: Lanes
+    largest_log: Lanes
     #: the exponent to start from: one Halley step from lambda = 1, or from 0 for Box-Cox
     start: Lanes
 
@@ -144,11 +144,11 @@ class _LaneHalleyResult(NamedTuple):
 
 
 @kernel
-def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
+def _sums(d: FloatArray, weight: FloatArray, both_signs: Mask, m: Lanes) -> Moments:
     """Return moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
     below, r_pos = 2.0 - m, 1.0 / m
     # centered logs may be negative although all values have one sign; then both branches are the same
-    m_neg, r_neg = select(both, below, -m), select(both, -1.0 / below, r_pos)
+    m_neg, r_neg = select(both_signs, below, -m), select(both_signs, -1.0 / below, r_pos)
     t = zero_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         a = load(d, (i, 0))
@@ -165,16 +165,16 @@ def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
 
 
 @kernel
-def _scan(x: FloatArray, weight: FloatArray) -> _Data:
+def _summarize_values(x: FloatArray, weight: FloatArray) -> _Data:
     """Return number, weight and range of the values that are present and have positive weight."""
     count = total = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
     for i in range(weight.size):
         if weight[i] > 0.0:
             v = load(x, (i, 0))
-            seen = v == v
-            count = count + select(seen, 1.0, 0.0)
-            total = total + select(seen, weight[i], 0.0)
+            present = v == v
+            count = count + select(present, 1.0, 0.0)
+            total = total + select(present, weight[i], 0.0)
             low = select(v < low, v, low)
             high = select(v > high, v, high)
     return _Data(count, total, low, high)
@@ -185,8 +185,8 @@ def _in_domain(data: _Data, family: int) -> Mask:
     """Return the lanes whose values are not all equal, and whose values and ratios have ordinary logarithms."""
     least = select(data.low < 0.0, -data.high, data.low) + log_offset(family)
     largest = select(data.low < 0.0, -data.low, data.high) + log_offset(family)
-    both = (data.low < 0.0) & (data.high >= 0.0)
-    inside = both if is_mirrored(family) else data.low > math.inf
+    both_signs = (data.low < 0.0) & (data.high >= 0.0)
+    inside = both_signs if is_mirrored(family) else data.low > math.inf
     inside = inside | ((least >= SMALLEST_NORMAL) & (least / largest >= SMALLEST_NORMAL))
     if not is_mirrored(family):
         inside = inside & (data.low > 0.0)
@@ -201,25 +201,25 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
     The Halley step to `LaneLogs.start` is taken from lambda = 1, where e^t is the value itself, or for Box-Cox from 0,
     where all sums are power sums of the logs.
     """
-    both, mirrored = (data.low < 0.0) & (data.high >= 0.0), is_mirrored(family)
+    both_signs, mirrored = (data.low < 0.0) & (data.high >= 0.0), is_mirrored(family)
     largest = select(-data.low > data.high, -data.low, data.high) + log_offset(family)
-    scale = select(both, 1.0, 1.0 / largest)
+    scale = select(both_signs, 1.0, 1.0 / largest)
     if mirrored:
-        total, t = _logs_and_sums(x, weight, both, scale, log_offset(family))
+        total, t = _logs_and_sums(x, weight, both_signs, scale, log_offset(family))
         t, kept = central_moments(t, data.weight)
         d1, d2, d3 = score_from_moments(t, total / data.weight)
     else:
         total = _positive_logs(x, weight, scale)
-    mean = select(both, 0.0, total / data.weight)
-    farthest, total, s2, s3, s4, s5 = _centered_powers(x, weight, mean)
-    spread, at = square_root(s2 / data.weight), 1.0
+    mean = select(both_signs, 0.0, total / data.weight)
+    largest_log, total, s2, s3, s4, s5 = _centered_powers(x, weight, mean)
+    sd, at = square_root(s2 / data.weight), 1.0
     if not mirrored:
         kept, at = s2 > 0.0, 0.0
         d1, d2, d3 = score_from_moments(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight)
-    step = _limit_steps(_halley_lanes(d1, d2, d3), _LONGEST / spread)
+    step = _limit_steps(_halley_lanes(d1, d2, d3), _LONGEST / sd)
     start = at + select(kept & (d2 > 0.0), step, 0.0)
-    base = select(both, 1.0, largest * scaled_expm1(mean, make_rounder(0.0), 0.0))
-    return LaneLogs(data.weight, both, base, total / data.weight, spread, farthest, start)
+    reference = select(both_signs, 1.0, largest * scaled_expm1(mean, make_rounder(0.0), 0.0))
+    return LaneLogs(data.weight, both_signs, reference, total / data.weight, sd, largest_log, start)
 
 
 @kernel
@@ -228,34 +228,36 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
     total = in_all_lanes(0.0)
     for i in range(weight.size):
         v = load(x, (i, 0))
-        seen = (v == v) & (weight[i] > 0.0)
-        a = log_normal(select(seen, v * scale, 1.0))
+        present = (v == v) & (weight[i] > 0.0)
+        a = log_normal(select(present, v * scale, 1.0))
         total = total + a * weight[i]
-        store(x, (i, 0), select(seen, a, math.nan))
+        store(x, (i, 0), select(present, a, math.nan))
     return total
 
 
 @kernel
-def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Moments]:
+def _logs_and_sums(
+    x: FloatArray, weight: FloatArray, both_signs: Mask, scale: Lanes, offset: float
+) -> tuple[Lanes, Moments]:
     """Replace values by signed logs, missing ones by NaN; return the sum of the logs and the sums at lambda = 1."""
     total, t = in_all_lanes(0.0), zero_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         v = load(x, (i, 0))
-        seen = (v == v) & (weight[i] > 0.0)
-        ratio = select(seen, (abs(v) + offset) * scale, 1.0)
+        present = (v == v) & (weight[i] > 0.0)
+        ratio = select(present, (abs(v) + offset) * scale, 1.0)
         a = log_normal(ratio)
-        side = select(both & (v < 0.0), -1.0, 1.0)
+        side = select(both_signs & (v < 0.0), -1.0, 1.0)
         total = total + side * a * weight[i]
         y0, y1, y2, y3 = derivatives(a, (ratio - 1.0) - a, 1.0)
         t = add_observation(t, side * y0, y1, side * y2, y3, weight[i])
-        store(x, (i, 0), select(seen, side * a, math.nan))
+        store(x, (i, 0), select(present, side * a, math.nan))
     return total, t
 
 
 @kernel
 def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
     """Subtract the mean from the logs; return their largest magnitude, and the sums of powers one to five."""
-    farthest = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
+    largest_log = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
     for i in range(weight.size):
         a = load(x, (i, 0)) - mean
         a = select(a == a, a, 0.0)
@@ -263,9 +265,9 @@ def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[La
         weighted = square * weight[i]
         s1, s2, s3 = s1 + a * weight[i], s2 + weighted, s3 + weighted * a
         s4, s5 = s4 + weighted * square, s5 + weighted * square * a
-        farthest = select(abs(a) > farthest, abs(a), farthest)
+        largest_log = select(abs(a) > largest_log, abs(a), largest_log)
         store(x, (i, 0), a)
-    return farthest, s1, s2, s3, s4, s5
+    return largest_log, s1, s2, s3, s4, s5
 
 
 @kernel
@@ -294,11 +296,11 @@ def _limit_steps(step: Lanes, longest: Lanes) -> Lanes:
 
 
 @kernel
-def _exponents_off_zero(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
+def _exponents_off_zero(x: Lanes, both_signs: Mask, floor: Lanes) -> Lanes:
     """Return `exponents_off_zero` for every lane."""
     x = select(abs(x) < floor, select(x < 0.0, -floor, floor), x)
     below = 2.0 - x
-    return select(both & (abs(below) < floor), 2.0 - select(below < 0.0, -floor, floor), x)
+    return select(both_signs & (abs(below) < floor), 2.0 - select(below < 0.0, -floor, floor), x)
 
 
 @kernel
@@ -320,17 +322,17 @@ def _halley_iterations(
     ordinary : Mask
         The lanes to fit.
     """
-    floor, longest = FLOAT64.floor / logs.spread, _LONGEST / logs.spread
+    floor, longest = FLOAT64.floor / logs.sd, _LONGEST / logs.sd
     search, going, k = ~(given == given), ordinary, 0
     x, n_eval = select(search, logs.start, given), in_all_lanes(1.0)
     while True:
         n_eval = n_eval + select(going, 1.0, 0.0)
-        at = _exponents_off_zero(x, logs.both, floor)
-        below = select(logs.both, abs(2.0 - at), 0.0)
+        at = _exponents_off_zero(x, logs.both_signs, floor)
+        below = select(logs.both_signs, abs(2.0 - at), 0.0)
         steepest = select(below > abs(at), below, abs(at))
-        t, kept = central_moments(_sums(d, weight, logs.both, at), logs.weight)
+        t, kept = central_moments(_sums(d, weight, logs.both_signs, at), logs.weight)
         d1, d2, d3 = shifted_score(t, logs.jacobian, x - at)
-        good = ordinary & kept & (steepest * logs.farthest <= FLOAT64.reach) & (d2 > 0.0)
+        good = ordinary & kept & (steepest * logs.largest_log <= FLOAT64.largest_t) & (d2 > 0.0)
         step = select(search, _halley_lanes(d1, d2, d3), 0.0)
         rate = moment_rate_squared(t)
         arrived = abs(step) * square_root(rate) <= FLOAT64.step
@@ -344,41 +346,43 @@ def _halley_iterations(
 
 
 @kernel
-def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray) -> None:
-    """Fit the eight columns in `x`, which are overwritten, into `found`, where lambdas may be given."""
-    data = _scan(x, weight)
+def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, results: FloatArray) -> None:
+    """Fit the eight columns in `x`, which are overwritten, into `results`, where lambdas may be given."""
+    data = _summarize_values(x, weight)
     ordinary = _in_domain(data, family)
     logs = _take_logs(x, weight, data, family)
-    ordinary = ordinary & (logs.spread >= ONE_PASS_SPREAD) & (logs.farthest <= ONE_PASS_REACH)
-    given = load(found, (_GIVEN, 0))
+    ordinary = ordinary & (logs.sd >= ONE_PASS_SPREAD) & (logs.largest_log <= ONE_PASS_REACH)
+    given = load(results, (_GIVEN, 0))
     best = _halley_iterations(x, weight, logs, select(data.high < 0.0, 2.0 - given, given), ordinary)
-    _store_fits(found, data, logs, best, log_offset(family))
+    _store_fits(results, data, logs, best, log_offset(family))
 
 
 @kernel
-def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalleyResult, offset: float) -> None:
+def _store_fits(results: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalleyResult, offset: float) -> None:
     """Store the results of all lanes, as `optimum.write_fit` does for one column."""
     mean, variance, curvature = taylor_moments(best.moments, best.x - best.evaluated_at)
-    m, sd, log_base = best.x, square_root(variance), log_normal(logs.base)
-    t, given, side = m * log_base, load(found, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)
+    m, sd, log_base = best.x, square_root(variance), log_normal(logs.reference)
+    t, given, side = m * log_base, load(results, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)
     good = best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD) & (abs(t) <= _LARGEST_LOG)
     searched = select(side < 0.0, 2.0 - m, m)
     factor = scaled_expm1(t, make_rounder(0.0), 0.0)
-    ref = logs.base - offset
-    store(found, (field.STATUS, 0), select(good, select(given == given, FIXED, OK), DEFERRED))
-    store(found, (field.N_EVAL, 0), best.n_eval)
-    store(found, (field.LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
-    store(found, (field.LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
-    store(found, (field.SCALE, 0), sd * factor)
-    store(found, (field.LOG_FACTOR, 0), in_all_lanes(0.0))
-    store(found, (field.REF, 0), side * select(ref > 0.0, ref, 0.0))
-    store(found, (field.SLOPE, 0), 1.0 / sd)
-    store(found, (field.INTERCEPT, 0), -side * mean / sd)
-    store(found, (field.NLL, 0), profile_nll(log_normal(variance), log_base, m, logs.jacobian))
-    store(found, (field.CURVATURE, 0), curvature)
-    store(found, (field.N_OBS, 0), data.weight)
-    store(found, (field.X_MIN, 0), data.low + 0.0)  # 0 for -0
-    store(found, (field.X_MAX, 0), data.high + 0.0)
+    ref = logs.reference - offset
+    store(results, (field.STATUS, 0), select(good, select(given == given, FIXED, OK), DEFERRED))
+    store(results, (field.N_EVAL, 0), best.n_eval)
+    store(
+        results, (field.LMBDA, 0), select(given == given, given, searched)
+    )  # without the rounding of 2 - (2 - lambda)
+    store(results, (field.LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
+    store(results, (field.SCALE, 0), sd * factor)
+    store(results, (field.LOG_FACTOR, 0), in_all_lanes(0.0))
+    store(results, (field.REF, 0), side * select(ref > 0.0, ref, 0.0))
+    store(results, (field.SLOPE, 0), 1.0 / sd)
+    store(results, (field.INTERCEPT, 0), -side * mean / sd)
+    store(results, (field.NLL, 0), profile_nll(log_normal(variance), log_base, m, logs.jacobian))
+    store(results, (field.CURVATURE, 0), curvature)
+    store(results, (field.N_OBS, 0), data.weight)
+    store(results, (field.X_MIN, 0), data.low + 0.0)  # 0 for -0
+    store(results, (field.X_MAX, 0), data.high + 0.0)
 
 
 @kernel
@@ -389,10 +393,10 @@ def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
 
 
 @kernel
-def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
+def _write(results: FloatArray, lane: int, row: FloatArray) -> None:
     """Write the results of one lane to a row."""
     for k in range(N_RESULTS):
-        row[k] = found[k, lane]
+        row[k] = results[k, lane]
     write_range(row, row[field.N_OBS], row[field.X_MIN], row[field.X_MAX])
     row[field.LMBDA0], row[field.OBJECTIVE], row[field.ROUTE] = row[field.LMBDA], row[field.NLL], ROUTE_LOCKSTEP
 
@@ -436,14 +440,14 @@ def fit_in_lockstep(
     out : (p, N_RESULTS)
         Receives the results.
     """
-    block, found = work.block, work.found
+    block, results = work.block, work.results
     for j in range(0, x.shape[1], LANES):
         k = j // LANES % BAND
         if k == 0:
             _copy(x, j, block)
         width = min(LANES, x.shape[1] - j)
         for lane in range(LANES):
-            found[_GIVEN, lane] = lmbda[j + lane] if lane < width else math.nan
-        _fit_lanes(block[k], weight, family, found)
+            results[_GIVEN, lane] = lmbda[j + lane] if lane < width else math.nan
+        _fit_lanes(block[k], weight, family, results)
         for lane in range(width):
-            _write(found, lane, out[j + lane])
+            _write(results, lane, out[j + lane])

@@ -34,7 +34,7 @@ from powerkern.kernels.status_codes import CONSTANT, EMPTY, OK
 from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
 
-class Scan(NamedTuple):
+class ValueSummary(NamedTuple):
     """Summary of the values of a column that are present, that is, neither NaN nor of weight 0."""
 
     #: their number
@@ -47,7 +47,7 @@ class Scan(NamedTuple):
     squares: float
 
 
-class Sides(NamedTuple):
+class Magnitudes(NamedTuple):
     """Magnitudes of a column's non-negative and negative values, and the weights of both (empty: all one)."""
 
     pos: FloatArray
@@ -64,13 +64,13 @@ class Bounds(NamedTuple):
     neg_high: float
 
 
-NOTHING = Scan(0.0, math.inf, -math.inf, 0.0, 0.0)
+NOTHING = ValueSummary(0.0, math.inf, -math.inf, 0.0, 0.0)
 
 
 @kernel
-def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
+def summarize_values(x: FloatArray, weight: FloatArray | None) -> ValueSummary:
     """Summarise the values of a column that are present, eight at a time; weights of None are all one."""
-    found, ends = NOTHING, allocated((5, LANES))
+    summary, ends = NOTHING, allocated((5, LANES))
     n = total = squares = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
     border = x.size - x.size % LANES
@@ -78,10 +78,10 @@ def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
         v = load(x, (i,))
         present = v == v
         if weight is not None:
-            own = load(weight, (i,))
-            present = present & (own > 0.0)
-            own, v = select(present, own, 0.0), select(present, v, math.nan)
-            total, squares = total + own, squares + own * own
+            w = load(weight, (i,))
+            present = present & (w > 0.0)
+            w, v = select(present, w, 0.0), select(present, v, math.nan)
+            total, squares = total + w, squares + w * w
         n = n + select(present, 1.0, 0.0)
         low, high = select(v < low, v, low), select(v > high, v, high)
     store(ends, (0, 0), n)
@@ -90,25 +90,27 @@ def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
     store(ends, (3, 0), total)
     store(ends, (4, 0), squares)
     for k in range(LANES):
-        found = joined(found, Scan(ends[0, k], ends[1, k], ends[2, k], ends[3, k], ends[4, k]))
+        summary = merge_summaries(summary, ValueSummary(ends[0, k], ends[1, k], ends[2, k], ends[3, k], ends[4, k]))
     release(ends)
     for i in range(border, x.size):
-        own = weight_at(weight, i)
-        if x[i] == x[i] and own > 0.0:
-            found = joined(found, Scan(1.0, x[i], x[i], own, own * own))
+        w = weight_at(weight, i)
+        if x[i] == x[i] and w > 0.0:
+            summary = merge_summaries(summary, ValueSummary(1.0, x[i], x[i], w, w * w))
     if weight is None:
-        return Scan(found.n, found.low + 0.0, found.high + 0.0, found.n, found.n)  # adding 0 turns -0 into 0
-    return Scan(found.n, found.low + 0.0, found.high + 0.0, found.weight, found.squares)
+        return ValueSummary(
+            summary.n, summary.low + 0.0, summary.high + 0.0, summary.n, summary.n
+        )  # adding 0 turns -0 into 0
+    return ValueSummary(summary.n, summary.low + 0.0, summary.high + 0.0, summary.weight, summary.squares)
 
 
 @kernel
-def joined(a: Scan, b: Scan) -> Scan:
+def merge_summaries(a: ValueSummary, b: ValueSummary) -> ValueSummary:
     """Merge the scans of two parts of a column."""
-    return Scan(a.n + b.n, min(a.low, b.low), max(a.high, b.high), a.weight + b.weight, a.squares + b.squares)
+    return ValueSummary(a.n + b.n, min(a.low, b.low), max(a.high, b.high), a.weight + b.weight, a.squares + b.squares)
 
 
 @kernel
-def squeeze(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_out: FloatArray) -> int:
+def drop_missing(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_out: FloatArray) -> int:
     """Copy the values that are present, and their weights, to the front of the outputs; return their number.
 
     To avoid mispredicted branches, every value is written, and an absent one is then overwritten.
@@ -202,10 +204,10 @@ def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray)
         d[i] = centered_log(x[i], offset, reference, log_reference)
     if x.size == 0:
         return 0.0, 0.0
-    found = scan(x, None)
+    summary = summarize_values(x, None)
     return (
-        centered_log(found.low, offset, reference, log_reference),
-        centered_log(found.high, offset, reference, log_reference),
+        centered_log(summary.low, offset, reference, log_reference),
+        centered_log(summary.high, offset, reference, log_reference),
     )
 
 
@@ -216,12 +218,12 @@ def power_of_two_above(x: float) -> float:
 
 
 @kernel
-def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) -> Bounds:
+def centered_logs(magnitudes: Magnitudes, offset: float, reference: float, d: FloatArray) -> Bounds:
     """Write centered logs, first of non-negative and then of negative values; return their bounds.
 
     Parameters
     ----------
-    sides : Sides
+    magnitudes : Sides
         Magnitudes and weights by sign.
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
@@ -231,9 +233,9 @@ def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) 
     d : (n,)
         Receives the logs.
     """
-    border, n = sides.pos.size, sides.pos.size + sides.neg.size
-    low, high = _logs_of_side(sides.pos, offset, max(reference, 0.0), d[:border])
-    return Bounds(low, high, _logs_of_side(sides.neg, offset, max(-reference, 0.0), d[border:n])[1])
+    border, n = magnitudes.pos.size, magnitudes.pos.size + magnitudes.neg.size
+    low, high = _logs_of_side(magnitudes.pos, offset, max(reference, 0.0), d[:border])
+    return Bounds(low, high, _logs_of_side(magnitudes.neg, offset, max(-reference, 0.0), d[border:n])[1])
 
 
 @kernel
@@ -243,12 +245,12 @@ def choose_log_unit(bounds: Bounds) -> float:
 
 
 @kernel
-def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: FloatArray) -> Logs:
+def logs_in_units(magnitudes: Magnitudes, bounds: Bounds, sigma: float, center: float, d: FloatArray) -> Logs:
     """Divide the logs in `d` by `sigma`, and return them as `Logs`.
 
     Parameters
     ----------
-    sides : Sides
+    magnitudes : Sides
         Magnitudes and weights by sign.
     bounds : Bounds
         Bounds of the logs.
@@ -260,21 +262,21 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: 
     d : (n,)
         The logs, first of non-negative values; divided in place.
     """
-    border, n = sides.pos.size, sides.pos.size + sides.neg.size
+    border, n = magnitudes.pos.size, magnitudes.pos.size + magnitudes.neg.size
     unit = 1.0 / sigma
     for i in range(n):
         d[i] *= unit
     center *= unit
     pos, neg = d[:border], d[border:n]
-    weight_above, weight_below = sum_of(sides.pos_weight), sum_of(sides.neg_weight)
+    weight_above, weight_below = sum_of(magnitudes.pos_weight), sum_of(magnitudes.neg_weight)
     across = min(center, 0.0) * weight_above + max(center, 0.0) * weight_below
-    total = sum_of(pos, sides.pos_weight) - sum_of(neg, sides.neg_weight)
+    total = sum_of(pos, magnitudes.pos_weight) - sum_of(neg, magnitudes.neg_weight)
     jacobian = (total - across) / (weight_above + weight_below)
     return Logs(
         pos,
-        sides.pos_weight,
+        magnitudes.pos_weight,
         neg,
-        sides.neg_weight,
+        magnitudes.neg_weight,
         bounds.low * unit,
         bounds.high * unit,
         bounds.neg_high * unit,
@@ -285,12 +287,12 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: 
 
 
 @kernel
-def logs_about(sides: Sides, both_signs: bool, offset: float, reference: float, spare: FloatArray) -> Logs:
+def logs_about(magnitudes: Magnitudes, both_signs: bool, offset: float, reference: float, spare: FloatArray) -> Logs:
     """Return the logs of a column about a reference, in units of a power of two; the arrays are in `spare`.
 
     Parameters
     ----------
-    sides : Sides
+    magnitudes : Sides
         Magnitudes and weights by sign.
     both_signs : bool
         Whether to return logs for a column of both signs, even if all values here have the same sign.
@@ -301,28 +303,28 @@ def logs_about(sides: Sides, both_signs: bool, offset: float, reference: float, 
     spare : (n,)
         Receives the logs.
     """
-    bounds = centered_logs(sides, offset, reference, spare)
+    bounds = centered_logs(magnitudes, offset, reference, spare)
     center = math.copysign(offset_log(offset, abs(reference)), reference) if both_signs else 0.0
     sigma = max(choose_log_unit(bounds), power_of_two_above(abs(center)))
-    return logs_in_units(sides, bounds, sigma, center, spare)
+    return logs_in_units(magnitudes, bounds, sigma, center, spare)
 
 
 # --- one column -------------------------------------------------------------------------------------
 
 
-class Prepared(NamedTuple):
+class PreparedColumn(NamedTuple):
     """A column without absent values, with what a fit needs to know of it first."""
 
     x: FloatArray
     weight: Any  #: an array, which may be empty (all one), or None
-    found: Scan  #: summary of the values
+    summary: ValueSummary  #: summary of the values
     offset: float  #: 0 (Box-Cox) or 1 (Yeo-Johnson)
     sign: float  #: the sign of all values (1 includes 0), or 0 for both signs
     status: int  #: OK, or why the column cannot be fitted
 
 
 @kernel
-def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
+def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> PreparedColumn:
     """Scan a column and drop its absent values; the column itself is used if there are none.
 
     Parameters
@@ -337,20 +339,20 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
         Scratch; receives values and weights if some are missing.
     """
     if weight.size == 0:
-        found = scan(x, None)
-        if found.n < x.size:
-            n = squeeze(x, None, work.packed, work.weight)
+        summary = summarize_values(x, None)
+        if summary.n < x.size:
+            n = drop_missing(x, None, work.packed, work.weight)
             x = work.packed[:n]
     else:
-        found = scan(x, weight)
-        if found.n < x.size:
-            n = squeeze(x, weight, work.packed, work.weight)
+        summary = summarize_values(x, weight)
+        if summary.n < x.size:
+            n = drop_missing(x, weight, work.packed, work.weight)
             x, weight = work.packed[:n], work.weight[:n]
-    return describe_column(x, weight, found, family)
+    return describe_column(x, weight, summary, family)
 
 
 @kernel
-def describe_column(x: FloatArray, weight: FloatArray | None, found: Scan, family: int) -> Prepared:
+def describe_column(x: FloatArray, weight: FloatArray | None, summary: ValueSummary, family: int) -> PreparedColumn:
     """Return a column without absent values, together with its scan (or the scan of a sample).
 
     Parameters
@@ -359,40 +361,40 @@ def describe_column(x: FloatArray, weight: FloatArray | None, found: Scan, famil
         The values.
     weight : (n,)
         Weights of the values; empty or None: all one.
-    found : Scan
+    summary : Scan
         The scan of the column, or of a sample of it.
     family : int
         BOX_COX or YEO_JOHNSON.
     """
-    return Prepared(x, weight, found, log_offset(family), sign_of(found), refusal(found, family))
+    return PreparedColumn(x, weight, summary, log_offset(family), sign_of(summary), refusal(summary, family))
 
 
 @kernel
-def sign_of(found: Scan) -> float:
+def sign_of(summary: ValueSummary) -> float:
     """Return 1 if no value is negative, -1 if all are negative, and 0 if there are both signs."""
-    return 1.0 if found.low >= 0.0 else -1.0 if found.high < 0.0 else 0.0
+    return 1.0 if summary.low >= 0.0 else -1.0 if summary.high < 0.0 else 0.0
 
 
 @kernel
-def refusal(found: Scan, family: int) -> int:
+def refusal(summary: ValueSummary, family: int) -> int:
     """Return the status of a column that cannot be fitted; OK for one that can."""
-    if found.n == 0.0:
+    if summary.n == 0.0:
         return EMPTY
-    if max(-found.low, found.high) == math.inf:
+    if max(-summary.low, summary.high) == math.inf:
         return BAD_INFINITE
-    if not found.low > domain_lower_bound(family):
+    if not summary.low > domain_lower_bound(family):
         return BAD_NOT_POSITIVE
-    return CONSTANT if found.low == found.high else OK
+    return CONSTANT if summary.low == summary.high else OK
 
 
 @kernel
-def magnitudes_of(found: Scan) -> tuple[float, float]:
+def magnitude_range(summary: ValueSummary) -> tuple[float, float]:
     """Return the smallest and largest magnitude; if there are both signs, 0 in place of the smallest."""
-    return max(found.low, max(-found.high, 0.0)), max(-found.low, found.high)
+    return max(summary.low, max(-summary.high, 0.0)), max(-summary.low, summary.high)
 
 
 @kernel
-def sides_of(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Sides:
+def magnitudes_by_sign(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Magnitudes:
     """Split values and weights by sign; they are copied only if some values are negative or weights are missing.
 
     Parameters
@@ -402,7 +404,7 @@ def sides_of(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Side
     weight : (n,)
         Weights of the values; empty: all one.
     sign : float
-        The sign of all values (`Prepared.sign`), or 0 for both signs.
+        The sign of all values (`PreparedColumn.sign`), or 0 for both signs.
     work : Work
         Receives magnitudes and weights.
     """
@@ -411,10 +413,10 @@ def sides_of(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Side
         weight = work.weight[:n]
         weight[:] = 1.0
     if sign > 0.0:
-        return Sides(x, x[:0], weight, weight[:0])
+        return Magnitudes(x, x[:0], weight, weight[:0])
     border = split_signs(x, x, work.split)
     weight_split = work.weight_split[:n]
     split_signs(x, weight, weight_split)
     if sign < 0.0:
-        return Sides(work.split[:n], x[:0], weight_split, weight[:0])
-    return Sides(work.split[:border], work.split[border:n], weight_split[:border], weight_split[border:])
+        return Magnitudes(work.split[:n], x[:0], weight_split, weight[:0])
+    return Magnitudes(work.split[:border], work.split[border:n], weight_split[:border], weight_split[border:])

@@ -51,7 +51,7 @@ def one_pass_column(
     row[N_EVAL] = best.n_eval
     if best.status == NOT_CERTIFIED:
         return
-    write_range(row, column.found.weight, column.found.low, column.found.high)
+    write_range(row, column.summary.weight, column.summary.low, column.summary.high)
     write_fit(row, best, column.sign, ROUTE_ONE_PASS, lmbda)
 
 
@@ -75,7 +75,7 @@ def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float
         Receives the results; on entry, N_EVAL has the number of evaluations made so far.
     """
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
-    write_range(row, column.found.weight, column.found.low, column.found.high)
+    write_range(row, column.summary.weight, column.summary.low, column.summary.high)
     if column.status != OK:
         write_identity(row, column.status)
         return

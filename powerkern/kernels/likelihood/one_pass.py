@@ -18,14 +18,14 @@ from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.logs import (
     NOTHING,
-    Prepared,
-    Scan,
+    PreparedColumn,
+    ValueSummary,
     describe_column,
-    joined,
-    magnitudes_of,
+    drop_missing,
+    magnitude_range,
+    merge_summaries,
     power_of_two_above,
-    scan,
-    squeeze,
+    summarize_values,
 )
 from powerkern.kernels.likelihood.one_pass_sums import AnyFloats, LogKind, add_sums, round_weights, take_logs
 from powerkern.kernels.likelihood.optimum import LogUnits, Optimum, exponent_of, optimum_in
@@ -83,9 +83,9 @@ class _SampleLogs(NamedTuple):
     weight: Any  #: in the dtype of `d`, or None
     both_signs: bool
     total: float  #: the sum of `weight` over the values that are present
-    farthest: float  #: the largest magnitude of a log
+    largest_log: float  #: the largest magnitude of a log
     jacobian: float  #: the weighted mean of the logs
-    spread: float  #: their weighted standard deviation, about 0 with both signs
+    sd: float  #: their weighted standard deviation, about 0 with both signs
 
 
 class _HalleyResult(NamedTuple):
@@ -104,7 +104,7 @@ class _HalleyTolerances(NamedTuple):
     #: a smaller step, in units of 1/sqrt(`moment_rate_squared`), is the last one: its error is of the order of its cube
     step: float
     floor: float  #: smallest |m| * spread at which sums are evaluated; for smaller ones Y_2 and Y_3 lose digits
-    reach: float  #: largest |t|, so that squares of e^t do not overflow
+    largest_t: float  #: largest |t|, so that squares of e^t do not overflow
 
 
 _FLOAT32 = _HalleyTolerances(5e-2, 1e-2, 40.0)
@@ -117,9 +117,9 @@ _EVALUATE_ONLY = _HalleyTolerances(math.inf, 1e-5, 340.0)
 
 
 @kernel
-def _is_in_reach(exponent: float, both_signs: bool, farthest: float, reach: float) -> bool:
-    """Return whether |exponent*log| <= `reach` for all logs; `farthest` is the largest magnitude of a log."""
-    return max(abs(exponent), abs(2.0 - exponent) if both_signs else 0.0) * farthest <= reach
+def _is_in_range(exponent: float, both_signs: bool, largest_log: float, largest_t: float) -> bool:
+    """Return whether |exponent*log| <= `largest_t` for all logs; `largest_log` is the largest magnitude of a log."""
+    return max(abs(exponent), abs(2.0 - exponent) if both_signs else 0.0) * largest_log <= largest_t
 
 
 @kernel
@@ -137,11 +137,11 @@ def _halley_iterations(logs: _SampleLogs, start: float, stage: _HalleyTolerances
     """
     x = at = start
     moments = zero_sums(0.0)
-    state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_EVAL)
+    state = newton_start(start, 2.0 / logs.sd, 0.0, _MAX_EVAL)
     while state.status == RUNNING:
         x = state.x
-        at = exponents_off_zero(x, logs.both_signs, 2.0, stage.floor / logs.spread)
-        if not _is_in_reach(at, logs.both_signs, logs.farthest, stage.reach):
+        at = exponents_off_zero(x, logs.both_signs, 2.0, stage.floor / logs.sd)
+        if not _is_in_range(at, logs.both_signs, logs.largest_log, stage.largest_t):
             break
         moments = zero_sums(0.0)
         for i in range(0, logs.d.size, CHUNK):
@@ -182,11 +182,11 @@ def optimum_of_logs(
         The exponent at which to evaluate; NaN: search.
     """
     n, effective, total, squares = _sum_and_squares(d, weight)
-    farthest, spread = max(-d[0], d[-1]), _weighted_sd(both_signs, n, total, squares)
+    largest_log, sd = max(-d[0], d[-1]), _weighted_sd(both_signs, n, total, squares)
     even = effective >= min(MIN_EFFECTIVE, 0.25 * d.size)
-    if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
+    if not (even and sd >= ONE_PASS_SPREAD and largest_log <= ONE_PASS_REACH):
         return _no_optimum(0)
-    return _optimum_from(_SampleLogs(d, weight, both_signs, n, farthest, total / n, spread), units, start, given, 0)
+    return _optimum_from(_SampleLogs(d, weight, both_signs, n, largest_log, total / n, sd), units, start, given, 0)
 
 
 @reduction
@@ -237,7 +237,7 @@ def _no_optimum(n_eval: int) -> Optimum:
 @kernel
 def one_pass_optimum(
     x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work
-) -> tuple[Optimum, Prepared]:
+) -> tuple[Optimum, PreparedColumn]:
     """Find the optimum from raw sums, or evaluate at a given `lmbda`; return it with the scanned column.
 
     The status is NOT_CERTIFIED if the sums lose too many digits, or if the column cannot be fitted.
@@ -256,12 +256,12 @@ def one_pass_optimum(
         Scratch; receives the logs.
     """
     sample = _draw_sample(x, weight, family, work)
-    share = sample.found.n / sample.x.size
-    if share < 1.0 - _MOST_ABSENT and not _LEAST_PRESENT * x.size < share * x.size < ONE_PASS_MIN:
-        n = squeeze(x, weight, work.packed, work.weight)
-        x, weight = work.packed[:n], _squeezed_weights(weight, work.weight, n)
+    fraction = sample.summary.n / sample.x.size
+    if fraction < 1.0 - _MOST_ABSENT and not _LEAST_PRESENT * x.size < fraction * x.size < ONE_PASS_MIN:
+        n = drop_missing(x, weight, work.packed, work.weight)
+        x, weight = work.packed[:n], _remaining_weights(weight, work.weight, n)
         sample = _draw_sample(x, weight, family, work)
-    best, column = _no_optimum(0), describe_column(x, weight, sample.found, family)
+    best, column = _no_optimum(0), describe_column(x, weight, sample.summary, family)
     for _ in range(2):  # repeat if all values of the sample have one sign, but not all of the column
         best, known = _find_optimum(column, sample, family, lmbda, best.n_eval, work)
         if known.sign == column.sign:
@@ -271,15 +271,15 @@ def one_pass_optimum(
 
 
 @kernel
-def _draw_sample(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> Prepared:
+def _draw_sample(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> PreparedColumn:
     """Return at most SAMPLE evenly spaced values of a column, with their scan."""
     stride = max(min(x.size // ONE_PASS_MIN, SAMPLE_STRIDE), (x.size + SAMPLE - 1) // SAMPLE, 1)
-    some, own = _every(x, stride, work.split), _every(weight, stride, work.weight_split)
-    return describe_column(some, own, scan(some, own), family)
+    some, part_weight = _copy_every(x, stride, work.split), _copy_every(weight, stride, work.weight_split)
+    return describe_column(some, part_weight, summarize_values(some, part_weight), family)
 
 
 @specialize_on_none()
-def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
+def _copy_every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
     """Copy every `stride`-th value to `out`; return the part of `out` that is filled."""
     some = out[: x.size // stride]
     for i in range(some.size):
@@ -288,7 +288,7 @@ def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
 
 
 @specialize_on_none()
-def _squeezed_weights(weight: FloatArray, out: FloatArray, n: int) -> FloatArray:
+def _remaining_weights(weight: FloatArray, out: FloatArray, n: int) -> FloatArray:
     return out[:n]
 
 
@@ -306,18 +306,18 @@ class _Start(NamedTuple):
     exponent: float  #: the optimum of a sample, or 1
     n_eval: int  #: evaluations made so far
     is_optimum: bool  #: whether it is the optimum of a sample
-    has_spread: bool  #: whether the logs of the sample differ
+    has_distinct_logs: bool  #: whether the logs of the sample differ
 
 
 @kernel
 def _find_optimum(
-    guess: Prepared, sample: Prepared, family: int, lmbda: float, n_eval: int, work: Work
-) -> tuple[Optimum, Prepared]:
+    column: PreparedColumn, sample: PreparedColumn, family: int, lmbda: float, n_eval: int, work: Work
+) -> tuple[Optimum, PreparedColumn]:
     """Find the optimum of a column from raw sums, given its sample; the core of `one_pass_optimum`.
 
     Parameters
     ----------
-    guess : Prepared
+    column : Prepared
         The column, with the scan of its sample (or of all values) and the signs seen there.
     sample : Prepared
         The sample.
@@ -335,48 +335,48 @@ def _find_optimum(
     Optimum
         Its status is NOT_CERTIFIED if the sample or the scan of all values shows that raw sums do not suit the column,
         or if they lose too many digits.
-    Prepared
-        The column with the scan of all values, if one was made. Its sign may differ from that of `guess`.
+    PreparedColumn
+        The column with the scan of all values, if one was made. Its sign may differ from that of `column`.
     """
-    exponent = exponent_of(lmbda, guess.sign)
+    exponent = exponent_of(lmbda, column.sign)
     is_given = exponent == exponent
-    reference = _choose_reference(guess, work)
-    scale = _weight_scale(guess.weight, sample.found.weight)
+    reference = _choose_reference(column, work)
+    scale = _weight_scale(column.weight, sample.summary.weight)
     start = _Start(1.0, n_eval, False, True)
-    suits = _suits_one_pass(guess, sample) and reference.is_normal
+    suits = _suits_one_pass(column, sample) and reference.is_normal
     if suits and not is_given:
         start = _start_from_sample(sample, reference, scale, n_eval, work)
-    if not (suits and start.has_spread):
-        return _no_optimum(n_eval), guess
-    total, squares, sums, found = _take_all_logs(guess.x, guess.weight, reference.kind, start, scale, work)
-    column = describe_column(guess.x, guess.weight, found, family)
-    if column.status != OK or column.sign != guess.sign:
-        return _no_optimum(start.n_eval), column
-    logs = _logs_of_all(column, reference, total, squares, work)
-    if not (_is_even(found, 1.0) and logs.spread >= ONE_PASS_SPREAD and logs.farthest <= ONE_PASS_REACH):
-        return _no_optimum(start.n_eval), column
+    if not (suits and start.has_distinct_logs):
+        return _no_optimum(n_eval), column
+    total, squares, sums, summary = _write_all_logs(column.x, column.weight, reference.kind, start, scale, work)
+    described = describe_column(column.x, column.weight, summary, family)
+    if described.status != OK or described.sign != column.sign:
+        return _no_optimum(start.n_eval), described
+    logs = _describe_all_logs(described, reference, total, squares, work)
+    if not (_has_even_weights(summary, 1.0) and logs.sd >= ONE_PASS_SPREAD and logs.largest_log <= ONE_PASS_REACH):
+        return _no_optimum(start.n_eval), described
     first = start.exponent
     if start.is_optimum:
         first = _refined_start(start.exponent, logs, sums, scale)
-    return _optimum_from(logs, reference.units, first, exponent, start.n_eval), column
+    return _optimum_from(logs, reference.units, first, exponent, start.n_eval), described
 
 
 @kernel
-def _suits_one_pass(guess: Prepared, sample: Prepared) -> bool:
+def _suits_one_pass(column: PreparedColumn, sample: PreparedColumn) -> bool:
     """Return whether the column is valid and long, and no few values carry most of its weight, as the sample shows."""
-    factor = guess.x.size / sample.x.size
-    return guess.status == OK and guess.x.size >= ONE_PASS_MIN and _is_even(sample.found, factor)
+    factor = column.x.size / sample.x.size
+    return column.status == OK and column.x.size >= ONE_PASS_MIN and _has_even_weights(sample.summary, factor)
 
 
 @kernel
-def _choose_reference(guess: Prepared, work: Work) -> _Reference:
+def _choose_reference(column: PreparedColumn, work: Work) -> _Reference:
     """Choose the reference of the logs of a column: the median of a few values, or 0 if there are both signs."""
-    both_signs = guess.sign == 0.0
-    ref = 0.0 if both_signs else abs(subsample_median(guess.x, _FEW, work.spare))
-    base = guess.offset + ref  # NaN if the few values are all missing
+    both_signs = column.sign == 0.0
+    ref = 0.0 if both_signs else abs(subsample_median(column.x, _FEW, work.spare))
+    base = column.offset + ref  # NaN if the few values are all missing
     is_normal = base >= SMALLEST_NORMAL
     base = base if is_normal else 1.0
-    return _Reference(LogUnits(1.0, ref, log(base)), LogKind(both_signs, guess.offset, 1.0 / base), is_normal)
+    return _Reference(LogUnits(1.0, ref, log(base)), LogKind(both_signs, column.offset, 1.0 / base), is_normal)
 
 
 @kernel
@@ -386,42 +386,42 @@ def _weight_scale(weight: FloatArray | None, total: float) -> float:
 
 
 @kernel
-def _is_even(found: Scan, factor: float) -> bool:
+def _has_even_weights(summary: ValueSummary, factor: float) -> bool:
     """Return whether the effective number of values, (sum w)^2/sum w^2, is at least MIN_EFFECTIVE.
 
-    `found` is the scan of a sample of one in `factor` values.
+    `summary` is the summarize_values of a sample of one in `factor` values.
     """
-    return factor * found.weight * found.weight >= MIN_EFFECTIVE * found.squares
+    return factor * summary.weight * summary.weight >= MIN_EFFECTIVE * summary.squares
 
 
 @kernel
-def _farthest(found: Scan, kind: LogKind, log_ref: float) -> float:
+def _largest_log(summary: ValueSummary, kind: LogKind, log_ref: float) -> float:
     """Return the largest magnitude of the logs; NaN if a logarithm of a subnormal number is needed."""
-    smallest, largest = magnitudes_of(found)
+    smallest, largest = magnitude_range(summary)
     low, high = kind.offset + smallest, kind.offset + largest
     return max(abs(log(high) - log_ref), abs(log(low) - log_ref)) if low >= SMALLEST_NORMAL else math.nan
 
 
 @kernel
-def _start_from_sample(sample: Prepared, reference: _Reference, scale: float, n_eval: int, work: Work) -> _Start:
+def _start_from_sample(sample: PreparedColumn, reference: _Reference, scale: float, n_eval: int, work: Work) -> _Start:
     """Return the optimum of the sample, nearly to float32 precision, as the start of the search."""
-    n, found, kind = sample.x.size, sample.found, reference.kind
+    n, summary, kind = sample.x.size, sample.summary, reference.kind
     d32, weight32 = work.d32[:n], round_weights(sample.weight, scale, work.weight32[:n])
     total, squares = take_logs(sample.x, sample.weight, kind, work.spare[:n], d32)
-    spread = _weighted_sd(kind.both_signs, found.weight, total, squares)
-    if not spread > 0.0:
+    sd = _weighted_sd(kind.both_signs, summary.weight, total, squares)
+    if not sd > 0.0:
         return _Start(1.0, n_eval, False, False)
-    farthest = _farthest(found, kind, reference.units.log_ref)
-    logs = _SampleLogs(d32, weight32, kind.both_signs, scale * found.weight, farthest, total / found.weight, spread)
+    largest_log = _largest_log(summary, kind, reference.units.log_ref)
+    logs = _SampleLogs(d32, weight32, kind.both_signs, scale * summary.weight, largest_log, total / summary.weight, sd)
     result = _halley_iterations(logs, 1.0, _FLOAT32)
-    exponent = exponents_off_zero(result.x, kind.both_signs, 2.0, _FLOAT32.floor / spread) if result.good else 1.0
+    exponent = exponents_off_zero(result.x, kind.both_signs, 2.0, _FLOAT32.floor / sd) if result.good else 1.0
     return _Start(exponent, n_eval + result.n_eval + 1, result.good, True)
 
 
 @kernel
-def _take_all_logs(
+def _write_all_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, start: _Start, scale: float, work: Work
-) -> tuple[float, float, Moments, Scan]:
+) -> tuple[float, float, Moments, ValueSummary]:
     """Write the logs of all values to ``work.spare``; return their sums and the scan of x.
 
     Parameters
@@ -446,38 +446,40 @@ def _take_all_logs(
     sums : Moments
         Raw sums for a Halley step from `start`, formed in float32 while a chunk is in the first-level cache; 0 if the
         sample has no optimum.
-    found : Scan
+    summary : Scan
         Number, extremes and weights of the values.
     """
-    total, squares, sums, found = 0.0, 0.0, zero_sums(0.0), NOTHING
+    total, squares, sums, summary = 0.0, 0.0, zero_sums(0.0), NOTHING
     for begin in range(0, x.size, CHUNK):
         end = min(begin + CHUNK, x.size)
-        own, d32 = slice_weights(weight, begin, end), work.d32[: end - begin]
-        found = joined(found, scan(x[begin:end], own))
-        part, part_squares = take_logs(x[begin:end], own, kind, work.spare[begin:end], d32)
+        part_weight, d32 = slice_weights(weight, begin, end), work.d32[: end - begin]
+        summary = merge_summaries(summary, summarize_values(x[begin:end], part_weight))
+        part, part_squares = take_logs(x[begin:end], part_weight, kind, work.spare[begin:end], d32)
         total, squares = total + part, squares + part_squares
         if start.is_optimum:
-            own32 = round_weights(own, scale, work.weight32[: end - begin])
-            sums = add_sums(sums, d32, own32, start.exponent, kind.both_signs)
-    return total, squares, sums, found
+            weight32 = round_weights(part_weight, scale, work.weight32[: end - begin])
+            sums = add_sums(sums, d32, weight32, start.exponent, kind.both_signs)
+    return total, squares, sums, summary
 
 
 @kernel
-def _logs_of_all(column: Prepared, reference: _Reference, total: float, squares: float, work: Work) -> _SampleLogs:
+def _describe_all_logs(
+    column: PreparedColumn, reference: _Reference, total: float, squares: float, work: Work
+) -> _SampleLogs:
     """Describe the logs of all values, which are in ``work.spare``, given their sum and sum of squares."""
-    n, kind = column.found.weight, reference.kind
-    farthest = _farthest(column.found, kind, reference.units.log_ref)
-    spread = _weighted_sd(kind.both_signs, n, total, squares)
-    return _SampleLogs(work.spare[: column.x.size], column.weight, kind.both_signs, n, farthest, total / n, spread)
+    n, kind = column.summary.weight, reference.kind
+    largest_log = _largest_log(column.summary, kind, reference.units.log_ref)
+    sd = _weighted_sd(kind.both_signs, n, total, squares)
+    return _SampleLogs(work.spare[: column.x.size], column.weight, kind.both_signs, n, largest_log, total / n, sd)
 
 
 @kernel
 def _refined_start(exponent: float, logs: _SampleLogs, sums: Moments, scale: float) -> float:
     """Take a Halley step on float32 sums of all values; return the exponent, unchanged if they lose too many digits."""
-    if not _is_in_reach(exponent, logs.both_signs, logs.farthest, _FLOAT32.reach):
+    if not _is_in_range(exponent, logs.both_signs, logs.largest_log, _FLOAT32.largest_t):
         return exponent
     moments, kept = central_moments(sums, scale * logs.total)
     if not kept:
         return exponent
     d1, d2, d3 = score_from_moments(moments, logs.jacobian)
-    return newton_step(newton_start(exponent, 2.0 / logs.spread, 0.0, 2), d1, d2, d3).x
+    return newton_step(newton_start(exponent, 2.0 / logs.sd, 0.0, 2), d1, d2, d3).x

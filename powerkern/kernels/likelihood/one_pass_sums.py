@@ -90,24 +90,24 @@ def take_logs(
 
 
 @reduction
-def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, below: float | None) -> Moments:
+def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, negative_exponent: float | None) -> Moments:
     """Return the weighted sums of y^(j) and of the six products that the score needs.
 
-    For values of one sign (`below` is None) the factors are left out: y^(j) = Y_j. For both signs y^(j) = Y_j r^(j+1),
-    where r is 1/m for positive logs, and -1/`below` for negative logs, whose exponent is `below`.
+    For values of one sign (`negative_exponent` is None) the factors are left out: y^(j) = Y_j. For both signs y^(j) = Y_j r^(j+1),
+    where r is 1/m for positive logs, and -1/`negative_exponent` for negative logs, whose exponent is `negative_exponent`.
     """
     zero, one = m - m, m / m
-    r, r_below = one / m, one if below is None else -one / below
+    r, r_below = one / m, one if negative_exponent is None else -one / negative_exponent
     s0, s1, s2, s3 = zero, zero, zero, zero
     q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
     for i in range(d.size):
-        if below is None:
+        if negative_exponent is None:
             t = m * d[i]
         else:
             negative = d[i] < zero
-            t = (below if negative else m) * abs(d[i])
+            t = (negative_exponent if negative else m) * abs(d[i])
         y0, y1, y2, y3 = derivatives(t, expm1_minus_x(t), one)
-        if below is not None:
+        if negative_exponent is not None:
             own = r_below if negative else r
             y0 = y0 * own
             y1 = y1 * (own * own)

@@ -17,7 +17,14 @@ from typing import NamedTuple
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
-from powerkern.kernels.likelihood.logs import Bounds, Sides, centered_logs, logs_in_units, prepare, sides_of
+from powerkern.kernels.likelihood.logs import (
+    Bounds,
+    Magnitudes,
+    centered_logs,
+    logs_in_units,
+    magnitudes_by_sign,
+    prepare,
+)
 from powerkern.kernels.likelihood.score import add_moments
 from powerkern.kernels.likelihood.score_formulas import N_MOMENTS
 from powerkern.kernels.likelihood.scratch import WORK, Work
@@ -81,13 +88,13 @@ def partial_moment_columns(
         if column.x.size == 0 or at[j, 0] != at[j, 0]:
             continue
         both_signs, sigma = scaling[BOTH_SIGNS] != 0.0, scaling[SIGMA]
-        sides = sides_of(column.x, column.weight, column.sign, work)
+        magnitudes = magnitudes_by_sign(column.x, column.weight, column.sign, work)
         if both_signs and column.sign < 0.0:  # all values here are negative, but other sites have positive ones
-            sides = Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
+            magnitudes = Magnitudes(magnitudes.neg, magnitudes.pos, magnitudes.neg_weight, magnitudes.pos_weight)
         spare = work.spare[: column.x.size]
-        centered_logs(sides, log_offset(family), scaling[REFERENCE], spare)
+        centered_logs(magnitudes, log_offset(family), scaling[REFERENCE], spare)
         bounds = Bounds(sigma * scaling[LOW], sigma * scaling[HIGH], sigma * scaling[NEG_HIGH])
-        logs = logs_in_units(sides, bounds, sigma, 0.0, spare)
+        logs = logs_in_units(magnitudes, bounds, sigma, 0.0, spare)
         for k in range(at.shape[1]):
             if at[j, k] == at[j, k]:
                 add_moments(logs, both_signs, at[j, k], work.scratch)

@@ -13,7 +13,14 @@ from powerkern._jit import kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS, insert
 from powerkern.kernels.elementary.exp import exp
-from powerkern.kernels.likelihood.logs import Prepared, Sides, logs_about, magnitudes_of, offset_log, sides_of
+from powerkern.kernels.likelihood.logs import (
+    Magnitudes,
+    PreparedColumn,
+    logs_about,
+    magnitude_range,
+    magnitudes_by_sign,
+    offset_log,
+)
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of
 from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, nll_at, score
 from powerkern.kernels.likelihood.score_formulas import has_root_near
@@ -49,29 +56,29 @@ class Centered(NamedTuple):
 
 
 @kernel
-def centered_column(column: Prepared, work: Work) -> Centered:
+def centered_column(column: PreparedColumn, work: Work) -> Centered:
     """Return the logs of a column about one of its values; the arrays are in `work.spare`."""
-    found, offset = column.found, column.offset
-    sides = sides_of(column.x, column.weight, column.sign, work)
+    summary, offset = column.summary, column.offset
+    magnitudes = magnitudes_by_sign(column.x, column.weight, column.sign, work)
     weighted, both_signs = column.weight.size > 0, column.sign == 0.0
-    reference = _reference(sides, both_signs, weighted, work.spare)
-    logs = logs_about(sides, both_signs, offset, reference, work.spare)
-    smallest, largest = magnitudes_of(found)
+    reference = _reference(magnitudes, both_signs, weighted, work.spare)
+    logs = logs_about(magnitudes, both_signs, offset, reference, work.spare)
+    smallest, largest = magnitude_range(summary)
     heavy = reference if weighted and not both_signs else math.nan
     return Centered(logs, offset_log(offset, abs(reference)), offset, smallest, largest, heavy, reference)
 
 
 @kernel
-def _reference(sides: Sides, both_signs: bool, weighted: bool, scratch: FloatArray) -> float:
+def _reference(magnitudes: Magnitudes, both_signs: bool, weighted: bool, scratch: FloatArray) -> float:
     """Choose the reference, a value near most of the weight: a magnitude, or for both signs a signed value.
 
     For a column of both signs without weights it is 0, which lies among the values.
     """
     if not weighted:
-        return 0.0 if both_signs else subsample_median(sides.pos, MOST_TYPICAL, scratch)
-    if not both_signs or sum_of(sides.pos_weight) >= sum_of(sides.neg_weight):
-        return weighted_subsample_median(sides.pos, sides.pos_weight, scratch)
-    return -weighted_subsample_median(sides.neg, sides.neg_weight, scratch)
+        return 0.0 if both_signs else subsample_median(magnitudes.pos, MOST_TYPICAL, scratch)
+    if not both_signs or sum_of(magnitudes.pos_weight) >= sum_of(magnitudes.neg_weight):
+        return weighted_subsample_median(magnitudes.pos, magnitudes.pos_weight, scratch)
+    return -weighted_subsample_median(magnitudes.neg, magnitudes.neg_weight, scratch)
 
 
 @kernel

@@ -11,7 +11,7 @@ import math
 
 from powerkern._jit import COLUMN, COUNTS, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.censored.column import ABOVE, BELOW, CensoredColumn, place_terms
+from powerkern.kernels.censored.column import ABOVE, BELOW, CensoredColumn, write_term_logs
 from powerkern.kernels.censored.fit import (
     LOC_ERROR,
     N_ABOVE,
@@ -24,7 +24,7 @@ from powerkern.kernels.censored.fit import (
 )
 from powerkern.kernels.censored.likelihood import SMALL_STEP, Scales, profile_at
 from powerkern.kernels.censored.scratch import CELLS, CENSORED_WORK, COUNT, HIGH, LIMIT, LOW, SIDE, CensoredWork
-from powerkern.kernels.censored.search import Found
+from powerkern.kernels.censored.search import SearchResult
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.likelihood.logs import offset_log
 from powerkern.kernels.likelihood.optimum import Optimum

@@ -19,7 +19,7 @@ from powerkern._jit import (
     kernel,
 )
 from powerkern._typing import Float32Array, FloatArray
-from powerkern.kernels.likelihood.logs import offset_log, scan
+from powerkern.kernels.likelihood.logs import offset_log, summarize_values
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 

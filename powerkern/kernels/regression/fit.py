@@ -11,7 +11,7 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
-from powerkern.kernels.likelihood.logs import offset_log, refusal, scan
+from powerkern.kernels.likelihood.logs import offset_log, refusal, summarize_values
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
 from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.likelihood.score_formulas import YY
@@ -261,7 +261,7 @@ def profile_columns(
         Receives g, the negative log-likelihood per unit of weight.
     """
     for j in range(columns.shape[0]):
-        column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)
+        column, _ = prepare(columns[j], summarize_values(columns[j], None), family, design, work)
         log_reference = offset_log(column.offset, column.reference) if column.sign != 0.0 else 0.0
         for k in range(lmbdas.shape[1]):
             at = evaluate(column.rows, _exponent(column, lmbdas[j, k]), work)
@@ -290,7 +290,7 @@ def interval_columns(
         Receives the lower and the upper end; NaN for an end that is not found.
     """
     for j in range(columns.shape[0]):
-        column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)
+        column, _ = prepare(columns[j], summarize_values(columns[j], None), family, design, work)
         mu, sigma = _exponent(column, at[j, 0]), column.rows.sigma
         for k in range(2):
             end = _drop_point(column, mu, at[j, 1], 2.0 * k - 1.0, work) / sigma

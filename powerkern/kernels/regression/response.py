@@ -10,13 +10,13 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log1p
 from powerkern.kernels.likelihood.logs import (
     Bounds,
-    Scan,
+    ValueSummary,
     centered_log,
     choose_log_unit,
-    magnitudes_of,
+    drop_missing,
+    magnitude_range,
     offset_log,
     sign_of,
-    squeeze,
 )
 from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, subsample_median, weighted_subsample_median
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
@@ -94,9 +94,9 @@ def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, flo
 def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
     """Choose the reference for the logs of a column of one sign: the median magnitude of a subsample."""
     if design.root.size == 0:
-        n = squeeze(x, None, work.packed, work.weight)
+        n = drop_missing(x, None, work.packed, work.weight)
         return abs(subsample_median(work.packed[:n], MOST_TYPICAL, work.logs))
-    n = squeeze(x, design.root, work.packed, work.weight)
+    n = drop_missing(x, design.root, work.packed, work.weight)
     for i in range(n):
         work.weight[i] *= work.weight[i]
     return abs(weighted_subsample_median(work.packed[:n], work.weight[:n], work.logs))

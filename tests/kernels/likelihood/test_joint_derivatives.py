@@ -35,7 +35,7 @@ def test_columns_against_mpmath(name: str, lmbda: float, weighted: bool) -> None
     n = x.size
     weight = np.random.default_rng(1).exponential(size=n) if weighted else np.empty(0)
     root = np.sqrt(weight / weight.sum()) if weighted else np.full(n, n**-0.5)
-    (y, y1, y2), figures = np.empty((3, 1, n)), np.empty((1, joint_derivatives.N_FIGURES))
+    (y, y1, y2), figures = np.empty((3, 1, n)), np.empty((1, joint_derivatives.N_STATISTICS))
     args = x[np.newaxis], weight, root, FAMILIES[family], np.array([lmbda]), new_work(n)
     joint_derivatives.derivative_columns(*args, y, y1, y2, figures)
 

@@ -62,7 +62,7 @@ def row_of_vector(x, family, weight=(), lmbda=NAN):
 
 @numba.njit
 def scan(x):
-    return logs.scan(x, None)
+    return logs.summarize_values(x, None)
 
 
 @given(any_column)
@@ -83,17 +83,17 @@ def test_scan(x):
 
 
 @numba.njit
-def squeeze(x, weight):
+def drop_missing(x, weight):
     out, weight_out = np.empty(x.size), np.empty(x.size)
-    return logs.squeeze(x, weight, out, weight_out), out, weight_out
+    return logs.drop_missing(x, weight, out, weight_out), out, weight_out
 
 
 @given(any_column)
-def test_squeeze(x):
-    n, out, _ = squeeze(x, None)
+def test_drop_missing(x):
+    n, out, _ = drop_missing(x, None)
     np.testing.assert_array_equal(out[:n], x[~np.isnan(x)])
     weight = np.arange(x.size) % 3.0
-    n, out, weight_out = squeeze(x, weight)
+    n, out, weight_out = drop_missing(x, weight)
     kept = ~np.isnan(x) & (weight > 0.0)
     np.testing.assert_array_equal(out[:n], x[kept])
     np.testing.assert_array_equal(weight_out[:n], weight[kept])

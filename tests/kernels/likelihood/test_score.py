@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.likelihood import score as lk
 from powerkern.kernels.likelihood import score_formulas
-from powerkern.kernels.likelihood.logs import Sides, logs_about
+from powerkern.kernels.likelihood.logs import Magnitudes, logs_about
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=40)
@@ -70,7 +70,9 @@ def likelihood(family, x, weight, lmbdas):
     mirrored = below.all()
     if mirrored:
         below = ~below
-    sides = Sides(*(np.ascontiguousarray(v) for v in (abs(x[~below]), abs(x[below]), weight[~below], weight[below])))
+    sides = Magnitudes(
+        *(np.ascontiguousarray(v) for v in (abs(x[~below]), abs(x[below]), weight[~below], weight[below]))
+    )
     reference = 0.0 if sides.neg.size else float(np.sort(sides.pos)[sides.pos.size // 2])
     log_reference = float(mpmath.log(mpmath.mpf(base) + reference)) if base + reference != 1.0 else 0.0
     if base == 1.0 and sides.neg.size == 0:
@@ -185,7 +187,7 @@ def test_kernels_run_as_plain_python():
     """The same functions give the same numbers without compilation."""
     family, x = COLUMNS["both signs"]
     compiled, sigma = likelihood(family, x, np.ones(x.size), [0.0, 0.5, 2.0])
-    sides = Sides(x[x >= 0.0], -x[x < 0.0], np.ones((x >= 0.0).sum()), np.ones((x < 0.0).sum()))
+    sides = Magnitudes(x[x >= 0.0], -x[x < 0.0], np.ones((x >= 0.0).sum()), np.ones((x < 0.0).sum()))
     plain = np.empty_like(compiled)
     assert evaluate.py_func(sides, 1.0, 0.0, 0.0, np.array([0.0, 0.5, 2.0]), new_scratch(), plain) == sigma
     np.testing.assert_allclose(plain, compiled, rtol=1e-11, atol=1e-13)
