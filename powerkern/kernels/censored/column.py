@@ -1,10 +1,10 @@
-"""A column with censored cells, prepared for its likelihood: logs of the values, and a term for each distinct interval.
+"""Prepare a column with censored cells for its likelihood: logs of its values, one term per distinct interval.
 
 A cell is a number x and the other end e of its interval: NaN if the cell is the value x, -inf if it is only known to be
 below x, inf if it is above x, and a number if it is between x and e. Equal intervals become one term with a count.
 
-Everything is standardised by the mean and the standard deviation of transformed values (`CensoredColumn.centered`):
-the observed values or, if fewer than two of them are distinct, the ends of the intervals.
+Everything is standardised by the mean and the standard deviation of transformed values (`CensoredColumn.centered`): the
+observed values or, if fewer than two of them are distinct, the ends of the intervals.
 """
 
 from __future__ import annotations
@@ -52,17 +52,18 @@ from powerkern.kernels.moments import sum_of
 from powerkern.kernels.status_codes import EMPTY, FEW_OBSERVED, OK
 from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
-#: Sides of a limit on which its cells lie.
+#: Where the cells of a limit lie: below it, above it, or at it.
 BELOW, ABOVE, EQUAL = 1.0, -1.0, 0.0
-#: A new interval is compared with the others while there are at most this many: a column with more limits mostly has
-#: one for each cell. Not critical: it changes results by rounding only.
+#: Largest number of distinct intervals with which a new one is compared. A column with more of them usually has one for
+#: each cell. The choice changes results by rounding only.
 _SEARCHED = 8
-#: Up to this many terms all enter a sample, with counts divided by `stride`; of more terms, every `stride`-th does.
+#: Largest number of terms that all enter a sample, with counts divided by `stride`. Of more terms, only every
+#: `stride`-th one does.
 _FEW_TERMS = 64
 
 
 class Counts(NamedTuple):
-    """Numbers, or total weights, of the cells of each kind."""
+    """Number, or total weight, of the observed cells and of the cells censored below, above and between limits."""
 
     observed: float
     below: float
@@ -71,12 +72,14 @@ class Counts(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The distinct intervals of a column, whose ends are given by logs, `points`.
+    """The distinct intervals of a column, each one term of the log-likelihood, with the logs of their ends.
 
-    Cells below or above a limit: the first `n_pos` of ``points.pos`` and the last `n_neg` of ``points.neg`` are their
-    limits, `side` and `weight` have an entry for each point. Cells between two ends: the first `n_intervals` columns of
-    `intervals` hold counts and the positions of the ends among the points, which are ``points.pos``, then
-    ``points.neg``. `value_index`: the position of the value if all values are equal (without a weight), else -1.
+    `points` holds the logs of the ends: those of non-negative ends in ``points.pos``, then those of negative ends in
+    ``points.neg``. An interval with one end is a limit. The first `n_pos` entries of ``points.pos`` and the last
+    `n_neg` of ``points.neg`` are limits; `side` and `weight` give, for each point, the side on which the cells lie and
+    their total weight. The first `n_intervals` columns of `intervals` describe intervals with two ends: the total
+    weight of the cells, and the positions of both ends among the points. If all observed values are equal,
+    `value_index` is the position of that value among the points; otherwise it is -1.
     """
 
     points: Logs
@@ -93,10 +96,11 @@ class CensoredColumn(NamedTuple):
     """A column with censored cells, prepared for its likelihood.
 
     `sign` is 1, -1, or 0 if there are values or limits of both signs; with -1 all fields describe the magnitudes.
-    `total` is the weight of all cells. `values` has the weight of the cells whose likelihood is a density, and the
-    standard deviation of their logs if their moments may come from raw sums. `mean_log_shift` is the mean log of the centered
-    values minus the mean log of the observed values, in the units of the logs. `are_standard`: the observed values give
-    the mean and the standard deviation (`mean_log_shift` is then 0).
+    `total` is the weight of all cells. `values` holds the weight of the observed cells and, if their moments may be
+    computed from raw sums, the standard deviation of their logs. `are_standard` tells whether the observed values
+    provide the mean and the standard deviation by which everything is standardised. If they do not, `mean_log_shift` is
+    the mean log of the values that do, minus the mean log of the observed values, in the units of the logs; otherwise
+    it is 0.
     """
 
     centered: Centered
@@ -109,7 +113,10 @@ class CensoredColumn(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Result of `split_cells`: numbers of limits and intervals, and scans of the values and of all ends."""
+    """Result of `split_cells`: the numbers of observed values, limits and intervals, with summaries and counts.
+
+    `values` summarises the observed values, and `ends` the ends of all intervals.
+    """
 
     n: int
     n_limits: int
@@ -126,22 +133,23 @@ class Split(NamedTuple):
 def split_cells(
     x: FloatArray, other: FloatArray, weight: FloatArray, family: int, work: Work, censoring: CensoredWork
 ) -> Split:
-    """Separate observed from censored cells: copy the values to `work`, and count the distinct intervals in `censoring`.
+    """Separate observed cells from censored ones, and merge censored cells that have the same interval.
 
     Parameters
     ----------
     x : (n,)
-        The values, or one end of the interval of each cell; NaN missing.
+        The values, or one end of the interval of each cell; NaN if missing.
     other : (n,)
-        The other end, NaN for values.
+        The other end of the interval; NaN for observed values.
     weight : (n,)
-        Weights of the cells; empty: all one.
+        Weights of the cells; empty if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     work : Work
-        Receives the values and their weights.
+        Receives the observed values and their weights.
     censoring : CensoredWork
-        Receives the distinct limits in ``censoring.cells``, and the distinct intervals in ``censoring.terms.intervals``.
+        Receives the distinct limits in ``censoring.cells``, and the distinct intervals with two ends in
+        ``censoring.terms.intervals``.
     """
     if weight.size > 0:
         n, n_censored = _separate(x, other, weight, work, censoring)
@@ -166,10 +174,23 @@ def split_cells(
 def _separate(
     x: FloatArray, other: FloatArray, weight: FloatArray | None, work: Work, censoring: CensoredWork
 ) -> tuple[int, int]:
-    """Copy values and their weights to `work`, censored cells to ``censoring.cells``; return the numbers of both.
+    """Copy observed values and censored cells to separate arrays; return the number of each.
 
-    Every cell is written to both places, and overwritten by the next cell in the place where it does not belong. This
+    Every cell is written to both arrays, and the next cell overwrites it in the array where it does not belong. This
     needs no branch, which the CPU would mispredict.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, or one end of the interval of each cell; NaN if missing.
+    other : (n,)
+        The other end of the interval; NaN for observed values.
+    weight : (n,) or None
+        Weights of the cells; None if all are one.
+    work : Work
+        Receives the observed values and their weights.
+    censoring : CensoredWork
+        Receives the censored cells in ``censoring.cells``.
     """
     end, end_other, end_weight = censoring.cells[END], censoring.cells[OTHER], censoring.cells[WEIGHT]
     packed, packed_weight = work.packed, work.weight
@@ -189,7 +210,7 @@ def _separate(
 
 @kernel
 def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, censoring: CensoredWork) -> tuple[int, int]:
-    """Replace the censored cells by distinct limits and, separately, distinct intervals; return the number of each.
+    """Replace the censored cells by distinct limits and distinct intervals; return the number of each.
 
     Parameters
     ----------
@@ -198,9 +219,9 @@ def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, censoring: C
     is_weighted : bool
         Whether the cells have weights.
     lowest : float
-        Lower bound of the domain: an interval that begins there or lower has its upper end only.
+        Lower bound of the domain. An interval that begins at or below it becomes a limit, its upper end.
     censoring : CensoredWork
-        Has the cells; receives limits and intervals.
+        Holds the censored cells; receives the limits and the intervals.
     """
     limit, side, count = censoring.cells[LIMIT], censoring.cells[SIDE], censoring.cells[COUNT]
     intervals = censoring.terms.intervals
@@ -234,14 +255,26 @@ def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, censoring: C
 
 @kernel
 def _are_equal(x: FloatArray) -> bool:
-    """Return whether all numbers, one at least, are equal."""
+    """Return whether all numbers of a non-empty array are equal."""
     summary = summarize_values(x, None)
     return summary.low == summary.high
 
 
 @kernel
 def _position_of_pair(a: float, b: float, first: FloatArray, second: FloatArray, n: int) -> int:
-    """Return the position of a pair of numbers among the first `n`; `n` if it is new, or n too large to search."""
+    """Return the index of a pair of numbers in a list of pairs, or `n` if it is not in the list.
+
+    Lists of more than _SEARCHED pairs are not searched.
+
+    Parameters
+    ----------
+    a, b : float
+        The pair to look for.
+    first, second : (k,)
+        The first and the second number of each pair in the list.
+    n : int
+        The number of pairs in the list.
+    """
     if n <= _SEARCHED:
         for k in range(n):
             if first[k] == a and second[k] == b:
@@ -251,10 +284,9 @@ def _position_of_pair(a: float, b: float, first: FloatArray, second: FloatArray,
 
 @kernel
 def status_of(split: Split, family: int, censoring: CensoredWork) -> int:
-    """Return the status that says why a column cannot be fitted, or OK.
+    """Return OK if the column can be fitted, and otherwise the status that says why not.
 
-    Lambda can be fitted to two distinct values, or to three distinct points among the values and the ends of
-    intervals.
+    Lambda can be fitted to two distinct values, or to three distinct points among the values and the ends of intervals.
     """
     if split.values.n + split.ends.n == 0.0:
         return EMPTY
@@ -280,20 +312,20 @@ def status_of(split: Split, family: int, censoring: CensoredWork) -> int:
 
 @kernel
 def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, censoring: CensoredWork) -> CensoredColumn:
-    """Prepare a column for its likelihood: take the logs of its values and of the ends of its intervals.
+    """Prepare a column for its likelihood: compute the logs of its values and of the ends of its intervals.
 
     Parameters
     ----------
     split : Split
-        The cells.
+        The separated cells.
     is_weighted : bool
-        Whether cells have weights.
+        Whether the cells have weights.
     family : int
         BOX_COX or YEO_JOHNSON.
     work : Work
-        Has the values; receives their logs.
+        Holds the values; receives their logs.
     censoring : CensoredWork
-        Has the limits and the intervals; receives the logs of their ends.
+        Holds the limits and the intervals; receives the logs of their ends.
     """
     union = merge_summaries(split.values, split.ends)
     column = PreparedColumn(
@@ -329,7 +361,7 @@ def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, cen
 
 @kernel
 def _copy_ends(n_limits: int, n_intervals: int, out: FloatArray, censoring: CensoredWork) -> int:
-    """Write limits and the upper ends of intervals to `out`; return their number."""
+    """Copy the limits and the upper ends of the intervals to `out`; return their number."""
     for k in range(n_limits):
         out[k] = censoring.cells[LIMIT, k]
     for k in range(n_intervals):
@@ -339,17 +371,17 @@ def _copy_ends(n_limits: int, n_intervals: int, out: FloatArray, censoring: Cens
 
 @kernel
 def _plain_logs(column: PreparedColumn, values: ValueSummary, work: Work) -> tuple[Centered, float]:
-    """Take the logs of all values as `kernels.likelihood.one_pass` does; return their standard deviation as well.
+    """Return the logs of all values, computed as in `kernels.likelihood.one_pass`, and their standard deviation.
 
-    They have an absolute error of a few roundings. The deviation is 0 if that is too much, or if a few values carry
-    nearly all of the weight.
+    The logs have an absolute error of a few roundings. The standard deviation is returned as 0 if that error is too
+    large, or if a few values carry nearly all of the weight.
 
     Parameters
     ----------
-    column : Prepared
+    column : PreparedColumn
         The column.
-    values : Scan
-        Scan of its values.
+    values : ValueSummary
+        Summary of the observed values.
     work : Work
         Receives the logs.
     """
@@ -377,20 +409,20 @@ def _plain_logs(column: PreparedColumn, values: ValueSummary, work: Work) -> tup
 def _write_logs(
     magnitudes: Magnitudes, both_signs: bool, offset: float, per_ref: float, pos: FloatArray, neg: FloatArray
 ) -> tuple[float, float]:
-    """Write logs of both sides; return the weighted mean of the signed logs, and their standard deviation.
+    """Write the logs of the magnitudes; return the weighted mean and standard deviation of the signed logs.
 
     Parameters
     ----------
-    magnitudes : Sides
-        Magnitudes and weights by sign.
+    magnitudes : Magnitudes
+        Magnitudes and weights of the non-negative and of the negative values.
     both_signs : bool
-        Whether the deviation is about 0.
+        Whether the column has both signs; the standard deviation is then about 0 instead of the mean.
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     per_ref : float
-        One over the reference plus `offset`.
+        1/(offset + reference), which multiplies each value before its log is computed.
     pos, neg : (k,)
-        Receive the logs.
+        Receive the logs of non-negative and of negative values.
     """
     above = _sums_of_logs(magnitudes.pos, magnitudes.pos_weight, offset, per_ref, pos)
     below = _sums_of_logs(magnitudes.neg, magnitudes.neg_weight, offset, per_ref, neg)
@@ -404,7 +436,21 @@ def _write_logs(
 def _sums_of_logs(
     x: FloatArray, weight: FloatArray, offset: float, per_ref: float, d: FloatArray
 ) -> tuple[float, float, float]:
-    """Write logs of magnitudes; return the sums of the weights, of the weighted logs, and of their squares."""
+    """Write the logs of magnitudes; return the sums of the weights, the weighted logs and the weighted squares.
+
+    Parameters
+    ----------
+    x : (n,)
+        The magnitudes.
+    weight : (n,)
+        Weights of the values.
+    offset : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
+    per_ref : float
+        1/(offset + reference), which multiplies each value before its log is computed.
+    d : (n,)
+        Receives the logs.
+    """
     count = total = squares = 0.0
     for i in range(d.size):
         value = log_normal((offset + x[i]) * per_ref)
@@ -419,23 +465,23 @@ def _sums_of_logs(
 def write_term_logs(
     n_limits: int, n_intervals: int, centered: Centered, sign: float, is_plain: bool, censoring: CensoredWork
 ) -> Terms:
-    """Write the logs of all ends, non-negative ends first, relative to the column's reference and in its unit.
+    """Write the logs of the ends of all intervals, relative to the column's reference and in its unit of logs.
 
-    Intervals then refer to the logs by position. A negative column is transformed by its magnitudes, so its terms are
-    mirrored.
+    Logs of non-negative ends come first; intervals then refer to the logs by their position. For a negative column the
+    magnitudes are transformed, so "below" and "above" are exchanged.
 
     Parameters
     ----------
     n_limits, n_intervals : int
-        The numbers of limits and of intervals.
+        The numbers of limits and of intervals with two ends.
     centered : Centered
-        The centered values.
+        The logs of the values, with their reference and unit.
     sign : float
-        1, -1, or 0 for both signs.
+        The sign of the column: 1, -1, or 0 for both signs.
     is_plain : bool
-        Whether logs are taken as in `_plain_logs`.
+        Whether the logs of the values were computed by `_plain_logs`.
     censoring : CensoredWork
-        Has limits and intervals; receives the logs.
+        Holds the limits and the intervals; receives the logs.
     """
     out, n_points = censoring.terms, n_limits + 2 * n_intervals
     front, back, value_index = 0, n_points, -1
@@ -480,13 +526,14 @@ def _take_logs(x: FloatArray, offset: float, reference: tuple[float, float], uni
     x : (n,)
         The magnitudes; overwritten.
     offset : float
-        Added to magnitudes: 0 (Box-Cox) or 1 (Yeo-Johnson).
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     reference : (float, float)
         The reference, and the log of offset + reference.
     unit : float
-        Factor of the logs; not used if `is_plain`.
+        Factor by which the logs are multiplied; not used if `is_plain`.
     is_plain : bool
-        Whether to take logs of ratios as `_plain_logs` does, which lose digits of magnitudes close to the reference.
+        Whether to compute the logs of ratios, as `_plain_logs` does. They lose digits where a magnitude is close to the
+        reference.
     """
     if x.size == 0:
         return
@@ -501,7 +548,7 @@ def _take_logs(x: FloatArray, offset: float, reference: tuple[float, float], uni
 
 @kernel
 def _references(centered: Centered, sign: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the reference and its log, for the branch of non-negative values and for the other branch."""
+    """Return the reference magnitude and its log, for the non-negative and for the negative values."""
     if sign != 0.0:
         return (centered.reference, centered.log_reference), (0.0, 0.0)
     above, below = max(centered.reference, 0.0), max(-centered.reference, 0.0)
@@ -510,7 +557,7 @@ def _references(centered: Centered, sign: float) -> tuple[tuple[float, float], t
 
 @kernel
 def _with_bounds_of(union: ValueSummary, centered: Centered, sign: float) -> Logs:
-    """Return the logs of the values with bounds widened to include the ends of intervals."""
+    """Return the logs of the values, with their bounds widened to include the ends of the intervals."""
     logs, offset, unit = centered.logs, centered.offset, 1.0 / centered.logs.sigma
     pos, neg = _references(centered, sign)
     low, high, neg_high = logs.low, logs.high, logs.neg_high
@@ -529,7 +576,7 @@ def _with_bounds_of(union: ValueSummary, centered: Centered, sign: float) -> Log
 
 @kernel
 def _signed_log(k: int, points: Logs, center: float) -> float:
-    """Return the signed log of point k minus `center`; ``Logs.jacobian`` is the mean of this over the values."""
+    """Return the signed log of point k minus `center`, the quantity whose mean over the values is `Logs.jacobian`."""
     n_pos = points.pos.size
     if k < n_pos:
         return float(points.pos[k] + max(center, 0.0) - center)
@@ -541,9 +588,9 @@ def _signed_log(k: int, points: Logs, center: float) -> float:
 
 @kernel
 def sample_column(column: CensoredColumn, stride: int, censoring: CensoredWork) -> CensoredColumn:
-    """Return a sample of the column, to find a start for the search: every `stride`-th value and term.
+    """Return a sample of the column, with every `stride`-th value and term, from which to start the search.
 
-    If there are few terms, all of them enter the sample, with smaller counts.
+    If there are few terms, the sample contains all of them, with their counts divided by `stride`.
 
     Parameters
     ----------
@@ -573,7 +620,7 @@ def sample_column(column: CensoredColumn, stride: int, censoring: CensoredWork) 
 
 @kernel
 def _copy_every(x: FloatArray, stride: int, out: FloatArray) -> int:
-    """Copy every `stride`-th number; return how many there are."""
+    """Copy every `stride`-th number of `x` to `out`; return the number of copies."""
     n = i = 0
     while i < x.size:  # a range with a step may raise
         out[n] = x[i]
@@ -583,7 +630,7 @@ def _copy_every(x: FloatArray, stride: int, out: FloatArray) -> int:
 
 @kernel
 def _sample_terms(terms: Terms, stride: int, out: TermWork) -> tuple[Terms, float]:
-    """Write the terms of a sample, in the order of `Terms`; return them and their total count."""
+    """Write the terms of a sample to `out`; return them as `Terms`, and the total weight of their cells."""
     pos, neg, part = terms.points.pos, terms.points.neg, 1.0
     if terms.n_pos + terms.n_neg + terms.n_intervals <= _FEW_TERMS:
         stride, part = 1, 1.0 / stride
@@ -623,5 +670,5 @@ def _sample_terms(terms: Terms, stride: int, out: TermWork) -> tuple[Terms, floa
 
 @kernel
 def _ceil_div(n: int, stride: int) -> int:
-    """Return the number of every `stride`-th of n things."""
+    """Return n/stride rounded up."""
     return (n + stride - 1) // stride

@@ -1,4 +1,4 @@
-"""Means of a standard normal variable given that it lies in an interval."""
+"""Conditional means of a standard normal variable that is known to lie in an interval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def interval_means(low: FloatArray, high: FloatArray, out: FloatArray) -> None:
     Parameters
     ----------
     low, high : (n,)
-        The ends, which may be infinite; the mean is NaN if either is NaN.
+        The ends of the intervals, which may be infinite; the mean is NaN if either is NaN.
     out : (n,)
         Receives the means.
     """

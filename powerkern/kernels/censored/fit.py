@@ -1,4 +1,4 @@
-"""Fits, profiles and intervals of columns with censored cells."""
+"""Fit columns with censored cells; compute their profile likelihoods and likelihood intervals."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.results import write_identity, write_range
 from powerkern.kernels.status_codes import OK, ROUTE_CENSORED
 
-#: Results that only columns with censored cells have: the weight of each kind of cell, and the standard errors of loc
-#: and scale in units of the scale.
+#: Fields that only columns with censored cells have: the weight of the cells below, above and between limits, and the
+#: standard errors of loc and scale in units of the scale.
 N_BELOW, N_ABOVE, N_BETWEEN, LOC_ERROR, SCALE_ERROR = range(5)
-#: Number of these results.
+#: Number of these fields.
 N_CENSORED_FIELDS = 5
 #: Tolerance of the ends of likelihood intervals, relative to their distance from the optimum.
 _END_ERROR = 1e-11
@@ -44,20 +44,21 @@ def fit_censored_columns(
     out: FloatArray,
     out_censored: FloatArray,
 ) -> None:
-    """Fit the rows of `columns`, or evaluate them at given lambdas.
+    """Fit columns with censored cells by maximum likelihood, or evaluate them at given lambdas.
 
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows: values, or one end of the interval of each cell; NaN missing.
+        Columns as rows: values, or one end of the interval of each cell; NaN if missing.
     other : (p, n)
-        The other ends; NaN for values, -inf for cells below and inf for cells above the end in `columns`.
+        The other ends of the intervals: NaN for observed values, -inf for cells below and inf for cells above the end
+        in `columns`.
     weight : (n,)
-        Weights of the rows of the matrix; empty: all one.
+        Weights of the rows of the matrix; empty if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : (p,)
-        Lambdas at which to evaluate; NaN: search.
+        The lambda at which to evaluate each column; NaN to search for the optimum.
     work : Work
         Scratch.
     censoring : CensoredWork
@@ -83,6 +84,7 @@ def _fit_column(
     row: FloatArray,
     censored: FloatArray,
 ) -> None:
+    """Fit one column; the arguments are one column's part of those of `fit_censored_columns`."""
     split = split_cells(x, other, weight, family, work, censoring)
     counts, union = split.counts, merge_summaries(split.values, split.ends)
     total = counts.observed + counts.below + counts.above + counts.between
@@ -115,13 +117,13 @@ def fit_prepared_column(
     column : CensoredColumn
         The column.
     lmbda : float
-        The lambda at which to evaluate; NaN: search.
+        The lambda at which to evaluate; NaN to search for the optimum.
     route : int
-        The `powerkern.Route` to report.
+        The `powerkern.Route` to record.
     may_sample : bool
-        Whether a long column may be searched on a sample first.
+        Whether a long column may first be searched on a sample.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     censoring : CensoredWork
         Scratch.
     row : (N_RESULTS,)
@@ -149,18 +151,18 @@ def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: S
     """Write standard errors of loc and scale, from the inverse of the information on lambda, alpha and delta.
 
     In the coordinates of the centered logs ``loc = mean + s delta/alpha`` and ``scale = s/alpha``; psi at the reference
-    is then added to loc. Errors are in units of scale.
+    is then added to loc. The errors are in units of scale.
 
     Parameters
     ----------
     column : CensoredColumn
         The column.
     mu : float
-        The exponent.
+        The exponent at the optimum, in units of the logs.
     profile : Profile
-        The profile likelihood there.
+        The profile likelihood at `mu`.
     normal : Score
-        The normal distribution there.
+        The score at `mu`, with the mean and variance of the fitted normal distribution.
     censored : (N_CENSORED_FIELDS,)
         Receives the errors.
     """
@@ -186,7 +188,7 @@ def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: S
 
 @kernel
 def _slopes_of_reference(column: CensoredColumn, mu: float, normal: Score) -> tuple[float, float]:
-    """Return the terms of d loc/d mu and d scale/d mu that stem from the reference r of the logs, divided by scale.
+    """Return the contributions of the reference r of the logs to d loc/d mu and d scale/d mu, divided by scale.
 
     ``psi(x) = psi(r) + e^t y``, where y is the transform of the centered logs and t the exponent times a, the log of r.
     The derivative of loc therefore contains ``e^-t psi'(r)`` and a times the mean of y; the derivative of scale
@@ -218,17 +220,17 @@ def profile_censored_columns(
 ) -> None:
     """Evaluate minus the profile log-likelihood per unit of weight at every lambda; NaN for columns without a fit.
 
-    Newton's method in the scales starts from the maximum at the lambda before. Where it does not converge, tens of
-    standard errors from the best lambda, the result is NaN.
+    At each lambda, Newton's method in alpha and delta starts from their optimum at the preceding lambda. Where it does
+    not converge, tens of standard errors from the best lambda, the result is NaN.
 
     Parameters
     ----------
     columns, other, weight, family, work, censoring
         As for `fit_censored_columns`.
     lmbdas : (k,)
-        Where to evaluate.
+        The lambdas at which to evaluate.
     out : (p, k)
-        Receives the values.
+        Receives the results.
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
@@ -242,20 +244,22 @@ def profile_censored_columns(
 def profile_prepared_column(
     column: CensoredColumn, lmbdas: FloatArray, scratch: Scratch, censoring: CensoredWork, out: FloatArray
 ) -> None:
-    """Write minus the profile log-likelihood per unit of weight of a prepared column at every lambda, or NaN.
+    """Write minus the profile log-likelihood per unit of weight of a prepared column at every lambda.
+
+    The result is NaN where Newton's method does not converge.
 
     Parameters
     ----------
     column : CensoredColumn
         The column.
     lmbdas : (k,)
-        Where to evaluate.
+        The lambdas at which to evaluate.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     censoring : CensoredWork
         Scratch.
     out : (k,)
-        Receives the values.
+        Receives the results.
     """
     scales = _STANDARD
     for k in range(lmbdas.size):
@@ -276,16 +280,17 @@ def interval_censored_columns(
     censoring: CensoredWork,
     out: FloatArray,
 ) -> None:
-    """Find the two lambdas at which minus the profile log-likelihood has risen by ``at[:, 1]`` from ``at[:, 0]``.
+    """Write the likelihood interval of each column: the lambdas at which the log-likelihood has fallen by a given drop.
 
     Parameters
     ----------
     columns, other, weight, family, work, censoring
         As for `fit_censored_columns`.
     at : (p, 2)
-        The best lambda of each column, and the drop per unit of weight.
+        The optimal lambda of each column, and the drop of its profile log-likelihood per unit of weight.
     out : (p, 2)
-        Receives the lower and the upper end; NaN for columns without a fit, infinite if the rise is never reached.
+        Receives the lower and the upper end; NaN for columns without a fit, infinite if the likelihood never falls so
+        far.
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
@@ -306,11 +311,11 @@ def interval_of_prepared_column(
     column : CensoredColumn
         The column.
     lmbda : float
-        The lambda of largest likelihood.
+        The lambda that maximises the likelihood.
     drop : float
-        The fall of the log-likelihood per unit of weight.
+        The drop of the log-likelihood per unit of weight.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     censoring : CensoredWork
         Scratch.
     """
@@ -334,13 +339,13 @@ def _drop_point(
     column : CensoredColumn
         The column.
     best : float
-        The exponent of largest likelihood.
+        The exponent that maximises the likelihood, in units of the logs.
     drop : float
-        The fall of the log-likelihood per unit of weight.
+        The drop of the log-likelihood per unit of weight.
     side : float
-        1 or -1.
+        1 to search above `best`, -1 to search below it.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     censoring : CensoredWork
         Scratch.
     """

@@ -6,12 +6,13 @@ With y = psi(x), theta = 1/sigma and gamma = mu/sigma ([1]_, parametrised as in 
                               + sum_below ln Phi(theta c - gamma) + sum_above ln Phi(gamma - theta c)
                               + sum_between ln(Phi(theta b - gamma) - Phi(theta a - gamma))
 
-For a given lambda it is concave in (theta, gamma) [2]_: Newton's method finds the maximum. Here the transformed values
-are standardised by their mean and standard deviation first, ``z = (y - mean)/s``, and ``alpha = theta s`` and ``delta =
-gamma - theta mean`` take the place of theta and gamma. The values then contribute ``W [ln alpha - 1/2 (alpha^2 +
-delta^2) - g]``, where g is the likelihood of `powerkern.kernels.likelihood`, whose derivatives in lambda are known. An
-interval with the standardised middle c and half its length h has the probability of ``(m - t, m + t)``, ``m = alpha c -
-delta``, ``t = alpha h``.
+For a given lambda the log-likelihood is concave in (theta, gamma) [2]_, so Newton's method finds its maximum. Here the
+transformed values are first standardised by their mean and standard deviation, ``z = (y - mean)/s``, and ``alpha =
+theta s`` and ``delta = gamma - theta mean`` take the place of theta and gamma. The values then contribute ``W [ln alpha
+- 1/2 (alpha^2 + delta^2) - g]``, where W is their weight and g is the negative log-likelihood of
+`powerkern.kernels.likelihood`, whose derivatives in lambda are known. For an interval, let c be the standardised middle
+and h half the standardised length. Its probability is that of ``(m - t, m + t)``, ``m = alpha c - delta``, ``t = alpha
+h``.
 
 The profile likelihood has the derivative ``dl/dlambda`` at the maximum in (alpha, delta), and the second derivative
 ``l_11 - l_1a l_aa^-1 l_a1``. The last step of Newton's method is not taken; both derivatives are corrected for it.
@@ -38,8 +39,8 @@ from powerkern.kernels.elementary.normal import log_probability_below, log_proba
 from powerkern.kernels.likelihood.score import Score, Scratch, log_factor_at, nll_at, score_by_sums_with_points
 from powerkern.kernels.likelihood.score_formulas import Y1, YY, YY1, ratios, taylor_moments
 
-#: Newton's method stops before a step this small. The likelihood and the score are corrected for it, with an error of
-#: about its square; the information is not.
+#: Newton's method stops before a relative step of this length. The likelihood and the score are corrected for the step,
+#: with an error of about its square; the information is not corrected.
 SMALL_STEP = 1e-7
 #: A guard against endless searches.
 _MOST_STEPS = 60
@@ -48,7 +49,7 @@ _SINGULAR = 1e-14
 
 
 class Scales(NamedTuple):
-    """The two parameters of the normal distribution of the standardised values."""
+    """Parameters of the normal distribution of the standardised values: its mean is delta/alpha, its sd 1/alpha."""
 
     alpha: float
     delta: float
@@ -72,9 +73,10 @@ class Sums(NamedTuple):
 class Profile(NamedTuple):
     """Minus the profile log-likelihood per unit of weight, with two derivatives in the exponent.
 
-    `scales` maximise the likelihood, and `slopes` are their derivatives in the exponent. `at` holds the moments by
-    which everything is standardised, `mean_slope` the derivative of the mean, and `sd_slope` the derivative of the log
-    of the standard deviation. `is_maximum`: Newton's method has converged.
+    `scales` are the alpha and delta that maximise the likelihood, and `slopes` their derivatives in the exponent. `at`
+    holds the moments by which values and limits are standardised, `mean_slope` the derivative of their mean, and
+    `sd_slope` the derivative of the log of their standard deviation. `is_maximum` tells whether Newton's method has
+    converged.
     """
 
     nll: float
@@ -93,7 +95,7 @@ class Profile(NamedTuple):
 def profile_at(
     column: CensoredColumn, mu: float, start: Scales, small_step: float, scratch: Scratch, censoring: CensoredWork
 ) -> Profile:
-    """Evaluate the profile likelihood at the exponent `mu`: maximise over alpha and delta, starting from `start`.
+    """Evaluate the profile likelihood at the exponent `mu`: maximise the likelihood over alpha and delta.
 
     Parameters
     ----------
@@ -102,13 +104,13 @@ def profile_at(
     mu : float
         The exponent, in units of the logs.
     start : Scales
-        Where Newton's method starts.
+        The alpha and delta at which Newton's method starts.
     small_step : float
-        Relative length of the step before which Newton's method ends.
+        Newton's method ends before a step of this relative length.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     censoring : CensoredWork
-        Receives the transformed ends.
+        Receives the standardised ends of the intervals.
     """
     centered, points, y = column.centered, column.terms.points, censoring.y
     at = score_by_sums_with_points(
@@ -130,22 +132,22 @@ def profile_at(
 
 @kernel
 def taylor_profile(column: CensoredColumn, mu: float, at: Profile, step: float, d3: float, scratch: Scratch) -> Profile:
-    """Return the profile likelihood a tiny step from `mu`, where it was evaluated last, by Taylor series.
+    """Return the profile likelihood at ``mu + step`` by Taylor expansion from `mu`, where it was evaluated last.
 
     Parameters
     ----------
     column : CensoredColumn
-        The column; the reference of its logs is not in one of two branches.
+        The column; its logs must have a reference that is common to all values (``Logs.center`` is 0).
     mu : float
         The exponent, in units of the logs.
     at : Profile
-        The profile likelihood there.
+        The profile likelihood at `mu`.
     step : float
-        The step.
+        The step of the exponent, which must be tiny.
     d3 : float
-        The third derivative.
+        The third derivative of the profile likelihood.
     scratch : Scratch
-        Has the moments at `mu`.
+        Holds the moments at `mu`.
     """
     logs, both_signs, score = column.centered.logs, column.sign == 0.0, at.at
     mean, variance, _ = taylor_moments(scratch.moments[0], step)
@@ -167,10 +169,11 @@ def _no_profile(at: Score) -> Profile:
 
 @kernel
 def _standardize(n_points: int, sd_ratios: tuple[float, float, float], censoring: CensoredWork) -> None:
-    """Standardise the ends of the intervals, with two derivatives in the exponent, in ``censoring.y``.
+    """Standardise the ends of the intervals in ``censoring.y``, with two derivatives in the exponent.
 
     ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
-    z s''/s``. Here ``s'/s`` is the first of the `ratios` of moments, and ``s''/s`` the second less its square.
+    z s''/s``. Here ``s'/s`` is the first of the `ratios` of moments, and ``s''/s`` the second less the square of the
+    first.
     """
     slope, bend = sd_ratios[0], sd_ratios[1] - sd_ratios[0] * sd_ratios[0]
     y0, y1, y2 = censoring.y[0], censoring.y[1], censoring.y[2]
@@ -190,7 +193,25 @@ def _maximize(
     rates: tuple[float, float],
     censoring: CensoredWork,
 ) -> Profile:
-    """Maximise the likelihood in (alpha, delta) by Newton's method; halve steps that decrease it."""
+    """Maximise the likelihood in (alpha, delta) by Newton's method; halve steps that decrease it.
+
+    Parameters
+    ----------
+    column : CensoredColumn
+        The column.
+    value_nll : (float, float, float)
+        Minus the mean log-density of the values at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.
+    start : Scales
+        The alpha and delta at which to start.
+    small_step : float
+        Newton's method ends before a step of this relative length.
+    at : Score
+        The moments by which everything is standardised.
+    rates : (float, float)
+        Derivatives in the exponent of the mean and of the log of the standard deviation.
+    censoring : CensoredWork
+        Holds the standardised ends of the intervals.
+    """
     scales, step, slopes = start, Scales(0.0, 0.0), Scales(0.0, 0.0)
     sums = _sums_at(column, value_nll, scales, censoring)
     is_maximum = False
@@ -224,7 +245,10 @@ def _maximize(
 
 @kernel
 def _newton_step(sums: Sums) -> tuple[Scales, Scales]:
-    """Return Newton's step, infinite if the Hessian is singular, and the maximum's derivatives in the exponent."""
+    """Return the Newton step in (alpha, delta), and the derivatives of the maximising (alpha, delta) in the exponent.
+
+    The step is infinite if the Hessian is singular.
+    """
     det = sums.aa * sums.dd - sums.ad * sums.ad
     if not det > _SINGULAR * sums.aa * sums.dd:
         return Scales(math.inf, math.inf), Scales(0.0, 0.0)
@@ -243,11 +267,11 @@ def _sums_at(
     column : CensoredColumn
         The column.
     value_nll : (float, float, float)
-        Minus the log-density of a value at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.
+        Minus the mean log-density of the values at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.
     at : Scales
         The alpha and delta at which to evaluate.
     censoring : CensoredWork
-        Has the standardised ends.
+        Holds the standardised ends of the intervals.
     """
     alpha, delta, w = at.alpha, at.delta, column.values.weight
     nll = s_a = s_d = s_aa = s_dd = 0.0
@@ -274,7 +298,7 @@ def _sums_at(
 
 @kernel
 def _add_sums(a: Sums, b: Sums) -> Sums:
-    """Add sums over two parts of the cells."""
+    """Return the sums over two parts of the cells together."""
     return Sums(
         a.nll + b.nll, a.a + b.a, a.d + b.d, a.m + b.m, a.aa + b.aa, a.ad + b.ad, a.dd + b.dd, a.ma + b.ma, a.md + b.md,
         a.mm + b.mm,
@@ -285,18 +309,19 @@ def _add_sums(a: Sums, b: Sums) -> Sums:
 def _sums_of_limits(
     side: FloatArray, count: FloatArray, c: FloatArray, c1: FloatArray, c2: FloatArray, at: Scales
 ) -> Sums:
-    """Return `Sums` over cells below (side 1) or above (side -1) limits.
+    """Return `Sums` over the cells that are censored below or above a limit.
 
-    With ``m = alpha c - delta``, s and -r are the derivatives of ``ln Phi(side m)`` in m.
+    With ``m = alpha c - delta``, the code writes s and -r for the first and second derivative of ``ln Phi(side m)`` in
+    m.
 
     Parameters
     ----------
     side : (k,)
-        The sides of the limits.
+        1 if the cells of a limit lie below it, -1 if they lie above it.
     count : (k,)
-        The total weights of the cells.
+        The total weight of the cells of each limit.
     c, c1, c2 : (k,)
-        The standardised limits, and their derivatives in the exponent.
+        The standardised limits, and their first two derivatives in the exponent.
     at : Scales
         The alpha and delta at which to evaluate.
     """
@@ -323,14 +348,14 @@ def _sums_of_limits(
 
 @kernel
 def _sums_of_intervals(terms: Terms, y: FloatArray, at: Scales) -> Sums:
-    """Return `Sums` over cells between two ends.
+    """Return `Sums` over the cells that are censored to an interval with two ends.
 
     Parameters
     ----------
     terms : Terms
         The intervals.
     y : (3, k)
-        The standardised points, and their derivatives in the exponent.
+        The standardised ends, and their first two derivatives in the exponent.
     at : Scales
         The alpha and delta at which to evaluate.
     """
@@ -360,14 +385,14 @@ def _sums_of_intervals(terms: Terms, y: FloatArray, at: Scales) -> Sums:
 
 @kernel
 def _sums_of_value(weight: float, c: float, c1: float, c2: float, at: Scales) -> Sums:
-    """Return `Sums` over values that all equal one point: their log-density is ``-m^2/2``, ``m = alpha c - delta``.
+    """Return `Sums` over observed values that are all equal, with log-density ``-m^2/2``, ``m = alpha c - delta``.
 
     Parameters
     ----------
     weight : float
-        The weight of the values.
+        The total weight of the values.
     c, c1, c2 : float
-        The standardised point, and its derivatives in the exponent.
+        The standardised value, and its first two derivatives in the exponent.
     at : Scales
         The alpha and delta at which to evaluate.
     """

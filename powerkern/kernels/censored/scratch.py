@@ -1,4 +1,4 @@
-"""Scratch space of fits of censored columns: declared, made and handed to entries in one place."""
+"""Scratch space for fits of censored columns, and functions that allocate it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from powerkern._jit import COLUMN, ROWS, named_tuple
 from powerkern._typing import FloatArray
 
-#: Rows of `cells`: the end of the interval in the data, its other end, and the weight of the cell; then, of each
-#: distinct limit, the limit, the side on which its cells lie, and their total weight.
+#: Rows of `cells`: at first, the end of the interval in the data, its other end, and the weight of the cell; later, for
+#: each distinct limit, the limit, the side on which its cells lie, and their total weight.
 END, OTHER, WEIGHT = LIMIT, SIDE, COUNT = range(3)
 #: Rows of `intervals`: the total weight of the cells, and the positions of both ends among the points.
 CELLS, LOW, HIGH = range(3)
 
 
 class TermWork(NamedTuple):
-    """Scratch for the terms of k censored cells, which have at most 2 k + 1 points.
+    """Scratch for the terms of k censored cells, which have at most 2 k + 1 points (ends of intervals).
 
-    `logs` holds logs of the points, `side` and `weight` the side and the total weight of the cells at each limit, and
-    `intervals` has a column for each distinct interval between two points.
+    `logs` receives the logs of the points. For each point that is a limit, `side` and `weight` receive the side on
+    which its cells lie and their total weight. `intervals` has a column for each distinct interval between two points.
     """
 
     logs: FloatArray
@@ -32,8 +32,8 @@ class TermWork(NamedTuple):
 class CensoredWork(NamedTuple):
     """Scratch for a column of n cells, at most k of them censored, and for a sample of it.
 
-    `cells` has k + 1 columns, one for each censored cell; `y` has three rows of 2 k + 1 points. `sample_logs` holds the
-    logs and weights of a sample, (2, n + 1), and `sample` its terms.
+    `cells` has a column for each censored cell, and one more. `y` has three rows of 2 k + 1 points. `sample_logs`, (2,
+    n + 1), receives the logs and weights of a sample, and `sample` its terms.
     """
 
     cells: FloatArray

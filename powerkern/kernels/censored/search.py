@@ -1,10 +1,11 @@
-"""The lambda of largest likelihood of a column with censored cells.
+"""Find the lambda that maximises the likelihood of a column with censored cells.
 
 The profile likelihood had a single maximum in each of thousands of simulated columns (asv_benches/report_limits.py),
-but is not known to be concave. A root of the score is found by bracketed Newton steps. The score is then evaluated on
-both sides, where a single maximum implies its sign. The status SCANNED says that uniqueness was checked, not proved.
+but is not known to be concave. A root of the score is found by bracketed Halley steps. The score is then evaluated at
+points on both sides of the root. If the maximum is unique, the score is positive below it and negative above it. The
+status SCANNED says that uniqueness was checked, not proved.
 
-Long columns are searched on a sample first. From its optimum, three or four evaluations of the whole column suffice.
+Long columns are first searched on a sample. From its optimum, three or four evaluations of the whole column suffice.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.status_codes import AT_END, FIXED, MULTIMODAL, NOT_CERTIFIED, SCANNED
 
-#: Newton's method in the scales may end before a step this small while lambda is off by a standard error or more, and
-#: on a sample: the error of the score is about its square.
+#: Relative step of Newton's method in alpha and delta before which it may end: while lambda is still off by a standard
+#: error or more, and on a sample. The error of the score is about the square of the step.
 _COARSE_STEP, _COARSE_STEP_ON_SAMPLE = 1e-3, 3e-2
 #: Shortest and longest step from which the third derivative is estimated, in the unit of `_Tolerances.last_step`.
 _SHORTEST, _LONGEST = 1e-5, 0.3
 #: A guard against endless searches.
 _MOST_EVALUATIONS = 100
-#: Largest exponent searched, in units of one over the standard deviation of the logs. A likelihood that still rises
-#: there counts as having no maximum. In 400 simulated columns that have a maximum it lies within 12.
+#: Largest exponent searched, in units of one over the standard deviation of the logs. A likelihood that still increases
+#: there counts as having no maximum. In 400 simulated columns with a maximum, the maximum lies within 12.
 _REACH = 64.0
-#: The score is evaluated at these distances on both sides of the optimum, in standard errors of lambda: the nearest,
-#: the factor from one distance to the next, and the farthest.
+#: Distances from the optimum at which the score is evaluated, on both sides and in standard errors of lambda: the
+#: smallest, the ratio of successive distances, and the largest.
 _NEAREST, _GROWTH, _FARTHEST = 3.0, 3.0, 27.0
 #: Fewest cells of a column that is searched on a sample first, fewest values of the sample, and its largest stride.
 _LONG, _SAMPLE, _STRIDE = 2048, 512, 16
@@ -44,7 +45,7 @@ _RESIDUAL = 1e-3
 class SearchResult(NamedTuple):
     """Result of a search: the exponent in units of the logs, the likelihood there, and a `powerkern.Status`.
 
-    `d3` is an estimate of the likelihood's third derivative.
+    `d3` is an estimate of the third derivative of the profile likelihood.
     """
 
     mu: float
@@ -55,11 +56,12 @@ class SearchResult(NamedTuple):
 
 
 class _Tolerances(NamedTuple):
-    """When a search ends: before a step of lambda of `last_step`, which is taken by Taylor series.
+    """Step lengths at which the search for lambda and the maximisation over alpha and delta end.
 
-    Its unit is one over the square root of the information per unit of weight: one standard error of lambda for a
-    column of one value. `coarse` and `fine`: Newton's method in the scales ends before a step this small, far from the
-    optimum and near it.
+    The search ends with the first step of lambda shorter than `last_step`, which is taken by Taylor expansion. The unit
+    of `last_step` is one over the square root of the information per unit of weight, that is, one standard error of
+    lambda for a column of one value. Newton's method in alpha and delta ends before a step shorter than `coarse` while
+    lambda is far from the optimum, and than `fine` near it.
     """
 
     last_step: float
@@ -67,14 +69,14 @@ class _Tolerances(NamedTuple):
     fine: float
 
 
-#: After 1e-7 the standard errors are off by as much, and the step after the last would be below 1e-9 standard errors.
-#: On a sample an error of 0.01 standard errors of the whole column would be good enough.
+#: With a last step of 1e-7 the standard errors have a relative error of 1e-7, and a further step would be shorter than
+#: 1e-9 standard errors. On a sample an error of 0.01 standard errors of the whole column would be good enough.
 _EXACT = _Tolerances(1e-7, _COARSE_STEP, SMALL_STEP)
 _ON_SAMPLE = _Tolerances(2e-3, _COARSE_STEP_ON_SAMPLE, _COARSE_STEP_ON_SAMPLE)
 
 
 class Start(NamedTuple):
-    """Start of a search: the exponent, the scales and the third derivative there, and the largest exponent allowed."""
+    """Start of a search: the exponent, alpha and delta, the third derivative, and the largest exponent allowed."""
 
     mu: float
     scales: Scales
@@ -82,10 +84,10 @@ class Start(NamedTuple):
     largest_exponent: float
 
 
-#: Scales of a column without censored cells.
+#: Alpha and delta of a column without censored cells.
 _STANDARD = Scales(1.0, 0.0)
-#: Logs with a smaller unit form a tight cluster, whose unit of lambda is large: the search starts from 0, as in
-#: `two_pass`.
+#: Logs with a smaller unit form a tight cluster, in which lambda = 1 is close to 0 in units of the logs. The search
+#: then starts from 0, as in `two_pass`.
 _TIGHT = 2.0**-20
 
 
@@ -93,18 +95,18 @@ _TIGHT = 2.0**-20
 def find_optimum(
     column: CensoredColumn, given: float, may_sample: bool, scratch: Scratch, censoring: CensoredWork
 ) -> SearchResult:
-    """Find the exponent of largest likelihood, or evaluate the likelihood at a `given` exponent.
+    """Find the exponent that maximises the likelihood, or evaluate the likelihood at a `given` exponent.
 
     Parameters
     ----------
     column : CensoredColumn
         The column.
     given : float
-        The exponent at which to evaluate, in units of the logs, or NaN.
+        The exponent at which to evaluate, in units of the logs; NaN to search for the optimum.
     may_sample : bool
-        Whether a long column may be searched on a sample first.
+        Whether a long column may first be searched on a sample.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     censoring : CensoredWork
         Scratch.
     """
@@ -140,14 +142,14 @@ def find_optimum(
 
 @kernel
 def get_largest_exponent(column: CensoredColumn) -> float:
-    """Return the largest exponent that a search may try."""
+    """Return the largest exponent that a search may try, in units of the logs."""
     logs = column.centered.logs
     return _REACH / _sd_of_logs(logs.pos, logs.pos_weight, logs.neg, logs.neg_weight)
 
 
 @reduction
 def _sd_of_logs(pos: FloatArray, pos_weight: FloatArray, neg: FloatArray, neg_weight: FloatArray) -> float:
-    """Return the weighted standard deviation of the logs, taken about 0 in columns of both signs."""
+    """Return the weighted standard deviation of the logs; about 0 instead of the mean if there are both signs."""
     n = total = squares = 0.0
     for i in range(pos.size):
         n += pos_weight[i]
@@ -166,7 +168,7 @@ def _search(
 ) -> SearchResult:
     """Find a root of the score by bracketed Halley steps; return the likelihood there.
 
-    The third derivative is the difference of the last two second derivatives over the step between them.
+    The third derivative is estimated as the difference of the last two second derivatives, divided by the step.
 
     Parameters
     ----------
@@ -177,7 +179,7 @@ def _search(
     tolerances : _Tolerances
         When to stop.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     censoring : CensoredWork
         Scratch.
     """
@@ -214,7 +216,10 @@ def _search(
 
 @kernel
 def _predict(at: Profile, step: float) -> Scales:
-    """Return the maximising scales after `step`, to first order; unchanged if alpha would change by a factor of 2."""
+    """Return the maximising alpha and delta after a `step` of the exponent, to first order.
+
+    They are returned unchanged if alpha would change by more than a factor of 2.
+    """
     alpha = at.scales.alpha + step * at.slopes.alpha
     if 0.5 * at.scales.alpha < alpha < 2.0 * at.scales.alpha:
         return Scales(alpha, at.scales.delta + step * at.slopes.delta)
@@ -230,20 +235,20 @@ def _check_uniqueness(
     scratch: Scratch,
     censoring: CensoredWork,
 ) -> SearchResult:
-    """Check the sign of the score on both sides of an optimum; search again where it points to another maximum.
+    """Check the sign of the score on both sides of an optimum; where it indicates another maximum, search for that.
 
     Parameters
     ----------
     column : CensoredColumn
         The column, or a sample of it.
-    optimum : Found
-        The optimum.
+    optimum : SearchResult
+        The optimum to check.
     largest_exponent : float
-        The largest exponent allowed.
+        The largest exponent allowed, in units of the logs.
     tolerances : _Tolerances
-        How exact the scales are.
+        When Newton's method in alpha and delta ends.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     censoring : CensoredWork
         Scratch.
     """
