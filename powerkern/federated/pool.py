@@ -19,7 +19,7 @@ from powerkern.kernels.likelihood import score_formulas as lk
 from powerkern.kernels.likelihood.logs import Bounds, centered_log, choose_log_unit, offset_log
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.likelihood.score import Logs, Score, nll_at, scaling_at
-from powerkern.kernels.likelihood.two_pass import optimum
+from powerkern.kernels.likelihood.two_pass import build_optimum
 from powerkern.kernels.power_sums.ranges import R_COUNT, R_MAX, R_MIN, mean_log
 from powerkern.kernels.results import N_RESULTS, write_identity, write_range
 from powerkern.kernels.transforms.family import BOX_COX, log_offset
@@ -322,7 +322,7 @@ def make_fit_row(
     with np.errstate(all="ignore"):
         logs = _logs(column, moments)
         nll = float(nll_at(logs, mu, at, column.log_reference))
-        best = optimum(logs, mu, at, nll, column.base, extreme, n_eval, int(status))
+        best = build_optimum(logs, mu, at, nll, column.base, extreme, n_eval, int(status))
         best = best._replace(sd=np.float64(best.sd))  # 0 of subnormal values: 1/sd is infinite, not an error
         write_fit(row, best, column.sign, int(Route.MOMENTS), math.nan)
     return row

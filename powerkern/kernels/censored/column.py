@@ -45,7 +45,7 @@ from powerkern.kernels.likelihood.logs import (
     summarize_values,
 )
 from powerkern.kernels.likelihood.one_pass import MIN_EFFECTIVE, ONE_PASS_REACH, ONE_PASS_SPREAD
-from powerkern.kernels.likelihood.score import Logs, WeighedLogs
+from powerkern.kernels.likelihood.score import Logs, LogStatistics
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, Centered, centered_column, subsample_median
 from powerkern.kernels.moments import sum_of
@@ -107,7 +107,7 @@ class CensoredColumn(NamedTuple):
     sign: float
     terms: Terms
     total: float
-    values: WeighedLogs
+    values: LogStatistics
     mean_log_shift: float
     are_standard: bool
 
@@ -355,7 +355,7 @@ def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, cen
     if terms.value_index >= 0:
         mean_log_shift = logs.jacobian - _signed_log(terms.value_index, terms.points, logs.center)
     total = counts.observed + counts.below + counts.above + counts.between
-    values = WeighedLogs(counts.observed, sd)
+    values = LogStatistics(counts.observed, sd)
     return CensoredColumn(centered, column.sign, terms, total, values, mean_log_shift, are_standard)
 
 
@@ -614,7 +614,7 @@ def sample_column(column: CensoredColumn, stride: int, censoring: CensoredWork) 
     some = Logs(pos, pos_weight, neg, neg_weight, logs.low, logs.high, logs.neg_high, jacobian, logs.sigma, logs.center)
     centered = Centered(some, c.log_reference, c.offset, c.smallest, c.largest, c.heavy, c.reference)
     terms, counted = _sample_terms(column.terms, stride, censoring.sample)
-    values = WeighedLogs(above + below, column.values.sd)
+    values = LogStatistics(above + below, column.values.sd)
     return CensoredColumn(centered, column.sign, terms, above + below + counted, values, 0.0, True)
 
 

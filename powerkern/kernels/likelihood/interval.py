@@ -91,36 +91,36 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
     for _ in range(MAX_EVAL):
         at = score(logs, mu + side * distance, scratch)
         nll = nll_at(logs, mu + side * distance, at, centered.log_reference)
-        here = _Excess(distance, nll - lowest - drop, side * at.d1, at.d2, side * at.d3)
+        current = _Excess(distance, nll - lowest - drop, side * at.d1, at.d2, side * at.d3)
         if lowest != lowest:
             lowest = nll
-            low = _Excess(0.0, -drop, here.d1, here.d2, here.d3)
+            low = _Excess(0.0, -drop, current.d1, current.d2, current.d3)
             distance = math.sqrt(2.0 * drop / at.d2)
             if drop < _FELT * (1.0 + abs(nll)):
                 panel = distance
             continue
         if panel < math.inf:
-            growth, error = _integral(low, here)
+            growth, error = _integral(low, current)
             if not error <= _PANEL_ERROR * drop:
                 panel = 0.25 * (distance - low.distance)
                 distance = low.distance + panel
                 continue
-            here = _Excess(distance, low.value + growth, here.d1, here.d2, here.d3)
+            current = _Excess(distance, low.value + growth, current.d1, current.d2, current.d3)
             panel *= 2.0
-        if here.value < 0.0:
-            low = here
+        if current.value < 0.0:
+            low = current
         else:
-            high = here
+            high = current
         error = _FELT_ERROR * drop
         if panel == math.inf:
             error = max(_END_ERROR * drop, _ROUNDINGS * EPS * (1.0 + abs(nll)))
         # use the slope at the upper end, where g is steepest; far below the root g may be flat
-        steepest = high.d1 if high.distance < math.inf else here.d1
+        steepest = high.d1 if high.distance < math.inf else current.d1
         tolerance = max(error / steepest, EPS * abs(mu))
-        least, most = _zeros(low, high)
-        if most - least <= tolerance:
-            return mu + side * min(max(least, low.distance), high.distance)
-        distance = min(_next_distance(low, high, here, least, most, tolerance), low.distance + panel)
+        lower, upper = _zeros(low, high)
+        if upper - lower <= tolerance:
+            return mu + side * min(max(lower, low.distance), high.distance)
+        distance = min(_next_distance(low, high, current, lower, upper, tolerance), low.distance + panel)
         if not distance < _FAR:
             return side * math.inf
     return math.nan
@@ -146,15 +146,17 @@ def _tangent_zero(at: _Excess) -> float:
 @kernel
 def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
     """Return bounds of the root of a convex function: the zeros of the chord, and of the tangents at both ends."""
-    most = min(high.distance, min(_tangent_zero(low), _tangent_zero(high)))
+    upper = min(high.distance, min(_tangent_zero(low), _tangent_zero(high)))
     if not high.distance < math.inf:
         return low.distance, math.inf
     fraction = low.value / (low.value - high.value)
-    return low.distance + fraction * (high.distance - low.distance), most
+    return low.distance + fraction * (high.distance - low.distance), upper
 
 
 @kernel
-def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, most: float, tolerance: float) -> float:
+def _next_distance(
+    low: _Excess, high: _Excess, current: _Excess, lower: float, upper: float, tolerance: float
+) -> float:
     """Return the next point of Halley's method; near the root it is moved slightly beyond it, to enclose it.
 
     Parameters
@@ -163,24 +165,24 @@ def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, mos
         The farthest point from the minimum that is known to be before the root.
     high : _Excess
         The nearest point known to be beyond the root; its distance is inf if there is none.
-    here : _Excess
+    current : _Excess
         The point evaluated last.
-    least : float
+    lower : float
         Lower bound of the root.
-    most : float
+    upper : float
         Upper bound of the root, taken in place of a point outside the bounds.
     tolerance : float
         Tolerance of the distance.
     """
-    step = halley_step(here.value, here.d1, here.d2)
-    x = here.distance + step
-    if abs(step) <= _NEARLY * here.distance:
+    step = halley_step(current.value, current.d1, current.d2)
+    x = current.distance + step
+    if abs(step) <= _NEARLY * current.distance:
         x += math.copysign(0.25 * tolerance, step)
     if not high.distance < math.inf:
-        farthest = 4.0 * here.distance
+        farthest = 4.0 * current.distance
         return x if low.distance < x < farthest else farthest
-    if not least <= x <= most:
-        x = most
+    if not lower <= x <= upper:
+        x = upper
     if x >= high.distance:  # its tangent's zero coincides with it to rounding
         x = high.distance - max(tolerance, 2.0 * EPS * high.distance)
     return x if low.distance < x < high.distance else 0.5 * (low.distance + high.distance)

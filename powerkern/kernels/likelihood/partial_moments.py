@@ -57,7 +57,7 @@ def partial_moment_columns(
     weight: FloatArray,
     family: int,
     scalings: FloatArray,
-    at: FloatArray,
+    exponents: FloatArray,
     work: Work,
     out: FloatArray,
 ) -> None:
@@ -75,7 +75,7 @@ def partial_moment_columns(
         BOX_COX or YEO_JOHNSON.
     scalings : (p, N_SCALING)
         The common scaling of the logs of each column.
-    at : (p, k)
+    exponents : (p, k)
         The exponents of each column, in units of its logs.
     work : Work
         Scratch.
@@ -85,7 +85,7 @@ def partial_moment_columns(
     out[:] = 0.0
     for j in range(columns.shape[0]):
         column, scaling = prepare(columns[j], weight, family, work), scalings[j]
-        if column.x.size == 0 or at[j, 0] != at[j, 0]:
+        if column.x.size == 0 or exponents[j, 0] != exponents[j, 0]:
             continue
         both_signs, sigma = scaling[BOTH_SIGNS] != 0.0, scaling[SIGMA]
         magnitudes = magnitudes_by_sign(column.x, column.weight, column.sign, work)
@@ -95,9 +95,9 @@ def partial_moment_columns(
         centered_logs(magnitudes, log_offset(family), scaling[REFERENCE], spare)
         bounds = Bounds(sigma * scaling[LOW], sigma * scaling[HIGH], sigma * scaling[NEG_HIGH])
         logs = logs_in_units(magnitudes, bounds, sigma, 0.0, spare)
-        for k in range(at.shape[1]):
-            if at[j, k] == at[j, k]:
-                add_moments(logs, both_signs, at[j, k], work.scratch)
+        for k in range(exponents.shape[1]):
+            if exponents[j, k] == exponents[j, k]:
+                add_moments(logs, both_signs, exponents[j, k], work.scratch)
                 row = out[j, k * N_PARTIAL : (k + 1) * N_PARTIAL]
                 copy(work.scratch.moments[0], row)
                 row[JACOBIAN] = logs.jacobian

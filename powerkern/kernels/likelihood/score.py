@@ -88,7 +88,7 @@ class Logs(NamedTuple):
     center: float  #: signed log of the reference of a column of both signs; otherwise 0
 
 
-class WeighedLogs(NamedTuple):
+class LogStatistics(NamedTuple):
     """The total weight of logs, and their standard deviation, about 0 with both signs; 0 to take two passes."""
 
     weight: float
@@ -99,7 +99,7 @@ class Score(NamedTuple):
     """g', g'', g''' in mu, with the mean and variance of the transformed values.
 
     `mean` and `variance` are those of ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared. With both
-    signs they are those of ``e^-(log_factor + s) psi``, where s is `growth_at_center`.
+    signs they are those of ``e^-(log_factor + s) psi``, where s is `log_power_of_reference`.
     """
 
     d1: float
@@ -124,11 +124,11 @@ class _Scale(NamedTuple):
     shift: float
     exponent: float  #: in units of the logs
     sign: float  #: of the values
-    reach: float  #: upper bound of |t|
+    largest_t: float  #: upper bound of |t|
     top: float  #: the log at which e^t is largest
     rest: float  #: non-negative; log_factor = exponent * top + rest
     log_factor: float
-    lead: float  #: signed log of the reference if it has the other sign; otherwise 0
+    opposite_log: float  #: signed log of the reference if it has the other sign; otherwise 0
 
 
 class _Branch(NamedTuple):
@@ -214,7 +214,7 @@ def score_with_points(
 def score_by_sums_with_points(
     logs: Logs,
     both_signs: bool,
-    weighed: WeighedLogs,
+    statistics: LogStatistics,
     points: Logs,
     mu: float,
     scratch: Scratch,
@@ -228,12 +228,12 @@ def score_by_sums_with_points(
     ----------
     logs, both_signs, points, mu, scratch, y, y1, y2
         As for `score_with_points`.
-    weighed : WeighedLogs
+    statistics : WeighedLogs
         The weight and the standard deviation of the logs.
     """
     pos, neg = _branches(logs, both_signs, mu)
     origin = Origin(0.0, 0.0, 0.0, 0.0)
-    if logs.center != 0.0 or not _add_branches_by_sums(pos, neg, weighed, scratch):
+    if logs.center != 0.0 or not _add_branches_by_sums(pos, neg, statistics, scratch):
         origin = _add_branches(pos, neg, logs.center, scratch)
     _write_points(points, pos.scale, neg.scale, origin, scratch, y, y1, y2)
     return _score_from_branches(logs, pos, neg, origin, scratch)
@@ -281,7 +281,7 @@ def log_factor_at(logs: Logs, both_signs: bool, mu: float) -> float:
 
 
 @kernel
-def growth_at_center(logs: Logs, mu: float) -> float:
+def log_power_of_reference(logs: Logs, mu: float) -> float:
     """Return t = m a at the reference of a column of both signs, where m is the exponent of its branch."""
     return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
 
@@ -293,16 +293,16 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
     The factor is the inverse of the largest e^t. Its log is computed as exponent times log, since a difference of two
     large products would cancel.
     """
-    center, below = logs.center, 2.0 * logs.sigma - mu
+    center, negative_exponent = logs.center, 2.0 * logs.sigma - mu
     above_0, below_0 = max(center, 0.0), max(-center, 0.0)
     low = -above_0 if both_signs else logs.low
-    top, neg_top = logs.high if mu > 0.0 else low, logs.neg_high if below > 0.0 else -below_0
-    excess = mu * (top + above_0) - below * (neg_top + below_0)
+    top, neg_top = logs.high if mu > 0.0 else low, logs.neg_high if negative_exponent > 0.0 else -below_0
+    excess = mu * (top + above_0) - negative_exponent * (neg_top + below_0)
     rest, neg_rest = max(0.0, -excess) if both_signs else 0.0, max(0.0, excess)
-    reach, neg_reach = abs(mu) * max(logs.high, -low), abs(below) * max(logs.neg_high, below_0)
-    log_factor, neg_log_factor = mu * top + rest, below * neg_top + neg_rest
-    above_scale = _Scale(0.0, mu, 1.0, reach, top, rest, log_factor, -below_0)
-    below_scale = _Scale(0.0, below, -1.0, neg_reach, neg_top, neg_rest, neg_log_factor, above_0)
+    largest_t, neg_reach = abs(mu) * max(logs.high, -low), abs(negative_exponent) * max(logs.neg_high, below_0)
+    log_factor, neg_log_factor = mu * top + rest, negative_exponent * neg_top + neg_rest
+    above_scale = _Scale(0.0, mu, 1.0, largest_t, top, rest, log_factor, -below_0)
+    below_scale = _Scale(0.0, negative_exponent, -1.0, neg_reach, neg_top, neg_rest, neg_log_factor, above_0)
     return _Branch(logs.pos, logs.pos_weight, above_scale), _Branch(logs.neg, logs.neg_weight, below_scale)
 
 
@@ -323,11 +323,11 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
     scratch : Scratch
         Scratch; receives the moments.
     """
-    shift, below, log_factor = scaling_at(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
-    reach = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
-    neg_reach = abs(below) * logs.neg_high
-    above_scale = _Scale(shift, mu, 1.0, reach, 0.0, log_factor, log_factor, 0.0)
-    below_scale = _Scale(0.0, below, -1.0, neg_reach, 0.0, log_factor, log_factor, 0.0)
+    shift, negative_exponent, log_factor = scaling_at(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
+    largest_t = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
+    neg_reach = abs(negative_exponent) * logs.neg_high
+    above_scale = _Scale(shift, mu, 1.0, largest_t, 0.0, log_factor, log_factor, 0.0)
+    below_scale = _Scale(0.0, negative_exponent, -1.0, neg_reach, 0.0, log_factor, log_factor, 0.0)
     pos, neg = _Branch(logs.pos, logs.pos_weight, above_scale), _Branch(logs.neg, logs.neg_weight, below_scale)
     _add_branches(pos, neg, 0.0, scratch)
 
@@ -351,7 +351,7 @@ def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -
 
 
 @kernel
-def _add_branches_by_sums(pos: _Branch, neg: _Branch, weighed: WeighedLogs, scratch: Scratch) -> bool:
+def _add_branches_by_sums(pos: _Branch, neg: _Branch, statistics: LogStatistics, scratch: Scratch) -> bool:
     """Write the moments of `_add_branches` from raw sums to ``scratch.moments[0]``; return whether they keep digits.
 
     The common factor ``e^log_factor`` is taken out of the sums, which need exponents within e to plus and minus 300.
@@ -361,14 +361,14 @@ def _add_branches_by_sums(pos: _Branch, neg: _Branch, weighed: WeighedLogs, scra
         m, scale = branch.scale.exponent, branch.scale
         if branch.logs.size == 0:
             continue
-        if not (abs(m) * weighed.sd >= _FAR_FROM_ZERO and scale.reach <= _SUMMABLE):
+        if not (abs(m) * statistics.sd >= _FAR_FROM_ZERO and scale.largest_t <= _SUMMABLE):
             return False
         part = zero_sums(0.0)
         for start in range(0, branch.logs.size, _CHUNK):
             stop = start + _CHUNK
             part = add_sums(part, branch.logs[start:stop], branch.weight[start:stop], m, False)
         sums = add_signed_sums(sums, part, scale.sign)
-    moments, kept = central_moments(sums, weighed.weight)
+    moments, kept = central_moments(sums, statistics.weight)
     factor = exp(-pos.scale.log_factor)
     total = scratch.moments[0]
     for i in range(N_MOMENTS):
@@ -407,8 +407,8 @@ def scaling_at(
         The exponent, in units of the logs.
     """
     if both_signs:
-        below = 2.0 * sigma - mu
-        return 0.0, below, max(0.0, max(mu * high, below * neg_high))
+        negative_exponent = 2.0 * sigma - mu
+        return 0.0, negative_exponent, max(0.0, max(mu * high, negative_exponent * neg_high))
     # every t is <= 0, so nothing overflows, and no common factor is needed
     return (high if mu > 0.0 else low), 0.0, 0.0
 
@@ -443,8 +443,8 @@ def _add_branch(branch: _Branch, origin: Origin, scratch: Scratch) -> None:
     for start in range(0, branch.logs.size, BLOCK):
         _derivatives(branch.logs[start : start + BLOCK], branch.scale, y)
         moments_of_block(y, branch.weight[start : start + BLOCK], part)
-        if branch.scale.lead != 0.0:
-            relative_to(origin, branch.scale.lead, part)
+        if branch.scale.opposite_log != 0.0:
+            relative_to(origin, branch.scale.opposite_log, part)
         merge_moments(scratch.moments[0], part)
 
 
@@ -455,11 +455,11 @@ def _write_branch(
     """Write standardised values and derivatives of a branch, relative to the reference as in `relative_to`."""
     total, part = scratch.moments[0], scratch.y
     mean0, mean1, mean2 = total[Y], total[Y1], total[Y2]
-    if branch.scale.lead != 0.0:
+    if branch.scale.opposite_log != 0.0:
         mean0, mean1, mean2 = mean0 - origin.y0, mean1 - origin.y1, mean2 - origin.y2
     sd = math.sqrt(total[YY] / total[WEIGHT])
     per_sd = 1.0 / sd if sd != 0.0 else math.inf  # plain Python would raise
-    c = -branch.scale.lead
+    c = -branch.scale.opposite_log
     for start in range(0, branch.logs.size, BLOCK):
         a = branch.logs[start : start + BLOCK]
         _derivatives(a, branch.scale, part)
@@ -474,7 +474,7 @@ def _write_branch(
 @kernel
 def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
     """Write y and its derivatives for the logs of a block to the rows of `y`."""
-    if scale.reach <= SERIES_REACH:
+    if scale.largest_t <= SERIES_REACH:
         _derivatives_by_series(a, scale, exp(-scale.log_factor), y)
     else:
         _derivatives_closed(a, scale, y)

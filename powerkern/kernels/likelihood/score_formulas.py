@@ -185,12 +185,12 @@ def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None
 
 
 @kernel
-def relative_to(origin: Origin, lead: float, t: FloatArray) -> None:
-    """Convert moments of psi in place to moments of ``e^(-m lead) psi`` plus its value at the `origin`.
+def relative_to(origin: Origin, log_reference: float, t: FloatArray) -> None:
+    """Convert moments of psi in place to moments of ``e^(-m log_reference) psi`` plus its value at the `origin`.
 
     The derivatives of the factor enter by Leibniz' rule.
     """
-    c = -lead
+    c = -log_reference
     t[Y3] += c * (3.0 * t[Y2] + c * (3.0 * t[Y1] + c * t[Y])) + origin.y3
     t[Y2] += c * (2.0 * t[Y1] + c * t[Y]) + origin.y2
     t[Y1] += c * t[Y] + origin.y1

@@ -22,7 +22,7 @@ from powerkern.kernels.likelihood.logs import (
     offset_log,
 )
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of
-from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, nll_at, score
+from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, log_power_of_reference, nll_at, score
 from powerkern.kernels.likelihood.score_formulas import has_root_near
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.moments import sum_of
@@ -82,9 +82,9 @@ def _reference(magnitudes: Magnitudes, both_signs: bool, weighted: bool, scratch
 
 
 @kernel
-def subsample_median(x: FloatArray, most: int, scratch: FloatArray) -> float:
-    """Return the median of at most `most` evenly spaced values, leaving out NaN; NaN if all of them are."""
-    few, n = min(x.size, most), 0
+def subsample_median(x: FloatArray, n_most: int, scratch: FloatArray) -> float:
+    """Return the median of at most `n_most` evenly spaced values, leaving out NaN; NaN if all of them are."""
+    few, n = min(x.size, n_most), 0
     for k in range(few):
         value = x[(2 * k + 1) * x.size // (2 * few)]
         if value == value:
@@ -160,12 +160,12 @@ def optimum_from_score(
     """
     logs = centered.logs
     if centered.heavy == centered.heavy and _is_moderate(centered, mu):
-        return optimum(logs, mu, _at_reference(at), nll, centered.offset, centered.heavy, n_eval, status)
+        return build_optimum(logs, mu, _at_reference(at), nll, centered.offset, centered.heavy, n_eval, status)
     extreme = 0.0
     if not both_signs:
         extreme = centered.largest if mu > 0.0 else centered.smallest
     at = _at_extreme(logs, both_signs, mu, at)
-    return optimum(logs, mu, at, nll, centered.offset, extreme, n_eval, status)
+    return build_optimum(logs, mu, at, nll, centered.offset, extreme, n_eval, status)
 
 
 @kernel
@@ -221,14 +221,14 @@ def _at_extreme(logs: Logs, both_signs: bool, mu: float, at: Score) -> Score:
     For values of one sign this is the largest log if mu > 0, and the smallest otherwise.
     """
     if both_signs:
-        log_factor = at.log_factor + growth_at_center(logs, mu)
+        log_factor = at.log_factor + log_power_of_reference(logs, mu)
         return Score(at.d1, at.d2, at.d3, at.mean, at.variance, log_factor, 0.0)
     shift = logs.high if mu > 0.0 else logs.low
     return Score(at.d1, at.d2, at.d3, at.mean - b(-mu, shift), at.variance, 0.0, shift)
 
 
 @kernel
-def optimum(
+def build_optimum(
     logs: Logs, mu: float, at: Score, nll: float, offset: float, origin: float, n_eval: int, status: int
 ) -> Optimum:
     """Build the `Optimum` in units of the column from the score in units of the logs.

@@ -28,7 +28,7 @@ from powerkern.kernels.censored.search import SearchResult
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.likelihood.logs import offset_log
 from powerkern.kernels.likelihood.optimum import Optimum
-from powerkern.kernels.likelihood.score import Logs, Scratch, WeighedLogs
+from powerkern.kernels.likelihood.score import Logs, LogStatistics, Scratch
 from powerkern.kernels.likelihood.scratch import SCRATCH
 from powerkern.kernels.likelihood.two_pass import Centered
 from powerkern.kernels.power_sums.errors import (
@@ -251,7 +251,7 @@ def _prepare(
         sample.n_bins_below,
         sample.weight,
     )
-    values = WeighedLogs(sample.weight, 0.0)
+    values = LogStatistics(sample.weight, 0.0)
     return sample, CensoredColumn(centered, sample.sign, terms, sample.weight + counted, values, 0.0, True)
 
 
