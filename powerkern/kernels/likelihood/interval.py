@@ -1,6 +1,7 @@
-"""Likelihood intervals: the two lambdas at which the negative log-likelihood exceeds its minimum by a given drop.
+"""Likelihood intervals: the two lambdas at which the negative log-likelihood g exceeds its minimum by a given drop.
 
-The likelihood is [1]_, eq. (8); the drop of an interval is half a quantile of chi-square, divided by n.
+The likelihood is [1]_, eq. (8), and g is taken per observation. The drop of an interval is half a quantile of
+chi-square, divided by n.
 
 References
 ----------
@@ -24,9 +25,10 @@ from powerkern.kernels.optimize.newton import halley_step
 #: intervals, a tenth and ten times the first take 4.20 and 4.10 evaluations per end instead of 4.11; half and ten times
 #: the second make no difference. The ends are accurate to 1e-13 in all cases (report_constants interval).
 _END_ERROR, _ROUNDINGS = 1e-12, 8.0
-#: Small drops: below the first, as a fraction of g, the rise of g is integrated from g', since the rounding error of g,
-#: 1e-16, would exceed 1e-10 of the drop. The second is the tolerance of a panel's integral, the third that of the drop
-#: at the ends, both relative to the drop. On 108 intervals with drops of 1e-7 to 1e-12 the ends are accurate to 4e-10.
+#: For drops below the first, as a fraction of g, the increase of g is integrated from g', since the rounding error of
+#: g, 1e-16, would exceed 1e-10 of the drop. The second is the tolerance of a panel's integral, the third that of the
+#: drop at the ends, both relative to the drop. On 108 intervals with drops of 1e-7 to 1e-12 the ends are accurate to
+#: 4e-10.
 #: Half the third takes 3.00 evaluations instead of 2.99 and gives 1e-10; half and ten times the others change nothing
 #: (report_constants interval).
 _FELT, _PANEL_ERROR, _FELT_ERROR = 1e-6, 1e-8, 1e-9
@@ -38,7 +40,10 @@ _FAR = 1e290
 
 
 class _Excess(NamedTuple):
-    """Excess of g over its target, and three derivatives in the distance, at a distance from the minimum of g."""
+    """Excess of the negative log-likelihood g over its target, at a distance from its minimum, with derivatives.
+
+    `d1`, `d2` and `d3` are the derivatives of the excess `value` in the distance.
+    """
 
     distance: float
     value: float
@@ -51,7 +56,7 @@ class _Excess(NamedTuple):
 def write_interval(
     centered: Centered, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray
 ) -> None:
-    """Write the two lambdas at which g exceeds g(lmbda) by `drop`.
+    """Write the two lambdas at which the negative log-likelihood exceeds its minimum by `drop`.
 
     Parameters
     ----------
@@ -60,11 +65,11 @@ def write_interval(
     sign : float
         The sign of the values; 0 if there are both.
     lmbda : float
-        The lambda that minimises g.
+        The lambda at the minimum.
     drop : float
-        The rise of g at both ends.
+        The excess over the minimum at both ends, per observation.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     out : (2,)
         Receives the lower and the upper end.
     """
@@ -78,11 +83,24 @@ def write_interval(
 
 @kernel
 def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch: Scratch) -> float:
-    """Return the exponent at which g exceeds its minimum, at `mu`, by `drop`, towards `side` (1 or -1).
+    """Return the exponent on one side of `mu` at which the negative log-likelihood g exceeds its minimum by `drop`.
 
-    The excess is a convex function of the distance from `mu`, so the zeros of a chord and of a tangent enclose its root
-    and converge to it. The result is NaN if this takes more than MAX_EVAL evaluations, and infinite if the root is
-    beyond _FAR.
+    The excess is a convex function of the distance from the minimum, so the zeros of a chord and of a tangent enclose
+    its root and converge to it. The result is NaN if this takes more than MAX_EVAL evaluations, and infinite if the
+    root is beyond _FAR.
+
+    Parameters
+    ----------
+    centered : Centered
+        The logs of the column.
+    mu : float
+        The exponent at the minimum of g, in units of the logs.
+    drop : float
+        The excess over the minimum, per observation.
+    side : float
+        1 to search above `mu`, -1 to search below it.
+    scratch : Scratch
+        Scratch of `kernels.likelihood.score`.
     """
     logs = centered.logs
     low = high = _Excess(math.inf, 0.0, 1.0, 0.0, 0.0)
@@ -128,9 +146,10 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
 
 @kernel
 def _integral(a: _Excess, b: _Excess) -> tuple[float, float]:
-    """Return the integral of g' from a to b and an error estimate, by Hermite formulas of sixth and fourth order.
+    """Return the increase of the negative log-likelihood g from a to b, as an integral of g', and an error estimate.
 
-    A small drop would be lost in the rounding error of g, but not in that of g'.
+    The Hermite formula of sixth order gives the integral, and its difference from that of fourth order the error. A
+    small drop would be lost in the rounding error of g, but not in that of g'.
     """
     h = b.distance - a.distance
     ends, bends = 0.5 * h * (a.d1 + b.d1), h * h * (a.d2 - b.d2)
@@ -145,7 +164,7 @@ def _tangent_zero(at: _Excess) -> float:
 
 @kernel
 def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
-    """Return bounds of the root of a convex function: the zeros of the chord, and of the tangents at both ends."""
+    """Return a lower and an upper bound of the root, from the zeros of the chord and of the tangents at both ends."""
     upper = min(high.distance, min(_tangent_zero(low), _tangent_zero(high)))
     if not high.distance < math.inf:
         return low.distance, math.inf
@@ -157,20 +176,20 @@ def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
 def _next_distance(
     low: _Excess, high: _Excess, current: _Excess, lower: float, upper: float, tolerance: float
 ) -> float:
-    """Return the next point of Halley's method; near the root it is moved slightly beyond it, to enclose it.
+    """Return the next point of Halley's method, moved slightly beyond the root once it is near, to enclose the root.
 
     Parameters
     ----------
     low : _Excess
-        The farthest point from the minimum that is known to be before the root.
+        The farthest point evaluated so far that lies before the root.
     high : _Excess
-        The nearest point known to be beyond the root; its distance is inf if there is none.
+        The nearest point evaluated so far that lies beyond the root; its distance is inf if there is none.
     current : _Excess
         The point evaluated last.
     lower : float
         Lower bound of the root.
     upper : float
-        Upper bound of the root, taken in place of a point outside the bounds.
+        Upper bound of the root; it replaces a point outside the bounds.
     tolerance : float
         Tolerance of the distance.
     """

@@ -17,7 +17,7 @@ from powerkern.kernels.likelihood.score import nll_at, score_with_derivatives
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column
 
-#: Statistics of a column: g(lambda), and the mean log-Jacobian term J of the centered logs, as in the score.
+#: Statistics of a column: the negative log-likelihood g, and the mean log-Jacobian term J of the centered logs.
 G, JACOBIAN = range(2)
 #: Number of statistics.
 N_STATISTICS = 2
@@ -36,34 +36,31 @@ def derivative_columns(
     y2: FloatArray,
     statistics: FloatArray,
 ) -> None:
-    """Write psi, psi' and psi'' of every column, minus their means, over the standard deviation of psi, times `root`.
+    """Write psi, psi' and psi'' of every column, standardised by the mean of each and the standard deviation of psi.
 
-    The logs are centered: psi lacks a factor exp(c lambda), c the log of a reference value in the data, and the mean J
-    in `statistics` lacks c. In the joint score both omissions cancel: products of psi and its derivatives with the inverse
-    covariance matrix of psi change by as much as the mean of J. Columns must not have NaN or zero weights.
+    All are multiplied by `root`. They are computed from centered logs: psi lacks a factor exp(c lambda), where c is the
+    log of a reference value in the data, and the mean J in `statistics` lacks c. In the joint score both omissions
+    cancel: products of psi and its derivatives with the inverse covariance matrix of psi change by as much as the mean
+    of J.
 
     Parameters
     ----------
     columns : (p, n)
         Columns as rows, without NaN.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values, none of them 0; empty if all are one.
     root : (n,)
-        Square roots of the weights; empty: all one.
+        Square roots of the weights; empty if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : (p,)
         The lambda of each column.
     work : Work
         Scratch.
-    y : (p, n)
-        Receives psi.
-    y1 : (p, n)
-        Receives psi'.
-    y2 : (p, n)
-        Receives psi''.
+    y, y1, y2 : (p, n)
+        Receive psi, psi' and psi''.
     statistics : (p, N_STATISTICS)
-        Receives g and the mean log-Jacobian term.
+        Receives the negative log-likelihood g per observation, and the mean log-Jacobian term J.
     """
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)
@@ -82,7 +79,21 @@ def derivative_columns(
 
 @kernel
 def _restore_order(x: FloatArray, factor: float, root: FloatArray, spare: FloatArray, values: FloatArray) -> None:
-    """Undo the reordering of rows by `split_signs`, and multiply values by a factor and, unless empty, by `root`."""
+    """Undo the reordering of values by `split_signs`, and multiply them by a factor and by `root`.
+
+    Parameters
+    ----------
+    x : (n,)
+        The column, whose signs determined the order.
+    factor : float
+        The common factor.
+    root : (n,)
+        A factor for each row; not applied if empty.
+    spare : (n,)
+        Scratch.
+    values : (n,)
+        The values to reorder, in place.
+    """
     front, back = 0, x.size - 1
     copy(values, spare)
     for i in range(x.size):

@@ -64,14 +64,15 @@ from powerkern.kernels.transforms.family import is_mirrored, log_offset
 
 #: Vectors (of eight columns) that are copied at a time, as many as the CPU prefetches along a row.
 BAND = 8
-#: Smallest number of values. With two values of one sign the optimum is exactly at 0 or 2, the limit of certification.
+#: Smallest number of values of a column. With two values of one sign the optimum is exactly at 0 or 2, where it cannot
+#: be certified.
 _FEWEST = 3.0
 #: Largest magnitude of values; the inverses of larger ones are subnormal or nearly so.
 _LARGEST = 1e300
-#: Largest |log| of the power of `reference` that multiplies mean and standard deviation. The largest float64 is e^709, so
-#: they may be as large as e^100.
+#: Largest |log| of the power of `reference` that multiplies mean and standard deviation. The largest float64 is e^709,
+#: so they may be as large as e^100.
 _LARGEST_LOG = 600.0
-#: e^t - 1 rounds to -1 below.
+#: Below this t, e^t - 1 rounds to -1.
 _EXPM1_MIN = -50.0
 #: Largest number of evaluations; columns that have not converged by then are deferred. 6 and 24 give the same results
 #: for 234 simulated columns (report_constants lockstep).
@@ -81,17 +82,21 @@ _MAX_EVAL = 12
 #: 1e-11 with 100, 9e-11 with 1,000, and 3e-10 without a limit; 10 defers more columns without a gain (report_constants
 #: rare).
 _MAX_GROWTH_TO_CURVATURE = 100.0
-#: Longest first step, in units of 1/(spread of the logs), and the factor by which this limit grows from step to step.
-#: A safeguard: half and double change the mean of 3.64 evaluations for 234 simulated columns by 0.01 at most
+#: Longest first step, in units of 1/(sd of the logs), and the factor by which this limit grows from step to step. A
+#: safeguard: half and double change the mean of 3.64 evaluations for 234 simulated columns by 0.01 at most
 #: (report_constants lockstep).
 _LONGEST, _EXPANSION = 2.0, 4.0
 
-#: Index of the row of `LockstepWork.results` with the given lambdas, or NaN; it follows the results.
+#: Index of the row of `LockstepWork.results` that holds the lambdas at which to evaluate, or NaN to search.
 _GIVEN = N_RESULTS
 
 
 class LockstepWork(NamedTuple):
-    """Scratch: the values of a band of columns, (BAND, n, LANES), and the results of the eight columns being fitted."""
+    """Scratch for `fit_in_lockstep`.
+
+    `block`, (BAND, n, LANES), holds the values of a band of columns, and `results`, (N_RESULTS + 1, LANES), the results
+    of the eight columns being fitted, followed by the lambdas requested for them.
+    """
 
     block: FloatArray
     results: FloatArray
@@ -106,7 +111,7 @@ def new_lockstep_work(n: int) -> LockstepWork:
 
 
 class _Data(NamedTuple):
-    """In each lane, the number of values, the sum of their weights, and the smallest and largest value."""
+    """Number of values, sum of weights, smallest and largest value of the column in each lane."""
 
     count: Lanes
     weight: Lanes
@@ -115,14 +120,14 @@ class _Data(NamedTuple):
 
 
 class LaneLogs(NamedTuple):
-    """Description of the logs in each lane."""
+    """Description of the logs of the column in each lane."""
 
     #: the sum of the weights, and whether there are values of both signs
     weight: Lanes
     both_signs: Mask
     #: the value whose log is subtracted from all logs (1 if there are both signs)
     reference: Lanes
-    #: mean, root mean square and largest magnitude of the logs
+    #: mean of the logs before centering; root mean square and largest magnitude after it
     jacobian: Lanes
     sd: Lanes
     largest_log: Lanes
@@ -131,7 +136,10 @@ class LaneLogs(NamedTuple):
 
 
 class _LaneHalleyResult(NamedTuple):
-    """Result of Halley steps: exponent, evaluations, certificate, and the last moments with their exponent."""
+    """Result of Halley's iteration in each lane: the exponent, the number of evaluations, and the certificate.
+
+    `moments` are those of the last evaluation, at the exponent `evaluated_at`.
+    """
 
     x: Lanes
     evaluated_at: Lanes
@@ -145,7 +153,10 @@ class _LaneHalleyResult(NamedTuple):
 
 @kernel
 def _sums(d: FloatArray, weight: FloatArray, both_signs: Mask, m: Lanes) -> Moments:
-    """Return moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
+    """Return raw sums, over the logs `d`, of y, y', y'', y''' and of their products, at the exponents `m`.
+
+    `both_signs` marks the lanes whose columns have both signs, where logs are signed.
+    """
     below, r_pos = 2.0 - m, 1.0 / m
     # centered logs may be negative although all values have one sign; then both branches are the same
     m_neg, r_neg = select(both_signs, below, -m), select(both_signs, -1.0 / below, r_pos)
@@ -166,7 +177,7 @@ def _sums(d: FloatArray, weight: FloatArray, both_signs: Mask, m: Lanes) -> Mome
 
 @kernel
 def _summarize_values(x: FloatArray, weight: FloatArray) -> _Data:
-    """Return number, weight and range of the values that are present and have positive weight."""
+    """Return the number, total weight and range of the values that are present and have positive weight."""
     count = total = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
     for i in range(weight.size):
@@ -182,7 +193,7 @@ def _summarize_values(x: FloatArray, weight: FloatArray) -> _Data:
 
 @kernel
 def _in_domain(data: _Data, family: int) -> Mask:
-    """Return the lanes whose values are not all equal, and whose values and ratios have ordinary logarithms."""
+    """Return a mask of the lanes whose values are in the domain, not all equal, and have logs in ordinary range."""
     least = select(data.low < 0.0, -data.high, data.low) + log_offset(family)
     largest = select(data.low < 0.0, -data.low, data.high) + log_offset(family)
     both_signs = (data.low < 0.0) & (data.high >= 0.0)
@@ -196,7 +207,7 @@ def _in_domain(data: _Data, family: int) -> Mask:
 
 @kernel
 def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> LaneLogs:
-    """Replace values by logs, centered if they have one sign; return a description of the logs.
+    """Replace values by their logs, centered if they have one sign; return a description of the logs.
 
     The Halley step to `LaneLogs.start` is taken from lambda = 1, where e^t is the value itself, or for Box-Cox from 0,
     where all sums are power sums of the logs.
@@ -224,7 +235,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
 
 @kernel
 def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
-    """Replace positive values by logs of `scale` times the value, missing ones by NaN; return the sum of the logs."""
+    """Replace each positive value x by ln(scale x), and missing values by NaN; return the weighted sum of the logs."""
     total = in_all_lanes(0.0)
     for i in range(weight.size):
         v = load(x, (i, 0))
@@ -239,7 +250,21 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
 def _logs_and_sums(
     x: FloatArray, weight: FloatArray, both_signs: Mask, scale: Lanes, offset: float
 ) -> tuple[Lanes, Moments]:
-    """Replace values by signed logs, missing ones by NaN; return the sum of the logs and the sums at lambda = 1."""
+    """Replace values by signed logs, and missing ones by NaN; return the sum of the logs, and raw sums at lambda = 1.
+
+    Parameters
+    ----------
+    x : (n, LANES)
+        The values; overwritten.
+    weight : (n,)
+        Weights of the values.
+    both_signs : Mask
+        The lanes whose columns have values of both signs; only their logs are signed.
+    scale : Lanes
+        Factor of offset + abs(x): one over the reference, or 1 if there are both signs.
+    offset : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
+    """
     total, t = in_all_lanes(0.0), zero_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         v = load(x, (i, 0))
@@ -256,7 +281,7 @@ def _logs_and_sums(
 
 @kernel
 def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
-    """Subtract the mean from the logs; return their largest magnitude, and the sums of powers one to five."""
+    """Subtract the mean from the logs; return their largest magnitude, and the weighted sums of powers one to five."""
     largest_log = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
     for i in range(weight.size):
         a = load(x, (i, 0)) - mean
@@ -272,7 +297,17 @@ def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[La
 
 @kernel
 def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Moments:
-    """Return central moments at lambda = 0, where psi, psi', psi'', psi''' are a, a^2/2, a^3/3, a^4/4 of the log a."""
+    """Return the central moments of psi and its derivatives at lambda = 0, from power sums of the centered logs a.
+
+    There psi, psi', psi'', psi''' are a, a^2/2, a^3/3, a^4/4.
+
+    Parameters
+    ----------
+    weight : Lanes
+        The sum of the weights.
+    s2, s3, s4, s5 : Lanes
+        The weighted sums of a^2, ..., a^5.
+    """
     y1, y2 = s2 / (2.0 * weight), s3 / (3.0 * weight)
     y1y1, y1y2 = s4 / 4.0 - weight * y1 * y1, s5 / 6.0 - weight * y1 * y2
     return (weight, in_all_lanes(0.0), y1, y2, s4 / (4.0 * weight), s2, s3 / 2.0, y1y1, s4 / 3.0, s5 / 4.0, y1y2)
@@ -291,7 +326,7 @@ def _halley_lanes(f: Lanes, df: Lanes, d2f: Lanes) -> Lanes:
 
 @kernel
 def _limit_steps(step: Lanes, longest: Lanes) -> Lanes:
-    """Return steps, shortened to at most `longest` in magnitude."""
+    """Return the steps, shortened to a magnitude of at most `longest`."""
     return select(step > longest, longest, select(step < -longest, -longest, step))
 
 
@@ -318,7 +353,7 @@ def _halley_iterations(
     logs : LaneLogs
         Description of the logs.
     given : Lanes
-        Exponents at which to evaluate only; in lanes with NaN, search for the optimum.
+        The exponent at which to evaluate each column; NaN to search for the optimum.
     ordinary : Mask
         The lanes to fit.
     """
@@ -347,7 +382,19 @@ def _halley_iterations(
 
 @kernel
 def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, results: FloatArray) -> None:
-    """Fit the eight columns in `x`, which are overwritten, into `results`, where lambdas may be given."""
+    """Fit the eight columns in `x`.
+
+    Parameters
+    ----------
+    x : (n, LANES)
+        The values, one column per lane; overwritten.
+    weight : (n,)
+        Weights of the rows.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    results : (N_RESULTS + 1, LANES)
+        Receives the results. On entry its last row holds the lambdas at which to evaluate, or NaN to search.
+    """
     data = _summarize_values(x, weight)
     ordinary = _in_domain(data, family)
     logs = _take_logs(x, weight, data, family)
@@ -359,7 +406,21 @@ def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, results: FloatArr
 
 @kernel
 def _store_fits(results: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalleyResult, offset: float) -> None:
-    """Store the results of all lanes, as `optimum.write_fit` does for one column."""
+    """Write the results of all lanes, as `optimum.write_fit` does for one column.
+
+    Parameters
+    ----------
+    results : (N_RESULTS + 1, LANES)
+        Receives the results. On entry its last row holds the lambdas at which columns were evaluated, or NaN.
+    data : _Data
+        Number, weights and range of the values.
+    logs : LaneLogs
+        Description of the logs.
+    best : _LaneHalleyResult
+        The optimum of each column.
+    offset : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
+    """
     mean, variance, curvature = taylor_moments(best.moments, best.x - best.evaluated_at)
     m, sd, log_base = best.x, square_root(variance), log_normal(logs.reference)
     t, given, side = m * log_base, load(results, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)
@@ -387,14 +448,14 @@ def _store_fits(results: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHal
 
 @kernel
 def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
-    """Return b_m(a) for t = m a of moderate size; the lane form of `score_formulas.b`."""
+    """Return b_m(a) = (e^t - 1)/m for t = m a of moderate size, or its limit a if t is tiny, for every lane."""
     head, tail = scaled_expm1_dd(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, make_rounder(-1.0), 0.5)
     return select(abs(t) < LINEAR, a, 2.0 * (head + tail) / m)
 
 
 @kernel
 def _write(results: FloatArray, lane: int, row: FloatArray) -> None:
-    """Write the results of one lane to a row."""
+    """Copy the results of one lane to a row of the output, with the fields that lanes do not store."""
     for k in range(N_RESULTS):
         row[k] = results[k, lane]
     write_range(row, row[field.N_OBS], row[field.X_MIN], row[field.X_MAX])
@@ -406,7 +467,7 @@ def _write(results: FloatArray, lane: int, row: FloatArray) -> None:
 
 @kernel
 def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
-    """Copy a band of columns, from `first` on, to lanes; fill lanes beyond the last column with NaN."""
+    """Copy up to BAND times LANES columns, starting with column `first`, to lanes; fill unused lanes with NaN."""
     n, p = x.shape
     stop = min(p, first + BAND * LANES)
     n_vectors = (stop - first) // LANES if x.strides[1] == x.itemsize else 0
@@ -428,13 +489,13 @@ def fit_in_lockstep(
     Parameters
     ----------
     x : (n, p)
-        The matrix, NaN missing.
+        The matrix; NaN if missing.
     weight : (n,)
         Weights of the rows.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : (p,)
-        Lambdas at which to evaluate; NaN: search.
+        The lambda at which to evaluate each column; NaN to search for the optimum.
     work : LockstepWork
         Scratch.
     out : (p, N_RESULTS)

@@ -1,7 +1,8 @@
-"""Prepare a column for its likelihood: scan it, drop missing values, split it by sign, take centered logs.
+"""Prepare a column for its likelihood: summarise it, drop missing values, split it by sign, compute centered logs.
 
 Centered logs are d = ln((offset + x)/(offset + ref)), with a reference ref near the data and offset 0 (Box-Cox) or 1
-(Yeo-Johnson). They are computed without cancellation.
+(Yeo-Johnson). They are computed without cancellation. A value is called present if it is not NaN and its weight is not
+0.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 class ValueSummary(NamedTuple):
     """Summary of the values of a column that are present, that is, neither NaN nor of weight 0."""
 
-    #: their number
+    #: number of values
     n: float
-    #: the smallest and the largest one; inf and -inf if there is none
+    #: smallest and largest value; inf and -inf if there are none
     low: float
     high: float
     #: sums of the weights and of their squares
@@ -48,7 +49,7 @@ class ValueSummary(NamedTuple):
 
 
 class Magnitudes(NamedTuple):
-    """Magnitudes of a column's non-negative and negative values, and the weights of both (empty: all one)."""
+    """Magnitudes of a column's non-negative values and of its negative values, with the weights of each."""
 
     pos: FloatArray
     neg: FloatArray
@@ -69,7 +70,7 @@ NOTHING = ValueSummary(0.0, math.inf, -math.inf, 0.0, 0.0)
 
 @kernel
 def summarize_values(x: FloatArray, weight: FloatArray | None) -> ValueSummary:
-    """Summarise the values of a column that are present, eight at a time; weights of None are all one."""
+    """Summarise the present values of a column, eight at a time; a `weight` of None stands for weights of one."""
     summary, ends = NOTHING, allocated((5, LANES))
     n = total = squares = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
@@ -105,7 +106,7 @@ def summarize_values(x: FloatArray, weight: FloatArray | None) -> ValueSummary:
 
 @kernel
 def merge_summaries(a: ValueSummary, b: ValueSummary) -> ValueSummary:
-    """Merge the scans of two parts of a column."""
+    """Return the summary of two parts of a column together."""
     return ValueSummary(a.n + b.n, min(a.low, b.low), max(a.high, b.high), a.weight + b.weight, a.squares + b.squares)
 
 
@@ -113,14 +114,14 @@ def merge_summaries(a: ValueSummary, b: ValueSummary) -> ValueSummary:
 def drop_missing(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_out: FloatArray) -> int:
     """Copy the values that are present, and their weights, to the front of the outputs; return their number.
 
-    To avoid mispredicted branches, every value is written, and an absent one is then overwritten.
+    To avoid mispredicted branches, every value is written, and the next value overwrites it if it is not present.
 
     Parameters
     ----------
     x : (n,)
-        The values, NaN missing.
+        The values; NaN if missing.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     out : (n,)
         Receives the values that are present.
     weight_out : (n,)
@@ -146,9 +147,9 @@ def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
     x : (n,)
         The values whose signs decide.
     values : (n,)
-        The numbers to write, `x` itself or its weights.
+        The numbers to write: `x` itself, or its weights.
     out : (n,)
-        Receives their magnitudes. Those from the back are in reverse order.
+        Receives the magnitudes; those written from the back are in reverse order.
 
     Returns
     -------
@@ -198,7 +199,7 @@ def centered_log(x: float, offset: float, reference: float, log_reference: float
 
 @kernel
 def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray) -> tuple[float, float]:
-    """Write centered logs of the magnitudes `x` to `d`; return the smallest and the largest one (0 if x is empty)."""
+    """Write centered logs of the magnitudes `x` to `d`; return the smallest and the largest log, or 0 if x is empty."""
     log_reference = offset_log(offset, reference)
     for i in range(x.size):
         d[i] = centered_log(x[i], offset, reference, log_reference)
@@ -219,17 +220,16 @@ def power_of_two_above(x: float) -> float:
 
 @kernel
 def centered_logs(magnitudes: Magnitudes, offset: float, reference: float, d: FloatArray) -> Bounds:
-    """Write centered logs, first of non-negative and then of negative values; return their bounds.
+    """Write the centered logs of non-negative values, then those of negative values; return the bounds of each.
 
     Parameters
     ----------
-    magnitudes : Sides
-        Magnitudes and weights by sign.
+    magnitudes : Magnitudes
+        Magnitudes and weights of the non-negative and of the negative values.
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     reference : float
-        The value whose log is subtracted from the logs of values of its sign. The logs of the other sign are not
-        shifted.
+        The reference. Its log is subtracted only from the logs of values that have its sign.
     d : (n,)
         Receives the logs.
     """
@@ -240,7 +240,7 @@ def centered_logs(magnitudes: Magnitudes, offset: float, reference: float, d: Fl
 
 @kernel
 def choose_log_unit(bounds: Bounds) -> float:
-    """Return the power of two by which logs with these bounds are divided."""
+    """Return the unit of logs with these bounds: a power of two that makes them of order one."""
     return power_of_two_above(max(-bounds.low, max(bounds.high, bounds.neg_high)))
 
 
@@ -250,17 +250,17 @@ def logs_in_units(magnitudes: Magnitudes, bounds: Bounds, sigma: float, center: 
 
     Parameters
     ----------
-    magnitudes : Sides
-        Magnitudes and weights by sign.
+    magnitudes : Magnitudes
+        Magnitudes and weights of the non-negative and of the negative values.
     bounds : Bounds
         Bounds of the logs.
     sigma : float
         The unit, a power of two.
     center : float
-        For a column of both signs, the signed log of the reference, which was subtracted from the logs of its sign;
-        otherwise 0.
+        For a column of both signs, the signed log of the reference, which was subtracted from the logs of values of its
+        sign; otherwise 0.
     d : (n,)
-        The logs, first of non-negative values; divided in place.
+        The logs of non-negative values, then those of negative values; divided in place.
     """
     border, n = magnitudes.pos.size, magnitudes.pos.size + magnitudes.neg.size
     unit = 1.0 / sigma
@@ -288,18 +288,18 @@ def logs_in_units(magnitudes: Magnitudes, bounds: Bounds, sigma: float, center: 
 
 @kernel
 def logs_about(magnitudes: Magnitudes, both_signs: bool, offset: float, reference: float, spare: FloatArray) -> Logs:
-    """Return the logs of a column about a reference, in units of a power of two; the arrays are in `spare`.
+    """Return the logs of a column relative to that of a reference, in units of a power of two.
 
     Parameters
     ----------
-    magnitudes : Sides
-        Magnitudes and weights by sign.
+    magnitudes : Magnitudes
+        Magnitudes and weights of the non-negative and of the negative values.
     both_signs : bool
         Whether to return logs for a column of both signs, even if all values here have the same sign.
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     reference : float
-        As in `centered_logs`.
+        The reference. Its log is subtracted only from the logs of values that have its sign.
     spare : (n,)
         Receives the logs.
     """
@@ -313,7 +313,7 @@ def logs_about(magnitudes: Magnitudes, both_signs: bool, offset: float, referenc
 
 
 class PreparedColumn(NamedTuple):
-    """A column without absent values, with what a fit needs to know of it first."""
+    """A column without absent values, with its summary, sign and status."""
 
     x: FloatArray
     weight: Any  #: an array, which may be empty (all one), or None
@@ -325,18 +325,18 @@ class PreparedColumn(NamedTuple):
 
 @kernel
 def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> PreparedColumn:
-    """Scan a column and drop its absent values; the column itself is used if there are none.
+    """Summarise a column and drop its absent values; if there are none, its arrays are not copied.
 
     Parameters
     ----------
     x : (n,)
-        The values, NaN missing.
+        The values; NaN if missing.
     weight : (n,)
-        Weights; empty: all one.
+        Weights of the values; empty if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     work : Work
-        Scratch; receives values and weights if some are missing.
+        Scratch; receives the present values and their weights if some are absent.
     """
     if weight.size == 0:
         summary = summarize_values(x, None)
@@ -353,16 +353,16 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 
 @kernel
 def describe_column(x: FloatArray, weight: FloatArray | None, summary: ValueSummary, family: int) -> PreparedColumn:
-    """Return a column without absent values, together with its scan (or the scan of a sample).
+    """Return a column without absent values as a `PreparedColumn`.
 
     Parameters
     ----------
     x : (n,)
         The values.
     weight : (n,)
-        Weights of the values; empty or None: all one.
-    summary : Scan
-        The scan of the column, or of a sample of it.
+        Weights of the values; empty or None if all are one.
+    summary : ValueSummary
+        Summary of the column, or of a sample of it.
     family : int
         BOX_COX or YEO_JOHNSON.
     """
@@ -377,7 +377,7 @@ def sign_of(summary: ValueSummary) -> float:
 
 @kernel
 def refusal(summary: ValueSummary, family: int) -> int:
-    """Return the status of a column that cannot be fitted; OK for one that can."""
+    """Return the status of a column that cannot be fitted, or OK if it can."""
     if summary.n == 0.0:
         return EMPTY
     if max(-summary.low, summary.high) == math.inf:
@@ -389,20 +389,22 @@ def refusal(summary: ValueSummary, family: int) -> int:
 
 @kernel
 def magnitude_range(summary: ValueSummary) -> tuple[float, float]:
-    """Return the smallest and largest magnitude; if there are both signs, 0 in place of the smallest."""
+    """Return the smallest and the largest magnitude; the smallest counts as 0 if there are both signs."""
     return max(summary.low, max(-summary.high, 0.0)), max(-summary.low, summary.high)
 
 
 @kernel
 def magnitudes_by_sign(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Magnitudes:
-    """Split values and weights by sign; they are copied only if some values are negative or weights are missing.
+    """Split values and weights by sign.
+
+    They are copied only if some values are negative, or if the weights are left out and all are one.
 
     Parameters
     ----------
     x : (n,)
         The values, none of them NaN.
     weight : (n,)
-        Weights of the values; empty: all one.
+        Weights of the values; empty if all are one.
     sign : float
         The sign of all values (`PreparedColumn.sign`), or 0 for both signs.
     work : Work

@@ -35,13 +35,13 @@ def one_pass_column(
     Parameters
     ----------
     x : (n,)
-        The values, NaN missing.
+        The values; NaN if missing.
     weight : (n,) or None
-        Weights of the values; None: all one.
+        Weights of the values; None if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : float
-        The lambda at which to evaluate; NaN: search.
+        The lambda at which to evaluate; NaN to search for the optimum.
     work : Work
         Scratch.
     row : (N_RESULTS,)
@@ -57,22 +57,22 @@ def one_pass_column(
 
 @kernel
 def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
-    """Fit one column, whatever its data, in two passes.
+    """Fit one column, whatever its data, from moments computed in two passes.
 
     Parameters
     ----------
     x : (n,)
-        The values, NaN missing.
+        The values; NaN if missing.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : float
-        The lambda at which to evaluate; NaN: search.
+        The lambda at which to evaluate; NaN to search for the optimum.
     work : Work
         Scratch.
     row : (N_RESULTS,)
-        Receives the results; on entry, N_EVAL has the number of evaluations made so far.
+        Receives the results; on entry, N_EVAL holds the number of evaluations made so far.
     """
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
     write_range(row, column.summary.weight, column.summary.low, column.summary.high)
@@ -89,19 +89,18 @@ def fit_columns(
 ) -> None:
     """Fit columns, stored as rows, one by one.
 
-    The work is divided among several entries, since most data need only one of them and the others need not be
-    compiled.
+    The work is divided among several entries: most data need only one of them, and the others are then not compiled.
 
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows, NaN missing.
+        Columns as rows; NaN if missing.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : (p,)
-        Lambdas at which to evaluate; NaN: search.
+        The lambda at which to evaluate each column; NaN to search for the optimum.
     work : Work
         Scratch.
     out : (p, N_RESULTS)
@@ -119,14 +118,14 @@ def fit_columns(
 def one_pass_columns(
     columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit the columns that one pass suits; the others keep the status DEFERRED.
+    """Fit the columns for which raw sums are accurate enough; the others keep the status DEFERRED.
 
     Parameters
     ----------
     columns, family, lmbda, work, out
-        As in `fit_columns`.
+        As for `fit_columns`.
     none : (0,)
-        Stands for the weights, so that all entries have the same signature.
+        An empty array in place of the weights, so that all entries have the same signature.
     """
     for j in range(columns.shape[0]):
         one_pass_column(columns[j], None, family, lmbda[j], work, out[j])
@@ -141,7 +140,7 @@ def weighted_columns(
     Parameters
     ----------
     columns, family, lmbda, work, out
-        As in `fit_columns`.
+        As for `fit_columns`.
     weight : (n,)
         Weights of the values.
     """
@@ -153,18 +152,18 @@ def weighted_columns(
 def two_pass_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit those columns whose status in `out` is DEFERRED.
+    """Fit those columns whose status in `out` is DEFERRED, from moments computed in two passes.
 
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows, NaN missing.
+        Columns as rows; NaN if missing.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : (p,)
-        Lambdas at which to evaluate; NaN: search.
+        The lambda at which to evaluate each column; NaN to search for the optimum.
     work : Work
         Scratch.
     out : (p, N_RESULTS)
@@ -184,14 +183,14 @@ def profile_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Evaluate g of each column at all `lmbdas`; NaN for a column that cannot be fitted.
+    """Evaluate the negative log-likelihood g of each column at all `lmbdas`; NaN for a column that cannot be fitted.
 
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows, NaN missing.
+        Columns as rows; NaN if missing.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbdas : (k,)
@@ -199,7 +198,7 @@ def profile_columns(
     work : Work
         Scratch.
     out : (p, k)
-        Receives g.
+        Receives g, per observation.
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
@@ -212,22 +211,22 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Find, for each column, the two lambdas at which g exceeds its minimum by a given drop; NaN without a fit.
+    """Find the likelihood interval of each column: where g exceeds its minimum by a given drop; NaN without a fit.
 
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows, NaN missing.
+        Columns as rows; NaN if missing.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     at : (p, 2)
-        The lambda that minimises g, and the drop, for each column.
+        For each column, the lambda that minimises the negative log-likelihood g, and the drop, per observation.
     work : Work
         Scratch.
     out : (p, 2)
-        Receives the lower and the upper end.
+        Receives the lower and the upper end of each interval.
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):

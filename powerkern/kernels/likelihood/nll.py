@@ -28,7 +28,7 @@ from powerkern.kernels.transforms.yeojohnson import yeojohnson
 
 @kernel
 def _boxcox_nll(x: FloatArray, lmbda: float) -> float:
-    """Evaluate `boxcox_nll` without checks, for jitted code."""
+    """Return the result of `boxcox_nll` without checking arguments, for jitted code."""
     n, mean, variance, jacobian = x.size, 0.0, 0.0, 0.0
     for i in range(n):
         mean += boxcox(x[i], lmbda) / n  # [1]_, eq. (1)
@@ -41,7 +41,7 @@ def _boxcox_nll(x: FloatArray, lmbda: float) -> float:
 
 @kernel
 def _yeojohnson_nll(x: FloatArray, lmbda: float) -> float:
-    """Evaluate `yeojohnson_nll` without checks, for jitted code."""
+    """Return the result of `yeojohnson_nll` without checking arguments, for jitted code."""
     n, mean, variance, jacobian = x.size, 0.0, 0.0, 0.0
     for i in range(n):
         mean += yeojohnson(x[i], lmbda) / n  # [2]_, the definition of psi
@@ -91,13 +91,13 @@ def boxcox_nll(x: npt.ArrayLike, lmbda: float) -> float:
     See Also
     --------
     yeojohnson_nll : for values of any sign.
-    powerkern.PowerFit.profile : the same from a fit, for data of any size and range.
+    powerkern.PowerFit.profile : the same quantity from a fit, for data of any size and range.
 
     Notes
     -----
-    The formula of the paper, with the variance in two passes. Its error is a rounding error of the transformed values,
-    which is large if their differences are much smaller. Jitted code must pass a contiguous float64 vector, which is
-    not checked.
+    This is the formula of the paper, with the variance computed in two passes. Its error is a rounding error of the
+    transformed values, which is large if their differences are much smaller. Jitted code must pass a contiguous float64
+    vector, which is not checked.
 
     References
     ----------
@@ -141,7 +141,7 @@ def yeojohnson_nll(x: npt.ArrayLike, lmbda: float) -> float:
     See Also
     --------
     boxcox_nll : for positive values.
-    powerkern.PowerFit.profile : the same from a fit, for data of any size and range.
+    powerkern.PowerFit.profile : the same quantity from a fit, for data of any size and range.
 
     Notes
     -----

@@ -47,7 +47,7 @@ from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import RUNNING
 from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
 
-#: Shortest column fitted here. The sample to start from has at least as many values, so it would be the column itself.
+#: Shortest column that is fitted from raw sums. A shorter one would be its own sample.
 ONE_PASS_MIN = 256
 #: The sample has one value in SAMPLE_STRIDE, but at least ONE_PASS_MIN and at most SAMPLE values.
 SAMPLE_STRIDE = 16
@@ -66,7 +66,7 @@ _MOST_ABSENT = 0.25
 #: If removing absent values would leave fewer than ONE_PASS_MIN, keep them in place as long as at least this fraction
 #: is present, since two passes would cost more.
 _LEAST_PRESENT = 1.0 / 16.0
-#: Number of values whose median is the reference, which need only be typical.
+#: Number of values whose median is the reference, which only has to be typical of the column.
 _FEW = 11
 #: Largest Taylor step for the moments, in units of 1/sqrt(`moment_rate_squared`). Beyond it the truncated terms matter,
 #: e.g. near exponent 0 with outliers (`tests/kernels/likelihood` has the columns). With a tenth, 17 of 234 simulated
@@ -82,28 +82,29 @@ class _SampleLogs(NamedTuple):
     d: AnyFloats
     weight: Any  #: in the dtype of `d`, or None
     both_signs: bool
-    total: float  #: the sum of `weight` over the values that are present
+    total: float  #: sum of the weights of the values that are present
     largest_log: float  #: the largest magnitude of a log
     jacobian: float  #: the weighted mean of the logs
-    sd: float  #: their weighted standard deviation, about 0 with both signs
+    sd: float  #: weighted standard deviation of the logs; about 0 if there are both signs
 
 
 class _HalleyResult(NamedTuple):
-    """Result of Halley's iteration."""
+    """Result of Halley's iteration for one column."""
 
     x: float  #: the exponent
     evaluated_at: float  #: the exponent at which `moments` were evaluated
     n_eval: int
-    good: bool  #: whether it converged to a root without losing too many digits
+    good: bool  #: whether the iteration converged to a root without losing too many digits
     moments: Moments
 
 
 class _HalleyTolerances(NamedTuple):
     """Tolerances of Halley's iteration on sums in float32 or float64."""
 
-    #: a smaller step, in units of 1/sqrt(`moment_rate_squared`), is the last one: its error is of the order of its cube
+    #: the first step shorter than this, in units of 1/sqrt(`moment_rate_squared`), is the last; its error is of the
+    #: order of its cube
     step: float
-    floor: float  #: smallest |m| * spread at which sums are evaluated; for smaller ones Y_2 and Y_3 lose digits
+    floor: float  #: smallest |m| * sd at which sums are evaluated; below it Y_2 and Y_3 lose digits
     largest_t: float  #: largest |t|, so that squares of e^t do not overflow
 
 
@@ -118,22 +119,28 @@ _EVALUATE_ONLY = _HalleyTolerances(math.inf, 1e-5, 340.0)
 
 @kernel
 def _is_in_range(exponent: float, both_signs: bool, largest_log: float, largest_t: float) -> bool:
-    """Return whether |exponent*log| <= `largest_t` for all logs; `largest_log` is the largest magnitude of a log."""
+    """Return whether |exponent*log| <= `largest_t` for all logs, given the largest magnitude of a log.
+
+    If there are both signs, this must also hold for 2 - exponent, the exponent of negative values.
+    """
     return max(abs(exponent), abs(2.0 - exponent) if both_signs else 0.0) * largest_log <= largest_t
 
 
 @kernel
 def _weighted_sd(both_signs: bool, weight: float, total: float, squares: float) -> float:
-    """Return the standard deviation of logs (about 0 if there are both signs) from weighted sums."""
+    """Return the standard deviation of logs from their weighted sums.
+
+    If there are both signs, it is about 0 instead of the mean.
+    """
     mean = 0.0 if both_signs else total / weight
     return math.sqrt(max(squares / weight - mean * mean, 0.0))
 
 
 @kernel
 def _halley_iterations(logs: _SampleLogs, start: float, stage: _HalleyTolerances) -> _HalleyResult:
-    """Take Halley steps on raw sums until one is below the tolerance.
+    """Take Halley steps on raw sums, beginning at the exponent `start`, until one is below the tolerance.
 
-    The result is not good if sums lose too many digits, or if convergence to a root is not certain.
+    The result is not `good` if sums lose too many digits, or if convergence to a root is not certain.
     """
     x = at = start
     moments = zero_sums(0.0)
@@ -162,24 +169,24 @@ def _halley_iterations(logs: _SampleLogs, start: float, stage: _HalleyTolerances
 def optimum_of_logs(
     d: FloatArray, weight: FloatArray | None, both_signs: bool, units: LogUnits, start: float, given: float
 ) -> Optimum:
-    """Find the optimum of sorted logs, or evaluate at a given exponent.
+    """Find the optimum of a column given by sorted logs, or evaluate the likelihood at a given exponent.
 
-    The status is NOT_CERTIFIED, and the other fields are meaningless, if the sums lose too many digits.
+    If the sums lose too many digits, the status is NOT_CERTIFIED and the other fields are meaningless.
 
     Parameters
     ----------
     d : (n,)
         Ascending logs; signed if there are both signs.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     both_signs : bool
         Whether there are values of both signs.
     units : LogUnits
         The unit and reference of the logs.
     start : float
-        The exponent from which to search.
+        The exponent at which the search starts.
     given : float
-        The exponent at which to evaluate; NaN: search.
+        The exponent at which to evaluate; NaN to search for the optimum.
     """
     n, effective, total, squares = _sum_and_squares(d, weight)
     largest_log, sd = max(-d[0], d[-1]), _weighted_sd(both_signs, n, total, squares)
@@ -208,7 +215,21 @@ def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, f
 
 @kernel
 def _optimum_from(logs: _SampleLogs, units: LogUnits, start: float, given: float, n_eval: int) -> Optimum:
-    """Find the optimum of float64 logs, starting at `start`, or evaluate at a `given` exponent."""
+    """Find the optimum of float64 logs, or evaluate the likelihood at a given exponent.
+
+    Parameters
+    ----------
+    logs : _SampleLogs
+        The logs of all values.
+    units : LogUnits
+        The unit and reference of the logs.
+    start : float
+        The exponent at which the search starts.
+    given : float
+        The exponent at which to evaluate; NaN to search for the optimum.
+    n_eval : int
+        The number of evaluations made so far.
+    """
     is_given = given == given
     result = _halley_iterations(
         logs, (given if is_given else start) * units.unit, _EVALUATE_ONLY if is_given else FLOAT64
@@ -238,20 +259,21 @@ def _no_optimum(n_eval: int) -> Optimum:
 def one_pass_optimum(
     x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work
 ) -> tuple[Optimum, PreparedColumn]:
-    """Find the optimum from raw sums, or evaluate at a given `lmbda`; return it with the scanned column.
+    """Find the optimum of a column from raw sums, or evaluate the likelihood at a given `lmbda`.
 
-    The status is NOT_CERTIFIED if the sums lose too many digits, or if the column cannot be fitted.
+    Returns the optimum, and the column with its summary. The status of the optimum is NOT_CERTIFIED if the sums lose
+    too many digits, or if the column cannot be fitted.
 
     Parameters
     ----------
     x : (n,)
-        The values, NaN missing.
+        The values; NaN if missing.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : float
-        The lambda at which to evaluate; NaN: search.
+        The lambda at which to evaluate; NaN to search for the optimum.
     work : Work
         Scratch; receives the logs.
     """
@@ -272,7 +294,7 @@ def one_pass_optimum(
 
 @kernel
 def _draw_sample(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> PreparedColumn:
-    """Return at most SAMPLE evenly spaced values of a column, with their scan."""
+    """Return at most SAMPLE evenly spaced values of a column, as a `PreparedColumn`."""
     stride = max(min(x.size // ONE_PASS_MIN, SAMPLE_STRIDE), (x.size + SAMPLE - 1) // SAMPLE, 1)
     some, part_weight = _copy_every(x, stride, work.split), _copy_every(weight, stride, work.weight_split)
     return describe_column(some, part_weight, summarize_values(some, part_weight), family)
@@ -293,7 +315,7 @@ def _remaining_weights(weight: FloatArray, out: FloatArray, n: int) -> FloatArra
 
 
 class _Reference(NamedTuple):
-    """The reference value of a column, relative to which its logs are taken."""
+    """The reference value of a column, whose log is subtracted from all logs."""
 
     units: LogUnits
     kind: LogKind
@@ -305,7 +327,7 @@ class _Start(NamedTuple):
 
     exponent: float  #: the optimum of a sample, or 1
     n_eval: int  #: evaluations made so far
-    is_optimum: bool  #: whether it is the optimum of a sample
+    is_optimum: bool  #: whether the exponent is the optimum of a sample
     has_distinct_logs: bool  #: whether the logs of the sample differ
 
 
@@ -317,26 +339,26 @@ def _find_optimum(
 
     Parameters
     ----------
-    column : Prepared
-        The column, with the scan of its sample (or of all values) and the signs seen there.
-    sample : Prepared
+    column : PreparedColumn
+        The column. Its summary and sign may be those of the sample.
+    sample : PreparedColumn
         The sample.
     family : int
         BOX_COX or YEO_JOHNSON.
     lmbda : float
-        The lambda at which to evaluate; NaN: search.
+        The lambda at which to evaluate; NaN to search for the optimum.
     n_eval : int
-        The number of evaluations made before.
+        The number of evaluations made so far.
     work : Work
         Scratch.
 
     Returns
     -------
     Optimum
-        Its status is NOT_CERTIFIED if the sample or the scan of all values shows that raw sums do not suit the column,
-        or if they lose too many digits.
+        The optimum. Its status is NOT_CERTIFIED if the sample or the summary of all values shows that raw sums do not
+        suit the column, or if they lose too many digits.
     PreparedColumn
-        The column with the scan of all values, if one was made. Its sign may differ from that of `column`.
+        The column with the summary of all values, if one was made. Its sign may differ from that of the sample.
     """
     exponent = exponent_of(lmbda, column.sign)
     is_given = exponent == exponent
@@ -363,14 +385,17 @@ def _find_optimum(
 
 @kernel
 def _suits_one_pass(column: PreparedColumn, sample: PreparedColumn) -> bool:
-    """Return whether the column is valid and long, and no few values carry most of its weight, as the sample shows."""
+    """Return whether raw sums suit the column, as far as its sample shows.
+
+    The column must be valid and long, and no few values may carry most of its weight.
+    """
     factor = column.x.size / sample.x.size
     return column.status == OK and column.x.size >= ONE_PASS_MIN and _has_even_weights(sample.summary, factor)
 
 
 @kernel
 def _choose_reference(column: PreparedColumn, work: Work) -> _Reference:
-    """Choose the reference of the logs of a column: the median of a few values, or 0 if there are both signs."""
+    """Choose the reference of a column's logs: the median of a few values, or 0 if there are both signs."""
     both_signs = column.sign == 0.0
     ref = 0.0 if both_signs else abs(subsample_median(column.x, _FEW, work.spare))
     base = column.offset + ref  # NaN if the few values are all missing
@@ -381,7 +406,7 @@ def _choose_reference(column: PreparedColumn, work: Work) -> _Reference:
 
 @kernel
 def _weight_scale(weight: FloatArray | None, total: float) -> float:
-    """Return a power of two that scales weights into the range of float32, from the total weight of a sample."""
+    """Return a power of two that scales weights into the range of float32, given the total weight of a sample."""
     return 1.0 if weight is None else 1.0 / power_of_two_above(total)
 
 
@@ -389,14 +414,14 @@ def _weight_scale(weight: FloatArray | None, total: float) -> float:
 def _has_even_weights(summary: ValueSummary, factor: float) -> bool:
     """Return whether the effective number of values, (sum w)^2/sum w^2, is at least MIN_EFFECTIVE.
 
-    `summary` is the summarize_values of a sample of one in `factor` values.
+    If `summary` describes a sample, `factor` is the number of values of the column per sampled value; otherwise 1.
     """
     return factor * summary.weight * summary.weight >= MIN_EFFECTIVE * summary.squares
 
 
 @kernel
 def _largest_log(summary: ValueSummary, kind: LogKind, log_ref: float) -> float:
-    """Return the largest magnitude of the logs; NaN if a logarithm of a subnormal number is needed."""
+    """Return the largest magnitude of the logs; NaN if the logarithm of a subnormal number is needed."""
     smallest, largest = magnitude_range(summary)
     low, high = kind.offset + smallest, kind.offset + largest
     return max(abs(log(high) - log_ref), abs(log(low) - log_ref)) if low >= SMALLEST_NORMAL else math.nan
@@ -404,7 +429,21 @@ def _largest_log(summary: ValueSummary, kind: LogKind, log_ref: float) -> float:
 
 @kernel
 def _start_from_sample(sample: PreparedColumn, reference: _Reference, scale: float, n_eval: int, work: Work) -> _Start:
-    """Return the optimum of the sample, nearly to float32 precision, as the start of the search."""
+    """Return the optimum of the sample, nearly to float32 precision, as the start of the search over all values.
+
+    Parameters
+    ----------
+    sample : PreparedColumn
+        The sample.
+    reference : _Reference
+        The reference of the logs.
+    scale : float
+        Power of two that scales the weights into the range of float32.
+    n_eval : int
+        The number of evaluations made so far.
+    work : Work
+        Scratch.
+    """
     n, summary, kind = sample.x.size, sample.summary, reference.kind
     d32, weight32 = work.d32[:n], round_weights(sample.weight, scale, work.weight32[:n])
     total, squares = take_logs(sample.x, sample.weight, kind, work.spare[:n], d32)
@@ -422,18 +461,18 @@ def _start_from_sample(sample: PreparedColumn, reference: _Reference, scale: flo
 def _write_all_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, start: _Start, scale: float, work: Work
 ) -> tuple[float, float, Moments, ValueSummary]:
-    """Write the logs of all values to ``work.spare``; return their sums and the scan of x.
+    """Write the logs of all values to ``work.spare``; return sums over the logs, and a summary of the values.
 
     Parameters
     ----------
     x : (n,)
-        The values.
+        The values; NaN if missing.
     weight : (n,) or None
-        Weights of the values; None: all one.
+        Weights of the values; None if all are one.
     kind : LogKind
-        How logs are stored.
+        How to compute the logs.
     start : _Start
-        The optimum of the sample, if there is one.
+        The exponent at which the search over all values starts.
     scale : float
         Power of two that scales the weights into the range of float32.
     work : Work
@@ -444,9 +483,9 @@ def _write_all_logs(
     total, squares : float
         Weighted sums of the logs and of their squares.
     sums : Moments
-        Raw sums for a Halley step from `start`, formed in float32 while a chunk is in the first-level cache; 0 if the
-        sample has no optimum.
-    summary : Scan
+        Raw sums for a Halley step from the optimum of the sample, formed in float32 while a chunk is in the first-level
+        cache; 0 if the sample has no optimum.
+    summary : ValueSummary
         Number, extremes and weights of the values.
     """
     total, squares, sums, summary = 0.0, 0.0, zero_sums(0.0), NOTHING
@@ -466,7 +505,19 @@ def _write_all_logs(
 def _describe_all_logs(
     column: PreparedColumn, reference: _Reference, total: float, squares: float, work: Work
 ) -> _SampleLogs:
-    """Describe the logs of all values, which are in ``work.spare``, given their sum and sum of squares."""
+    """Describe the logs of all values, which are in ``work.spare``.
+
+    Parameters
+    ----------
+    column : PreparedColumn
+        The column, with the summary of all values.
+    reference : _Reference
+        The reference of the logs.
+    total, squares : float
+        Weighted sums of the logs and of their squares.
+    work : Work
+        Holds the logs.
+    """
     n, kind = column.summary.weight, reference.kind
     largest_log = _largest_log(column.summary, kind, reference.units.log_ref)
     sd = _weighted_sd(kind.both_signs, n, total, squares)
@@ -475,7 +526,21 @@ def _describe_all_logs(
 
 @kernel
 def _refined_start(exponent: float, logs: _SampleLogs, sums: Moments, scale: float) -> float:
-    """Take a Halley step on float32 sums of all values; return the exponent, unchanged if they lose too many digits."""
+    """Return the exponent after a Halley step on float32 sums of all values.
+
+    It is returned unchanged if the sums lose too many digits.
+
+    Parameters
+    ----------
+    exponent : float
+        The exponent at which the sums were formed.
+    logs : _SampleLogs
+        The logs of all values.
+    sums : Moments
+        Raw sums in float32.
+    scale : float
+        Power of two by which the weights in the sums were multiplied.
+    """
     if not _is_in_range(exponent, logs.both_signs, logs.largest_log, _FLOAT32.largest_t):
         return exponent
     moments, kept = central_moments(sums, scale * logs.total)

@@ -42,14 +42,14 @@ AnyFloats = npt.NDArray[np.floating]
 
 @specialize_on_none()
 def round_weights(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
-    """Round weights times `scale` to float32; `scale` keeps them in range."""
+    """Write the weights, multiplied by `scale` to stay in range, in float32."""
     for i in range(out.size):
         out[i] = scale * weight[i]
     return out
 
 
 class LogKind(NamedTuple):
-    """How a column is stored: ``ln((offset + |x|) per_ref)``, with the sign of x if the column has both signs."""
+    """How the logs of a column are computed: ``ln((offset + |x|) per_ref)``, signed as x if there are both signs."""
 
     both_signs: bool
     offset: float
@@ -60,16 +60,16 @@ class LogKind(NamedTuple):
 def take_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, d: FloatArray, d32: Float32Array
 ) -> tuple[float, float]:
-    """Write logs of x in float64 and float32; return the weighted sums of the logs and of their squares.
+    """Write the logs of x in float64 and float32; return the weighted sums of the logs and of their squares.
 
     Parameters
     ----------
     x : (n,)
-        The values, NaN missing.
+        The values; NaN if missing.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     kind : LogKind
-        How the column is stored.
+        How to compute the logs.
     d : (n,)
         Receives the logs.
     d32 : (n,)
@@ -91,10 +91,11 @@ def take_logs(
 
 @reduction
 def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, negative_exponent: float | None) -> Moments:
-    """Return the weighted sums of y^(j) and of the six products that the score needs.
+    """Return the weighted sums, over the logs `d`, of y, y', y'', y''' and of the six products that the score needs.
 
-    For values of one sign (`negative_exponent` is None) the factors are left out: y^(j) = Y_j. For both signs y^(j) = Y_j r^(j+1),
-    where r is 1/m for positive logs, and -1/`negative_exponent` for negative logs, whose exponent is `negative_exponent`.
+    For values of one sign (`negative_exponent` is None) constant factors are left out: y^(j) is replaced by Y_j, see
+    `score_formulas.derivatives`. For both signs y^(j) = Y_j r^(j+1), where r is 1/m for positive logs, and
+    -1/`negative_exponent` for negative ones.
     """
     zero, one = m - m, m / m
     r, r_below = one / m, one if negative_exponent is None else -one / negative_exponent
@@ -131,18 +132,18 @@ def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, negative_exponent: f
 
 @kernel
 def add_sums(sums: Moments, d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs: bool) -> Moments:
-    """Add the weighted sums of y^(j) and of their products over the logs `d`, but not the total weight.
+    """Add the weighted sums of y, y', y'', y''' and of their products over the logs `d`, but not the total weight.
 
     Parameters
     ----------
     sums : Moments
         The sums so far.
     d : (n,)
-        The logs.
+        The logs; signed if there are both signs.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     exponent : float
-        The exponent m.
+        The exponent m at which y = (e^(m d) - 1)/m and its derivatives in m are evaluated.
     both_signs : bool
         Whether there are values of both signs.
     """

@@ -20,22 +20,22 @@ _LARGE_LOG = 600.0
 
 
 class Optimum(NamedTuple):
-    """The best exponent m of a column, with the moments that standardise by it."""
+    """The exponent m that maximises a column's likelihood, with the moments that standardise its transform."""
 
     exponent: float  #: m
     mean: float  #: mean of ``e^-log_factor b_m(d)`` over the logs d
-    sd: float  #: standard deviation of the same
+    sd: float  #: standard deviation of ``e^-log_factor b_m(d)``
     log_factor: float  #: log of the factor that is divided out
     ref: float  #: the reference, a value of the data
-    log_ref: float  #: the log of the reference (plus offset), relative to which logs are
-    nll: float  #: g at m
+    log_ref: float  #: ln(offset + |ref|), which is subtracted from all logs
+    nll: float  #: negative log-likelihood g per observation at m
     curvature: float  #: g'' at m
-    n_eval: int  #: evaluations of g
+    n_eval: int  #: number of evaluations of g
     status: int  #: a `powerkern.Status`
 
 
 class LogUnits(NamedTuple):
-    """The meaning of logs d: the log of a value is ``unit d + log_ref``, with ``log_ref`` the log of ``ref``."""
+    """Unit and reference of logs d: the log of a value is ``unit d + log_ref``, with ``log_ref`` the log of ``ref``."""
 
     unit: float
     ref: float
@@ -53,7 +53,7 @@ def optimum_in(
     n_eval: int,
     status: int,
 ) -> Optimum:
-    """Return the `Optimum` for an exponent, converting moments of logs in some unit to the units of the column.
+    """Return the `Optimum` for an exponent, converting moments of logs from their unit to that of the column.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ def optimum_in(
     exponent : float
         The exponent, in units of the column.
     mean, variance : float
-        Mean and variance of y, from logs in that unit.
+        Mean and variance of the transformed logs, in the unit of the logs.
     curvature : float
-        g'' in that unit.
+        The second derivative of the negative log-likelihood, in the unit of the logs.
     jacobian : float
-        The mean of the logs, in that unit.
+        The mean of the logs, in their unit.
     n_eval : int
         The number of evaluations made so far.
     status : int
@@ -82,15 +82,15 @@ def optimum_in(
 
 @kernel
 def exponent_of(lmbda: float, sign: float) -> float:
-    """Return the exponent m of the branch for this sign from lambda, or lambda from m (the map is its own inverse)."""
+    """Convert lambda to the exponent m of values of this sign, or m to lambda: 2 - lambda if sign < 0, else lambda."""
     return 2.0 - lmbda if sign < 0.0 else lmbda
 
 
 @kernel
 def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: float) -> None:
-    """Convert an optimum to lambda and the constants of the standardised transform, and write the results.
+    """Write the results of a fit: lambda and the constants of the standardised transform, from an optimum.
 
-    The identity is written if these numbers are out of range for float64.
+    If these numbers are out of range for float64, the identity is written instead.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: fl
     sign : float
         The sign of the values; 0 for both signs.
     route : int
-        A code of `powerkern.Route`.
+        The code of `powerkern.Route` to record.
     given : float
-        The lambda that the caller asked for, recorded without rounding; NaN if it was searched for.
+        The lambda requested by the caller, which is recorded without rounding; NaN if lambda was estimated.
     """
     m = best.exponent
     if sign == 0.0:

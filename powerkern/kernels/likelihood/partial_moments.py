@@ -1,7 +1,7 @@
-"""Compute moments of one site's rows at given exponents, for columns whose rows are distributed over several sites.
+"""Moments of the rows that one site holds, at given exponents, for columns that are distributed over several sites.
 
 A site knows only its own rows. All sites must agree on a scaling: bounds, reference and unit for the logs of all rows
-(`powerkern.federated`). The moments of all sites then merge ([1]_) into the moments of the whole column, as
+(`powerkern.federated`). The moments of all sites can then be merged ([1]_) into the moments of the whole column, as
 `powerkern.kernels.likelihood.mle` would compute them.
 
 References
@@ -41,7 +41,7 @@ N_PARTIAL = N_MOMENTS + 1
 
 
 class Scaling(NamedTuple):
-    """The common scaling of the logs of one column, with the fields of a row of `scalings`."""
+    """The scaling of the logs of one column that all sites share; its fields are those of a row of `scalings`."""
 
     both_signs: bool
     reference: float
@@ -61,22 +61,22 @@ def partial_moment_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Write the moments of each column at its exponents, with logs in the units of the common scaling.
+    """Write the moments of each column's transformed values and their derivatives, at several exponents.
 
     Columns without values, and exponents that are NaN, give zeros.
 
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows, NaN missing.
+        Columns as rows; NaN if missing.
     weight : (n,)
-        Weights of the values; empty or None: all one.
+        Weights of the values; empty or None if all are one.
     family : int
         BOX_COX or YEO_JOHNSON.
     scalings : (p, N_SCALING)
-        The common scaling of the logs of each column.
+        The scaling of each column's logs that all sites share.
     exponents : (p, k)
-        The exponents of each column, in units of its logs.
+        The exponents at which to evaluate each column, in units of its logs.
     work : Work
         Scratch.
     out : (p, k * N_PARTIAL)

@@ -60,9 +60,10 @@ from powerkern.kernels.transforms.branch import LINEAR
 
 #: Number of values in a block, whose derivatives and weights fit the first-level cache.
 BLOCK = 512
-#: Values whose raw sums are added up before they are added to the sums so far.
+#: Number of values whose raw sums are formed before they are added to the total.
 _CHUNK = 4 * BLOCK
-#: Sums of powers need a t = m a of this size: y'' loses as many digits as it is smaller than 1, y' and y none.
+#: Smallest |m| * sd for which raw sums are used. For smaller t = m a, y'' loses digits in proportion to 1/t; y and y'
+#: lose none.
 _FAR_FROM_ZERO = 1e-4
 #: Largest |t| for sums of squares of e^t: e^(2 300) is less than e^709, the largest float64.
 _SUMMABLE = 300.0
@@ -72,8 +73,8 @@ class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
 
     A column of one sign has only the branch `pos`, with logs relative to the reference. With both signs, `pos` and
-    `neg` hold the logs of non-negative and negative values. The reference has the sign of `center`, and the log
-    ``abs(center)``, which is subtracted from the logs of that sign only.
+    `neg` hold the logs of non-negative and negative values. The reference then has the sign of `center`, and its log is
+    ``abs(center)``, which is subtracted only from the logs of values of that sign.
     """
 
     pos: FloatArray
@@ -89,14 +90,17 @@ class Logs(NamedTuple):
 
 
 class LogStatistics(NamedTuple):
-    """The total weight of logs, and their standard deviation, about 0 with both signs; 0 to take two passes."""
+    """Total weight of a column's logs, and their standard deviation (about 0 if there are both signs).
+
+    An `sd` of 0 means that moments must be computed in two passes.
+    """
 
     weight: float
     sd: float
 
 
 class Score(NamedTuple):
-    """g', g'', g''' in mu, with the mean and variance of the transformed values.
+    """Derivatives g', g'', g''' of the negative log-likelihood in mu, and mean and variance of the transformed values.
 
     `mean` and `variance` are those of ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared. With both
     signs they are those of ``e^-(log_factor + s) psi``, where s is `log_power_of_reference`.
@@ -112,14 +116,14 @@ class Score(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch of `score`."""
+    """Scratch of `score`: the derivatives of a block of values, and three sets of moments."""
 
     y: FloatArray  #: y and its derivatives for a block, (4, BLOCK)
     moments: FloatArray  #: moments of all values; of a block; and room for the log of the value 0, (3, N_MOMENTS)
 
 
 class _Scale(NamedTuple):
-    """Shift and scale of the logs of one sign: y = ``e^-log_factor b(logs - shift)``."""
+    """Scaling of the transform of the logs of one sign: y = ``e^-log_factor b(logs - shift)``."""
 
     shift: float
     exponent: float  #: in units of the logs
@@ -128,11 +132,11 @@ class _Scale(NamedTuple):
     top: float  #: the log at which e^t is largest
     rest: float  #: non-negative; log_factor = exponent * top + rest
     log_factor: float
-    opposite_log: float  #: signed log of the reference if it has the other sign; otherwise 0
+    opposite_log: float  #: signed log of the reference if its sign is not that of these values; otherwise 0
 
 
 class _Branch(NamedTuple):
-    """Logs of one sign, their weights and their scale."""
+    """Logs of one sign, their weights, and the scaling of their transform."""
 
     logs: FloatArray
     weight: FloatArray
@@ -141,13 +145,13 @@ class _Branch(NamedTuple):
 
 @kernel
 def b(m: float, a: float) -> float:
-    """Return the branch b_m(a) = (e^(m a) - 1)/m, or its limit a if m a is tiny or subnormal."""
+    """Return b_m(a) = (e^(m a) - 1)/m, or its limit a if m a is tiny or subnormal."""
     return a if abs(m * a) < LINEAR else expm1(m * a) / m
 
 
 @kernel
 def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
-    """Evaluate g', g'' and g''' of a column at the exponent `mu`, in units of the logs."""
+    """Evaluate the derivatives g', g'', g''' of a column's negative log-likelihood at the exponent `mu`."""
     return _evaluate(logs, logs.neg.size > 0, mu, scratch)[0]
 
 
@@ -155,18 +159,18 @@ def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
 def score_with_derivatives(
     logs: Logs, mu: float, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> Score:
-    """Evaluate `score`, and write y, y', y'' of every value, minus their means, over the standard deviation of y.
+    """Evaluate `score`, and write y, y', y'' of every value, each minus its mean, over the standard deviation of y.
 
     Values are in the order of ``logs.pos``, followed by ``logs.neg``. Derivatives are with respect to mu.
 
     Parameters
     ----------
     logs : Logs
-        The logs.
+        The column's logs.
     mu : float
         The exponent, in units of the logs.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     y : (n,)
         Receives y.
     y1 : (n,)
@@ -188,12 +192,14 @@ def score_with_points(
     y1: FloatArray,
     y2: FloatArray,
 ) -> Score:
-    """Evaluate `score`; write y, y', y'' at other points, minus the column's means, over the column's deviation.
+    """Evaluate `score`, and write y, y' and y'' of other points, standardised as the column is.
+
+    That is, the column's means of y, y' and y'' are subtracted, and the results divided by its standard deviation of y.
 
     Parameters
     ----------
     logs : Logs
-        The logs of the column, with bounds that include the points.
+        The column's logs, with bounds that include the points.
     both_signs : bool
         Whether there are values or points of both signs.
     points : Logs
@@ -201,7 +207,7 @@ def score_with_points(
     mu : float
         The exponent, in units of the logs.
     scratch : Scratch
-        Scratch of `score`; keeps the moments.
+        Scratch of `score`; its moments remain valid afterwards.
     y, y1, y2 : (k,)
         Receive y, y' and y'' of ``points.pos``, then of ``points.neg``.
     """
@@ -228,7 +234,7 @@ def score_by_sums_with_points(
     ----------
     logs, both_signs, points, mu, scratch, y, y1, y2
         As for `score_with_points`.
-    statistics : WeighedLogs
+    statistics : LogStatistics
         The weight and the standard deviation of the logs.
     """
     pos, neg = _branches(logs, both_signs, mu)
@@ -250,7 +256,21 @@ def _write_points(
     y1: FloatArray,
     y2: FloatArray,
 ) -> None:
-    """Write standardised y, y' and y'' of ``points.pos`` and then of ``points.neg``, given scales and moments."""
+    """Write standardised y, y' and y'' of ``points.pos`` and then of ``points.neg``.
+
+    Parameters
+    ----------
+    points : Logs
+        Logs of the points.
+    pos, neg : _Scale
+        Scaling of the transform of non-negative and of negative points.
+    origin : Origin
+        y and its derivatives at the value 0, relative to the reference.
+    scratch : Scratch
+        Holds the moments of the column.
+    y, y1, y2 : (k,)
+        Receive y, y' and y''.
+    """
     n_pos = points.pos.size
     _write_branch(_Branch(points.pos, points.pos, pos), origin, scratch, y, y1, y2)
     _write_branch(_Branch(points.neg, points.neg, neg), origin, scratch, y[n_pos:], y1[n_pos:], y2[n_pos:])
@@ -258,7 +278,7 @@ def _write_points(
 
 @kernel
 def _evaluate(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
-    """Evaluate the score, and return with it both branches, and y and its derivatives at the value 0."""
+    """Evaluate the score; return it with the branches of both signs, and with y and its derivatives at the value 0."""
     pos, neg = _branches(logs, both_signs, mu)
     origin = _add_branches(pos, neg, logs.center, scratch)
     return _score_from_branches(logs, pos, neg, origin, scratch), pos, neg, origin
@@ -266,7 +286,19 @@ def _evaluate(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tupl
 
 @kernel
 def _score_from_branches(logs: Logs, pos: _Branch, neg: _Branch, origin: Origin, scratch: Scratch) -> Score:
-    """Return the score, given moments relative to the reference."""
+    """Return the score, given moments relative to the reference.
+
+    Parameters
+    ----------
+    logs : Logs
+        The column's logs.
+    pos, neg : _Branch
+        The branches of non-negative and of negative values.
+    origin : Origin
+        y and its derivatives at the value 0, relative to the reference.
+    scratch : Scratch
+        Holds the moments of the column.
+    """
     total = scratch.moments[0]
     log_factor = neg.scale.log_factor if logs.center < 0.0 else pos.scale.log_factor
     d1, d2, d3 = score_from_moments(total, logs.jacobian)
@@ -282,7 +314,7 @@ def log_factor_at(logs: Logs, both_signs: bool, mu: float) -> float:
 
 @kernel
 def log_power_of_reference(logs: Logs, mu: float) -> float:
-    """Return t = m a at the reference of a column of both signs, where m is the exponent of its branch."""
+    """Return m a, with a the log of the reference of a column of both signs, and m the exponent for its sign."""
     return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
 
 
@@ -308,14 +340,14 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
 
 @kernel
 def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> None:
-    """Write moments of y and its derivatives at `mu` to ``scratch.moments[0]``, scaled as by `scaling_at`.
+    """Write moments of y and its derivatives at `mu` to ``scratch.moments[0]``, scaled according to `scaling_at`.
 
     The scale depends only on the bounds in `logs`, so that moments of parts of a column can be merged.
 
     Parameters
     ----------
     logs : Logs
-        The logs.
+        The column's logs.
     both_signs : bool
         Whether there are values of both signs.
     mu : float
@@ -336,8 +368,8 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
 def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> Origin:
     """Write the moments of both branches, relative to the reference, to ``scratch.moments[0]``; return y at 0.
 
-    In the branch without the reference, y is y at the value 0 plus the branch's own term, and likewise for derivatives.
-    Both terms have one sign, so nothing cancels.
+    In the branch without the reference, y is the sum of y at the value 0 and a term that depends on the value, and
+    likewise for derivatives. Both terms have one sign, so nothing cancels.
     """
     origin = Origin(0.0, 0.0, 0.0, 0.0)
     if center != 0.0:
@@ -352,9 +384,9 @@ def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -
 
 @kernel
 def _add_branches_by_sums(pos: _Branch, neg: _Branch, statistics: LogStatistics, scratch: Scratch) -> bool:
-    """Write the moments of `_add_branches` from raw sums to ``scratch.moments[0]``; return whether they keep digits.
+    """Write the moments of `_add_branches`, from raw sums; return whether the sums keep enough digits.
 
-    The common factor ``e^log_factor`` is taken out of the sums, which need exponents within e to plus and minus 300.
+    The common factor ``e^log_factor`` is taken out of the sums at the end. This requires |t| <= 300 for all values.
     """
     sums = zero_sums(0.0)
     for branch in (pos, neg):
@@ -415,14 +447,14 @@ def scaling_at(
 
 @kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
-    """Return g at `mu`, given the score there.
+    """Return the negative log-likelihood g per observation at `mu`, given the score there.
 
     The result is inf for absurd exponents (|lambda| beyond about 1e150), for which the variance of y underflows.
 
     Parameters
     ----------
     logs : Logs
-        The logs.
+        The column's logs.
     mu : float
         The exponent, in units of the logs.
     at : Score
@@ -452,7 +484,19 @@ def _add_branch(branch: _Branch, origin: Origin, scratch: Scratch) -> None:
 def _write_branch(
     branch: _Branch, origin: Origin, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> None:
-    """Write standardised values and derivatives of a branch, relative to the reference as in `relative_to`."""
+    """Write standardised y, y' and y'' of one branch, relative to the reference as in `relative_to`.
+
+    Parameters
+    ----------
+    branch : _Branch
+        The branch.
+    origin : Origin
+        y and its derivatives at the value 0, relative to the reference.
+    scratch : Scratch
+        Holds the moments of the column.
+    y, y1, y2 : (k,)
+        Receive y, y' and y''.
+    """
     total, part = scratch.moments[0], scratch.y
     mean0, mean1, mean2 = total[Y], total[Y1], total[Y2]
     if branch.scale.opposite_log != 0.0:
@@ -473,7 +517,7 @@ def _write_branch(
 
 @kernel
 def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """Write y and its derivatives for the logs of a block to the rows of `y`."""
+    """Write y, y', y'', y''' for the logs of a block to the rows of `y`."""
     if scale.largest_t <= SERIES_REACH:
         _derivatives_by_series(a, scale, exp(-scale.log_factor), y)
     else:
@@ -482,7 +526,7 @@ def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
 
 @kernel
 def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: FloatArray) -> None:
-    """Write y^(j) = u^(j+1) phi_j(t), t = m u, where u is the log, with m negated for negative values."""
+    """Write y^(j) = u^(j+1) phi_j(t), t = m u, for the logs u of a block; m is negated for negative values."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(a.size):
         u = (a[i] - scale.shift) * scale.sign

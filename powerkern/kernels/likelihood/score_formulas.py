@@ -26,7 +26,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1_minus_x, polynomial
 
 #: Indices of moments: total weight, means of y, y', y'', y''', and sums of products about the means. In raw sums,
-#: before `central_moments`, the latter are sums of y^(j) and of their products.
+#: before `central_moments`, they are sums of y^(j) and of products of these.
 WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
 #: Number of moments.
 N_MOMENTS = 11
@@ -41,7 +41,7 @@ _PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
 
 
 class Origin(NamedTuple):
-    """y and its derivatives at 0, relative to the reference."""
+    """The transform y and its derivatives at the value 0, relative to the reference."""
 
     y0: float
     y1: float
@@ -56,7 +56,8 @@ class Origin(NamedTuple):
 def derivatives(t: float, excess: float, one: float) -> tuple[float, float, float, float]:
     """Return Y_0 = e^t - 1 and Y_j = t^j e^t - j Y_(j-1) for j = 1, 2, 3, given `excess` = e^t - 1 - t.
 
-    With t = m a, y^(j) = Y_j/m^(j+1). `one` is 1 in the type of t (float32, float64 or a vector).
+    With t = m a, the j-th derivative in m of (e^(m a) - 1)/m is Y_j/m^(j+1). `one` is 1 in the type of t (float32,
+    float64 or a vector).
     """
     y0 = t + excess
     return _with_higher(t, t * t + t * t * y0, y0, t * y0 - excess, one)
@@ -75,6 +76,7 @@ def scaled_derivatives(t: float, e: float, one: float) -> tuple[float, float, fl
 
 @inlined
 def _with_higher(t: float, t2e: float, y0: float, y1: float, one: float) -> tuple[float, float, float, float]:
+    """Return Y_0, Y_1, Y_2 and Y_3 (see `derivatives`), given Y_0, Y_1 and `t2e` = t^2 e^t."""
     two = one + one
     y2 = t2e - two * y1
     return y0, y1, y2, t * t2e - (two + one) * y2
@@ -94,13 +96,13 @@ def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
 
 @kernel
 def zero_sums(zero: float) -> Moments:
-    """Return raw sums over no values, with `zero` of the type wanted: a number or a vector."""
+    """Return raw sums over no values; `zero` is 0 as a number or as a vector."""
     return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
 
 
 @kernel
 def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
-    """Add the terms of one value, or one value per lane, to raw sums (not its weight to the total weight).
+    """Add the terms of one value, or of one value per lane, to raw sums, but not its weight to the total weight.
 
     Parameters
     ----------
@@ -122,8 +124,9 @@ def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weig
 def add_signed_sums(t: Moments, part: Moments, sign: float) -> Moments:
     """Add the sums of one branch to those of a column.
 
-    With `sign` -1, `part` has the sums of b_m(a) and its derivatives in m, but those of ``y = -b_m(a)`` in lambda are
-    added. The j-th derivative is ``(-1)^(j + 1)`` times that in m, since m falls as lambda grows.
+    With `sign` -1, `part` contains sums of b_m(a) and its derivatives in m, but the sums of ``y = -b_m(a)`` and its
+    derivatives in lambda must be added. The j-th derivative in lambda is ``(-1)^(j + 1)`` times that in m, since m
+    decreases as lambda increases.
 
     Parameters
     ----------
@@ -157,7 +160,7 @@ def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
 
 @reduction
 def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
-    """Write the moments of y and its derivatives, the four rows of `y`, in two passes."""
+    """Write the moments of y, y', y'', y''', the four rows of `y`, computed in two passes."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     w = s0 = s1 = s2 = s3 = 0.0
     for i in range(weight.size):
@@ -186,9 +189,10 @@ def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None
 
 @kernel
 def relative_to(origin: Origin, log_reference: float, t: FloatArray) -> None:
-    """Convert moments of psi in place to moments of ``e^(-m log_reference) psi`` plus its value at the `origin`.
+    """Convert moments of psi and its derivatives to those of ``e^(-m log_reference) psi + y_0``, in place.
 
-    The derivatives of the factor enter by Leibniz' rule.
+    y_0 is the transform at the value 0, given by `origin` with its derivatives. The derivatives of the factor enter by
+    Leibniz' rule.
     """
     c = -log_reference
     t[Y3] += c * (3.0 * t[Y2] + c * (3.0 * t[Y1] + c * t[Y])) + origin.y3
@@ -227,18 +231,18 @@ def merge_moments(total: FloatArray, part: FloatArray) -> None:
 
 @kernel
 def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> float:
-    """Return the exponent nearest to m with |m| >= `floor` and, for both signs, |2 - m| >= `floor`.
+    """Return the exponent nearest to m with |m| >= `floor` and, if there are both signs, |2 - m| >= `floor`.
 
     Parameters
     ----------
     m : float
         The exponent.
     both_signs : bool
-        Whether there are values of both signs.
+        Whether there are values of both signs; 2 - m is the exponent of the negative ones.
     two : float
         2 in the units of m.
     floor : float
-        The smallest magnitude.
+        The smallest magnitude allowed.
     """
     if abs(m) < floor:
         return math.copysign(floor, m)
@@ -252,7 +256,7 @@ def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> 
 
 @kernel
 def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float) -> float:
-    """Return g at the exponent m, from Var(y) and mean(J) of logs relative to a reference.
+    """Return the negative log-likelihood g at the exponent m, from Var(y) and mean(J) of logs relative to a reference.
 
     Parameters
     ----------
@@ -283,7 +287,7 @@ def ratios(t: Moments) -> tuple[float, float, float]:
 
 @kernel
 def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
-    """Return the first three derivatives of 1/2 ln Var(y) in lambda; the last two equal those of g."""
+    """Return the first three derivatives of 1/2 ln Var(y) in lambda; the second and third equal g'' and g'''."""
     slope, bend, third = ratios(t)
     d2 = bend - 2.0 * slope * slope
     return slope, d2, third - 2.0 * slope * bend - 4.0 * slope * d2
@@ -291,26 +295,26 @@ def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
 
 @kernel
 def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float]:
-    """Return g', g'' and g''', where g is minus [1]_, eq. (8), per observation; `jacobian` is mean(J)."""
+    """Return the derivatives g', g'', g''' of minus [1]_, eq. (8), per observation; `jacobian` is mean(J)."""
     slope, d2, d3 = _log_sd_derivatives(t)
     return slope - jacobian, d2, d3
 
 
 @kernel
 def has_root_near(d1: float, d2: float, d3: float) -> bool:
-    """Return whether g' certainly has a root, the minimum of g, within twice the Newton step.
+    """Return whether g' certainly has a root within twice the Newton step.
 
-    The root is unique because g is strictly convex.
+    The root is the minimum of g; it is unique because g is strictly convex.
     """
     return (d2 > 0.0) & (abs(d1 * d3) <= 0.5 * d2 * d2)
 
 
-# --- near the point where moments were taken ------------------------------------------------------------
+# --- near the exponent of the moments ------------------------------------------------------------
 
 
 @kernel
 def shifted_score(t: Moments, jacobian: float, shift: float) -> tuple[float, float, float]:
-    """Return g', g'', g''' at a point `shift` away from where the moments were taken, by Taylor expansion."""
+    """Return g', g'', g''' at the exponent of the moments plus `shift`, by Taylor expansion."""
     d1, d2, d3 = score_from_moments(t, jacobian)
     return d1 + shift * (d2 + 0.5 * shift * d3), d2 + shift * d3, d3
 
@@ -323,14 +327,14 @@ def moment_rate_squared(t: Moments) -> float:
 
 @kernel
 def taylor_sum_of_squares(t: Moments, step: float) -> float:
-    """Return the sum of squares about the mean, a short `step` from where moments were taken, by Taylor expansion."""
+    """Return the sum of squares of y about its mean at the exponent of the moments plus `step`, by Taylor expansion."""
     h1, h2, h3 = _halves(t)
     return t[YY] + step * (2.0 * h1 + step * (h2 + step * h3 / 3.0))  # type: ignore[no-any-return]
 
 
 @kernel
 def taylor_moments(t: Moments, step: float) -> tuple[float, float, float]:
-    """Return mean and variance of y, and g'', a short `step` from where moments were taken, by Taylor expansion."""
+    """Return the mean and variance of y, and g'', at the exponent of the moments plus `step`, by Taylor expansion."""
     mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
     _, d2, d3 = _log_sd_derivatives(t)
     return mean, taylor_sum_of_squares(t, step) / t[WEIGHT], d2 + step * d3

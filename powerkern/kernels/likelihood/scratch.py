@@ -18,7 +18,7 @@ CHUNK = 2048
 
 
 class Work(NamedTuple):
-    """Scratch for one column: five arrays as long as the column, and some of fixed length."""
+    """Scratch for one column: five arrays of its length, two float32 arrays of SAMPLE values, and a `Scratch`."""
 
     packed: FloatArray
     spare: FloatArray
@@ -36,7 +36,7 @@ WORK = named_tuple(Work, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN32, COLUM
 
 
 def new_scratch() -> Scratch:
-    """Allocate `Scratch`."""
+    """Allocate `Scratch` for `kernels.likelihood.score`."""
     return Scratch(np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
 
 

@@ -1,7 +1,7 @@
 """Find the optimum of any column from moments computed in two passes over each block (`likelihood.score`).
 
-This is slower than the raw sums of `one_pass`, but accurate where those lose digits: for columns that are short,
-tightly clustered or of enormous range, and if a few values carry nearly all of the weight.
+This is slower than the raw sums of `one_pass`, but accurate where those lose digits: in columns that are short, tightly
+clustered or of enormous range, and where a few values carry nearly all of the weight.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MODERATE = 300.0
 
 
 class Centered(NamedTuple):
-    """Logs of a column about a reference, and what is needed to convert results back."""
+    """Logs of a column relative to that of a reference, and what is needed to convert results back."""
 
     logs: Logs
     log_reference: float  #: ln(offset + |reference|)
@@ -57,7 +57,7 @@ class Centered(NamedTuple):
 
 @kernel
 def centered_column(column: PreparedColumn, work: Work) -> Centered:
-    """Return the logs of a column about one of its values; the arrays are in `work.spare`."""
+    """Return the logs of a column relative to that of one of its values; the arrays are in `work.spare`."""
     summary, offset = column.summary, column.offset
     magnitudes = magnitudes_by_sign(column.x, column.weight, column.sign, work)
     weighted, both_signs = column.weight.size > 0, column.sign == 0.0
@@ -70,9 +70,10 @@ def centered_column(column: PreparedColumn, work: Work) -> Centered:
 
 @kernel
 def _reference(magnitudes: Magnitudes, both_signs: bool, weighted: bool, scratch: FloatArray) -> float:
-    """Choose the reference, a value near most of the weight: a magnitude, or for both signs a signed value.
+    """Choose the reference, a value near most of the weight.
 
-    For a column of both signs without weights it is 0, which lies among the values.
+    It is a magnitude if all values have one sign, and a signed value otherwise. For a column of both signs without
+    weights it is 0, which lies among the values.
     """
     if not weighted:
         return 0.0 if both_signs else subsample_median(magnitudes.pos, MOST_TYPICAL, scratch)
@@ -82,9 +83,9 @@ def _reference(magnitudes: Magnitudes, both_signs: bool, weighted: bool, scratch
 
 
 @kernel
-def subsample_median(x: FloatArray, n_most: int, scratch: FloatArray) -> float:
-    """Return the median of at most `n_most` evenly spaced values, leaving out NaN; NaN if all of them are."""
-    few, n = min(x.size, n_most), 0
+def subsample_median(x: FloatArray, max_size: int, scratch: FloatArray) -> float:
+    """Return the median of at most `max_size` evenly spaced values, leaving out NaN; NaN if all of them are NaN."""
+    few, n = min(x.size, max_size), 0
     for k in range(few):
         value = x[(2 * k + 1) * x.size // (2 * few)]
         if value == value:
@@ -95,7 +96,7 @@ def subsample_median(x: FloatArray, n_most: int, scratch: FloatArray) -> float:
 
 @kernel
 def weighted_subsample_median(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
-    """Return the median of at most MOST_TYPICAL values, spaced evenly in weight so that heavy ones are repeated."""
+    """Return the median of at most MOST_TYPICAL values, spaced evenly in weight; heavy values are repeated."""
     spacing = sum_of(weight) / min(x.size, MOST_TYPICAL)
     seen, n = 0.0, 0
     for i in range(x.size):
@@ -115,11 +116,11 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
     centered : Centered
         The logs of the column.
     exponent : float
-        The exponent at which to evaluate; NaN: search.
+        The exponent at which to evaluate; NaN to search for the optimum.
     n_eval : int
-        The number of evaluations made before.
+        The number of evaluations made so far.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     """
     logs = centered.logs
     mu, converged = exponent * logs.sigma, False
@@ -146,13 +147,13 @@ def optimum_from_score(
     centered : Centered
         The logs of the column.
     both_signs : bool
-        Whether values have both signs.
+        Whether there are values of both signs.
     mu : float
         The exponent, in units of the logs.
     at : Score
-        Mean, variance and curvature at `mu`.
+        The score at `mu`, with mean, variance and curvature.
     nll : float
-        g at `mu`.
+        The negative log-likelihood at `mu`.
     n_eval : int
         The number of evaluations made so far.
     status : int
@@ -170,7 +171,7 @@ def optimum_from_score(
 
 @kernel
 def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
-    """Find the minimum of g, the only root of the increasing g', by Halley's iteration."""
+    """Find the minimum of the negative log-likelihood, the only root of its derivative, by Halley's iteration."""
     state = newton_start(_start(logs), 4.0, 1e-8, MAX_EVAL)
     while state.status == RUNNING:
         at = score(logs, state.x, scratch)
@@ -182,7 +183,7 @@ def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
 
 @kernel
 def _start(logs: Logs) -> float:
-    """Return the start of the search in units of the logs: lambda = 1, or 0 for a tight cluster.
+    """Return the exponent at which the search starts, in units of the logs: lambda = 1, or 0 for a tight cluster.
 
     A cluster of two values, or one whose logs are nearly symmetric, has its optimum at 0, so no step is needed.
     """
@@ -205,10 +206,10 @@ def _is_moderate(centered: Centered, mu: float) -> bool:
 
 @kernel
 def _at_reference(at: Score) -> Score:
-    """Return the score with mean and variance of b_mu without a factor, relative to the reference.
+    """Return the score with mean and variance of b_mu relative to the reference, without a common factor.
 
-    Heavy values determine mean and standard deviation. Relative to an extreme value 1e10 standard deviations away,
-    the mean would lose ten digits.
+    Heavy values determine mean and standard deviation. Relative to an extreme value 1e10 standard deviations away, the
+    mean would lose ten digits.
     """
     growth = exp(at.log_factor)
     return Score(at.d1, at.d2, at.d3, at.mean * growth, at.variance * growth * growth, 0.0, 0.0)
@@ -216,7 +217,7 @@ def _at_reference(at: Score) -> Score:
 
 @kernel
 def _at_extreme(logs: Logs, both_signs: bool, mu: float, at: Score) -> Score:
-    """Return the score with its mean taken relative to the extreme log, so that standardising cannot overflow.
+    """Return the score with its mean relative to the extreme log, so that standardising cannot overflow.
 
     For values of one sign this is the largest log if mu > 0, and the smallest otherwise.
     """
@@ -236,17 +237,17 @@ def build_optimum(
     Parameters
     ----------
     logs : Logs
-        The logs.
+        The column's logs.
     mu : float
         The exponent, in units of the logs.
     at : Score
         The score at `mu`.
     nll : float
-        g at `mu`.
+        The negative log-likelihood at `mu`.
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     origin : float
-        The value whose log is ``at.shift``; 0 with both signs.
+        The value whose log is ``at.shift``; 0 if there are both signs.
     n_eval : int
         The number of evaluations made so far.
     status : int
@@ -268,7 +269,7 @@ def build_optimum(
 
 @kernel
 def write_profile(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
-    """Write g at every lambda.
+    """Write the negative log-likelihood g per observation at every lambda.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def write_profile(centered: Centered, sign: float, lmbdas: FloatArray, scratch: 
     lmbdas : (k,)
         The lambdas.
     scratch : Scratch
-        Scratch of `score`.
+        Scratch of `kernels.likelihood.score`.
     out : (k,)
         Receives g.
     """
