@@ -21,7 +21,7 @@ from powerkern.kernels.location.loc_scale import (
     VANISHED,
     ZERO_SCALE,
     LocScale,
-    outcome,
+    make_loc_scale,
 )
 from powerkern.kernels.location.order_statistics import Sorted, find_position, mad_about, sorted_column
 
@@ -36,13 +36,13 @@ _NEAR, _STEEP = 0.02, 0.2
 
 @reduction
 def _biweight_sums(
-    part: np.ndarray, w: FloatArray | None, center: float, mu: float, reach: float
+    part: np.ndarray, w: FloatArray | None, center: float, mu: float, rejection: float
 ) -> tuple[float, float, float]:
     """Return sums of u (1 - u**2)**2, (1 - u**2)**2, (1 - u**2)(1 - 5 u**2) over u = (y - center - mu)/reach."""
     psi, weight, slope = 0.0, 0.0, 0.0
     for i in range(part.size):
         each = 1.0 if w is None else w[i]
-        u = ((part[i] - center) - mu) / reach
+        u = ((part[i] - center) - mu) / rejection
         v = 1.0 - u * u
         psi += each * u * v * v
         weight += each * v * v
@@ -51,36 +51,36 @@ def _biweight_sums(
 
 
 @reduction
-def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float, reach: float) -> float:
+def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float, rejection: float) -> float:
     """Return the sum of u**2 (1 - u**2)**4, with u as in `_biweight_sums`."""
     total = 0.0
     weighted = w.size > 0
     for i in range(part.size):
-        u = ((part[i] - center) - mu) / reach
+        u = ((part[i] - center) - mu) / rejection
         v = 1.0 - u * u
         total += (w[i] if weighted else 1.0) * u * u * (v * v) * (v * v)
     return total
 
 
 @kernel
-def _biweight_at(col: Sorted, mu: float, reach: float) -> tuple[float, float, float]:
-    """Evaluate `_biweight_sums` over the values whose distance from the location is less than `reach`."""
-    lo = find_position(col.y, col.center, mu - reach, 0)
-    hi = find_position(col.y, col.center, mu + reach, col.y.size)
+def _biweight_at(col: Sorted, mu: float, rejection: float) -> tuple[float, float, float]:
+    """Evaluate `_biweight_sums` over the values whose distance from the location is less than `rejection`."""
+    lo = find_position(col.y, col.center, mu - rejection, 0)
+    hi = find_position(col.y, col.center, mu + rejection, col.y.size)
     if col.w.size == 0:
-        return _biweight_sums(col.y[lo:hi], None, col.center, mu, reach)
-    return _biweight_sums(col.y[lo:hi], col.w[lo:hi], col.center, mu, reach)
+        return _biweight_sums(col.y[lo:hi], None, col.center, mu, rejection)
+    return _biweight_sums(col.y[lo:hi], col.w[lo:hi], col.center, mu, rejection)
 
 
 @kernel
-def _bisquare_step(col: Sorted, mu: float, reach: float) -> float:
+def _bisquare_step(col: Sorted, mu: float, rejection: float) -> float:
     """Return the next step to the bisquare location, by reweighting or, near it, Newton; NaN if no value is near."""
-    psi, weight, slope = _biweight_at(col, mu, reach)
+    psi, weight, slope = _biweight_at(col, mu, rejection)
     if weight == 0.0:
         return math.nan
-    step = reach * psi / weight
-    if abs(step) < _NEAR * reach and slope > _STEEP * weight:
-        return reach * psi / slope
+    step = rejection * psi / weight
+    if abs(step) < _NEAR * rejection and slope > _STEEP * weight:
+        return rejection * psi / slope
     return step
 
 
@@ -91,9 +91,9 @@ def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bo
     mu is a root of sum w u (1 - u**2)**2 = 0, where u = (y - center - mu)/(c scale).
     """
     mu = col.median
-    reach = c * scale
+    rejection = c * scale
     for n_iter in range(1, MOST_ITERATIONS + 1):
-        step = _bisquare_step(col, mu, reach)
+        step = _bisquare_step(col, mu, rejection)
         if math.isnan(step):
             return col.median, n_iter, False
         mu += step
@@ -113,9 +113,9 @@ def _bisquare_proposal2_about(
         if math.isnan(step):
             return mu, s, n_iter, False
         mu += step
-        new_s, _, found = scale_about(col, mu, s, k_scale, dof)
+        new_s, _, converged = scale_about(col, mu, s, k_scale, dof)
         change = max(abs(step), abs(new_s - s))
-        if not found:
+        if not converged:
             return mu, new_s, n_iter, False
         if new_s <= VANISHED * start:  # most values equal the median
             return col.median, 0.0, n_iter, True
@@ -148,10 +148,10 @@ def sorted_bisquare(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
     """Return Tukey's bisquare location of a sorted column, with the normalised MAD as the known scale."""
     col = sorted_column(y, w)
     scale = MAD_FACTOR * mad_about(col, col.median)
-    mu, n_iter, found = col.median, 0, True
+    mu, n_iter, converged = col.median, 0, True
     if scale > 0.0:
-        mu, n_iter, found = _bisquare_about(col, scale, c)
-    return outcome(col.center + mu, scale, n_iter, found)
+        mu, n_iter, converged = _bisquare_about(col, scale, c)
+    return make_loc_scale(col.center + mu, scale, n_iter, converged)
 
 
 @kernel
@@ -173,14 +173,14 @@ def sorted_biweight(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: fl
     mad = mad_about(col, col.median)
     if mad == 0.0:
         return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
-    reach = c_location * mad
-    psi, weight, _ = _biweight_at(col, col.median, reach)
-    mu = col.median + (reach * psi / weight if weight > 0.0 else 0.0)
-    reach = c_scale * mad
-    slope = abs(_biweight_at(col, col.median, reach)[2])
-    lo = find_position(y, col.center, col.median - reach, 0)
-    hi = find_position(y, col.center, col.median + reach, y.size)
-    squares = _biweight_squares(y[lo:hi], w[lo:hi], col.center, col.median, reach)
+    rejection = c_location * mad
+    psi, weight, _ = _biweight_at(col, col.median, rejection)
+    mu = col.median + (rejection * psi / weight if weight > 0.0 else 0.0)
+    rejection = c_scale * mad
+    slope = abs(_biweight_at(col, col.median, rejection)[2])
+    lo = find_position(y, col.center, col.median - rejection, 0)
+    hi = find_position(y, col.center, col.median + rejection, y.size)
+    squares = _biweight_squares(y[lo:hi], w[lo:hi], col.center, col.median, rejection)
     total = col.total
-    scale = reach * math.sqrt(total * squares) / slope if slope > 0.0 else math.nan
-    return outcome(col.center + mu, scale, 1, slope > 0.0)
+    scale = rejection * math.sqrt(total * squares) / slope if slope > 0.0 else math.nan
+    return make_loc_scale(col.center + mu, scale, 1, slope > 0.0)

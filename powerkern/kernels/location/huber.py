@@ -38,15 +38,15 @@ from powerkern.kernels.location.loc_scale import (
     TAIL,
     ZERO_SCALE,
     LocScale,
-    outcome,
+    make_loc_scale,
 )
 from powerkern.kernels.location.order_statistics import (
     Sorted,
     distance_at,
     find_position,
-    inside,
     mad_about,
     sorted_column,
+    sum_range,
     weight_between,
 )
 from powerkern.kernels.location.weights import (
@@ -82,15 +82,15 @@ def huber_beta(k: float) -> float:
 
 
 @kernel
-def sd_within(reach: float) -> float:
+def sd_within(limit: float) -> float:
     """Return the standard deviation of a standard normal Z given |Z| <= reach.
 
     Its square is 1 - 2 reach phi(reach)/(2 Phi(reach) - 1).
     """
-    if not reach < math.inf:
+    if not limit < math.inf:
         return 1.0
-    inside = math.erf(reach / math.sqrt(2.0))
-    return math.sqrt(1.0 - 2.0 * reach * math.exp(-0.5 * reach * reach) / (math.sqrt(2.0 * math.pi) * inside))
+    probability = math.erf(limit / math.sqrt(2.0))
+    return math.sqrt(1.0 - 2.0 * limit * math.exp(-0.5 * limit * limit) / (math.sqrt(2.0 * math.pi) * probability))
 
 
 @kernel
@@ -100,19 +100,19 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
     Newton steps inside a bracket. A step is exact if the same values are clipped before and after it.
     """
     widest_vectors()
-    reach = k * scale
-    mu, low, high = col.median, col.median - reach, col.median + reach
+    limit = k * scale
+    mu, low, high = col.median, col.median - limit, col.median + limit
     tail = int(TAIL * col.y.size)
     lo, hi = tail, col.y.size - tail
     last_lo, last_hi = -1, -1
     for n_iter in range(1, MOST_ITERATIONS + 1):
-        lo = find_position(col.y, col.center, mu - reach, lo)
-        hi = find_position(col.y, col.center, mu + reach, hi)
+        lo = find_position(col.y, col.center, mu - limit, lo)
+        hi = find_position(col.y, col.center, mu + limit, hi)
         if lo == last_lo and hi == last_hi:
             return mu, n_iter, True
-        sums = inside(col, lo, hi)
+        sums = sum_range(col, lo, hi)
         # sum both tails, since total minus middle would leave rounding errors
-        pull = reach * (weight_between(col, hi, col.y.size) - weight_between(col, 0, lo))
+        pull = limit * (weight_between(col, hi, col.y.size) - weight_between(col, 0, lo))
         excess = sums.first - sums.weight * mu + pull
         if excess == 0.0:
             return mu, n_iter, True
@@ -167,12 +167,12 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     lo, hi = tail, col.y.size - tail
     last_lo, last_hi = -1, -1
     for n_iter in range(1, MOST_ITERATIONS + 1):
-        reach = k * math.sqrt(variance)
-        lo = find_position(col.y, col.center, point - reach, lo)
-        hi = find_position(col.y, col.center, point + reach, hi)
+        limit = k * math.sqrt(variance)
+        lo = find_position(col.y, col.center, point - limit, lo)
+        hi = find_position(col.y, col.center, point + limit, hi)
         if lo == last_lo and hi == last_hi:
             return math.sqrt(variance), n_iter, True
-        sums = inside(col, lo, hi)
+        sums = sum_range(col, lo, hi)
         slope = target - k * k * (col.total - sums.weight)
         squares = max(sums.second - point * (2.0 * sums.first - point * sums.weight), 0.0)
         if slope > 0.0 and variance > 0.0:
@@ -184,10 +184,10 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
             if variance == 0.0:
                 return 0.0, n_iter, True
         else:  # far below the root: restart above it
-            reach = distance_at(col, point, col.total - 0.5 * target / (k * k))
-            if reach == 0.0:
+            limit = distance_at(col, point, col.total - 0.5 * target / (k * k))
+            if limit == 0.0:
                 return 0.0, n_iter, True
-            variance = (BEYOND * reach / k) ** 2
+            variance = (BEYOND * limit / k) ** 2
     return math.sqrt(variance), MOST_ITERATIONS, False
 
 
@@ -199,11 +199,11 @@ def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
     """
     col = sorted_column(y, w)
     start = MAD_FACTOR * mad_about(col, col.median)
-    mu, n_location, found = col.median, 0, True
+    mu, n_location, converged = col.median, 0, True
     if start > 0.0:
-        mu, n_location, found = location_about(col, start, k)
+        mu, n_location, converged = location_about(col, start, k)
     scale, n_scale, found_scale = scale_about(col, mu, start, k, col.total)
-    status = ZERO_SCALE if scale == 0.0 else (CONVERGED if found and found_scale else MAX_ITER)
+    status = ZERO_SCALE if scale == 0.0 else (CONVERGED if converged and found_scale else MAX_ITER)
     return LocScale(col.center + mu, scale, n_location + n_scale, status)
 
 
@@ -231,16 +231,16 @@ def sorted_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocS
         return nonempty_one_step(y, None, k, beta)
     n = y.size
     weight, before, after = allocated((n,)), allocated((n + 1,)), allocated((n + 1,))
-    reach, beyond = allocated_integers((n,)), allocated_integers((n,))
-    no_nodes = ScoreNodes(reach, weight, weight, weight)
+    half_partner, majority_partner = allocated_integers((n,)), allocated_integers((n,))
+    no_nodes = ScoreNodes(half_partner, weight, weight, weight)
     result = nonempty_one_step(
-        y, frequency_weights(w, FrequencyWork(weight, before, after, reach, beyond, no_nodes)), k, beta
+        y, frequency_weights(w, FrequencyWork(weight, before, after, half_partner, majority_partner, no_nodes)), k, beta
     )
     release(weight)
     release(before)
     release(after)
-    release(reach)
-    release(beyond)
+    release(half_partner)
+    release(majority_partner)
     return result
 
 
@@ -269,15 +269,15 @@ def nonempty_one_step(y: np.ndarray, counts: FrequencyWeights | None, k: float, 
     s0 = MAD_FACTOR * middle_distance(y, counts, center, median)
     if s0 == 0.0:
         return LocScale(origin, 0.0, 0, ZERO_SCALE)
-    reach = k * s0
-    lo = find_position(y, center, median - reach, int(TAIL * n))
-    hi = find_position(y, center, median + reach, n - lo)
+    limit = k * s0
+    lo = find_position(y, center, median - limit, int(TAIL * n))
+    hi = find_position(y, center, median + limit, n - lo)
     total = weight_sum(counts, n)
     below, above = weight_outside(counts, lo, hi, n)
-    pull = _sum_about(y[lo:hi], weights_between(counts, lo, hi), center, median) + reach * (above - below)
+    pull = _sum_about(y[lo:hi], weights_between(counts, lo, hi), center, median) + limit * (above - below)
     outer = _inverse_distances(y[:lo], weights_between(counts, 0, lo), origin)
     outer += _inverse_distances(y[hi:], weights_between(counts, hi, n), origin)
-    mu = median + pull / (total - below - above + reach * outer)
+    mu = median + pull / (total - below - above + limit * outer)
     s1 = MAD_FACTOR * middle_distance(y, counts, center, mu)
     scale = math.sqrt(_clipped_squares(y, weights_between(counts, 0, n), center, mu, k * s1) / (total * beta))
     return LocScale(center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
@@ -354,18 +354,18 @@ def _inverse_distances(part: np.ndarray, w: FloatArray | None, origin: float) ->
 
 
 @reduction
-def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, point: float, reach: float) -> float:
-    """Return the sum of ``min((y - center - point)**2, reach**2)``."""
+def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, point: float, limit: float) -> float:
+    """Return the sum of ``min((y - center - point)**2, limit**2)``."""
     widest_vectors()
     total = 0.0
     for i in range(part.size):
-        d = min(abs((part[i] - center) - point), reach)
+        d = min(abs((part[i] - center) - point), limit)
         total += (1.0 if w is None else w[i]) * (d * d)
     return total
 
 
 @kernel
-def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location: float) -> LocScale:
+def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, k_location: float) -> LocScale:
     """Solve a pair of equations for location and scale at once.
 
     The start is the median and the normalised MAD. If the MAD is 0, the scale starts large enough that values differing
@@ -381,7 +381,7 @@ def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_loc
         Weights of the values; empty: all one.
     k : float
         Huber's constant in the scale equation, in units of the scale.
-    of_location : float
+    k_location : float
         The constant of the location equation, in units of the scale.
     """
     col = sorted_column(y, w)
@@ -391,8 +391,8 @@ def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_loc
         start = BEYOND * distance_at(col, col.median, col.total - 0.5 * dof * huber_beta(k) / (k * k)) / k
     if not (start > 0.0 and dof > 0.0):
         return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
-    mu, scale, n_iter, found = solve(col, start, of_location, k, dof)
-    return outcome(col.center + mu, scale, n_iter, found)
+    mu, scale, n_iter, converged = solve(col, start, k_location, k, dof)
+    return make_loc_scale(col.center + mu, scale, n_iter, converged)
 
 
 @kernel
@@ -413,10 +413,10 @@ def sorted_huber_location(y: np.ndarray, w: np.ndarray, scale: float, k: float) 
     col = sorted_column(y, w)
     if math.isnan(scale):
         scale = MAD_FACTOR * mad_about(col, col.median)
-    mu, n_iter, found = col.median, 0, True
+    mu, n_iter, converged = col.median, 0, True
     if scale > 0.0:
-        mu, n_iter, found = location_about(col, scale, k)
-    return outcome(col.center + mu, scale, n_iter, found)
+        mu, n_iter, converged = location_about(col, scale, k)
+    return make_loc_scale(col.center + mu, scale, n_iter, converged)
 
 
 @kernel
@@ -442,8 +442,8 @@ def sorted_huber_scale(y: np.ndarray, w: np.ndarray, center: float, k: float, dd
     loc, dof = col.center + col.median, col.total - ddof
     if not dof > 0.0:
         return LocScale(loc, 0.0, 0, ZERO_SCALE)
-    scale, n_iter, found = scale_about(col, col.median, MAD_FACTOR * mad_about(col, col.median), k, dof)
-    return outcome(loc, scale, n_iter, found)
+    scale, n_iter, converged = scale_about(col, col.median, MAD_FACTOR * mad_about(col, col.median), k, dof)
+    return make_loc_scale(loc, scale, n_iter, converged)
 
 
 @entry((ROWS, COUNTS, ROWS))

@@ -46,7 +46,7 @@ class LocScale(NamedTuple):
 
 
 @kernel
-def outcome(loc: float, scale: float, n_iter: int, found: bool) -> LocScale:
+def make_loc_scale(loc: float, scale: float, n_iter: int, converged: bool) -> LocScale:
     """Build the result of an estimator, with its status, for a column that has values.
 
     Parameters
@@ -57,7 +57,7 @@ def outcome(loc: float, scale: float, n_iter: int, found: bool) -> LocScale:
         The scale.
     n_iter : int
         Iterations made.
-    found : bool
+    converged : bool
         Whether the iteration converged.
     """
-    return LocScale(loc, scale, n_iter, ZERO_SCALE if scale == 0.0 else (CONVERGED if found else MAX_ITER))
+    return LocScale(loc, scale, n_iter, ZERO_SCALE if scale == 0.0 else (CONVERGED if converged else MAX_ITER))

@@ -26,7 +26,7 @@ from powerkern.kernels.location.loc_scale import (
     OVERFLOW,
     QN_FACTOR,
     LocScale,
-    outcome,
+    make_loc_scale,
 )
 from powerkern.kernels.location.order_statistics import (
     mad_about,
@@ -220,7 +220,7 @@ def _measure_order_statistics(column: SortedSample, options: Any) -> LocScale:
         mean, sd = _mean_and_sd(y, w)
         loc = mean if options[0] == 0.0 else loc
         scale = sd if options[1] == 0.0 else scale
-    return outcome(loc, scale, 0, True)
+    return make_loc_scale(loc, scale, 0, True)
 
 
 @kernel

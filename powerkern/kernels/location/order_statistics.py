@@ -30,7 +30,7 @@ class Sorted(NamedTuple):
     total: float  #: sum of the weights
 
 
-class Inside(NamedTuple):
+class RangeSums(NamedTuple):
     """Total weight, sum, and sum of squares of the differences y - center over a range of a column."""
 
     weight: float
@@ -54,17 +54,17 @@ def _sums(part: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float,
 
 
 @kernel
-def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
+def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> RangeSums:
     """Return weight, sum and sum of squares of ``y - center`` over y[start:stop]."""
     if w.size == 0:
         weight, first, second = _sums(y[start:stop], None, center)
     else:
         weight, first, second = _sums(y[start:stop], w[start:stop], center)
-    return Inside(weight, first, second)
+    return RangeSums(weight, first, second)
 
 
 @kernel
-def inside(col: Sorted, lo: int, hi: int) -> Inside:
+def sum_range(col: Sorted, lo: int, hi: int) -> RangeSums:
     """Return weight, sum and sum of squares of ``y - center`` over y[lo:hi]."""
     widest_vectors()
     return _range_sums(col.y, col.w, lo, hi, col.center)
@@ -73,7 +73,7 @@ def inside(col: Sorted, lo: int, hi: int) -> Inside:
 @kernel
 def weight_between(col: Sorted, lo: int, hi: int) -> float:
     """Return the weight of y[lo:hi]."""
-    return inside(col, lo, hi).weight if col.w.size > 0 else float(hi - lo)
+    return sum_range(col, lo, hi).weight if col.w.size > 0 else float(hi - lo)
 
 
 @kernel
@@ -298,11 +298,11 @@ def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
     if total < 2.0:
         return 0.0
     half = float(np.floor(0.5 * total)) + 1.0
-    share = (1.0 - 1e-12) * (half / total) * ((half - 1.0) / total)
+    fraction = (1.0 - 1e-12) * (half / total) * ((half - 1.0) / total)
     least, most = 0, bits_of(y[y.size - 1] - y[0])
     while least < most:  # at most 63 times, since the range of integers is halved
         middle = least + (most - least) // 2
-        if _fraction_within(y, w, total, float_of(middle)) >= share:
+        if _fraction_within(y, w, total, float_of(middle)) >= fraction:
             most = middle
         else:
             least = middle + 1
@@ -312,22 +312,22 @@ def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
 @kernel
 def _fraction_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -> float:
     """Return the fraction of pairs that are at most `distance` apart, by weight."""
-    first, share, inside = 0, 0.0, 0.0
+    first, fraction, weight_within = 0, 0.0, 0.0
     for j in range(y.size):
         weight = w[j] if w.size > 0 else 1.0
         while first < j and y[j] - y[first] > distance:
-            inside -= w[first] if w.size > 0 else 1.0
+            weight_within -= w[first] if w.size > 0 else 1.0
             first += 1
-        share += weight / total * ((2.0 * inside + weight - 1.0) / total)
-        inside += weight
-    return share
+        fraction += weight / total * ((2.0 * weight_within + weight - 1.0) / total)
+        weight_within += weight
+    return fraction
 
 
 # --- trimmed means ------------------------------------------------------------------------------------
 
 
 @kernel
-def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> float:
+def trimmed_mean(y: np.ndarray, w: np.ndarray, weight_low: float, weight_high: float) -> float:
     """Return the trimmed mean of a sorted column, given the weight to trim at either end.
 
     Parameters
@@ -336,20 +336,20 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> fl
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
         Weights of the values; empty: all one.
-    below, above : float
+    weight_low, weight_high : float
         The weight to trim from the smallest and from the largest values. A value may be trimmed in part.
     """
     lo, hi = 0, y.size
     if w.size == 0:
-        lo, hi, below, above = int(below), y.size - int(above), 0.0, 0.0
+        lo, hi, weight_low, weight_high = int(weight_low), y.size - int(weight_high), 0.0, 0.0
     else:
-        while lo < y.size - 1 and below >= w[lo]:
-            below -= w[lo]
+        while lo < y.size - 1 and weight_low >= w[lo]:
+            weight_low -= w[lo]
             lo += 1
-        while hi > 1 and above >= w[hi - 1]:
-            above -= w[hi - 1]
+        while hi > 1 and weight_high >= w[hi - 1]:
+            weight_high -= w[hi - 1]
             hi -= 1
     center = y[min(max(y.size // 2, lo), hi - 1)]  # a value that is kept, so that sums about it lose no digits
     kept = _range_sums(y, w, lo, hi, center)
-    first = kept.first - (below * (y[lo] - center) + above * (y[hi - 1] - center))
-    return float(center + first / (kept.weight - below - above))
+    first = kept.first - (weight_low * (y[lo] - center) + weight_high * (y[hi - 1] - center))
+    return float(center + first / (kept.weight - weight_low - weight_high))

@@ -16,7 +16,7 @@ from powerkern._jit import kernel, widest_vectors
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.location.huber import huber_beta, location_about, solve_jointly
 from powerkern.kernels.location.loc_scale import MOST_ITERATIONS, TAIL, VANISHED, LocScale
-from powerkern.kernels.location.order_statistics import Inside, Sorted, find_position, inside, weight_between
+from powerkern.kernels.location.order_statistics import RangeSums, Sorted, find_position, sum_range, weight_between
 
 #: Largest number of iterations before the scale is bracketed. 180 simulated columns take 3.7 iterations on average and
 #: 35 at most; with 8 instead of 30, 4.4 and 60; with 60, 3.7 and 46 (report_constants bisquare).
@@ -86,9 +86,9 @@ class _Clipped(NamedTuple):
     """Sums in the equations of proposal 2, for given location and scale."""
 
     positions: tuple[int, int, int, int]  #: first and last unclipped position in the location and in the scale equation
-    near: Inside  #: sums over values that are not clipped in the location equation
+    near: RangeSums  #: sums over values that are not clipped in the location equation
     pull: float  #: sum of psi over values that are clipped there
-    within: Inside  #: sums over values that are not clipped in the scale equation
+    within: RangeSums  #: sums over values that are not clipped in the scale equation
     total: float  #: weight of all values
 
 
@@ -99,13 +99,13 @@ def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -
     tail = int(TAIL * col.y.size)
     lo = find_position(col.y, col.center, mu - k_location * s, tail)
     hi = find_position(col.y, col.center, mu + k_location * s, col.y.size - tail)
-    near = inside(col, lo, hi)
+    near = sum_range(col, lo, hi)
     pull = k_location * (weight_between(col, hi, col.y.size) - weight_between(col, 0, lo))
     if k_scale == k_location:
         return _Clipped((lo, hi, lo, hi), near, pull, near, total)
     first = find_position(col.y, col.center, mu - k_scale * s, lo)
     last = find_position(col.y, col.center, mu + k_scale * s, hi)
-    return _Clipped((lo, hi, first, last), near, pull, inside(col, first, last), total)
+    return _Clipped((lo, hi, first, last), near, pull, sum_range(col, first, last), total)
 
 
 @kernel

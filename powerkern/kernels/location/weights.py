@@ -46,8 +46,8 @@ class FrequencyWork(NamedTuple):
     w: FloatArray
     before: FloatArray
     after: FloatArray
-    reach: IntArray
-    beyond: IntArray
+    half_partner: IntArray
+    majority_partner: IntArray
     nodes: ScoreNodes
 
 
@@ -57,8 +57,9 @@ class FrequencyWeights(NamedTuple):
     w: FloatArray
     before: FloatArray  #: weight of the values before position i, i = 0..n
     after: FloatArray  #: weight of the values at position i and later, i = 0..n
-    reach: IntArray  #: for each i, the smallest j such that values i..j have half of the weight; n if there is none
-    beyond: IntArray  #: the same for more than half of the weight
+    #: for each i, the smallest j such that values i..j have half of the weight, and more than half; n if there is none
+    half_partner: IntArray
+    majority_partner: IntArray
     nodes: ScoreNodes
     lower: int  #: position of the lower median
     upper: int  #: position of the upper median
@@ -94,13 +95,15 @@ def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeigh
     squares = _cumulate(w, before)
     _cumulate(w[::-1], after[::-1])
     total = before[n]
-    reach, beyond = work.reach[:n], work.beyond[:n]
+    half_partner, majority_partner = work.half_partner[:n], work.majority_partner[:n]
     lower = count_below(before[1:], 0.5 * total * (1.0 - SLACK))
     upper = count_below(before[1:], 0.5 * total * (1.0 + SLACK))
-    _partners(before, 0.5 * total * (1.0 - SLACK), reach)
-    _partners(before, 0.5 * total * (1.0 + SLACK), beyond)
+    _partners(before, 0.5 * total * (1.0 - SLACK), half_partner)
+    _partners(before, 0.5 * total * (1.0 + SLACK), majority_partner)
     unit = min(factor, squares / total)
-    return FrequencyWeights(w, before, after, reach, beyond, work.nodes, lower, upper, total, unit, factor)
+    return FrequencyWeights(
+        w, before, after, half_partner, majority_partner, work.nodes, lower, upper, total, unit, factor
+    )
 
 
 @kernel
@@ -118,11 +121,11 @@ def _cumulate(w: FloatArray, out: FloatArray) -> float:
 
 
 @kernel
-def _partners(before: FloatArray, share: float, out: IntArray) -> None:
-    """Write, for each i, the smallest j such that values i..j weigh more than `share`; n if there is none."""
+def _partners(before: FloatArray, fraction: float, out: IntArray) -> None:
+    """Write, for each i, the smallest j such that values i..j weigh more than `fraction`; n if there is none."""
     n, j = out.size, 0
     for i in range(n):
-        while j < n and not before[j + 1] - before[i] > share:
+        while j < n and not before[j + 1] - before[i] > fraction:
             j += 1
         out[i] = j
 
@@ -147,7 +150,7 @@ def weight_unit(counts: FrequencyWeights | None) -> float:
 
 
 @kernel
-def as_given(counts: FrequencyWeights | None, weight: float) -> float:
+def unscale_weight(counts: FrequencyWeights | None, weight: float) -> float:
     """Undo the scaling of a weight, so that it is in the units of the caller's weights."""
     if counts is None:
         return weight
@@ -210,16 +213,16 @@ def weighted_mean(x: FloatArray, w: FloatArray | None) -> float:
 
 
 @kernel
-def position_at(counts: FrequencyWeights, share: float) -> int:
-    """Return the first position such that the values up to it have the fraction `share` of the weight."""
-    return min(count_below(counts.before[1:], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
+def position_at(counts: FrequencyWeights, fraction: float) -> int:
+    """Return the first position such that the values up to it have the fraction `fraction` of the weight."""
+    return min(count_below(counts.before[1:], fraction * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 
 @kernel
-def position_from_above(counts: FrequencyWeights, share: float) -> int:
-    """Return the last position such that the values from it on have the fraction `share` of the weight."""
+def position_from_above(counts: FrequencyWeights, fraction: float) -> int:
+    """Return the last position such that the values from it on have the fraction `fraction` of the weight."""
     last = counts.w.size - 1
-    return last - min(count_below(counts.after[last::-1], share * counts.total * (1.0 - SLACK)), last)
+    return last - min(count_below(counts.after[last::-1], fraction * counts.total * (1.0 - SLACK)), last)
 
 
 @kernel
@@ -249,7 +252,8 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
         lower, upper = distances_of_rank(y, center, point, (y.size + 1) >> 1)
         return lower if y.size & 1 else 0.5 * (lower + upper)
     return 0.5 * (
-        _distance_holding_half(y, counts.reach, center, point) + _distance_holding_half(y, counts.beyond, center, point)
+        _distance_holding_half(y, counts.half_partner, center, point)
+        + _distance_holding_half(y, counts.majority_partner, center, point)
     )
 
 
@@ -268,12 +272,12 @@ def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, poin
             low = i + 1
         else:
             high = i
-    reach = math.inf
+    radius = math.inf
     if low < n and partner[low] < n:
-        reach = (y[partner[low]] - center) - point
+        radius = (y[partner[low]] - center) - point
     if low > 0:
-        reach = min(reach, point - (y[low - 1] - center))
-    return reach
+        radius = min(radius, point - (y[low - 1] - center))
+    return radius
 
 
 @kernel

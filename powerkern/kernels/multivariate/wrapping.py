@@ -14,7 +14,7 @@ import math
 from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1
-from powerkern.kernels.location.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
+from powerkern.kernels.location.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, make_loc_scale
 from powerkern.kernels.location.order_statistics import find_position, n_present
 
 #: Largest distance from the raw location, in raw scales, of values that are kept for the final estimate: the square
@@ -79,7 +79,7 @@ def univariate_mcd(y: FloatArray, raw_factor: float, final_factor: float, work: 
     lo = find_position(y, raw[0], -reach, start)
     hi = find_position(y, raw[0], reach, start + h)
     final = _moments(y[lo:hi], unit)
-    return outcome(final[0], final_factor * final[1], 0, True)
+    return make_loc_scale(final[0], final_factor * final[1], 0, True)
 
 
 @kernel

@@ -8,7 +8,7 @@ from powerkern._jit import kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.location.weights import FrequencyWeights, as_given, weight_inside, weight_unit
+from powerkern.kernels.location.weights import FrequencyWeights, unscale_weight, weight_inside, weight_unit
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -221,7 +221,7 @@ def weight_kept(counts: FrequencyWeights | None, kept: KeptRange) -> float:
 @kernel
 def value_weight(counts: FrequencyWeights | None) -> float:
     """Return the weight that counts as one value, in the units of the caller's weights."""
-    return as_given(counts, weight_unit(counts))
+    return unscale_weight(counts, weight_unit(counts))
 
 
 @kernel

@@ -20,7 +20,7 @@ from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.location.order_statistics import n_present
-from powerkern.kernels.location.weights import as_given, weight_outside
+from powerkern.kernels.location.weights import unscale_weight, weight_outside
 from powerkern.kernels.results import DEFERRED, STATUS
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import refusal, write_unfitted
@@ -289,8 +289,8 @@ def _cutoff_entry(criterion: Criterion) -> Callable[..., None]:
             rectified_log_at(kept.loc + distance, column, at, rule), negative_shift, prescaling
         )
         before, after = weight_outside(full_column.counts, kept.start, kept.stop, x.size)
-        out[WEIGHT_BELOW] = as_given(full_column.counts, before + kept.excluded_low)
-        out[WEIGHT_ABOVE] = as_given(full_column.counts, after + kept.excluded_high)
+        out[WEIGHT_BELOW] = unscale_weight(full_column.counts, before + kept.excluded_low)
+        out[WEIGHT_ABOVE] = unscale_weight(full_column.counts, after + kept.excluded_high)
         out[TRANSFORM_LOC], out[TRANSFORM_SCALE], out[CUTOFF_IN_SCALES] = kept.loc, kept.scale, kept.cutoff
         out[PRESCALING_CENTER], out[PRESCALING_DIVISOR] = prescaling.center, value_divisor(negative_shift, prescaling)
         out[KEEPS_FAR_TAIL] = criterion.keeps_far_tail(full_column, at, kept)

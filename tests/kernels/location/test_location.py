@@ -42,7 +42,7 @@ def sums_over_ranges(y, w, bounds, out):
     """
     col = order_statistics.sorted_column(y, w)
     for i in range(bounds.size // 2):
-        sums = order_statistics.inside(col, bounds[2 * i], bounds[2 * i + 1])
+        sums = order_statistics.sum_range(col, bounds[2 * i], bounds[2 * i + 1])
         out[4 * i], out[4 * i + 1], out[4 * i + 2] = sums.weight, sums.first, sums.second
         out[4 * i + 3] = order_statistics.weight_between(col, 0, bounds[2 * i])
     return col.center
