@@ -38,7 +38,23 @@ _NEAR, _STEEP = 0.02, 0.2
 def _biweight_sums(
     part: np.ndarray, w: FloatArray | None, center: float, mu: float, rejection: float
 ) -> tuple[float, float, float]:
-    """Return sums of u (1 - u**2)**2, (1 - u**2)**2, (1 - u**2)(1 - 5 u**2) over u = (y - center - mu)/reach."""
+    """Return weighted sums of u (1 - u**2)**2, (1 - u**2)**2 and (1 - u**2)(1 - 5 u**2).
+
+    u = (y - center - mu)/rejection, for values with |u| <= 1.
+
+    Parameters
+    ----------
+    part : ndarray of float64, shape (n,)
+        The values y.
+    w : ndarray of float64, shape (n,), or None
+        Weights of the values; None if all are one.
+    center : float
+        A value of the column. Differences from it keep their digits.
+    mu : float
+        The location, relative to `center`.
+    rejection : float
+        The rejection distance, in units of the data.
+    """
     psi, weight, slope = 0.0, 0.0, 0.0
     for i in range(part.size):
         each = 1.0 if w is None else w[i]
@@ -52,7 +68,21 @@ def _biweight_sums(
 
 @reduction
 def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float, rejection: float) -> float:
-    """Return the sum of u**2 (1 - u**2)**4, with u as in `_biweight_sums`."""
+    """Return the weighted sum of u**2 (1 - u**2)**4, where u = (y - center - mu)/rejection.
+
+    Parameters
+    ----------
+    part : ndarray of float64, shape (n,)
+        The values y, at most `rejection` away from the location.
+    w : ndarray of float64, shape (n,) or (0,)
+        Weights of the values; empty if all are one.
+    center : float
+        A value of the column. Differences from it keep their digits.
+    mu : float
+        The location, relative to `center`.
+    rejection : float
+        The rejection distance, in units of the data.
+    """
     total = 0.0
     weighted = w.size > 0
     for i in range(part.size):
@@ -64,7 +94,7 @@ def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float,
 
 @kernel
 def _biweight_at(col: Sorted, mu: float, rejection: float) -> tuple[float, float, float]:
-    """Evaluate `_biweight_sums` over the values whose distance from the location is less than `rejection`."""
+    """Return `_biweight_sums` over the values less than `rejection` away from the location ``center + mu``."""
     lo = find_position(col.y, col.center, mu - rejection, 0)
     hi = find_position(col.y, col.center, mu + rejection, col.y.size)
     if col.w.size == 0:
@@ -74,7 +104,10 @@ def _biweight_at(col: Sorted, mu: float, rejection: float) -> tuple[float, float
 
 @kernel
 def _bisquare_step(col: Sorted, mu: float, rejection: float) -> float:
-    """Return the next step to the bisquare location, by reweighting or, near it, Newton; NaN if no value is near."""
+    """Return the next step to the bisquare location: a reweighting step, or Newton's if that one is short.
+
+    The result is NaN if no value is within the rejection distance of the location.
+    """
     psi, weight, slope = _biweight_at(col, mu, rejection)
     if weight == 0.0:
         return math.nan
@@ -86,9 +119,10 @@ def _bisquare_step(col: Sorted, mu: float, rejection: float) -> float:
 
 @kernel
 def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bool]:
-    """Return Tukey's bisquare location mu, starting from the median, the iterations, and whether they converged.
+    """Return Tukey's bisquare location mu for a known scale, the number of iterations, and whether they converged.
 
-    mu is a root of sum w u (1 - u**2)**2 = 0, where u = (y - center - mu)/(c scale).
+    mu is a root of sum w u (1 - u**2)**2 = 0, where u = (y - center - mu)/(c scale). The iteration starts at the
+    median.
     """
     mu = col.median
     rejection = c * scale
@@ -106,7 +140,24 @@ def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bo
 def _bisquare_proposal2_about(
     col: Sorted, start: float, c: float, k_scale: float, dof: float
 ) -> tuple[float, float, int, bool]:
-    """Solve Huber's proposal 2 with Tukey's bisquare in the location equation, from the median and scale `start`."""
+    """Solve Huber's proposal 2 with Tukey's bisquare in the location equation.
+
+    The iteration starts at the median. Returns location (relative to the center), scale, the number of iterations, and
+    whether they converged.
+
+    Parameters
+    ----------
+    col : Sorted
+        The column, relative to its lower median.
+    start : float
+        The scale at which the iteration starts.
+    c : float
+        Rejection distance of the bisquare in the location equation, in units of the scale.
+    k_scale : float
+        Constant k of Huber's psi in the scale equation, in units of the scale.
+    dof : float
+        Degrees of freedom in the scale equation: the total weight minus one.
+    """
     mu, s = col.median, start
     for n_iter in range(1, MOST_ITERATIONS + 1):
         step = _bisquare_step(col, mu, c * s)
@@ -134,9 +185,9 @@ def sorted_bisquare_proposal2(y: np.ndarray, w: np.ndarray, k: float, c: float) 
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Weights of the values; empty: all one.
+        Weights of the values; empty if all are one.
     k : float
-        Huber's constant in the scale equation.
+        Constant k of Huber's psi in the scale equation, in units of the scale.
     c : float
         Rejection distance of the bisquare in the location equation, in units of the scale.
     """
@@ -145,7 +196,10 @@ def sorted_bisquare_proposal2(y: np.ndarray, w: np.ndarray, k: float, c: float) 
 
 @kernel
 def sorted_bisquare(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
-    """Return Tukey's bisquare location of a sorted column, with the normalised MAD as the known scale."""
+    """Return Tukey's bisquare location of a sorted column, with the normalised MAD as the known scale.
+
+    `y` and `w` are as for `sorted_column`; `c` is the rejection distance, in units of the scale.
+    """
     col = sorted_column(y, w)
     scale = MAD_FACTOR * mad_about(col, col.median)
     mu, n_iter, converged = col.median, 0, True
@@ -163,7 +217,7 @@ def sorted_biweight(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: fl
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Weights of the values; empty: all one.
+        Weights of the values; empty if all are one.
     c_location : float
         Rejection distance of the location, in units of the raw MAD.
     c_scale : float

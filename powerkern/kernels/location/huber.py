@@ -68,8 +68,9 @@ HUBER_K = 1.5
 #: `huber_beta(HUBER_K)` as R's cellWise rounds it.
 CELLWISE_BETA = 1.556931 / 2.0
 
-#: Solver of a pair of equations for location and scale. Arguments: the column, a scale to start from, the constants of
-#: the location and scale equations, degrees of freedom. Results: location, scale, iterations, whether they converged.
+#: Solver of a pair of equations for location and scale. Arguments: the column, the scale at which to start, the
+#: constants of the location and of the scale equation, degrees of freedom. Results: location, scale, number of
+#: iterations, whether they converged.
 _Solver = Callable[[Sorted, float, float, float, float], tuple[float, float, int, bool]]
 
 
@@ -83,9 +84,9 @@ def huber_beta(k: float) -> float:
 
 @kernel
 def sd_within(limit: float) -> float:
-    """Return the standard deviation of a standard normal Z given |Z| <= reach.
+    """Return the standard deviation of a standard normal Z given |Z| <= limit.
 
-    Its square is 1 - 2 reach phi(reach)/(2 Phi(reach) - 1).
+    Its square is 1 - 2 limit phi(limit)/(2 Phi(limit) - 1).
     """
     if not limit < math.inf:
         return 1.0
@@ -95,9 +96,9 @@ def sd_within(limit: float) -> float:
 
 @kernel
 def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, bool]:
-    """Solve sum w psi_k((y - center - mu)/scale) = 0 ([1]_); return mu, the iterations, and convergence.
+    """Solve sum w psi_k((y - center - mu)/scale) = 0 ([1]_); return mu, the number of iterations, and convergence.
 
-    Newton steps inside a bracket. A step is exact if the same values are clipped before and after it.
+    The method is Newton steps inside a bracket. A step is exact if the same values are clipped before and after it.
     """
     widest_vectors()
     limit = k * scale
@@ -144,11 +145,11 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     Parameters
     ----------
     col : Sorted
-        The column, relative to its median.
+        The column, relative to its lower median.
     point : float
         The point about which the scale is estimated, relative to ``col.center``.
     guess : float
-        A scale to start from.
+        The scale at which the iteration starts.
     k : float
         Where Huber's psi is clipped, in units of the scale.
     dof : float
@@ -157,8 +158,8 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     Returns
     -------
     tuple of (float, int, bool)
-        s (0 if too many values equal the point for a positive root to exist), the iterations, and whether they
-        converged.
+        s, the number of iterations, and whether they converged. s is 0 if there is no positive root, because too many
+        values equal the point.
     """
     widest_vectors()
     target = dof * huber_beta(k)
@@ -193,9 +194,10 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
 
 @kernel
 def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
-    """Return Huber's location, with the normalised MAD as known scale, and Huber's scale about it ([3]_).
+    """Return Huber's location, with the normalised MAD as known scale, and Huber's scale about that location ([3]_).
 
-    `y` and `w` are as for `sorted_column`. If the MAD is 0, the location is the median.
+    `y` and `w` are as for `sorted_column`, and psi is clipped at `k` scales. If the MAD is 0, the location is the
+    median.
     """
     col = sorted_column(y, w)
     start = MAD_FACTOR * mad_about(col, col.median)
@@ -221,7 +223,7 @@ def sorted_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocS
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Weights of the values; empty: all one.
+        Weights of the values; empty if all are one.
     k : float
         Where Huber's psi is clipped, in units of the scale.
     beta : float
@@ -255,7 +257,7 @@ def nonempty_one_step(y: np.ndarray, counts: FrequencyWeights | None, k: float, 
     y : ndarray of float64, shape (n,)
         The values, ascending.
     counts : FrequencyWeights or None
-        Weights of the values (`weights.frequency_weights`); None: all one.
+        Weights of the values (`weights.frequency_weights`); None if all are one.
     k : float
         Where Huber's psi is clipped, in units of the scale.
     beta : float
@@ -287,15 +289,24 @@ def nonempty_one_step(y: np.ndarray, counts: FrequencyWeights | None, k: float, 
 def sorted_huber_likelihood(y: np.ndarray, counts: FrequencyWeights | None, k: float) -> LocScale:
     """Return the maximum-likelihood location and scale under Huber's least favourable density.
 
-    They minimise ``ln s + sum rho(u)/(n c)``, with u = (y - mu)/s and c = P(|Z| < k) for standard normal Z. So
-    ``sum psi(u) = 0`` and ``sum psi(u) u = n c``. Let m be the mean of the values that are not clipped, and SS their
-    sum of squares about it. Let D be the sum of y - m over values clipped above, minus the sum over those clipped
-    below. If the set of clipped values is given, the solution is::
+    They minimise ``ln s + sum rho(u)/(n c)``, with u = (y - mu)/s and c = P(|Z| < k) for standard normal Z. So ``sum
+    psi(u) = 0`` and ``sum psi(u) u = n c``. Let m be the mean of the values that are not clipped, and SS their sum of
+    squares about m. Let D be the sum of y - m over values clipped above, minus the sum over values clipped below. For a
+    given set of clipped values the solution is::
 
         n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number not clipped)
 
     The objective is convex in mu/s and 1/s, so such steps, halved where they overshoot, converge. With `counts` all
     numbers are sums of weights, and all sums are weighted.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    counts : FrequencyWeights or None
+        Weights of the values; None if all are one.
+    k : float
+        Where psi is clipped, in units of the scale.
     """
     n = y.size
     lower, upper = middle_positions(counts, n)
@@ -355,7 +366,21 @@ def _inverse_distances(part: np.ndarray, w: FloatArray | None, origin: float) ->
 
 @reduction
 def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, point: float, limit: float) -> float:
-    """Return the sum of ``min((y - center - point)**2, limit**2)``."""
+    """Return the weighted sum of ``min((y - center - point)**2, limit**2)``.
+
+    Parameters
+    ----------
+    part : ndarray of float64, shape (n,)
+        The values y.
+    w : ndarray of float64, shape (n,), or None
+        Weights of the values; None if all are one.
+    center : float
+        A value of the column. Differences from it keep their digits.
+    point : float
+        The point from which distances are measured, relative to `center`.
+    limit : float
+        The distance at which differences are clipped, in units of the data.
+    """
     widest_vectors()
     total = 0.0
     for i in range(part.size):
@@ -378,11 +403,11 @@ def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, k_loca
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Weights of the values; empty: all one.
+        Weights of the values; empty if all are one.
     k : float
-        Huber's constant in the scale equation, in units of the scale.
+        Constant k of Huber's psi in the scale equation, in units of the scale.
     k_location : float
-        The constant of the location equation, in units of the scale.
+        Constant of psi in the location equation, in units of the scale.
     """
     col = sorted_column(y, w)
     dof = col.total - 1.0
@@ -404,9 +429,9 @@ def sorted_huber_location(y: np.ndarray, w: np.ndarray, scale: float, k: float) 
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Weights of the values; empty: all one.
+        Weights of the values; empty if all are one.
     scale : float
-        The known scale; NaN: the normalised MAD.
+        The known scale; NaN for the normalised MAD.
     k : float
         Where Huber's psi is clipped, in units of the scale.
     """
@@ -428,9 +453,9 @@ def sorted_huber_scale(y: np.ndarray, w: np.ndarray, center: float, k: float, dd
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Weights of the values; empty: all one.
+        Weights of the values; empty if all are one.
     center : float
-        The center; NaN: the median.
+        The center; NaN for the median.
     k : float
         Where Huber's psi is clipped, in units of the scale.
     ddof : float
@@ -448,7 +473,10 @@ def sorted_huber_scale(y: np.ndarray, w: np.ndarray, center: float, k: float, dd
 
 @entry((ROWS, COUNTS, ROWS))
 def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -> None:
-    """Write location and scale by `sorted_huber_likelihood` for each row, of which the first `counts[j]` are sorted."""
+    """Write location and scale of each row by `sorted_huber_likelihood`.
+
+    Only the first ``counts[j]`` values of row j are used, which must be sorted. `out`, (p, 2), receives the results.
+    """
     for j in range(columns.shape[0]):
         out[j, 0], out[j, 1], _, _ = sorted_huber_likelihood(columns[j, : counts[j]], None, HUBER_K)
 
@@ -457,12 +485,12 @@ def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -
 def weighted_likelihood_columns(
     columns: FloatArray, weights: FloatArray, counts: IntArray, work: FrequencyWork, out: FloatArray
 ) -> None:
-    """Write location and scale by `sorted_huber_likelihood` for each row, with weights.
+    """Write the weighted location and scale of each row by `sorted_huber_likelihood`.
 
     Parameters
     ----------
     columns : (p, n)
-        Columns as rows, the first values of each sorted.
+        Columns as rows; the first `counts` values of each are sorted, and only these are used.
     weights : (p, n)
         Weights of the values.
     counts : (p,) of int

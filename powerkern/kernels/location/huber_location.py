@@ -30,7 +30,7 @@ from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 
 @kernel
 def _estimate_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) -> LocScale:
-    """Apply an estimator to a copy of a sorted vector."""
+    """Apply an estimator, with its options, to a copy of a sorted vector."""
     y = allocated((x.size,))
     copy(x, y)
     result = apply_estimator(estimate, for_squares(without_missing(y, x[:0])), options)
@@ -54,7 +54,7 @@ def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = N
 
 
 def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
-    """Sort the values of a vector and drop NaN; raise for infinite values."""
+    """Return the values of a vector sorted, without NaN; raise ValueError if one is infinite."""
     ascending = np.sort(as_vector("x", x))
     ascending = ascending[: np.searchsorted(ascending, np.nan)]
     if ascending.size and np.isinf(ascending[[0, -1]]).any():
@@ -63,7 +63,7 @@ def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
 
 
 def _read_number(what: str, value: object, least: float) -> float:
-    """Convert an argument to a float; raise unless it is finite and exceeds `least`."""
+    """Convert an argument to a float; raise ValueError unless it is finite and exceeds `least`."""
     if not isinstance(value, Real):
         raise TypeError(f"{what} must be a number, got {shown(value)}")
     number = as_real(what, value)

@@ -26,8 +26,7 @@ QN_FACTOR = 2.2191444659850757
 #: Largest number of iterations of an estimator, a safeguard. 53 + 60 bisections determine all digits of a root within a
 #: factor of 2**60 of the start.
 MOST_ITERATIONS = 500
-#: If a scale falls below this multiple of its start, its root is taken to be 0. Ratios of scales in data are far
-#: larger.
+#: A scale that falls below this multiple of its starting value is set to 0. Ratios of scales in data are far larger.
 VANISHED = 1e-60
 #: P(Z < -1.5), the fraction of values that is expected to be clipped in each tail; the search for clip positions starts
 #: there.
@@ -37,7 +36,7 @@ BEYOND = 1.0 + 1e-9
 
 
 class LocScale(NamedTuple):
-    """Location, scale, number of iterations, and a code of `LocationStatus`."""
+    """Result of an estimator: location, scale, number of iterations, and a code of `LocationStatus`."""
 
     loc: float
     scale: float
@@ -47,7 +46,7 @@ class LocScale(NamedTuple):
 
 @kernel
 def make_loc_scale(loc: float, scale: float, n_iter: int, converged: bool) -> LocScale:
-    """Build the result of an estimator, with its status, for a column that has values.
+    """Build the result of an estimator for a column that has values, and choose its status.
 
     Parameters
     ----------
@@ -56,7 +55,7 @@ def make_loc_scale(loc: float, scale: float, n_iter: int, converged: bool) -> Lo
     scale : float
         The scale.
     n_iter : int
-        Iterations made.
+        Number of iterations.
     converged : bool
         Whether the iteration converged.
     """

@@ -1,4 +1,4 @@
-"""Estimate location and scale of each column of a matrix; entries for all methods."""
+"""Entries that estimate location and scale of each column of a matrix, by all methods."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SUMMABLE = 2.0**1020
 
 
 class SortedSample(NamedTuple):
-    """A sorted column without its missing values, perhaps scaled to avoid overflow."""
+    """A sorted column without its missing values, possibly scaled to avoid overflow."""
 
     y: np.ndarray  #: the values times `unit`
     w: np.ndarray
@@ -64,7 +64,7 @@ class SortedSample(NamedTuple):
 
 @kernel
 def without_missing(column: np.ndarray, weights: np.ndarray) -> SortedSample:
-    """Return the part of a sorted column before the NaN at its end, as a view."""
+    """Return the part of a sorted column before the NaN at its end, and its weights, as views."""
     n = n_present(column)
     y, w = column[:n], weights[:n]
     return SortedSample(y, w, 1.0, n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])))
@@ -99,7 +99,7 @@ def for_squares(column: SortedSample) -> SortedSample:
 
 @kernel
 def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
-    """Return the distance between the ends of the central half of the values, or of their weight."""
+    """Return the length of the interval that contains the central half of the values, or of their weight."""
     first, last = y.size // 4, (3 * y.size) // 4
     if w.size > 0:
         total = sum_weights(w)
@@ -109,7 +109,7 @@ def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def _safe_unit(size: float) -> float:
-    """Return a power of two that scales numbers of this size so that squares stay in range; usually 1."""
+    """Return a power of two that scales numbers of magnitude `size` so that their squares stay in range; usually 1."""
     if size > _LARGE:
         return _SHRINK
     if 0.0 < size < 1.0 / _LARGE:
@@ -131,7 +131,7 @@ Estimate = Callable[[SortedSample, Any], LocScale]
 
 @kernel
 def apply_estimator(estimate: Estimate, column: SortedSample, options: Any) -> LocScale:
-    """Apply an estimator and convert its result to the units of the data."""
+    """Apply an estimator to a column, with its options, and convert the result to the units of the data."""
     if column.y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
     loc, scale, n_iter, status = estimate(column, options)
@@ -141,10 +141,11 @@ def apply_estimator(estimate: Estimate, column: SortedSample, options: Any) -> L
 
 
 def _by_column(name: str, scaled: Callable[[SortedSample], SortedSample], estimate: Estimate) -> Callable[..., None]:
-    """Make the entry `name`, which applies `estimate` to each column after scaling it by `scaled`.
+    """Make an entry called `name` that applies `estimate` to each column, after scaling the column by `scaled`.
 
-    The entry takes sorted columns as rows, NaN last (they are overwritten); their weights as rows, or an array of shape
-    (k, 0); the options of the estimator; and `out`, (k, 4), which receives loc, scale, n_iter and status.
+    The entry takes four arrays: sorted columns as rows, NaN last, which are overwritten; the weights of their values as
+    rows, or an array of shape (k, 0); the options of the estimator; and `out`, (k, 4), which receives loc, scale,
+    n_iter and status.
     """
 
     def columns_by(columns: np.ndarray, weights: np.ndarray, options: np.ndarray, out: np.ndarray) -> None:
@@ -160,15 +161,15 @@ def _by_column(name: str, scaled: Callable[[SortedSample], SortedSample], estima
 
 @kernel
 def location_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_huber_location`; the options are k and the scale."""
+    """Apply `sorted_huber_location` to a column; the options are k and the scale."""
     return sorted_huber_location(column.y, column.w, options[1] * column.unit, options[0])
 
 
 @kernel
 def scale_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_huber_scale` (0), `huber` (1) or `sorted_one_step` (2).
+    """Apply an estimator of scale to a column: `sorted_huber_scale` (0), `huber` (1) or `sorted_one_step` (2).
 
-    The options are that code, k, ddof and the center.
+    The options are the code of the estimator, k, ddof and the center.
     """
     k = options[1]
     if options[0] == 0.0:
@@ -180,13 +181,13 @@ def scale_by(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def proposal2_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_huber_proposal2`; the options are k and the k of the location equation."""
+    """Apply `sorted_huber_proposal2` to a column; the options are k and the k of the location equation."""
     return sorted_huber_proposal2(column.y, column.w, options[0], options[1])
 
 
 @kernel
 def _bisquare_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_bisquare` (k = 0) or `sorted_bisquare_proposal2`; the options are k and c."""
+    """Apply `sorted_bisquare` (if k = 0) or `sorted_bisquare_proposal2` to a column; the options are k and c."""
     if options[0] == 0.0:
         return sorted_bisquare(column.y, column.w, options[1])
     return sorted_bisquare_proposal2(column.y, column.w, options[0], options[1])
@@ -194,15 +195,17 @@ def _bisquare_by(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def _biweight_by(column: SortedSample, options: Any) -> LocScale:
-    """Estimate by `sorted_biweight`; the options are its two rejection distances."""
+    """Apply `sorted_biweight` to a column; the options are its two rejection distances."""
     return sorted_biweight(column.y, column.w, options[0], options[1])
 
 
 @kernel
 def _measure_order_statistics(column: SortedSample, options: Any) -> LocScale:
-    """Return mean (0), median (1) or trimmed mean (2), and standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
+    """Return a location and a scale of a column that are both based on order statistics.
 
-    The options are the codes of both, and the fractions trimmed from the smallest and from the largest values.
+    The first two options choose them: mean (0), median (1) or trimmed mean (2); standard deviation (0), normalised MAD
+    (1), normalised IQR (2) or Qn (3). The other two are the fractions to trim from the smallest and from the largest
+    values.
     """
     y, w = column.y, column.w
     col = sorted_column(y, w)
@@ -225,7 +228,7 @@ def _measure_order_statistics(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def _whole(x: float) -> float:
-    """Return the floor of x, or the next integer if x is below it only by rounding."""
+    """Return the floor of x, or the next integer if rounding alone puts x below it."""
     return float(np.floor(x * (1.0 + 1e-12) + 1e-12))  # math.floor of numba is an int64, which overflows
 
 

@@ -1,10 +1,10 @@
-"""Order statistics of one sorted column, and sums over any range of it.
+"""Order statistics of one sorted column, and sums over any range of its values.
 
-In a sorted column the median is a lookup, the median absolute deviation is a binary search, and the values that an
-M-estimator clips lie outside two positions.
+In a sorted column the median is a lookup and the median absolute deviation a binary search. The values that an
+M-estimator does not clip are a contiguous range, so sums over them need only its two ends.
 
-Values are taken relative to `Sorted.center`, a value of the column. The differences are exact for values within a
-factor of two of it, so a large common offset costs no digits.
+Values are measured from `Sorted.center`, a value of the column. The differences are exact for values within a factor of
+two of it, so a large common offset costs no digits.
 """
 
 from __future__ import annotations
@@ -55,7 +55,19 @@ def _sums(part: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float,
 
 @kernel
 def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> RangeSums:
-    """Return weight, sum and sum of squares of ``y - center`` over y[start:stop]."""
+    """Return weight, sum and sum of squares of ``y - center`` over ``y[start:stop]``.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    w : ndarray of float64, shape (n,) or (0,)
+        Weights of the values; empty if all are one.
+    start, stop : int
+        The half-open range of positions.
+    center : float
+        The value from which differences are measured.
+    """
     if w.size == 0:
         weight, first, second = _sums(y[start:stop], None, center)
     else:
@@ -65,14 +77,14 @@ def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: flo
 
 @kernel
 def sum_range(col: Sorted, lo: int, hi: int) -> RangeSums:
-    """Return weight, sum and sum of squares of ``y - center`` over y[lo:hi]."""
+    """Return weight, sum and sum of squares of ``y - center`` over ``y[lo:hi]``."""
     widest_vectors()
     return _range_sums(col.y, col.w, lo, hi, col.center)
 
 
 @kernel
 def weight_between(col: Sorted, lo: int, hi: int) -> float:
-    """Return the weight of y[lo:hi]."""
+    """Return the total weight of ``y[lo:hi]``."""
     return sum_range(col, lo, hi).weight if col.w.size > 0 else float(hi - lo)
 
 
@@ -87,7 +99,7 @@ def sum_weights(w: np.ndarray) -> float:
 
 @kernel
 def weight_of_all(y: np.ndarray, w: np.ndarray) -> float:
-    """Return the total weight, which without weights is the number of values."""
+    """Return the total weight of a column, or the number of its values if `w` is empty."""
     return sum_weights(w) if w.size > 0 else float(y.size)
 
 
@@ -116,7 +128,7 @@ def find_position(y: np.ndarray, center: float, t: float, guess: int) -> int:
     y : ndarray of float64, shape (n,)
         The values, ascending.
     center : float
-        A value from which differences are taken, so that they keep their digits.
+        A value of the column. Differences from it keep their digits.
     t : float
         The threshold, relative to `center`.
     guess : int
@@ -176,14 +188,14 @@ def sorted_quantile(y: np.ndarray, probability: float) -> float:
 
 @kernel
 def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
-    """Describe a sorted column, of at least one value, relative to its lower median.
+    """Return a sorted column, which must not be empty, with its lower median, median and total weight.
 
     Parameters
     ----------
     y : ndarray, shape (n,)
         Values, ascending; no NaN.
     w : ndarray, shape (n,) or (0,)
-        Weights of the values, all positive; empty: all one.
+        Weights of the values, all positive; empty if all are one.
     """
     lower, upper, total = (y.size - 1) // 2, y.size // 2, weight_of_all(y, w)
     if w.size > 0:
@@ -193,11 +205,11 @@ def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
 
 @kernel
 def distance_at(col: Sorted, point: float, weight: float) -> float:
-    """Return the distance from a point within which values have a given weight.
+    """Return the radius of the interval about ``center + point`` that contains values of total weight `weight`.
 
     Sort the values by ``|y - center - point|``. The result is the mean of the first distances at which the running
     weight reaches, and exceeds, `weight`; for half of the total it is the median distance. This takes O(log n) without
-    weights and O(n) with them. `weights.middle_distance` takes O(log n) with weights, after tables have been made.
+    weights and O(n) with them. `weights.middle_distance` takes O(log n) with weights, once their tables have been made.
     """
     y, center = col.y, col.center
     if col.w.size == 0:
@@ -217,9 +229,9 @@ def distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> 
     y : ndarray of float64, shape (n,)
         The values, ascending.
     center : float
-        A value from which differences are taken, so that they keep their digits.
+        A value of the column. Differences from it keep their digits.
     point : float
-        A point relative to `center`.
+        The point from which distances are measured, relative to `center`.
     rank : int
         The rank of the distance, from 1.
     """
@@ -266,13 +278,13 @@ def _weighted_distance(col: Sorted, point: float, weight: float) -> float:
 
 @kernel
 def mad_about(col: Sorted, point: float) -> float:
-    """Return the median of ``|y - center - point|``, without consistency factor."""
+    """Return the median of ``|y - center - point|``, without a consistency factor."""
     return distance_at(col, point, 0.5 * col.total)
 
 
 @kernel
 def sorted_iqr(y: np.ndarray, w: np.ndarray) -> float:
-    """Return the distance between the quartiles (`sorted_quantile`); weights are numbers of repetitions."""
+    """Return the interquartile range of a sorted column (`sorted_quantile`); weights count repetitions."""
     if w.size == 0:
         return sorted_quantile(y, 0.75) - sorted_quantile(y, 0.25)
     return _weighted_quantile(y, w, 0.75) - _weighted_quantile(y, w, 0.25)
@@ -288,7 +300,7 @@ def _weighted_quantile(y: np.ndarray, w: np.ndarray, probability: float) -> floa
 
 @kernel
 def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
-    """Return Qn without its factor: the distance of rank h (h - 1)/2 of all pairs, h = floor(n/2) + 1.
+    """Return Qn without its factor: the distance of rank h (h - 1)/2 among all pairs, h = floor(n/2) + 1.
 
     See P. J. Rousseeuw and C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993, section 3. The
     method is bisection over the bit patterns of float64; each step is one pass with two pointers. Weights are numbers
@@ -311,7 +323,7 @@ def sorted_qn(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def _fraction_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -> float:
-    """Return the fraction of pairs that are at most `distance` apart, by weight."""
+    """Return the weighted fraction of pairs that are at most `distance` apart; `total` is the sum of the weights."""
     first, fraction, weight_within = 0, 0.0, 0.0
     for j in range(y.size):
         weight = w[j] if w.size > 0 else 1.0
@@ -335,7 +347,7 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, weight_low: float, weight_high: f
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Weights of the values; empty: all one.
+        Weights of the values; empty if all are one.
     weight_low, weight_high : float
         The weight to trim from the smallest and from the largest values. A value may be trimmed in part.
     """

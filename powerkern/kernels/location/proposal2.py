@@ -29,12 +29,25 @@ def _proposal2_about(
 ) -> tuple[float, float, int, bool]:
     """Solve Huber's proposal 2 ([1]_, section 6.4) for (mu, s), with a constant for each equation.
 
-    The equations are sum w psi((y - center - mu)/s; k_location) = 0 and
-    sum w psi((y - center - mu)/s; k_scale)**2 = dof beta(k_scale).
+    The equations are sum w psi((y - center - mu)/s; k_location) = 0 and sum w psi((y - center - mu)/s; k_scale)**2 =
+    dof beta(k_scale).
 
     For given sets of clipped values they have a closed solution: mu = mean + s pull, and a quadratic equation for s. If
     this solution clips the same values, it is the root. If such steps do not converge, `_bracketed_proposal2` is used.
-    Returns mu, s, the iterations, and whether they converged.
+    Returns mu, s, the number of iterations, and whether they converged.
+
+    Parameters
+    ----------
+    col : Sorted
+        The column, relative to its lower median.
+    start : float
+        The scale at which the iteration starts.
+    k_location : float
+        Constant k of Huber's psi in the location equation, in units of the scale.
+    k_scale : float
+        Constant k of Huber's psi in the scale equation, in units of the scale.
+    dof : float
+        Degrees of freedom: the total weight minus one.
     """
     target = dof * huber_beta(k_scale)
     mu, s = col.median, start
@@ -59,7 +72,21 @@ def _proposal2_about(
 def _bracketed_proposal2(
     col: Sorted, start: float, k_location: float, k_scale: float, target: float
 ) -> tuple[float, float, int, bool]:
-    """Solve the equations of `_proposal2_about` by bracketing s, with mu solved for each s: slow but certain."""
+    """Solve the equations of `_proposal2_about` by bracketing s and solving for mu at each s, slowly but surely.
+
+    Parameters
+    ----------
+    col : Sorted
+        The column, relative to its lower median.
+    start : float
+        The scale at which the search starts.
+    k_location : float
+        Constant k of Huber's psi in the location equation, in units of the scale.
+    k_scale : float
+        Constant k of Huber's psi in the scale equation, in units of the scale.
+    target : float
+        The right side of the scale equation, dof beta(k_scale).
+    """
     low, high, s, mu = 0.0, math.inf, start, col.median
     for n_iter in range(_MAX_SOLVED + 1, MOST_ITERATIONS + 1):
         mu, _, _ = location_about(col, s, k_location)
@@ -83,17 +110,32 @@ def _bracketed_proposal2(
 
 
 class _Clipped(NamedTuple):
-    """Sums in the equations of proposal 2, for given location and scale."""
+    """Sums that occur in the equations of proposal 2, at a given location and scale."""
 
-    positions: tuple[int, int, int, int]  #: first and last unclipped position in the location and in the scale equation
+    positions: tuple[int, int, int, int]  #: range of values not clipped in the location equation, then in the scale one
     near: RangeSums  #: sums over values that are not clipped in the location equation
-    pull: float  #: sum of psi over values that are clipped there
+    pull: float  #: sum of psi over values that are clipped in the location equation
     within: RangeSums  #: sums over values that are not clipped in the scale equation
     total: float  #: weight of all values
 
 
 @kernel
 def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -> _Clipped:
+    """Find the values that psi clips at a given location and scale, and sum the others.
+
+    Parameters
+    ----------
+    col : Sorted
+        The column, relative to its lower median.
+    mu : float
+        The location, relative to ``col.center``.
+    s : float
+        The scale.
+    k_location : float
+        Constant k of Huber's psi in the location equation, in units of the scale.
+    k_scale : float
+        Constant k of Huber's psi in the scale equation, in units of the scale.
+    """
     widest_vectors()
     total = col.total
     tail = int(TAIL * col.y.size)
@@ -150,10 +192,10 @@ def sorted_huber_proposal2(y: np.ndarray, w: np.ndarray, k: float, k_location: f
     y : ndarray of float64, shape (n,)
         The values, ascending.
     w : ndarray of float64, shape (n,) or (0,)
-        Weights of the values; empty: all one.
+        Weights of the values; empty if all are one.
     k : float
-        Where psi is clipped in the scale equation, in units of the scale.
+        Constant k of psi in the scale equation, in units of the scale.
     k_location : float
-        Where psi is clipped in the location equation, in units of the scale.
+        Constant k of psi in the location equation, in units of the scale.
     """
     return solve_jointly(_proposal2_about, y, w, k, k_location)

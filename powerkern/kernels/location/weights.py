@@ -32,7 +32,10 @@ _MOST = 1000
 
 
 class ScoreNodes(NamedTuple):
-    """Nodes, each of which stands for the normal scores of some copies of a row (`powerkern.kernels.robust.qq`)."""
+    """Nodes that represent the normal scores of repeated rows, several copies of a row per node.
+
+    They serve the robust objectives (`powerkern.kernels.robust.qq`).
+    """
 
     row: IntArray  #: index of the row
     score: FloatArray  #: mean of the scores
@@ -86,7 +89,7 @@ def new_frequency_work(n: int) -> FrequencyWork:
 
 @kernel
 def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeights:
-    """Make the tables for the weights of a sorted column, which is not empty; score nodes are allocated but not set."""
+    """Return the tables for the weights of a non-empty sorted column; score nodes are allocated but not set."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
     factor = math.ldexp(1.0, min(-math.frexp(sum_weights(weight))[1], _MOST))
@@ -108,7 +111,10 @@ def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeigh
 
 @kernel
 def _cumulate(w: FloatArray, out: FloatArray) -> float:
-    """Write the running sums, from 0, compensated for rounding (Neumaier 1974); return the sum of squares."""
+    """Write the running sums of `w`, beginning with 0; return the sum of squares of `w`.
+
+    The running sums are compensated for rounding errors (Neumaier 1974).
+    """
     total, lost, squares = 0.0, 0.0, 0.0
     out[0] = 0.0
     for i in range(w.size):
@@ -121,16 +127,19 @@ def _cumulate(w: FloatArray, out: FloatArray) -> float:
 
 
 @kernel
-def _partners(before: FloatArray, fraction: float, out: IntArray) -> None:
-    """Write, for each i, the smallest j such that values i..j weigh more than `fraction`; n if there is none."""
+def _partners(before: FloatArray, weight: float, out: IntArray) -> None:
+    """Write, for each i, the smallest j such that values i..j have more than this weight; n if there is no such j.
+
+    ``before[i]`` is the total weight of the values before i.
+    """
     n, j = out.size, 0
     for i in range(n):
-        while j < n and not before[j + 1] - before[i] > fraction:
+        while j < n and not before[j + 1] - before[i] > weight:
             j += 1
         out[i] = j
 
 
-# --- order statistics; counts of None mean that every value counts once ----------------------------------
+# --- order statistics; if counts is None, every value counts once ----------------------------------
 
 
 @kernel
@@ -151,7 +160,7 @@ def weight_unit(counts: FrequencyWeights | None) -> float:
 
 @kernel
 def unscale_weight(counts: FrequencyWeights | None, weight: float) -> float:
-    """Undo the scaling of a weight, so that it is in the units of the caller's weights."""
+    """Convert a scaled weight to the units of the weights that the caller provided."""
     if counts is None:
         return weight
     return weight / counts.factor
@@ -167,16 +176,16 @@ def weight_at(counts: FrequencyWeights | None, i: int) -> float:
 
 @kernel
 def weight_outside(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tuple[float, float]:
-    """Return the weight of the values before position `lo`, and of those at position `hi` and later.
+    """Return the weight of the values before position `lo`, and of those from position `hi` on.
 
     Parameters
     ----------
     counts : FrequencyWeights or None
-        Weights of the values; None: all one.
+        Weights of the values; None if all are one.
     lo : int
-        The first position inside.
+        Start of the half-open range that is left out.
     hi : int
-        The first position after the inside.
+        End of that range.
     n : int
         The number of values.
     """
@@ -187,7 +196,7 @@ def weight_outside(counts: FrequencyWeights | None, lo: int, hi: int, n: int) ->
 
 @kernel
 def weight_inside(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
-    """Return the weight of y[lo:hi] as a sum, since a difference of running sums would lose digits."""
+    """Return the weight of ``y[lo:hi]`` as a sum, since a difference of running sums would lose digits."""
     if counts is None:
         return float(hi - lo)
     return sum_weights(counts.w[lo:hi])
@@ -195,7 +204,7 @@ def weight_inside(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
 
 @specialize_on_none()
 def weights_between(counts: FrequencyWeights | None, lo: int, hi: int) -> FloatArray | None:
-    """Return the weights of y[lo:hi], or None if there are no weights."""
+    """Return the weights of ``y[lo:hi]``, or None if there are no weights."""
     return counts.w[lo:hi]  # type: ignore[union-attr]
 
 
@@ -214,13 +223,13 @@ def weighted_mean(x: FloatArray, w: FloatArray | None) -> float:
 
 @kernel
 def position_at(counts: FrequencyWeights, fraction: float) -> int:
-    """Return the first position such that the values up to it have the fraction `fraction` of the weight."""
+    """Return the first position such that the values up to it have at least `fraction` of the total weight."""
     return min(count_below(counts.before[1:], fraction * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 
 @kernel
 def position_from_above(counts: FrequencyWeights, fraction: float) -> int:
-    """Return the last position such that the values from it on have the fraction `fraction` of the weight."""
+    """Return the last position such that the values from it on have at least `fraction` of the total weight."""
     last = counts.w.size - 1
     return last - min(count_below(counts.after[last::-1], fraction * counts.total * (1.0 - SLACK)), last)
 
@@ -235,18 +244,18 @@ def middle_positions(counts: FrequencyWeights | None, n: int) -> tuple[int, int]
 
 @kernel
 def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: float, point: float) -> float:
-    """Return the median of ``|y - center - point|``, without consistency factor.
+    """Return the median of ``|y - center - point|``, without a consistency factor.
 
     Parameters
     ----------
     y : ndarray of float64, shape (n,)
         The values, ascending.
     counts : FrequencyWeights or None
-        Weights of the values; None: all one.
+        Weights of the values; None if all are one.
     center : float
-        A value from which differences are taken, so that they keep their digits.
+        A value of the column. Differences from it keep their digits.
     point : float
-        A point relative to `center`.
+        The point from which distances are measured, relative to `center`.
     """
     if counts is None:
         lower, upper = distances_of_rank(y, center, point, (y.size + 1) >> 1)
@@ -259,10 +268,10 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
 
 @kernel
 def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
-    """Return the smallest radius about the point that encloses the values from some i to `partner[i]`.
+    """Return the smallest radius about the point that encloses, for some i, the values from i to ``partner[i]``.
 
     For given i the radius is the larger of two distances, one decreasing and one increasing with i, so bisection finds
-    the best i.
+    the best i. The point is ``center + point``.
     """
     n = y.size
     low, high = 0, n
@@ -282,7 +291,7 @@ def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, poin
 
 @kernel
 def median_and_mad(y: FloatArray, counts: FrequencyWeights | None) -> tuple[float, float]:
-    """Return the median of a column, which is not empty, and its median absolute deviation without factor."""
+    """Return the median of a non-empty column, and its median absolute deviation without a consistency factor."""
     lower, upper = middle_positions(counts, y.size)
     half_gap = 0.5 * (y[upper] - y[lower])
     return y[lower] + half_gap, middle_distance(y, counts, y[lower], half_gap)
