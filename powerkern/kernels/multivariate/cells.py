@@ -158,15 +158,15 @@ def one_step_location(x: FloatArray, work: FloatArray) -> float:
 
 
 @reduction
-def _weighted_mean(x: FloatArray, center: float, reach: float) -> float:
-    """Return the mean of x - center with bisquare weights, which vanish beyond `reach`."""
+def _weighted_mean(x: FloatArray, center: float, cutoff: float) -> float:
+    """Return the mean of x - center with bisquare weights, which vanish beyond `cutoff`."""
     total = weight = 0.0
     for i in range(x.size):
-        d = (x[i] - center) / reach
+        d = (x[i] - center) / cutoff
         v = 1.0 - d * d if abs(d) <= 1.0 else 0.0
         total += v * v * (d if abs(d) <= 1.0 else 0.0)
         weight += v * v
-    return reach * total / weight
+    return cutoff * total / weight
 
 
 @kernel
@@ -350,16 +350,16 @@ def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> floa
     start = median_of_values(ratios, n)
     for i in range(y.size):
         residuals[i] = y[i] - start * z[i]
-    reach = cutoff * one_step_scale(residuals, ratios)
-    products, squares = _products_inside(y, z, residuals, reach)
+    limit = cutoff * one_step_scale(residuals, ratios)
+    products, squares = _products_inside(y, z, residuals, limit)
     return products / squares if squares > 0.0 else start
 
 
 @reduction
-def _products_inside(y: FloatArray, z: FloatArray, residuals: FloatArray, reach: float) -> tuple[float, float]:
+def _products_inside(y: FloatArray, z: FloatArray, residuals: FloatArray, limit: float) -> tuple[float, float]:
     products = squares = 0.0
     for i in range(y.size):
-        inside = abs(residuals[i]) <= reach
+        inside = abs(residuals[i]) <= limit
         products += y[i] * z[i] if inside else 0.0
         squares += z[i] * z[i] if inside else 0.0
     return products, squares

@@ -103,21 +103,21 @@ def pack_rows(rows: FloatArray, start: NDArray[np.int64], index: NDArray[np.int3
 @entry(_HALF_EPOCH)
 def coordinate_rows(
     cells: tuple[NDArray[np.int64], NDArray[np.int32], FloatArray, FloatArray],
-    other: FloatArray,
-    own: FloatArray,
+    fixed: FloatArray,
+    factor: FloatArray,
     ridge: float,
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Set each element of `own` in turn to its best value, all other elements being fixed.
+    """Set each element of `factor` in turn to its best value, all other elements being fixed.
 
     Parameters
     ----------
     cells : (start, index, value, root)
         The fields of `ObservedCells`; root weights are ignored.
-    other : (n, d)
+    fixed : (n, d)
         The factor held fixed.
-    own : (m, d)
+    factor : (m, d)
         The factor that is improved.
     ridge : float
         Weight of the penalty.
@@ -127,16 +127,16 @@ def coordinate_rows(
         Receives each row's sum of squared residuals.
     """
     start, index, value, _ = cells
-    d = own.shape[1]
+    d = factor.shape[1]
     work = allocated((d + 1, _longest(start)))
-    for i in range(own.shape[0]):
+    for i in range(factor.shape[0]):
         begin, end = start[i], start[i + 1]
         residual = work[d, : end - begin]
-        _gather(index[begin:end], other, work)
-        _residuals(value[begin:end], work, own[i], residual)
+        _gather(index[begin:end], fixed, work)
+        _residuals(value[begin:end], work, factor[i], residual)
         for s in range(d):
-            step = damping * _step(residual, work[s, : end - begin], own[i, s], ridge)
-            own[i, s] += step
+            step = damping * _step(residual, work[s, : end - begin], factor[i, s], ridge)
+            factor[i, s] += step
             add_multiple(-step, work[s, : end - begin], residual)
         squares[i] = dot(residual, residual)
     release(work)
@@ -145,21 +145,21 @@ def coordinate_rows(
 @entry(_HALF_EPOCH)
 def least_squares_rows(
     cells: tuple[NDArray[np.int64], NDArray[np.int32], FloatArray, FloatArray],
-    other: FloatArray,
-    own: FloatArray,
+    fixed: FloatArray,
+    factor: FloatArray,
     ridge: float,
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Replace each row of `own` by its least-squares solution, with `other` fixed.
+    """Replace each row of `factor` by its least-squares solution, with `fixed` fixed.
 
     Parameters
     ----------
     cells : (start, index, value, root)
         The fields of `ObservedCells`.
-    other : (n, d)
+    fixed : (n, d)
         The factor held fixed.
-    own : (m, d)
+    factor : (m, d)
         The factor that is improved.
     ridge : float
         Weight of the penalty.
@@ -169,16 +169,16 @@ def least_squares_rows(
         Receives each row's sum of (weighted) squared residuals.
     """
     start, index, value, root = cells
-    d = own.shape[1]
+    d = factor.shape[1]
     work, gram, step = allocated((d + 1, _longest(start))), allocated((d, d)), allocated((d,))
-    for i in range(own.shape[0]):
+    for i in range(factor.shape[0]):
         begin, end = start[i], start[i + 1]
-        _gather(index[begin:end], other, work)
-        _residuals(value[begin:end], work, own[i], work[d, : end - begin])
+        _gather(index[begin:end], fixed, work)
+        _residuals(value[begin:end], work, factor[i], work[d, : end - begin])
         for k in range(d + 1 if root.size else 0):
             for c in range(end - begin):
                 work[k, c] *= root[begin + c]
-        squares[i] = _solve_row(work, end - begin, own[i], ridge, damping, gram, step)
+        squares[i] = _solve_row(work, end - begin, factor[i], ridge, damping, gram, step)
     release(work)
     release(gram)
     release(step)
@@ -186,7 +186,7 @@ def least_squares_rows(
 
 @kernel
 def _solve_row(
-    work: FloatArray, n: int, own: FloatArray, ridge: float, damping: float, gram: FloatArray, step: FloatArray
+    work: FloatArray, n: int, row: FloatArray, ridge: float, damping: float, gram: FloatArray, step: FloatArray
 ) -> float:
     """Move a row of a factor to its least-squares solution; return the row's sum of squared residuals.
 
@@ -196,7 +196,7 @@ def _solve_row(
         The columns of the other factor at the observed cells of the row, and then the residuals, which are updated.
     n : int
         Number of observed cells.
-    own : (d,)
+    row : (d,)
         The row; receives the solution.
     ridge : float
         Weight of the sum of squares of the row.
@@ -207,15 +207,15 @@ def _solve_row(
     step : (d,)
         Scratch.
     """
-    d = own.size
+    d = row.size
     residual = work[d, :n]
     for s in range(d):
-        step[s] = dot(residual, work[s, :n]) - ridge * own[s]
+        step[s] = dot(residual, work[s, :n]) - ridge * row[s]
         for t in range(s + 1):
             gram[s, t] = dot(work[t, :n], work[s, :n])
     _solve(gram, step, ridge)
     for s in range(d):
-        own[s] += damping * step[s]
+        row[s] += damping * step[s]
         add_multiple(-(damping * step[s]), work[s, :n], residual)
     return dot(residual, residual)
 
@@ -230,30 +230,30 @@ def _longest(start: NDArray[np.int64]) -> int:
 
 
 @kernel
-def _gather(index: NDArray[np.int32], other: FloatArray, work: FloatArray) -> None:
+def _gather(index: NDArray[np.int32], fixed: FloatArray, work: FloatArray) -> None:
     """Set work[k, c] = other[index[c], k]: the rows of the fixed factor for the observed cells, made contiguous."""
     for c in range(index.size):
-        row = other[index[c]]
+        row = fixed[index[c]]
         for k in range(row.size):
             work[k, c] = row[k]
 
 
 @kernel
-def _residuals(value: FloatArray, work: FloatArray, own: FloatArray, residual: FloatArray) -> None:
+def _residuals(value: FloatArray, work: FloatArray, row: FloatArray, residual: FloatArray) -> None:
     """Write residual = value - sum_k own_k work_k."""
     for c in range(value.size):
         residual[c] = value[c]
-    for k in range(own.size):
-        add_multiple(-own[k], work[k, : value.size], residual)
+    for k in range(row.size):
+        add_multiple(-row[k], work[k, : value.size], residual)
 
 
 @kernel
-def _step(residual: FloatArray, other: FloatArray, own: float, ridge: float) -> float:
+def _step(residual: FloatArray, column: FloatArray, element: float, ridge: float) -> float:
     """Return the step that moves one element to its optimum, all others fixed; 0 if no observed cell depends on it."""
-    curvature = dot(other, other) + ridge
+    curvature = dot(column, column) + ridge
     if curvature == 0.0:
         return 0.0
-    return (dot(residual, other) - ridge * own) / curvature
+    return (dot(residual, column) - ridge * element) / curvature
 
 
 @kernel
@@ -318,31 +318,31 @@ def update_elements(
     for i in range(elements.shape[0]):
         element = elements[i]
         if element[0] == 0:
-            _visit(rows, element, Vt, U, ridge, damping, residual, work)
+            _update_element(rows, element, Vt, U, ridge, damping, residual, work)
         else:
-            _visit(columns, element, U, Vt, ridge, damping, residual, work)
+            _update_element(columns, element, U, Vt, ridge, damping, residual, work)
     release(work)
 
 
 @kernel
-def _visit(
+def _update_element(
     links: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
     element: NDArray[np.int64],
-    other: FloatArray,
-    own: FloatArray,
+    fixed: FloatArray,
+    factor: FloatArray,
     ridge: float,
     damping: float,
     residual: FloatArray,
     work: FloatArray,
 ) -> None:
-    start, index, place = links
+    start, index, position = links
     i, s = element[1], element[2]
     begin, n = start[i], start[i + 1] - start[i]
     here, across = work[0, :n], work[1, :n]
     for c in range(n):
-        here[c] = residual[place[begin + c]]
-        across[c] = other[index[begin + c], s]
-    step = damping * _step(here, across, own[i, s], ridge)
-    own[i, s] += step
+        here[c] = residual[position[begin + c]]
+        across[c] = fixed[index[begin + c], s]
+    step = damping * _step(here, across, factor[i, s], ridge)
+    factor[i, s] += step
     for c in range(n):
-        residual[place[begin + c]] = here[c] - step * across[c]
+        residual[position[begin + c]] = here[c] - step * across[c]

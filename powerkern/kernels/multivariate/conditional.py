@@ -64,14 +64,14 @@ def conditional_rows(
     vector, index = allocated((p,)), allocated_integers((p,))
     by_covariance = 0
     for i in range(n):
-        n_seen = _split(values[i], rows[i], index)
-        seen, missing = index[:n_seen], index[n_seen:]
-        left = residuals[i] if residuals.shape[0] else vector[:0]
-        left[:] = math.nan
-        if missing.size <= n_seen:
-            _complete_by_precision(precision, seen, missing, rows[i], work, line, vector, sums[0], left)
+        n_observed = _split(values[i], rows[i], index)
+        observed, missing = index[:n_observed], index[n_observed:]
+        row_residuals = residuals[i] if residuals.shape[0] else vector[:0]
+        row_residuals[:] = math.nan
+        if missing.size <= n_observed:
+            _complete_by_precision(precision, observed, missing, rows[i], work, line, vector, sums[0], row_residuals)
         else:
-            _complete_by_covariance(covariance, seen, missing, rows[i], work, line, vector, sums[1], left)
+            _complete_by_covariance(covariance, observed, missing, rows[i], work, line, vector, sums[1], row_residuals)
             by_covariance += 1
     release(work)
     release(line)
@@ -83,25 +83,25 @@ def conditional_rows(
 @kernel
 def _split(values: FloatArray, row: FloatArray, index: IntArray) -> int:
     """Copy values, with 0 for missing ones; list the columns of observed, then of missing values; count the former."""
-    n_seen = 0
+    n_observed = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
-            index[n_seen] = j
-            n_seen += 1
-    at = n_seen
+            index[n_observed] = j
+            n_observed += 1
+    at = n_observed
     for j in range(values.size):
         row[j] = values[j]
         if math.isnan(values[j]):
             row[j] = 0.0
             index[at] = j
             at += 1
-    return n_seen
+    return n_observed
 
 
 @kernel
 def _complete_by_precision(
     precision: FloatArray,
-    seen: IntArray,
+    observed: IntArray,
     missing: IntArray,
     row: FloatArray,
     work: FloatArray,
@@ -116,7 +116,7 @@ def _complete_by_precision(
     ----------
     precision : (p, p)
         The inverse K of the covariance.
-    seen : ndarray of intp
+    observed : ndarray of intp
         The columns observed.
     missing : ndarray of intp
         The columns missing.
@@ -149,8 +149,8 @@ def _complete_by_precision(
                 add_multiple(work[a, b], precision[missing[b]], vector)
             for j in range(across.size):
                 residuals[j] += across[j] * vector[j]
-        for a in range(seen.size):
-            j = seen[a]
+        for a in range(observed.size):
+            j = observed[a]
             residuals[j] = dot(precision[j], row) / (precision[j, j] - residuals[j])
         for a in range(h):
             residuals[missing[a]] = math.nan
@@ -159,7 +159,7 @@ def _complete_by_precision(
 @kernel
 def _complete_by_covariance(
     covariance: FloatArray,
-    seen: IntArray,
+    observed: IntArray,
     missing: IntArray,
     row: FloatArray,
     work: FloatArray,
@@ -174,7 +174,7 @@ def _complete_by_covariance(
     ----------
     covariance : (p, p)
         The covariance S.
-    seen : ndarray of intp
+    observed : ndarray of intp
         The columns observed.
     missing : ndarray of intp
         The columns missing.
@@ -191,20 +191,20 @@ def _complete_by_covariance(
     residuals : (p,) or (0,)
         Receives the difference of each observed value from its mean given the other ones, unless it is empty.
     """
-    o = seen.size
-    _invert_part(covariance, seen, work, line)
+    o = observed.size
+    _invert_part(covariance, observed, work, line)
     for a in range(o):
         vector[a] = 0.0
         for b in range(o):
-            vector[a] += work[a, b] * row[seen[b]]
+            vector[a] += work[a, b] * row[observed[b]]
     for a in range(missing.size):
         across, mean = covariance[missing[a]], 0.0
         for b in range(o):
-            mean += across[seen[b]] * vector[b]
+            mean += across[observed[b]] * vector[b]
         row[missing[a]] = mean
-    _add_part(work, seen, total)
+    _add_part(work, observed, total)
     for a in range(o if residuals.size else 0):
-        residuals[seen[a]] = vector[a] / work[a, a]
+        residuals[observed[a]] = vector[a] / work[a, a]
 
 
 @kernel

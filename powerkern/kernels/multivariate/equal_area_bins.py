@@ -13,8 +13,8 @@ from powerkern._typing import FloatArray, IntArray
 
 
 @kernel
-def _fitting_bins(
-    values: FloatArray, through: IntArray, area: float, n_bins: int, first: IntArray, edges: FloatArray
+def _bins_of_area(
+    values: FloatArray, cumulative_counts: IntArray, area: float, n_bins: int, first: IntArray, edges: FloatArray
 ) -> int:
     """Write the widest possible bins with count times width <= `area`; return their number, or n_bins + 1 if too many.
 
@@ -27,16 +27,16 @@ def _fitting_bins(
     while k < n_bins:
         edges[k], first[k] = left, start
         k += 1
-        before = through[start - 1] if start > 0 else 0
+        before = cumulative_counts[start - 1] if start > 0 else 0
         low, stop = start, n  # bisect for the first value that does not fit into the bin
         while low < stop:
             mid = (low + stop) // 2
-            grown = (through[mid] - before) * (values[mid] - left)
+            grown = (cumulative_counts[mid] - before) * (values[mid] - left)
             if grown < area or (values[mid] == 1.0 and grown == area):
                 low = mid + 1
             else:
                 stop = mid
-        inside = through[stop - 1] - before if stop > start else 0
+        inside = cumulative_counts[stop - 1] - before if stop > start else 0
         end = values[stop] if stop < n else 1.0
         if inside * (end - left) <= area:
             if stop == n:
@@ -50,12 +50,14 @@ def _fitting_bins(
 
 
 @entry((COLUMN, COUNTS, INTEGER, COUNTS, COLUMN))
-def equal_area_bins(values: FloatArray, through: IntArray, n_bins: int, first: IntArray, edges: FloatArray) -> int:
+def equal_area_bins(
+    values: FloatArray, cumulative_counts: IntArray, n_bins: int, first: IntArray, edges: FloatArray
+) -> int:
     """Write at most `n_bins` bins over [0, 1] that minimise the largest count times width; return their number.
 
     Parameters
     ----------
-    values, through : arrays of length m
+    values, cumulative_counts : arrays of length m
         Distinct values in ascending order, and the number of data values up to and including each.
     n_bins : int
         Number of bins allowed, at least 1.
@@ -70,11 +72,11 @@ def equal_area_bins(values: FloatArray, through: IntArray, n_bins: int, first: I
     exactly. If bins suffice for every distinct value and every gap, that is the smallest positive float64, and each
     value has a bin one float64 wide.
     """
-    too_small, enough = 0, bits_of(1.0 * through[through.size - 1])
+    too_small, enough = 0, bits_of(1.0 * cumulative_counts[cumulative_counts.size - 1])
     while enough - too_small > 1:
         mid = too_small + (enough - too_small) // 2
-        if _fitting_bins(values, through, float_of(mid), n_bins, first, edges) > n_bins:
+        if _bins_of_area(values, cumulative_counts, float_of(mid), n_bins, first, edges) > n_bins:
             too_small = mid
         else:
             enough = mid
-    return _fitting_bins(values, through, float_of(enough), n_bins, first, edges)
+    return _bins_of_area(values, cumulative_counts, float_of(enough), n_bins, first, edges)

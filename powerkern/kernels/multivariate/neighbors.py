@@ -22,7 +22,7 @@ def neighbor_means(
     donors: FloatArray,
     residuals: FloatArray,
     n_neighbors: int,
-    reach: int,
+    n_candidates: int,
     means: FloatArray,
     corrections: FloatArray,
 ) -> None:
@@ -38,51 +38,51 @@ def neighbor_means(
         Values of the donor rows, and the residuals of a model for them; NaN where they are missing.
     n_neighbors : int
         Number of donors to use, the nearest that have the value.
-    reach : int
+    n_candidates : int
         Number of nearest donors among which these are searched.
     means, corrections : (n, p) ndarray
         Receive the weighted means of values and of residuals. Only entries where `means` is NaN are requested; they
         stay unchanged if no donor at a finite distance has the value.
     """
     n, p = values.shape
-    squares, seen = allocated((donors.shape[0],)), allocated_integers((p,))
-    reach = min(reach, squares.size)
-    near, place = allocated((reach,)), allocated_integers((reach,))
+    squares, observed = allocated((donors.shape[0],)), allocated_integers((p,))
+    n_candidates = min(n_candidates, squares.size)
+    distances, donor_rows = allocated((n_candidates,)), allocated_integers((n_candidates,))
     for i in range(n):
-        n_seen = _squared_distances(values[i], completed, seen, squares)
-        if n_seen in (0, p):
+        n_observed = _squared_distances(values[i], completed, observed, squares)
+        if n_observed in (0, p):
             continue  # no column for distances, or no missing value
-        _nearest(squares, near, place)
+        _nearest(squares, distances, donor_rows)
         for j in range(p):
             if math.isnan(values[i, j]) and math.isnan(means[i, j]):
-                last = _farthest(donors, j, place, n_neighbors)
+                last = _farthest(donors, j, donor_rows, n_neighbors)
                 if last >= 0:
-                    means[i, j], corrections[i, j] = _weighted_means(donors, residuals, j, near, place, last)
+                    means[i, j], corrections[i, j] = _weighted_means(donors, residuals, j, distances, donor_rows, last)
     release(squares)
-    release(seen)
-    release(near)
-    release(place)
+    release(observed)
+    release(distances)
+    release(donor_rows)
 
 
 @kernel
-def _squared_distances(values: FloatArray, completed: FloatArray, seen: IntArray, squares: FloatArray) -> int:
-    """Write squared distances to all donors over the observed columns; list these in `seen` and return their number."""
-    n_seen = 0
+def _squared_distances(values: FloatArray, completed: FloatArray, observed: IntArray, squares: FloatArray) -> int:
+    """Write squared distances to all donors over the observed columns; list these in `observed` and return their number."""
+    n_observed = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
-            seen[n_seen] = j
-            n_seen += 1
+            observed[n_observed] = j
+            n_observed += 1
     squares[:] = 0.0
-    fours = n_seen - n_seen % 4
+    fours = n_observed - n_observed % 4
     for a in range(0, fours, 4):
-        i, j, k, m = seen[a], seen[a + 1], seen[a + 2], seen[a + 3]
+        i, j, k, m = observed[a], observed[a + 1], observed[a + 2], observed[a + 3]
         columns = completed[i], completed[j], completed[k], completed[m]
         _add_four_squares((values[i], values[j], values[k], values[m]), columns, squares)
-    for a in range(fours, n_seen):
-        value, column = values[seen[a]], completed[seen[a]]
+    for a in range(fours, n_observed):
+        value, column = values[observed[a]], completed[observed[a]]
         for k in range(squares.size):
             squares[k] += (column[k] - value) * (column[k] - value)
-    return n_seen
+    return n_observed
 
 
 @kernel
@@ -100,48 +100,48 @@ def _add_four_squares(
 
 
 @kernel
-def _nearest(squares: FloatArray, near: FloatArray, place: IntArray) -> None:
+def _nearest(squares: FloatArray, distances: FloatArray, donor_rows: IntArray) -> None:
     """Keep the smallest distances in order and the rows they belong to; ties keep the earlier row."""
-    near[:] = math.inf
-    place[:] = -1
-    last = near.size - 1
+    distances[:] = math.inf
+    donor_rows[:] = -1
+    last = distances.size - 1
     for k in range(squares.size):
         square = squares[k]
-        if square < near[last]:
+        if square < distances[last]:
             at = last
-            while at > 0 and near[at - 1] > square:
-                near[at], place[at] = near[at - 1], place[at - 1]
+            while at > 0 and distances[at - 1] > square:
+                distances[at], donor_rows[at] = distances[at - 1], donor_rows[at - 1]
                 at -= 1
-            near[at], place[at] = square, k
+            distances[at], donor_rows[at] = square, k
 
 
 @kernel
-def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> int:
+def _farthest(donors: FloatArray, j: int, donor_rows: IntArray, n_neighbors: int) -> int:
     """Return the position of the last of the `n_neighbors` nearest rows with a value in column j; -1 without any."""
-    found, last, t = 0, -1, 0
-    while found < n_neighbors and t < place.size and place[t] >= 0:
-        if not math.isnan(donors[place[t], j]):
-            found, last = found + 1, t
+    n_used, last, t = 0, -1, 0
+    while n_used < n_neighbors and t < donor_rows.size and donor_rows[t] >= 0:
+        if not math.isnan(donors[donor_rows[t], j]):
+            n_used, last = n_used + 1, t
         t += 1
     return last
 
 
 @kernel
 def _weighted_means(
-    donors: FloatArray, residuals: FloatArray, j: int, near: FloatArray, place: IntArray, last: int
+    donors: FloatArray, residuals: FloatArray, j: int, distances: FloatArray, donor_rows: IntArray, last: int
 ) -> tuple[float, float]:
     """Return weighted means of the values and of the residuals of column j over the nearest donors with a value there.
 
     The weight of a donor is the squared reciprocal of its softened squared distance. `donors` and `residuals` are
-    (n_donors, p) arrays. `near` has the squared distances, ascending, and `place` the row numbers of the donors; `last`
+    (n_donors, p) arrays. `distances` has the squared distances, ascending, and `donor_rows` the row numbers of the donors; `last`
     is the position of the farthest one used.
     """
-    scale = near[last]
+    scale = distances[last]
     value = residual = weights = 0.0
     for t in range(last + 1):
-        donor = place[t]
+        donor = donor_rows[t]
         if not math.isnan(donors[donor, j]):
-            ratio = scale / (near[t] + _SOFTENING * scale) if scale > 0.0 else 1.0
+            ratio = scale / (distances[t] + _SOFTENING * scale) if scale > 0.0 else 1.0
             value += ratio * ratio * donors[donor, j]
             residual += ratio * ratio * residuals[donor, j]
             weights += ratio * ratio

@@ -73,11 +73,11 @@ def univariate_mcd(y: FloatArray, raw_factor: float, final_factor: float, work: 
     unit = _unit_of_halves(y, h)
     if unit == 0.0:  # more than half of the values are equal
         return LocScale(y[n // 2], 0.0, 0, ZERO_SCALE)
-    start = _tightest(y, h, unit, work)
+    start = _smallest_variance_start(y, h, unit, work)
     raw = _moments(y[start : start + h], unit)
-    reach = KEPT * raw_factor * raw[1]
-    lo = find_position(y, raw[0], -reach, start)
-    hi = find_position(y, raw[0], reach, start + h)
+    cutoff = KEPT * raw_factor * raw[1]
+    lo = find_position(y, raw[0], -cutoff, start)
+    hi = find_position(y, raw[0], cutoff, start + h)
     final = _moments(y[lo:hi], unit)
     return make_loc_scale(final[0], final_factor * final[1], 0, True)
 
@@ -92,7 +92,7 @@ def _unit_of_halves(y: FloatArray, h: int) -> float:
 
 
 @kernel
-def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
+def _smallest_variance_start(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
     """Return the first index of the h consecutive values with the smallest variance; of ties, the lowest index.
 
     Every such window contains the middle of the column. Sums run outwards from there, so that far outliers enter only

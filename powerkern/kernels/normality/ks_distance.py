@@ -29,12 +29,12 @@ def sorted_ks_distance(x: FloatArray, loc: float, scale: float) -> float:
     the empirical distribution function steps from i/n to (i + 1)/n at x_i.
     """
     up = 2.0**100 if scale < 2.0**-1000 else 1.0  # the inverse of a subnormal scale would overflow
-    per_scale, share = SQRT_HALF / (scale * up), 1.0 / float(x.size)
+    per_scale, fraction = SQRT_HALF / (scale * up), 1.0 / float(x.size)
     largest = 0  # bit patterns of non-negative floats have the same order, and the maximum of integers vectorises
     for i in range(x.size):
-        departure = 0.5 + 0.5 * erf((x[i] - loc) * up * per_scale) - _plus_half(i) * share
+        departure = 0.5 + 0.5 * erf((x[i] - loc) * up * per_scale) - _plus_half(i) * fraction
         largest = max(largest, bits_of(abs(departure)))
-    return float_of(largest) + 0.5 * share
+    return float_of(largest) + 0.5 * fraction
 
 
 @entry((ROWS, COLUMN, COLUMN, COLUMN))

@@ -86,8 +86,8 @@ def _merge_ties(x: FloatArray, weight: FloatArray) -> int:
 def _with_unit(counts: FrequencyWeights, unit: float) -> FrequencyWeights:
     """Return a copy of the weights with `unit` as the weight of one value; plotting positions depend on it."""
     return FrequencyWeights(
-        counts.w, counts.before, counts.after, counts.reach, counts.beyond, counts.nodes, counts.lower, counts.upper,
-        counts.total, unit, counts.factor,
+        counts.w, counts.before, counts.after, counts.half_partner, counts.majority_partner, counts.nodes,
+        counts.lower, counts.upper, counts.total, unit, counts.factor,
     )  # fmt: skip
 
 

@@ -78,15 +78,15 @@ class ScaledLogs(NamedTuple):
 @kernel
 def _scaled_logs(positions: PlottingPositions, x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
     """Return the logs of ascending values; they are written to `d`, and `y` is scratch."""
-    base = log_offset(family)
+    offset = log_offset(family)
     border = 0
     while border < x.size and x[border] < 0.0:
         border += 1
     reference = abs(x[x.size // 2]) if border in (0, x.size) else 0.0
-    log_reference = offset_log(base, reference)
+    log_reference = offset_log(offset, reference)
     largest = 0.0
     for i in range(x.size):
-        d[i] = centered_log(abs(x[i]), base, reference, log_reference)
+        d[i] = centered_log(abs(x[i]), offset, reference, log_reference)
         largest = max(largest, abs(d[i]))
     for i in range(x.size):  # divided twice, because the square of a tiny scale would be 0
         d[i] /= largest
@@ -99,12 +99,12 @@ def _scaled_logs(positions: PlottingPositions, x: FloatArray, family: int, d: Fl
 
 
 @kernel
-def _transform_branch(d: FloatArray, m: float, top: float, excess: float, sign: float, y: FloatArray) -> None:
+def _transform_branch(d: FloatArray, m: float, top: float, log_factor: float, sign: float, y: FloatArray) -> None:
     """Set y = sign (e**(m (d - top)) - 1)/m, or y = sign e**(m (d - top) - excess)/m if excess > 0."""
     m = m if abs(m) > _TINY else _TINY
-    factor, one = sign / m, 1.0 if excess > 0.0 else 0.0
+    factor, one = sign / m, 1.0 if log_factor > 0.0 else 0.0
     for i in range(d.size):
-        y[i] = (expm1(m * (d[i] - top) - excess) + one) * factor
+        y[i] = (expm1(m * (d[i] - top) - log_factor) + one) * factor
 
 
 @kernel
@@ -113,12 +113,12 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
     d, border = logs.d, logs.n_negative
     both_signs = 0 < border < d.size
     first, last = (0.0, 0.0) if both_signs else (d[0], d[-1])
-    mirrored, excess = 2.0 * logs.scale - exponent, 0.0
+    mirrored, log_factor = 2.0 * logs.scale - exponent, 0.0
     if both_signs:
-        excess = max(exponent * d[-1], mirrored * d[0])
-        excess = excess if excess > _MODERATE else 0.0
-    _transform_branch(d[border:], exponent, last if exponent > 0.0 else first, excess, 1.0, y[border:])
-    _transform_branch(d[:border], mirrored, first if mirrored > 0.0 else last, excess, -1.0, y[:border])
+        log_factor = max(exponent * d[-1], mirrored * d[0])
+        log_factor = log_factor if log_factor > _MODERATE else 0.0
+    _transform_branch(d[border:], exponent, last if exponent > 0.0 else first, log_factor, 1.0, y[border:])
+    _transform_branch(d[:border], mirrored, first if mirrored > 0.0 else last, log_factor, -1.0, y[:border])
 
 
 # --- the objective ------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def one_minus_ppcc(column: PlottedColumn, exponent: float) -> float:
 # --- its minimum --------------------------------------------------------------------------------------
 
 
-class _ScanSummary(NamedTuple):
+class _GridSummary(NamedTuple):
     """Summary of the objective on the grid."""
 
     #: indices of the first, the last and the lowest point
@@ -159,7 +159,7 @@ class _ScanSummary(NamedTuple):
 
 
 @kernel
-def _scan(column: PlottedColumn, origin: float, values: FloatArray) -> _ScanSummary:
+def _evaluate_on_grid(column: PlottedColumn, origin: float, values: FloatArray) -> _GridSummary:
     """Evaluate the objective at ``origin + k _STEP``, k = 0.._POINTS - 1, and beyond either end while it decreases.
 
     The value at step k is written to ``values[_MOST_STEPS + k]``.
@@ -173,12 +173,12 @@ def _scan(column: PlottedColumn, origin: float, values: FloatArray) -> _ScanSumm
     while last < _MOST_STEPS and values[_MOST_STEPS + last] < values[_MOST_STEPS + last - 1] - _FLAT:
         last += 1
         values[_MOST_STEPS + last] = one_minus_ppcc(column, origin + last * _STEP)
-    scanned = values[_MOST_STEPS + first : _MOST_STEPS + last + 1]
+    grid_values = values[_MOST_STEPS + first : _MOST_STEPS + last + 1]
     best, highest = 0, 0.0
-    for k in range(scanned.size):
-        best = k if scanned[k] < scanned[best] else best
-        highest = max(highest, scanned[k])
-    return _ScanSummary(first, last, first + best, scanned[best], highest, second_minimum(scanned))
+    for k in range(grid_values.size):
+        best = k if grid_values[k] < grid_values[best] else best
+        highest = max(highest, grid_values[k])
+    return _GridSummary(first, last, first + best, grid_values[best], highest, second_minimum(grid_values))
 
 
 @kernel
@@ -197,24 +197,24 @@ def _maximize_ppcc(column: PlottedColumn, start: float, values: FloatArray, out:
     """Write the best lambda of a column, the objective there, the number of evaluations, and the status."""
     scale = column.logs.scale
     origin = start * scale - _RADIUS
-    scan = _scan(column, origin, values)
-    n_points = scan.last - scan.first + 1
-    out[OPTIMUM_LMBDA], out[OPTIMUM_VALUE] = start, scan.lowest
+    grid = _evaluate_on_grid(column, origin, values)
+    n_points = grid.last - grid.first + 1
+    out[OPTIMUM_LMBDA], out[OPTIMUM_VALUE] = start, grid.lowest
     out[OPTIMUM_N_EVAL], out[OPTIMUM_STATUS] = n_points, SCANNED
-    if scan.highest - scan.lowest < _FLAT:
+    if grid.highest - grid.lowest < _FLAT:
         return
-    best = origin + scan.best * _STEP
+    best = origin + grid.best * _STEP
     state = brent_start(-_STEP, _STEP, _XTOL, _MAX_EVAL)
     while state.status == RUNNING:
         state = brent_step(state, one_minus_ppcc(column, best + state.x))
-    if state.fun < scan.lowest:
+    if state.fun < grid.lowest:
         out[OPTIMUM_LMBDA], out[OPTIMUM_VALUE] = (best + state.best) / scale, state.fun
     else:
         out[OPTIMUM_LMBDA] = best / scale
     out[OPTIMUM_N_EVAL] += state.n_eval
-    if scan.second_minimum < _RIVAL * out[OPTIMUM_VALUE]:
+    if grid.second_minimum < _RIVAL * out[OPTIMUM_VALUE]:
         out[OPTIMUM_STATUS] = MULTIMODAL
-    if state.status != CONVERGED or scan.best == scan.first or scan.best == scan.last:
+    if state.status != CONVERGED or grid.best == grid.first or grid.best == grid.last:
         out[OPTIMUM_STATUS] = NOT_CERTIFIED
 
 
