@@ -1,6 +1,6 @@
 """Predict each cell from the other cells of its row, by the steps of the DDC algorithm [1]_.
 
-Columns stay in the order of the rows, with NaN for missing values, so medians are found by selection rather than
+Columns stay in the order of the rows, with NaN for missing values, so medians are computed by selection rather than
 sorting.
 
 References
@@ -16,11 +16,11 @@ from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, kernel, r
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import insert
 
-#: Selection of a median: up to _FEW values are sorted. Of more values, only those between two values of a sorted sample
-#: of size _SAMPLE are kept, from _BELOW ranks below the expected rank to _ABOVE ranks above it. These constants affect
-#: only the time. Medians of 100, 1,000 and 10,000 values take 14, 5.9 and 4.3 operations per value. Samples of 12 take
-#: 15, 7.5 and 6.6, samples of 48 take 25, 7.9 and 4.7; twice _BELOW or twice _ABOVE take at least 18, 7.1 and 5.1
-#: (report_constants median).
+#: Selection of a median: up to _FEW values are sorted. Of more values, only those between two order statistics of a
+#: sample of size _SAMPLE are kept, from _BELOW ranks below the expected rank to _ABOVE ranks above it. These constants
+#: affect only the time. Medians of 100, 1,000 and 10,000 values take 14, 5.9 and 4.3 operations per value. Samples of
+#: 12 take 15, 7.5 and 6.6, samples of 48 take 25, 7.9 and 4.7; twice _BELOW or twice _ABOVE take at least 18, 7.1 and
+#: 5.1 (report_constants median).
 _FEW, _SAMPLE, _BELOW, _ABOVE = 48, 24, 3, 4
 #: Distances, in units of the raw MAD, at which the weights of the location vanish and the squares in the scale are
 #: clipped ([1]_).
@@ -49,7 +49,7 @@ def median_of_values(a: FloatArray, n: int) -> float:
 
 @kernel
 def _neighbors(a: FloatArray, n: int, k: int) -> tuple[float, float]:
-    """Return the values of ranks k and k + 1 (from 0) among ``a[:n]``, which is overwritten."""
+    """Return the order statistics k and k + 1 (counted from 0) of ``a[:n]``, which is overwritten."""
     above = math.inf
     while n > _FEW:
         lo, hi = _bracket(a, n, k)
@@ -71,7 +71,7 @@ def _neighbors(a: FloatArray, n: int, k: int) -> tuple[float, float]:
 
 @kernel
 def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
-    """Return two values, from a sorted sample, that probably enclose the value of rank k."""
+    """Return two values, from a sorted sample of ``a[:n]``, that probably enclose the order statistic k."""
     stride = n // _SAMPLE
     for i in range(_SAMPLE):
         a[i], a[i * stride] = a[i * stride], a[i]
@@ -82,7 +82,7 @@ def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
 
 @kernel
 def _counts(a: FloatArray, t: float) -> tuple[int, int]:
-    """Return the numbers of values with x < t and with x <= t."""
+    """Return the number of values less than t, and the number of values at most t."""
     below = up_to = 0
     for i in range(a.size):
         below += 1 if a[i] < t else 0
@@ -101,7 +101,7 @@ def _least_above(a: FloatArray, t: float) -> float:
 
 @kernel
 def _keep_between(a: FloatArray, n: int, lo: float, hi: float) -> int:
-    """Move the values strictly between lo and hi to the front; return their number."""
+    """Move the values strictly between lo and hi to the front of `a`; return their number."""
     kept = 0
     for i in range(n):
         value = a[i]
@@ -118,7 +118,7 @@ def _insertion_sort(a: FloatArray, n: int) -> None:
 
 @kernel
 def _median_of_distances(x: FloatArray, center: float, work: FloatArray) -> float:
-    """Return the median of ``|x - center|`` over the values that are not NaN."""
+    """Return the median of ``|x - center|`` over the values that are not NaN; `work` is scratch."""
     n = 0
     for i in range(x.size):
         work[n] = abs(x[i] - center)
@@ -131,9 +131,9 @@ def _median_of_distances(x: FloatArray, center: float, work: FloatArray) -> floa
 
 @entry((ROWS, COLUMN, ROWS))
 def one_step_columns(columns: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """Write `one_step_location` of each row, and `one_step_scale` of its residuals, to `out`, (k, 2).
+    """Write `one_step_location` of each row, and `one_step_scale` of its residuals.
 
-    `work` is scratch for n values. The rows are replaced by their residuals.
+    The rows are replaced by their residuals. `work`, (n,), is scratch, and `out`, (k, 2), receives the results.
     """
     for j in range(columns.shape[0]):
         x = columns[j]
@@ -145,7 +145,7 @@ def one_step_columns(columns: FloatArray, work: FloatArray, out: FloatArray) -> 
 
 @kernel
 def one_step_location(x: FloatArray, work: FloatArray) -> float:
-    """Return the mean weighted by ``(1 - (t/3)**2)**2`` where ``|t| <= 3``, t = (x - median)/MAD."""
+    """Return the mean weighted by ``(1 - (t/3)**2)**2`` where ``|t| <= 3``, t = (x - median)/MAD; `work` is scratch."""
     n = 0
     for i in range(x.size):
         work[n] = x[i]
@@ -159,7 +159,7 @@ def one_step_location(x: FloatArray, work: FloatArray) -> float:
 
 @reduction
 def _weighted_mean(x: FloatArray, center: float, cutoff: float) -> float:
-    """Return the mean of x - center with bisquare weights, which vanish beyond `cutoff`."""
+    """Return the mean of x - center with bisquare weights, which are 0 beyond a distance of `cutoff`."""
     total = weight = 0.0
     for i in range(x.size):
         d = (x[i] - center) / cutoff
@@ -171,7 +171,10 @@ def _weighted_mean(x: FloatArray, center: float, cutoff: float) -> float:
 
 @kernel
 def one_step_scale(x: FloatArray, work: FloatArray) -> float:
-    """Return the scale about 0, ``s sqrt(mean(min((x/s)**2, 2.5**2))/delta)``, s being the median of ``|x|``."""
+    """Return the scale about 0, ``s sqrt(mean(min((x/s)**2, 2.5**2))/delta)``, where s is the median of ``|x|``.
+
+    delta is `SCALE_FACTOR`, and `work`, (n,), is scratch.
+    """
     s = _median_of_distances(x, 0.0, work)
     if not 0.0 < s < math.inf:
         return s
@@ -181,7 +184,7 @@ def one_step_scale(x: FloatArray, work: FloatArray) -> float:
 
 @reduction
 def _clipped_squares(x: FloatArray, s: float) -> tuple[float, float]:
-    """Return the sum of ``min((x/s)**2, 2.5**2)``, and the number of values."""
+    """Return the sum of ``min((x/s)**2, 2.5**2)``, and the number of values that are not NaN."""
     total = n = 0.0
     for i in range(x.size):
         d = min(abs(x[i]) / s, SCALE_REACH)
@@ -196,22 +199,22 @@ def _clipped_squares(x: FloatArray, s: float) -> tuple[float, float]:
 
 @entry((ROWS, INTEGER, INTEGER, REAL, ROWS, ROWS))
 def pair_correlations(u: FloatArray, start: int, stop: int, limit: float, work: FloatArray, out: FloatArray) -> None:
-    """Write `pair_correlation` of each of the columns start, ..., stop - 1 with all columns before it.
+    """Write the correlation of each of the columns start, ..., stop - 1 with every column before it.
 
     Parameters
     ----------
     u : (p, n)
-        Standardised columns as rows, NaN missing.
+        Standardised columns as rows; NaN if missing.
     start : int
-        The first column.
+        Index of the first column.
     stop : int
-        One past the last column.
+        Index after the last column.
     limit : float
-        Squared radius of the tolerance ellipse.
+        Squared radius of the tolerance ellipse, see `pair_correlation`.
     work : (3, n)
         Scratch.
     out : (stop - start, p)
-        Receives the correlations with all columns before each.
+        Receives, for each column, the correlations with all columns before it.
     """
     for j in range(start, stop):
         for h in range(j):
@@ -227,7 +230,7 @@ def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArra
     Parameters
     ----------
     y, z : (n,)
-        Two standardised columns, NaN missing.
+        Two standardised columns; NaN if missing.
     limit : float
         Squared radius of the tolerance ellipse.
     work : (3, n)
@@ -248,7 +251,9 @@ def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArra
 def _correlation_inside(
     y: FloatArray, z: FloatArray, plus: FloatArray, minus: FloatArray, a: float, b: float, limit: float
 ) -> float:
-    """Return the correlation of the points (y, z) inside an ellipse, exactly symmetric in y and z; 0 if undefined.
+    """Return the correlation of the points (y, z) inside an ellipse; 0 if it is undefined.
+
+    The result is exactly symmetric in y and z.
 
     Parameters
     ----------
@@ -265,7 +270,7 @@ def _correlation_inside(
     b : float
         Factor of (y - z)**2.
     limit : float
-        Largest value of the form inside.
+        Largest value of the quadratic form inside the ellipse.
     """
     n = sy = sz = syy = szz = syz = 0.0
     for i in range(y.size):
@@ -296,26 +301,26 @@ def neighbor_slopes(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write the `slope` of each of the columns start, ..., stop - 1 on each of its neighbors.
+    """Write the slope of each of the columns start, ..., stop - 1 on each of its neighbors.
 
     Parameters
     ----------
     u : (p, n)
-        Standardised columns as rows, NaN missing.
+        Standardised columns as rows; NaN if missing.
     start : int
-        The first column.
+        Index of the first column.
     stop : int
-        One past the last column.
+        Index after the last column.
     first : (p + 1,) int
         The neighbors of column j are ``neighbors[first[j]:first[j + 1]]``.
     neighbors : (first[p],) int
-        The neighbors of all columns.
+        Indices of the neighbors of all columns.
     cutoff : float
-        Residuals larger than this, in units of their scale, are left out.
+        Points with larger residuals are left out; in units of the scale of the residuals.
     work : (2, n)
         Scratch.
     out : (first[p],)
-        Receives a slope for each neighbor.
+        Receives a slope for each neighbor, see `slope`.
     """
     for j in range(start, stop):
         for t in range(first[j], first[j + 1]):
@@ -326,7 +331,7 @@ def neighbor_slopes(
 def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> float:
     """Return the slope of y on z through the origin, by least squares over the points without a large residual.
 
-    Residuals are from the line whose slope is the median of y/z.
+    Residuals are measured from the line whose slope is the median of y/z.
 
     Parameters
     ----------
@@ -335,7 +340,7 @@ def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> floa
     z : (n,)
         The predictor.
     cutoff : float
-        Residuals larger than this, in units of their scale, are left out.
+        Points with larger residuals are left out; in units of the scale of the residuals.
     work : (2, n)
         Scratch.
     """
@@ -380,24 +385,24 @@ def predict_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Predict each cell of the columns start, ..., stop - 1 by a weighted mean over its neighbors.
+    """Predict each cell of the columns start, ..., stop - 1 by a weighted mean over neighboring columns.
 
-    The mean is over ``slope u`` of the neighbors that have a value in the row; 0 if none has.
+    The mean is over ``slope u`` of the neighbors that have a value in the row; it is 0 if no neighbor has one.
 
     Parameters
     ----------
     u : (p, n)
-        Standardised columns as rows, NaN missing.
+        Standardised columns as rows; NaN if missing.
     start : int
-        The first column.
+        Index of the first column.
     stop : int
-        One past the last column.
+        Index after the last column.
     first : (p + 1,) int
         The neighbors of column j are ``neighbors[first[j]:first[j + 1]]``.
     neighbors : (first[p],) int
-        The neighbors of all columns.
+        Indices of the neighbors of all columns.
     weights, slopes : (first[p],)
-        The weight of each neighbor, and the slope on it.
+        The weight of each neighbor, and the slope of the column on it.
     work : (n,)
         Scratch.
     out : (stop - start, n)
@@ -420,7 +425,9 @@ def predict_columns(
 
 @entry((ROWS, ROWS, REAL, ROWS, ROWS))
 def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: FloatArray, out: FloatArray) -> None:
-    """Write the slope of each column on its prediction (1 if that is 0 everywhere) and the scale of the residuals.
+    """Write the slope of each column on its prediction, and the scale of the residuals.
+
+    The slope is 1 if the prediction is 0 in every row.
 
     Parameters
     ----------
@@ -429,7 +436,7 @@ def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: 
     predicted : (p, n)
         The predictions of these columns.
     cutoff : float
-        Residuals larger than this, in units of their scale, are left out.
+        Points with larger residuals are left out; in units of the scale of the residuals.
     work : (2, n)
         Scratch.
     out : (p, 2)

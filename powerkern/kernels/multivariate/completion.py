@@ -5,9 +5,9 @@ solves
 
     minimise over u:  sum over observed j of (m_rj - sum_k u_k v_kj)^2 + ridge |u|^2;
 
-With U held fixed, the same holds for the columns of V. One kernel therefore serves both: it takes the cells of M row by
-row, or column by column, together with the factor to improve (one row of length d for each row or column of M) and the
-factor that is held fixed.
+With U held fixed, the same holds for the columns of V. One kernel therefore serves both: its arguments are the cells of
+M row by row (or column by column), the factor to improve, which has one row of length d for each row (or column) of M,
+and the factor that is held fixed.
 
 `coordinate_rows` improves one element at a time,
 
@@ -68,18 +68,18 @@ class ObservedCells(NamedTuple):
 
 
 _CELLS = named_tuple(tuple, COUNTS, INDEX32, COLUMN, COLUMN)
-#: Types of the arguments cells, other, own, ridge, damping, squares.
+#: Types of the arguments cells, fixed, factor, ridge, damping, squares.
 _HALF_EPOCH = (_CELLS, ROWS, ROWS, REAL, REAL, COLUMN)
 
 
 @entry((ROWS, COUNTS, INDEX32, COLUMN))
 def pack_rows(rows: FloatArray, start: NDArray[np.int64], index: NDArray[np.int32], value: FloatArray) -> None:
-    """Write columns and values of the observed cells of each row, at its position in `start`.
+    """Write the column and the value of each observed cell of a matrix, row by row.
 
     Parameters
     ----------
     rows : (m, n)
-        The matrix, NaN missing.
+        The matrix; NaN if missing.
     start : (m,) int
         Index at which the cells of each row begin in the outputs.
     index : (n_cells,) int32
@@ -109,7 +109,7 @@ def coordinate_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Set each element of `factor` in turn to its best value, all other elements being fixed.
+    """Improve a factor by coordinate descent: minimise over each element in turn, all others being fixed.
 
     Parameters
     ----------
@@ -118,11 +118,11 @@ def coordinate_rows(
     fixed : (n, d)
         The factor held fixed.
     factor : (m, d)
-        The factor that is improved.
+        The factor that is improved, in place.
     ridge : float
-        Weight of the penalty.
+        Weight of the penalty on the sum of squares of `factor`.
     damping : float
-        Fraction of each step that is taken.
+        Fraction of each step that is made.
     squares : (m,)
         Receives each row's sum of squared residuals.
     """
@@ -151,7 +151,7 @@ def least_squares_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Replace each row of `factor` by its least-squares solution, with `fixed` fixed.
+    """Replace each row of a factor by its ridge regression solution, the other factor being fixed.
 
     Parameters
     ----------
@@ -160,11 +160,11 @@ def least_squares_rows(
     fixed : (n, d)
         The factor held fixed.
     factor : (m, d)
-        The factor that is improved.
+        The factor that is improved, in place.
     ridge : float
-        Weight of the penalty.
+        Weight of the penalty on the sum of squares of `factor`.
     damping : float
-        Fraction of each step that is taken.
+        Fraction of each step that is made.
     squares : (m,)
         Receives each row's sum of (weighted) squared residuals.
     """
@@ -188,20 +188,21 @@ def least_squares_rows(
 def _solve_row(
     work: FloatArray, n: int, row: FloatArray, ridge: float, damping: float, gram: FloatArray, step: FloatArray
 ) -> float:
-    """Move a row of a factor to its least-squares solution; return the row's sum of squared residuals.
+    """Replace a row of a factor by its ridge regression solution; return the row's sum of squared residuals.
 
     Parameters
     ----------
     work : (d + 1, >= n)
-        The columns of the other factor at the observed cells of the row, and then the residuals, which are updated.
+        First d rows: the columns of the other factor at the observed cells of the row. Last row: the residuals, which
+        are updated.
     n : int
         Number of observed cells.
     row : (d,)
         The row; receives the solution.
     ridge : float
-        Weight of the sum of squares of the row.
+        Weight of the penalty on the sum of squares of the row.
     damping : float
-        The fraction of the step to the solution that is taken.
+        Fraction of the step to the solution that is made.
     gram : (d, d)
         Scratch.
     step : (d,)
@@ -222,7 +223,7 @@ def _solve_row(
 
 @kernel
 def _longest(start: NDArray[np.int64]) -> int:
-    """Return the number of cells of the longest row."""
+    """Return the largest number of cells in a row."""
     longest = 0
     for i in range(start.size - 1):
         longest = max(longest, start[i + 1] - start[i])
@@ -231,7 +232,7 @@ def _longest(start: NDArray[np.int64]) -> int:
 
 @kernel
 def _gather(index: NDArray[np.int32], fixed: FloatArray, work: FloatArray) -> None:
-    """Set work[k, c] = other[index[c], k]: the rows of the fixed factor for the observed cells, made contiguous."""
+    """Copy the rows of the fixed factor at the observed cells to contiguous memory: work[k, c] = fixed[index[c], k]."""
     for c in range(index.size):
         row = fixed[index[c]]
         for k in range(row.size):
@@ -240,7 +241,7 @@ def _gather(index: NDArray[np.int32], fixed: FloatArray, work: FloatArray) -> No
 
 @kernel
 def _residuals(value: FloatArray, work: FloatArray, row: FloatArray, residual: FloatArray) -> None:
-    """Write residual = value - sum_k own_k work_k."""
+    """Write residual = value - sum_k row[k] work[k], the residuals of the observed cells of a row."""
     for c in range(value.size):
         residual[c] = value[c]
     for k in range(row.size):
@@ -249,7 +250,11 @@ def _residuals(value: FloatArray, work: FloatArray, row: FloatArray, residual: F
 
 @kernel
 def _step(residual: FloatArray, column: FloatArray, element: float, ridge: float) -> float:
-    """Return the step that moves one element to its optimum, all others fixed; 0 if no observed cell depends on it."""
+    """Return the step that moves one element of a factor to its optimum, all others being fixed.
+
+    `column` is the corresponding column of the other factor at the observed cells. The step is 0 if no observed cell
+    depends on the element.
+    """
     curvature = dot(column, column) + ridge
     if curvature == 0.0:
         return 0.0
@@ -258,7 +263,7 @@ def _step(residual: FloatArray, column: FloatArray, element: float, ridge: float
 
 @kernel
 def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
-    """Overwrite `step` by the solution of (gram + ridge) x = step, and `gram` by its Cholesky factor.
+    """Overwrite `step` by the solution x of (gram + ridge I) x = step, and `gram` by its Cholesky factor.
 
     If gram is singular, the addition of `_PROXIMAL` makes the step small in directions without data. Since x is a step
     from the current row, this does not change the optimum.
@@ -295,7 +300,7 @@ def update_elements(
     damping: float,
     residual: FloatArray,
 ) -> None:
-    """Set single elements of both factors to their best values, one after the other in a given order.
+    """Minimise over single elements of both factors, one after the other in a given order.
 
     Parameters
     ----------
@@ -307,9 +312,9 @@ def update_elements(
     U, Vt : (m, d) and (n, d) ndarray
         The factors, improved in place.
     ridge : float
-        Weight of the penalty.
+        Weight of the penalty on the sum of squares of the factors.
     damping : float
-        Fraction of each step that is taken.
+        Fraction of each step that is made.
     residual : (n_cells,) ndarray
         Residuals of all cells; updated in place.
     """
@@ -335,6 +340,27 @@ def _update_element(
     residual: FloatArray,
     work: FloatArray,
 ) -> None:
+    """Minimise over one element of `factor`, all others being fixed, and update the residuals.
+
+    Parameters
+    ----------
+    links : (start, index, position)
+        The observed cells, as in `update_elements`.
+    element : (3,) ndarray of int
+        Its last two numbers are the row and the column of the element.
+    fixed : (n, d)
+        The other factor.
+    factor : (m, d)
+        The factor; updated in place.
+    ridge : float
+        Weight of the penalty on the sum of squares of the factors.
+    damping : float
+        Fraction of the step that is made.
+    residual : (n_cells,)
+        Residuals of all cells; updated in place.
+    work : (2, n)
+        Scratch, at least as long as a row has observed cells.
+    """
     start, index, position = links
     i, s = element[1], element[2]
     begin, n = start[i], start[i + 1] - start[i]

@@ -44,20 +44,22 @@ def conditional_rows(
 ) -> int:
     """Complete rows by conditional means; return the number of rows for which S_oo was inverted.
 
+    S is the covariance matrix and K its inverse; o and m denote the observed and the missing columns of a row.
+
     Parameters
     ----------
     values : (n, p) ndarray
-        Deviations from the mean, NaN where missing.
+        Deviations from the mean; NaN if missing.
     covariance, precision : (p, p) ndarray
         S and K.
     rows : (n, p) ndarray
-        Receives `values` with conditional means where they are missing.
+        Receives `values`, with conditional means in place of missing values.
     sums : (2, p, p) ndarray
-        Sums over rows of K_mm^-1 (first matrix) and of S_oo^-1 (second matrix), whichever was computed, in the rows and
-        columns of m or o. Only lower triangles are updated.
-    residuals : (n, p) ndarray
-        Receives the residual of each observed value, given the others of its row, and NaN for missing ones. With no
-        rows, residuals are not computed.
+        Sums over rows of K_mm^-1 (first matrix) or of S_oo^-1 (second matrix), whichever was computed for a row, in the
+        rows and columns of m or o. Only lower triangles are updated.
+    residuals : (n, p) or (0, p) ndarray
+        Receives the residual of each observed value, given the other ones of its row, and NaN for missing values. An
+        empty array means that residuals are not computed.
     """
     n, p = values.shape
     work, line = allocated((p, -(-p // LANES) * LANES)), allocated((-(-p // LANES) * LANES,))
@@ -82,7 +84,10 @@ def conditional_rows(
 
 @kernel
 def _split(values: FloatArray, row: FloatArray, index: IntArray) -> int:
-    """Copy values, with 0 for missing ones; list the columns of observed, then of missing values; count the former."""
+    """Copy values to `row`, with 0 for missing ones; return the number of observed values.
+
+    `index` receives the indices of the observed columns, followed by those of the missing columns.
+    """
     n_observed = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
@@ -117,9 +122,9 @@ def _complete_by_precision(
     precision : (p, p)
         The inverse K of the covariance.
     observed : ndarray of intp
-        The columns observed.
+        Indices of the observed columns.
     missing : ndarray of intp
-        The columns missing.
+        Indices of the missing columns.
     row : (p,)
         The row, with 0 for missing values; completed in place.
     work : ndarray of float64
@@ -129,9 +134,9 @@ def _complete_by_precision(
     vector : (p,)
         Scratch.
     total : (p, p)
-        The conditional covariance is added to it.
+        The conditional covariance is added to this matrix.
     residuals : (p,) or (0,)
-        Receives the difference of each observed value from its mean given the other ones, unless it is empty.
+        Receives the difference of each observed value from its mean given the other observed ones, unless it is empty.
     """
     h = missing.size
     for a in range(h):
@@ -175,9 +180,9 @@ def _complete_by_covariance(
     covariance : (p, p)
         The covariance S.
     observed : ndarray of intp
-        The columns observed.
+        Indices of the observed columns.
     missing : ndarray of intp
-        The columns missing.
+        Indices of the missing columns.
     row : (p,)
         The row, with 0 for missing values; completed in place.
     work : ndarray of float64
@@ -187,9 +192,9 @@ def _complete_by_covariance(
     vector : (p,)
         Scratch.
     total : (p, p)
-        The inverse of S_oo is added to it.
+        The inverse of S_oo is added to this matrix.
     residuals : (p,) or (0,)
-        Receives the difference of each observed value from its mean given the other ones, unless it is empty.
+        Receives the difference of each observed value from its mean given the other observed ones, unless it is empty.
     """
     o = observed.size
     _invert_part(covariance, observed, work, line)
@@ -209,7 +214,10 @@ def _complete_by_covariance(
 
 @kernel
 def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: FloatArray) -> None:
-    """Write the inverse of the submatrix `index` of a positive definite matrix, by sweeps over its diagonal."""
+    """Write the inverse of the rows and columns `index` of a positive definite matrix; `line` is scratch.
+
+    The method is to sweep over the diagonal.
+    """
     h = index.size
     for a in range(h):
         across = matrix[index[a]]
@@ -228,7 +236,7 @@ def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: Flo
 
 @kernel
 def _sweep(matrix: FloatArray, k: int, h: int, line: FloatArray) -> None:
-    """Apply the symmetric sweep operator for row k to a lower triangle; all h sweeps give minus the inverse.
+    """Apply the symmetric sweep operator to row k of a lower triangle; sweeping all h rows gives minus the inverse.
 
     Explicit vectors of eight are used, since most systems are too small for LLVM's vectorised loops. They write beyond
     the diagonal, to elements that are never read. `line` is scratch for column k, padded with zeros.

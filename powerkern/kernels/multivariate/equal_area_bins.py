@@ -1,4 +1,4 @@
-"""Equal-area bins over [0, 1] for probabilities ([1]_), narrow where there are many values and wide elsewhere.
+"""Equal-area bins over [0, 1] for probabilities ([1]_): narrow where values are dense, and wide elsewhere.
 
 References
 ----------
@@ -19,8 +19,22 @@ def _bins_of_area(
     """Write the widest possible bins with count times width <= `area`; return their number, or n_bins + 1 if too many.
 
     A value on an edge belongs to the bin on its right, except for 1, which belongs to the last bin if its area allows.
-    If rounding would put an edge on the last value of its bin, the edge moves up by one float64. `first` receives the
-    index of each bin's first distinct value.
+    If rounding would put an edge on the last value of its bin, the edge moves up by one float64.
+
+    Parameters
+    ----------
+    values : (m,)
+        Distinct values in ascending order.
+    cumulative_counts : (m,) int
+        The number of data values that are at most as large as each distinct value.
+    area : float
+        Largest count times width of a bin.
+    n_bins : int
+        Number of bins allowed.
+    first : (n_bins + 1,) int
+        Receives the index of the first distinct value of each bin, then m.
+    edges : (n_bins + 1,)
+        Receives the edges of the bins.
     """
     n = values.size
     left, start, k = 0.0, 0, 0
@@ -57,20 +71,22 @@ def equal_area_bins(
 
     Parameters
     ----------
-    values, cumulative_counts : arrays of length m
-        Distinct values in ascending order, and the number of data values up to and including each.
+    values : (m,)
+        Distinct values in ascending order.
+    cumulative_counts : (m,) int
+        The number of data values that are at most as large as each distinct value.
     n_bins : int
         Number of bins allowed, at least 1.
-    first : array of length n_bins + 1
+    first : (n_bins + 1,) int
         Receives the index of the first distinct value of each bin, then m.
-    edges : array of length n_bins + 1
+    edges : (n_bins + 1,)
         Receives the edges of the bins.
 
     Notes
     -----
     The number of bins decreases as the area grows, so bisection over the float64 numbers finds the smallest area
-    exactly. If bins suffice for every distinct value and every gap, that is the smallest positive float64, and each
-    value has a bin one float64 wide.
+    exactly. If there are enough bins for every distinct value and every gap, that area is the smallest positive
+    float64, and each value has a bin one float64 wide.
     """
     too_small, enough = 0, bits_of(1.0 * cumulative_counts[cumulative_counts.size - 1])
     while enough - too_small > 1:

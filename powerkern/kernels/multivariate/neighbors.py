@@ -26,23 +26,23 @@ def neighbor_means(
     means: FloatArray,
     corrections: FloatArray,
 ) -> None:
-    """Estimate each missing value whose entry in `means` is NaN by weighted means over its nearest donors.
+    """Estimate each missing value whose entry in `means` is NaN by a weighted mean over its nearest donor rows.
 
     Parameters
     ----------
     values : (n, p) ndarray
-        NaN where missing.
+        The rows; NaN if missing.
     completed : (p, m) ndarray
         Columns of the donor rows with missing values filled in, for distances.
     donors, residuals : (m, p) ndarray
-        Values of the donor rows, and the residuals of a model for them; NaN where they are missing.
+        Values of the donor rows, and the residuals of a model for them; NaN if missing.
     n_neighbors : int
-        Number of donors to use, the nearest that have the value.
+        Number of donors to use for each value: the nearest ones in which the column is observed.
     n_candidates : int
-        Number of nearest donors among which these are searched.
+        Number of nearest donors among which those are searched.
     means, corrections : (n, p) ndarray
-        Receive the weighted means of values and of residuals. Only entries where `means` is NaN are requested; they
-        stay unchanged if no donor at a finite distance has the value.
+        Receive the weighted means of values and of residuals. Only entries where `means` is NaN are computed; they stay
+        unchanged if no donor at a finite distance has the value.
     """
     n, p = values.shape
     squares, observed = allocated((donors.shape[0],)), allocated_integers((p,))
@@ -66,7 +66,10 @@ def neighbor_means(
 
 @kernel
 def _squared_distances(values: FloatArray, completed: FloatArray, observed: IntArray, squares: FloatArray) -> int:
-    """Write squared distances to all donors over the observed columns; list these in `observed` and return their number."""
+    """Write the squared distance of a row to each donor, over the observed columns; return the number of these.
+
+    `completed` holds the columns of the donors. `observed` receives the indices of the observed columns.
+    """
     n_observed = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
@@ -101,7 +104,10 @@ def _add_four_squares(
 
 @kernel
 def _nearest(squares: FloatArray, distances: FloatArray, donor_rows: IntArray) -> None:
-    """Keep the smallest distances in order and the rows they belong to; ties keep the earlier row."""
+    """Write the smallest squared distances in ascending order, and the donor rows they belong to.
+
+    Ties keep the earlier row; infinite distances get the row -1.
+    """
     distances[:] = math.inf
     donor_rows[:] = -1
     last = distances.size - 1
@@ -117,7 +123,10 @@ def _nearest(squares: FloatArray, distances: FloatArray, donor_rows: IntArray) -
 
 @kernel
 def _farthest(donors: FloatArray, j: int, donor_rows: IntArray, n_neighbors: int) -> int:
-    """Return the position of the last of the `n_neighbors` nearest rows with a value in column j; -1 without any."""
+    """Return the position, in `donor_rows`, of the last of the `n_neighbors` nearest donors with a value in column j.
+
+    The result is -1 if no donor has a value.
+    """
     n_used, last, t = 0, -1, 0
     while n_used < n_neighbors and t < donor_rows.size and donor_rows[t] >= 0:
         if not math.isnan(donors[donor_rows[t], j]):
@@ -130,11 +139,22 @@ def _farthest(donors: FloatArray, j: int, donor_rows: IntArray, n_neighbors: int
 def _weighted_means(
     donors: FloatArray, residuals: FloatArray, j: int, distances: FloatArray, donor_rows: IntArray, last: int
 ) -> tuple[float, float]:
-    """Return weighted means of the values and of the residuals of column j over the nearest donors with a value there.
+    """Return weighted means of the values and of the residuals of column j over the nearest donors with a value.
 
-    The weight of a donor is the squared reciprocal of its softened squared distance. `donors` and `residuals` are
-    (n_donors, p) arrays. `distances` has the squared distances, ascending, and `donor_rows` the row numbers of the donors; `last`
-    is the position of the farthest one used.
+    The weight of a donor is the squared reciprocal of its softened squared distance.
+
+    Parameters
+    ----------
+    donors, residuals : (n_donors, p)
+        Values and residuals of the donor rows; NaN if missing.
+    j : int
+        Index of the column.
+    distances : (k,)
+        Squared distances of the nearest donors, ascending.
+    donor_rows : (k,) int
+        Row numbers of these donors.
+    last : int
+        Position of the farthest donor to use.
     """
     scale = distances[last]
     value = residual = weights = 0.0

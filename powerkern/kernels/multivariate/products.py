@@ -47,9 +47,16 @@ def _add_tile(
     b1: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Add the inner products of four rows a0 to a3 with two rows b0 and b1 to `out`, of shape (4, 2).
+    """Add the inner products of four rows with two rows to `out`; each value loaded is used two or four times.
 
-    Each value loaded is used two or four times.
+    Parameters
+    ----------
+    a0, a1, a2, a3 : (n,)
+        The four rows.
+    b0, b1 : (n,)
+        The two rows.
+    out : (4, 2)
+        The inner products are added to this array.
     """
     s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = 0.0
     for i in range(a0.size):
@@ -100,14 +107,24 @@ def _add_four(
     a3: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Add f0 a0 + f1 a1 + f2 a2 + f3 a3 to `out`; four rows at once save loads and stores of the sum."""
+    """Add f0 a0 + f1 a1 + f2 a2 + f3 a3 to `out`; four rows at once save loads and stores of the sum.
+
+    Parameters
+    ----------
+    f0, f1, f2, f3 : float
+        The factors.
+    a0, a1, a2, a3 : (n,)
+        The rows.
+    out : (n,)
+        The sum to add to.
+    """
     for i in range(out.size):
         out[i] += (f0 * a0[i] + f1 * a1[i]) + (f2 * a2[i] + f3 * a3[i])
 
 
 @kernel
 def add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
-    """Add factor times a to out."""
+    """Add `factor` times `a` to `out`."""
     for i in range(out.size):
         out[i] += factor * a[i]
 
@@ -116,7 +133,8 @@ def add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
 def cholesky(a: FloatArray, out: FloatArray) -> int:
     """Write the lower triangular factor with ``out out^T = a``, zero above the diagonal.
 
-    Returns the first row without a positive pivot, before which `out` is valid; the number of rows if there is none.
+    Returns the index of the first row without a positive pivot, before which `out` is valid, or the number of rows if
+    there is none.
     """
     out[:] = 0.0
     return factor_cholesky(a, out, 0.0, 0.0)

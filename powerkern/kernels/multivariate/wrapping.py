@@ -1,4 +1,4 @@
-"""Wrapping of columns ([1]_), the univariate minimum covariance determinant ([2]_), and one M-step that refines it.
+"""Wrapping of columns ([1]_), the univariate minimum covariance determinant ([2]_), and an M-step that refines it.
 
 References
 ----------
@@ -27,14 +27,14 @@ KEPT = 2.241402727604947
 
 @entry((ROWS, ROWS, ROWS, ROWS))
 def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """Write the results of `univariate_mcd` for each column.
+    """Write the location and scale of each column by `univariate_mcd`.
 
     Parameters
     ----------
     columns : (p, n)
         Columns as rows, sorted, NaN last.
     factors : (2, n + 1)
-        Consistency factors of the raw and of the final scale, by the number of values.
+        Consistency factors of the raw scale and of the final scale, indexed by the number of values.
     work : (2, n)
         Scratch.
     out : (p, 4)
@@ -52,8 +52,8 @@ def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out:
 def univariate_mcd(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArray) -> LocScale:
     """Return the reweighted univariate MCD: location and scale of the values near the half with smallest variance.
 
-    That half is the ``h = n//2 + 1`` consecutive sorted values of smallest variance. Values are near it if they are at
-    most `KEPT` times its corrected standard deviation from its mean.
+    That half is the ``h = n//2 + 1`` consecutive sorted values of smallest variance. A value is near it if its distance
+    from the mean of the half is at most `KEPT` times the corrected standard deviation of the half.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def univariate_mcd(y: FloatArray, raw_factor: float, final_factor: float, work: 
     raw_factor : float
         Consistency factor of the standard deviation of the half.
     final_factor : float
-        Consistency factor of the standard deviation of the values near it.
+        Consistency factor of the standard deviation of the values near the half.
     work : (2, n) or longer
         Scratch.
     """
@@ -84,7 +84,7 @@ def univariate_mcd(y: FloatArray, raw_factor: float, final_factor: float, work: 
 
 @kernel
 def _unit_of_halves(y: FloatArray, h: int) -> float:
-    """Return a power of two close to the width of the shortest half; 0 if that half is constant."""
+    """Return a power of two close to the width of the shortest half of the values; 0 if that half is constant."""
     shortest = math.inf
     for i in range(y.size - h + 1):
         shortest = min(shortest, 0.5 * y[i + h - 1] - 0.5 * y[i])
@@ -93,10 +93,10 @@ def _unit_of_halves(y: FloatArray, h: int) -> float:
 
 @kernel
 def _smallest_variance_start(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
-    """Return the first index of the h consecutive values with the smallest variance; of ties, the lowest index.
+    """Return the first index of the h consecutive values with the smallest variance; ties give the lowest index.
 
-    Every such window contains the middle of the column. Sums run outwards from there, so that far outliers enter only
-    the sums of windows that contain them.
+    Every window of h values contains the middle of the column. Running sums start there and extend outwards, in units
+    of `unit`, so that far outliers enter only the sums of windows that contain them. `work` is scratch.
     """
     n = y.size
     middle, center = n // 2, y[n // 2]
@@ -117,7 +117,19 @@ def _smallest_variance_start(y: FloatArray, h: int, unit: float, work: FloatArra
 
 @kernel
 def _cumulate(y: FloatArray, center: float, unit: float, first: FloatArray, second: FloatArray) -> None:
-    """Write running sums of (y - center)/unit, and of its squares."""
+    """Write running sums of (y - center)/unit and of its squares.
+
+    Parameters
+    ----------
+    y : (n,)
+        The values.
+    center : float
+        The number that is subtracted from the values.
+    unit : float
+        The number by which the differences are divided.
+    first, second : (n,)
+        Receive the running sums of the first and of the second power.
+    """
     s = q = 0.0
     for i in range(y.size):
         d = (y[i] - center) / unit
@@ -159,7 +171,7 @@ def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
     q1 : float
         Factor of the hyperbolic tangent.
     q2 : float
-        Factor in its argument.
+        Factor in the argument of the hyperbolic tangent.
     """
     size = abs(z)
     e = expm1(-2.0 * q2 * (c - min(max(size, b), c)))
@@ -180,7 +192,7 @@ def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray
     constants : (4,)
         b, c, q1 and q2, see `psi`.
     factors : (n + 1,)
-        Consistency factors of the scale, by the number of values.
+        Consistency factors of the scale, indexed by the number of values.
     out : (p, 4)
         Results of `mcd_columns`; location and scale are replaced.
     """
@@ -218,7 +230,7 @@ def wrap_columns(
     unit: FloatArray,
     constants: FloatArray,
 ) -> None:
-    """Replace each value x by ``center + unit psi((x - loc)/scale)``.
+    """Replace each value x by ``center + unit psi((x - loc)/scale)``, psi being the wrapping function.
 
     Parameters
     ----------

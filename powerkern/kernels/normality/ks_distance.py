@@ -1,4 +1,4 @@
-"""Kolmogorov-Smirnov distance of sorted columns from a normal distribution, given or fitted."""
+"""Kolmogorov-Smirnov distance of sorted columns from a normal distribution, which may be given or fitted."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ def ks_distance_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, o
     block : (p, n)
         Columns as rows, sorted, NaN last; overwritten.
     loc, scale : (p,)
-        Mean and standard deviation of the distribution for each row; NaN: those of the row, with n - 1.
+        Mean and standard deviation of the normal distribution for each row; NaN for those of the row itself (with n -
+        1).
     out : (p,)
-        Receives the distances. NaN if the row has no values, or if the scale must be fitted and all values are equal;
+        Receives the distances: NaN if the row has no values, or if the scale must be fitted and all values are equal;
         inf if a value is infinite.
     """
     for j in range(block.shape[0]):

@@ -18,7 +18,7 @@ N_NORMALITY = 4
 
 @reduction
 def mean_and_variance(positions: PlottingPositions, y: FloatArray) -> tuple[float, float]:
-    """Return the weighted mean and variance (1/n) of values, in two passes."""
+    """Return the weighted mean and variance (1/n) of values, computed in two passes."""
     mean, first, second = 0.0, 0.0, 0.0
     for i in range(y.size):
         mean += fraction_at(positions, i) * y[i]
@@ -31,14 +31,14 @@ def mean_and_variance(positions: PlottingPositions, y: FloatArray) -> tuple[floa
 
 @reduction
 def one_minus_correlation(positions: PlottingPositions, y: FloatArray, mean: float, per_sd: float) -> float:
-    """Return 1 - r for the correlation r of values with their normal quantiles, without cancellation.
+    """Return 1 - r, where r is the correlation of values with their normal quantiles, without cancellation.
 
     If both are standardised, 1 - r is half the mean square of their difference.
 
     Parameters
     ----------
     positions : PlottingPositions
-        Weights and quantiles.
+        Weights and normal quantiles of the values.
     y : (n,)
         The values.
     mean : float
@@ -66,7 +66,10 @@ def scale_to_one(x: FloatArray, y: FloatArray) -> int:
 
 @reduction
 def _subtract_mean(positions: PlottingPositions, y: FloatArray, mean: float, squares: FloatArray) -> float:
-    """Subtract the mean from y in place, write weighted squares of the results, and return their remaining mean."""
+    """Subtract `mean` from y in place, and write the weighted squares of the results; return the mean of the results.
+
+    The returned mean is a rounding error, for which callers correct.
+    """
     total = 0.0
     for i in range(y.size):
         y[i] -= mean
@@ -85,7 +88,19 @@ def _square(y: FloatArray) -> None:
 def _write_statistics(
     positions: PlottingPositions, x: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray
 ) -> None:
-    """Write skewness, excess kurtosis and correlation of ascending finite values, at least two of them distinct."""
+    """Write skewness, excess kurtosis and correlation with normal quantiles of one column.
+
+    Parameters
+    ----------
+    positions : PlottingPositions
+        Weights and normal quantiles of the values.
+    x : (n,)
+        The values: ascending, finite, and at least two of them distinct.
+    y, squares : (n,)
+        Scratch.
+    out : (N_NORMALITY,)
+        Receives the statistics.
+    """
     scale_to_one(x, y)
     mean, variance = mean_and_variance(positions, y)
     shift = _subtract_mean(positions, y, mean, squares)  # rounding of the mean matters if values are adjacent floats
@@ -110,7 +125,7 @@ def normality_columns(
     block : (p, n)
         Columns as rows, sorted, NaN last.
     positions, totals
-        Plotting positions of the rows (see `positions_in_row`).
+        Plotting positions of the rows, written by `weigh_columns` (see `positions_in_row`).
     work : (2, n)
         Scratch.
     out : (p, N_NORMALITY)

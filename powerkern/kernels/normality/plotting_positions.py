@@ -1,4 +1,4 @@
-"""Plotting positions of a sorted column: weights, and the normal quantiles that its values are compared with.
+"""Plotting positions of a sorted column: weights, and the normal quantiles with which its values are compared.
 
 A value of weight w stands for w copies, each with its own quantile (Filliben's median ranks [1]_). The probability plot
 needs the mean quantile of the copies of each value, and the variance of the quantiles of the copies of one value.
@@ -27,9 +27,10 @@ _CLOSE = 1.0 / 48.0
 class PlottingPositions(NamedTuple):
     """Weights and normal quantiles of the values of a sorted column, made by `weigh_columns`."""
 
-    #: with equal weights, the fraction of the weight that each value has (`fraction` is then not read); otherwise 0
+    #: if the weights are equal, each value's fraction of the total (`fraction` is then not read); otherwise 0
     equal: float
-    quantile: FloatArray  #: mean normal quantile of the copies of each value, over the root mean square of all
+    #: mean normal quantile of the copies of each value, over the root mean square of all quantiles
+    quantile: FloatArray
     fraction: FloatArray  #: fraction of the total weight that each value has
     n: float  #: effective number of values
     half_variance_within: float  #: half the mean variance, over all values, of the quantiles of a value's copies
@@ -37,7 +38,7 @@ class PlottingPositions(NamedTuple):
 
 @inlined
 def fraction_at(positions: PlottingPositions, i: int) -> float:
-    """Return the fraction of the total weight that value i has."""
+    """Return the weight of value i as a fraction of the total weight."""
     return positions.equal if positions.equal > 0.0 else positions.fraction[i]
 
 
@@ -45,7 +46,9 @@ def fraction_at(positions: PlottingPositions, i: int) -> float:
 def weigh_columns(
     columns: FloatArray, weights: FloatArray, work: FrequencyWork, positions: FloatArray, totals: FloatArray
 ) -> None:
-    """Merge tied values of sorted rows with positive weights, and write the plotting positions.
+    """Merge tied values of sorted rows with positive weights, and write their plotting positions.
+
+    A value of weight w stands for w copies, each with its own normal quantile.
 
     Parameters
     ----------
@@ -55,9 +58,10 @@ def weigh_columns(
     work : FrequencyWork
         Scratch.
     positions : (2, p, n)
-        Receives quantile and fraction of each value.
+        Receives, for each value, the mean normal quantile of its copies and its fraction of the total weight.
     totals : (p, 2)
-        Receives the effective number of values, and half the mean variance of the quantiles of a value's copies.
+        Receives, for each row, the effective number of values and half of the variance of the quantiles among the
+        copies of one value, averaged over the values.
     """
     for j in range(columns.shape[0]):
         n = n_present(columns[j])
@@ -70,7 +74,7 @@ def weigh_columns(
 
 @kernel
 def _merge_ties(x: FloatArray, weight: FloatArray) -> int:
-    """Replace runs of equal values by one value of their total weight; return the number of distinct values."""
+    """Replace each run of equal values by one value of their total weight; return the number of distinct values."""
     n = 0
     for i in range(x.size):
         if n > 0 and x[n - 1] == x[i]:
@@ -84,7 +88,7 @@ def _merge_ties(x: FloatArray, weight: FloatArray) -> int:
 
 @kernel
 def _with_unit(counts: FrequencyWeights, unit: float) -> FrequencyWeights:
-    """Return a copy of the weights with `unit` as the weight of one value; plotting positions depend on it."""
+    """Return a copy of the weights in which `unit` is the weight of one value; plotting positions depend on it."""
     return FrequencyWeights(
         counts.w, counts.before, counts.after, counts.half_partner, counts.majority_partner, counts.nodes,
         counts.lower, counts.upper, counts.total, unit, counts.factor,
@@ -93,7 +97,10 @@ def _with_unit(counts: FrequencyWeights, unit: float) -> FrequencyWeights:
 
 @kernel
 def _weigh(counts: FrequencyWeights, quantile: FloatArray, fraction: FloatArray, totals: FloatArray) -> None:
-    """Write quantiles and fractions of the values of one row, and its totals; see `weigh_columns`."""
+    """Write the plotting positions of one row: the quantile and the fraction of each value, and the two totals.
+
+    See `weigh_columns`, whose outputs have these rows.
+    """
     n, total, unit = fraction.size, counts.total, counts.unit
     row, score, spread, weight = normal_nodes(counts, FILLIBEN, _CLOSE)
     quantile[:] = 0.0
@@ -122,13 +129,14 @@ def positions_in_row(positions: FloatArray, totals: FloatArray, j: int, x: Float
     Parameters
     ----------
     positions : (2, p, n), or (1, p, n) or (1, 1, n)
-        Quantiles and fractions written by `weigh_columns`. For equal weights only quantiles, of each row or of all.
+        Quantiles and fractions written by `weigh_columns`. For equal weights only quantiles: those of each row, or one
+        set that all rows share.
     totals : (p, 2)
         Totals written by `weigh_columns`; not read for equal weights.
     j : int
         Index of the row.
     x : (n,)
-        The values of the row that are present.
+        The values of the row, without the NaN at its end.
     """
     n, k = x.size, min(j, positions.shape[1] - 1)
     quantile = positions[0, k, :n]

@@ -1,9 +1,10 @@
 """Find the lambda with the largest probability plot correlation coefficient (PPCC), the straightest normal QQ plot.
 
-The objective is 1 - r, with r the correlation of the ascending transformed values with normal quantiles at Filliben's
-median ranks [1]_. r does not depend on location and scale of the transformed values, which are therefore chosen for
-accuracy: values of one sign are taken relative to the end for which no exponent is positive; for values of both signs a
-large common factor is divided out. The exponent of negative values under Yeo-Johnson is 2 - lambda.
+The objective is 1 - r, where r is the correlation of the ascending transformed values with normal quantiles at
+Filliben's median ranks [1]_. r does not depend on location and scale of the transformed values, which are therefore
+chosen for accuracy. For values of one sign the transform is relative to the end at which the power is largest, so that
+no exponent is positive. For values of both signs a large common factor is divided out. The exponent of negative values
+under Yeo-Johnson is 2 - lambda.
 
 The objective may have several minima. It is evaluated on a grid about the start, which is extended while the objective
 decreases, and minimised by Brent's method around the lowest point.
@@ -67,7 +68,7 @@ _TINY = 1e-290
 class ScaledLogs(NamedTuple):
     """Logs of the magnitudes (plus 1 for Yeo-Johnson) of ascending values, in units of their standard deviation.
 
-    If all values have one sign, the logs are relative to that of the median, without cancellation.
+    If all values have one sign, the log of the median is subtracted, without cancellation.
     """
 
     d: FloatArray
@@ -77,7 +78,21 @@ class ScaledLogs(NamedTuple):
 
 @kernel
 def _scaled_logs(positions: PlottingPositions, x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
-    """Return the logs of ascending values; they are written to `d`, and `y` is scratch."""
+    """Return the logs of ascending values in units of their standard deviation.
+
+    Parameters
+    ----------
+    positions : PlottingPositions
+        Weights of the values.
+    x : (n,)
+        The values, ascending.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    d : (n,)
+        Receives the logs.
+    y : (n,)
+        Scratch.
+    """
     offset = log_offset(family)
     border = 0
     while border < x.size and x[border] < 0.0:
@@ -100,7 +115,23 @@ def _scaled_logs(positions: PlottingPositions, x: FloatArray, family: int, d: Fl
 
 @kernel
 def _transform_branch(d: FloatArray, m: float, top: float, log_factor: float, sign: float, y: FloatArray) -> None:
-    """Set y = sign (e**(m (d - top)) - 1)/m, or y = sign e**(m (d - top) - excess)/m if excess > 0."""
+    """Set y = sign (e**(m (d - top)) - 1)/m, or y = sign e**(m (d - top) - log_factor)/m if log_factor > 0.
+
+    Parameters
+    ----------
+    d : (n,)
+        Logs of the values of one sign.
+    m : float
+        The exponent of these values.
+    top : float
+        The log that is subtracted from all logs.
+    log_factor : float
+        The log of a common factor that is divided out; 0 for none.
+    sign : float
+        The sign of the values.
+    y : (n,)
+        Receives the transformed values.
+    """
     m = m if abs(m) > _TINY else _TINY
     factor, one = sign / m, 1.0 if log_factor > 0.0 else 0.0
     for i in range(d.size):
@@ -125,7 +156,7 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 
 
 class PlottedColumn(NamedTuple):
-    """The data of the objective: logs and plotting positions of a sorted column, and room for transformed values."""
+    """A sorted column as the objective needs it: logs, plotting positions, and room for transformed values."""
 
     logs: ScaledLogs
     positions: PlottingPositions
@@ -134,7 +165,7 @@ class PlottedColumn(NamedTuple):
 
 @kernel
 def one_minus_ppcc(column: PlottedColumn, exponent: float) -> float:
-    """Return the objective 1 - r at an exponent, which is lambda times the scale of the logs."""
+    """Return the objective 1 - r at an exponent, which is lambda times ``column.logs.scale``."""
     _transform(column.logs, exponent, column.y)
     mean, variance = mean_and_variance(column.positions, column.y)
     if not 0.0 < variance < math.inf:
@@ -194,7 +225,10 @@ def second_minimum(values: FloatArray) -> float:
 
 @kernel
 def _maximize_ppcc(column: PlottedColumn, start: float, values: FloatArray, out: FloatArray) -> None:
-    """Write the best lambda of a column, the objective there, the number of evaluations, and the status."""
+    """Write the lambda that maximises r, with the objective 1 - r there, the number of evaluations and the status.
+
+    `start` is the lambda at the center of the grid; `values` is scratch for the objective on the grid.
+    """
     scale = column.logs.scale
     origin = start * scale - _RADIUS
     grid = _evaluate_on_grid(column, origin, values)
@@ -263,9 +297,9 @@ def _plotted_column(
     positions : (2, p, n), or (1, p, n) or (1, 1, n)
         Plotting positions of all rows (`positions_in_row`).
     totals : (p, 2)
-        Their totals.
+        Totals written by `weigh_columns`.
     j : int
-        Index of the row that has the column.
+        Index of the row that contains the column.
     family : int
         BOX_COX or YEO_JOHNSON.
     d : (n,)
@@ -292,14 +326,14 @@ def maximize_ppcc_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Find the lambda of each row that makes its probability plot straightest.
+    """Find the lambda of each row that makes its normal probability plot straightest.
 
     Parameters
     ----------
     block : (p, n)
         Columns as rows, sorted, NaN last, each in the domain of the family, with at least two distinct values.
     positions, totals
-        Plotting positions of the rows (see `positions_in_row`).
+        Plotting positions of the rows, written by `weigh_columns` (see `positions_in_row`).
     family : int
         BOX_COX or YEO_JOHNSON.
     start : (p,)
