@@ -31,10 +31,10 @@ USUAL = (
 
 
 def entries(everything: bool = True) -> dict[str, Entry]:
-    """Return the compiled entries, keyed by full name: all of them, or those compiled by default."""
+    """Return the compiled entries, keyed by full name: all of them, or only those compiled by default."""
     prefix = f"{powerkern.kernels.__name__}."
-    found = pkgutil.walk_packages(powerkern.kernels.__path__, prefix)
-    names = (module.name.removeprefix(prefix) for module in found if not module.ispkg)
+    walked = pkgutil.walk_packages(powerkern.kernels.__path__, prefix)
+    names = (module.name.removeprefix(prefix) for module in walked if not module.ispkg)
     modules = list(names)
     usual = {name: entry for each in USUAL for name, entry in _find_entries(each, modules).items()}
     if not everything:
@@ -47,14 +47,16 @@ def _find_entries(name: str, modules: list[str]) -> dict[str, Entry]:
     if name not in modules:
         return {name: _find_entries(name.rpartition(".")[0], modules)[name]}
     module, path = name, f"{powerkern.kernels.__name__}.{name}"
-    found = [each for each in _found_in(vars(importlib.import_module(path)).values()) if each.__module__ == path]
-    return {f"{module}.{entry.name}": entry for entry in found}
+    walked = [
+        each for each in _iterate_entries(vars(importlib.import_module(path)).values()) if each.__module__ == path
+    ]
+    return {f"{module}.{entry.name}": entry for entry in walked}
 
 
-def _found_in(values: Iterable[object]) -> Iterator[Entry]:
-    """Yield the entries among objects, including those inside dictionaries and named tuples."""
+def _iterate_entries(values: Iterable[object]) -> Iterator[Entry]:
+    """Yield the entries among the given objects, including those inside dictionaries and tuples."""
     for each in values:
         if isinstance(each, Entry):
             yield each
         elif isinstance(each, (dict, tuple)):
-            yield from _found_in(each.values() if isinstance(each, dict) else each)
+            yield from _iterate_entries(each.values() if isinstance(each, dict) else each)

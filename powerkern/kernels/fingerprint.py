@@ -43,7 +43,7 @@ KEYS = _random_keys(_PERIOD)
 
 @inlined
 def _term(bits: int, key: int) -> int:
-    """Return the term that one value adds to the fingerprint of its column."""
+    """Return the term that one value, given by its bits, adds to the fingerprint of its column."""
     z = bits ^ key
     return (z & _LOW) * ((z >> 32) & _LOW)
 
@@ -78,7 +78,7 @@ def add_fingerprints(
     begin, row_stride, column_stride : int
         See `memory`. Columns, or rows, whose stride is 1 are read fastest.
     first_row : int
-        Index of the first of the rows in the whole column.
+        Index, in the whole column, of the first row.
     n_rows : int
         The number of rows.
     lengths : (p,) ndarray of int

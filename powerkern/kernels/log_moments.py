@@ -56,7 +56,7 @@ _NONE = np.empty(0)
 
 
 class LogNumber(NamedTuple):
-    """The number ``sign * exp(log)``."""
+    """The number ``sign * exp(log)``, represented by the logarithm of its magnitude and its sign."""
 
     log: float
     sign: float
@@ -64,7 +64,10 @@ class LogNumber(NamedTuple):
 
 @kernel
 def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
-    """Return the largest value whose factor is not 0 (which must not set the scale); -inf if there is none."""
+    """Return the largest value whose factor is not 0, or -inf if there is none.
+
+    A value with the factor 0 must not determine the scale.
+    """
     widest_vectors()
     largest = ordered(bits_of(-math.inf))
     for i in range(x.size):
@@ -82,7 +85,7 @@ def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
 
 @reduction
 def _block_exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
-    """Return the sum of factors whose log equals `scale`, and the sum of factor exp(log - scale) over the others."""
+    """Return the sum of the factors whose log is `scale`, and the sum of factor exp(log - scale) over the others."""
     widest_vectors()
     at_scale = 0.0
     rest = 0.0
@@ -139,7 +142,23 @@ def _sign(x: float) -> float:
 def _shifted_values(
     logs: np.ndarray, signs: np.ndarray | None, origin: float, scale: float, factor: float, out: np.ndarray
 ) -> None:
-    """Write (x - origin e**scale) factor/e**scale for numbers x given by logs, without cancellation."""
+    """Write (x - origin e**scale) factor/e**scale for numbers x = sign e**log, without cancellation.
+
+    Parameters
+    ----------
+    logs : (n,)
+        The logarithms of the magnitudes of x.
+    signs : (n,) or None
+        The signs of x; None if all are 1.
+    origin : float
+        The number to subtract from x, in units of e**scale.
+    scale : float
+        The logarithm of the unit.
+    factor : float
+        Factor of the results.
+    out : (n,)
+        Receives the results.
+    """
     widest_vectors()
     for i in range(logs.size):
         s = weight_at(signs, i)
@@ -149,7 +168,7 @@ def _shifted_values(
 
 @kernel
 def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, factor: float) -> float:
-    """Return the variance of the numbers, in units of (e**scale/factor)**2."""
+    """Return the variance of the numbers sign e**log, in units of (e**scale/factor)**2."""
     n_blocks = (logs.size + _SCRATCH - 1) // _SCRATCH
     parts, scratch = allocated((n_blocks, 3)), allocated((_SCRATCH,))
     for k in range(n_blocks):
@@ -195,8 +214,8 @@ def _log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
     return _log_var(logs, signs) if signs.size > 0 else _log_var(logs)
 
 
-def _companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.ndarray:
-    """Return an argument that must have one value per log as a vector; an empty one for None."""
+def _read_companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.ndarray:
+    """Convert an argument that must have one value per log to a vector; return an empty one for None."""
     if values is None:
         return _NONE
     vector = as_vector(name, values)
@@ -206,8 +225,8 @@ def _companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.
 
 
 def _sign_vector(values: npt.ArrayLike | None, logs: np.ndarray) -> np.ndarray:
-    """Return the signs as a vector (empty for None), after checking that each is -1, 0 or 1."""
-    signs = _companion(values, "signs", logs)
+    """Convert signs to a vector, empty for None; raise ValueError unless each is -1, 0 or 1."""
+    signs = _read_companion(values, "signs", logs)
     wrong = np.flatnonzero((signs != 1.0) & (signs != -1.0) & (signs != 0.0))
     if wrong.size:
         raise ValueError(f"signs must be -1, 0 or 1, got {signs[wrong[0]]} at position {wrong[0]}")
@@ -266,7 +285,7 @@ def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
     1.92874984796e-22
     """
     vector = as_vector("logs", logs)
-    return float(_logsumexp_entry(vector, _companion(weights, "weights", vector)))
+    return float(_logsumexp_entry(vector, _read_companion(weights, "weights", vector)))
 
 
 @compiled_as(_log_mean)

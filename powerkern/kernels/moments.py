@@ -20,7 +20,7 @@ import numpy as np
 
 from powerkern._jit import compiled_as, inlined, kernel, reduction, specialize_on_none, widest_vectors
 from powerkern.kernels.elementary.constants import LARGEST
-from powerkern.kernels.plain_arguments import as_real, as_vector, shown
+from powerkern.kernels.plain_arguments import as_real, as_vector, format_argument
 
 #: Values that are summed without compensation: few enough for accuracy, and enough to hide the cost of compensation.
 BLOCK = 256
@@ -34,13 +34,13 @@ class Moments(NamedTuple):
     m2: float
 
 
-def as_moments(what: str, given: object) -> Moments:
-    """Convert an argument of a call from Python, Moments or three numbers, to Moments of floats."""
-    if isinstance(given, Moments) and all(type(each) is float for each in given):
-        return given
-    numbers = as_vector(what, given)  # type: ignore[arg-type]  # anything else is refused
+def as_moments(what: str, value: object) -> Moments:
+    """Convert an argument, `Moments` or three numbers, to `Moments` of floats; `what` names it in errors."""
+    if isinstance(value, Moments) and all(type(each) is float for each in value):
+        return value
+    numbers = as_vector(what, value)  # type: ignore[arg-type]  # anything else is refused
     if numbers.size != 3:
-        raise ValueError(f"{what} must be Moments(weight, mean, m2), got {shown(given)}")
+        raise ValueError(f"{what} must be Moments(weight, mean, m2), got {format_argument(value)}")
     return Moments(*numbers.tolist())
 
 
@@ -154,9 +154,9 @@ def chan_merge(a: Moments, b: Moments) -> Moments:
 
 @kernel
 def merge_tree(parts: np.ndarray) -> Moments:
-    """Merge the rows (weight, mean, m2) of `parts` in pairs, pairs of pairs, and so on; `parts` is overwritten.
+    """Merge the rows (weight, mean, m2) of `parts` pairwise: rows in pairs, then pairs of pairs, and so on.
 
-    The order of the merges depends only on the number of rows.
+    `parts` is overwritten. The order of the merges depends only on the number of rows.
     """
     n = parts.shape[0]
     if n == 0:
@@ -176,7 +176,7 @@ def merge_tree(parts: np.ndarray) -> Moments:
 
 @kernel
 def add(total: float, lost: float, term: float) -> tuple[float, float]:
-    """Add a term to a sum, and its rounding error to `lost` (Knuth's two-sum); return both."""
+    """Add a term to a compensated sum, and the rounding error to `lost` (Knuth's two-sum); return both."""
     new = total + term
     kept = new - total
     return new, lost + ((total - (new - kept)) + (term - kept))
@@ -184,7 +184,10 @@ def add(total: float, lost: float, term: float) -> tuple[float, float]:
 
 @kernel
 def compensated_total(total: float, lost: float) -> float:
-    """Return a compensated sum, total + lost; without `lost`, which is then NaN, if the sum is infinite."""
+    """Return total + lost, the value of a compensated sum; `lost` is left out if the sum is infinite.
+
+    `lost` is NaN in that case.
+    """
     return total + lost if abs(total) <= LARGEST else total
 
 
@@ -196,13 +199,13 @@ def weight_at(weight: np.ndarray | None, i: int) -> float:
 
 @specialize_on_none()
 def slice_weights(weight: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Return ``weight[start:stop]``, or None if there are no weights."""
+    """Return ``weight[start:stop]``, or None if `weight` is None."""
     return weight[start:stop]
 
 
 @reduction
 def block_sum(x: np.ndarray, w: np.ndarray | None) -> float:
-    """Return the sum of w x without compensation."""
+    """Return the sum of w x, or of x if `w` is None, without compensation."""
     widest_vectors()
     total = 0.0
     for i in range(x.size):
@@ -212,7 +215,7 @@ def block_sum(x: np.ndarray, w: np.ndarray | None) -> float:
 
 @reduction
 def _block_deviations(x: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float, float]:
-    """Return the sums of w d and w d**2, d = x - center."""
+    """Return the sums of w d and w d**2, with d = x - center."""
     widest_vectors()
     first = 0.0
     second = 0.0
@@ -226,7 +229,10 @@ def _block_deviations(x: np.ndarray, w: np.ndarray | None, center: float) -> tup
 
 @kernel
 def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
-    """Return the sum of x or w x, compensated over blocks of `BLOCK`: to one rounding unless terms cancel."""
+    """Return the sum of w x, or of x if `w` is None, compensated over blocks of `BLOCK` values.
+
+    Unless terms cancel, the sum has about one rounding error.
+    """
     total, lost = 0.0, 0.0
     for start in range(0, x.size, BLOCK):
         stop = start + BLOCK
@@ -236,7 +242,7 @@ def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
 
 @kernel
 def two_pass_moments(x: np.ndarray, w: np.ndarray | None = None) -> Moments:
-    """Return moments of a vector in two passes: the mean, then the deviations from it.
+    """Return the moments of a vector, computed in two passes: the mean, then the deviations from it.
 
     Weights w must be >= 0. For an empty vector, or if all weights are 0, the result is (0, 0, 0). Relative errors of
     mean and variance are about 1e-15 (1e-14 with values of very unequal size), unless the mean is much smaller than the

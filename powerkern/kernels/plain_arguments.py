@@ -9,7 +9,7 @@ import numpy.typing as npt
 _LONGEST = 60
 
 
-def shown(value: object) -> str:
+def format_argument(value: object) -> str:
     """Return the repr of an argument for an error message, on one line and truncated if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}... ({type(value).__name__})"
@@ -21,7 +21,7 @@ def as_real(what: str, value: object) -> float:
         return value
     array = as_reals(what, value)
     if array.size != 1:
-        raise TypeError(f"{what} must be one number, got {shown(value)}")
+        raise TypeError(f"{what} must be one number, got {format_argument(value)}")
     return float(array.item())
 
 
@@ -39,14 +39,16 @@ def as_reals(what: str, value: object) -> npt.NDArray[np.float64]:
         array = np.asarray(value)
         if array.dtype.kind == "O":  # Python's integers may be of any size
             if not all(isinstance(each, int | float) for each in array.flat):
-                raise TypeError(f"{what} must be real numbers, got {shown(value)}")
+                raise TypeError(f"{what} must be real numbers, got {format_argument(value)}")
             return array.astype(np.float64)
     except OverflowError:
         raise ValueError(
             f"{what} has integers beyond the range of float64, 1.8e308; divide all of them first"
         ) from None
     except ValueError:
-        raise ValueError(f"{what} must be a number or numbers in rows of one length, got {shown(value)}") from None
+        raise ValueError(
+            f"{what} must be a number or numbers in rows of one length, got {format_argument(value)}"
+        ) from None
     if array.dtype.kind not in "biuf" and array.size > 0:
         raise TypeError(f"{what} must be real numbers, got dtype {array.dtype}")
     with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite

@@ -1,4 +1,4 @@
-"""The record of a fit: one row of numbers per column of the data, its fields, and kernels that write common ones."""
+"""The record of a column's fit: its fields, their indices, and kernels that write fields which all fits share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from powerkern.kernels.status_codes import (
 
 
 class ColumnFit(NamedTuple):
-    """The fit of one column: the fields of a results row, in order. `powerkern.PowerFit` has an array of each."""
+    """The fit of one column, with the fields of a results row in order; `powerkern.PowerFit` has an array of each."""
 
     lmbda: float
     #: mean and standard deviation of the transformed values, both divided by e^log_factor
@@ -98,7 +98,7 @@ def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> No
 
 @kernel
 def is_identity(row: FloatArray) -> bool:
-    """Return whether the column could not be fitted and passes through unchanged."""
+    """Return whether the column could not be fitted, so that its transform is the identity."""
     found = False
     for status in UNFITTED:  # numba compiles this faster than `in`
         found |= row[STATUS] == status
@@ -113,7 +113,7 @@ def is_rescaled(row: FloatArray) -> bool:
 
 @kernel
 def write_identity(row: FloatArray, status: int) -> None:
-    """Write the results of a column that could not be fitted: the identity transform, and this status."""
+    """Write the results of a column that could not be fitted: the identity transform, and the status."""
     row[LMBDA], row[LMBDA0], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 1.0, 0.0, 1.0, 0.0
     row[REF], row[SLOPE], row[INTERCEPT] = 0.0, 1.0, 0.0
     row[NLL], row[CURVATURE], row[OBJECTIVE], row[N_EVAL] = math.nan, math.nan, math.nan, 0.0

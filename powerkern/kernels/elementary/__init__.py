@@ -1,1 +1,1 @@
-"""Exponentials, logarithms, the error function and normal quantiles that LLVM vectorises, accurate to about one ulp."""
+"""Exponentials, logarithms, erf and normal probabilities that LLVM can vectorise, accurate to about one ulp."""

@@ -1,4 +1,4 @@
-"""Cholesky factorisation, and solution of linear systems from the factor.
+"""Cholesky factorisation, and the solution of linear systems by means of the factor.
 
 References
 ----------
@@ -32,16 +32,16 @@ def factor_cholesky(a: FloatArray, factor: FloatArray, least: float, floor: floa
     a : (n, n)
         A symmetric matrix; only its lower triangle is read.
     factor : (n, n)
-        Receives L, unchanged above the diagonal; may be `a` itself.
+        Receives L; elements above the diagonal are left unchanged. May be `a` itself.
     least : float
         A pivot must exceed this fraction of its diagonal element in `a`.
     floor : float
-        Lower bound for pivots, for matrices that are singular to rounding; pivots below it are raised to it.
+        Lower bound for pivots, for matrices that are singular to rounding; smaller pivots are raised to it.
 
     Returns
     -------
     int
-        The first row whose pivot is too small, or n if there is none. Rows before it hold L.
+        The first row whose pivot is too small, or n if there is none. The rows before it contain L.
     """
     n = len(a)
     for i in range(n):
@@ -59,7 +59,7 @@ def factor_cholesky(a: FloatArray, factor: FloatArray, least: float, floor: floa
 
 @kernel
 def solve_factored(factor: FloatArray, v: FloatArray) -> None:
-    """Set v = (L L^T)^-1 v, with L the lower triangle of `factor`."""
+    """Replace v by (L L^T)^-1 v, where L is the lower triangle of `factor`."""
     n = v.size
     for k in range(n):
         rest = v[k]

@@ -1,4 +1,4 @@
-"""Float64 constants as literals for the compiler, and elementary operations on sorted or ordered arrays."""
+"""Float64 constants as literals for the compiler, and elementary operations on bit patterns and sorted arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST = 1.7976931348623157e308
 
 @kernel
 def ordered(bits: int) -> int:
-    """Map the bit pattern of a float to an integer so that integers have the order of the floats; its own inverse.
+    """Map the bit pattern of a float to an integer with the same order; the map is its own inverse.
 
     LLVM vectorises minima and maxima of integers even if there are NaN, which makes them ten times faster.
     """
@@ -34,7 +34,7 @@ def copy(x: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def insert(value: float, n: int, ordered: FloatArray) -> None:
-    """Insert a value into the sorted first `n` values of `ordered`, which has room for one more."""
+    """Insert a value into the first `n` elements of `ordered`, which are sorted; element n is overwritten."""
     k = n
     while k > 0 and ordered[k - 1] > value:
         ordered[k] = ordered[k - 1]

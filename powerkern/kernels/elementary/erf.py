@@ -1,8 +1,8 @@
-"""The error function, written so that LLVM vectorises loops over it, and outlier probabilities from it.
+"""The error function, written so that LLVM vectorises loops over it, and outlier probabilities computed from it.
 
-Two minimax polynomials (Remez exchange, mpmath) are both evaluated, and one result is selected: x + x P(x**2) for
-|x| < 1, and 1 - e**(-x**2) Q(|x| - 2) otherwise. Q approximates erfc(x) e**(x**2) for 1 <= x <= 6, with errors weighted
-by e**(-x**2). From 5.93 on erf rounds to 1.
+Two minimax polynomials (Remez exchange, mpmath) are both evaluated, and one result is selected: x + x P(x**2) for |x| <
+1, and 1 - e**(-x**2) Q(|x| - 2) otherwise. Q approximates erfc(x) e**(x**2) for 1 <= x <= 6, with errors weighted by
+e**(-x**2). From 5.93 on erf rounds to 1.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def erf(x: float) -> float:
 def gaussian_probability(scores: FloatArray, center: float, scale: float) -> None:
     """Replace outlier scores s by max(0, erf((s - center)/(scale sqrt 2))); NaN stays NaN.
 
-    For scale = 0 the limit is used, 1 above the center and 0 elsewhere.
+    For scale = 0 the limit is used: 1 above the center and 0 elsewhere.
     """
     if scale > 0.0:
         for i in range(scores.size):
@@ -93,6 +93,6 @@ def gaussian_probability(scores: FloatArray, center: float, scale: float) -> Non
 
 @entry((ROWS, COLUMN, COLUMN))
 def gaussian_probabilities(block: FloatArray, center: FloatArray, scale: FloatArray) -> None:
-    """Apply `gaussian_probability` to each row of `block`, the scores of one detector."""
+    """Apply `gaussian_probability` to each row of `block`, which holds the scores of one detector."""
     for j in range(block.shape[0]):
         gaussian_probability(block[j], center[j], scale[j])

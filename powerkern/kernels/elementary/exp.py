@@ -74,7 +74,10 @@ def polynomial(c: tuple[N, ...], x: N) -> N:
 
 @inlined
 def _reduced(x: float, rounder: float) -> tuple[float, float]:
-    """Return (k + rounder, r), x = k ln 2 + r, |r| <= ln(2)/2; the first's low 12 bits hold k + rounder - _ROUND."""
+    """Return (k + rounder, r) such that x = k ln 2 + r with |r| <= ln(2)/2.
+
+    The low 12 bits of the first result hold k + (rounder - _ROUND).
+    """
     shifted = x * LOG2_E + rounder
     k = shifted - rounder
     return shifted, (x - k * LN2_HI) - k * LN2_LO
@@ -82,7 +85,7 @@ def _reduced(x: float, rounder: float) -> tuple[float, float]:
 
 @inlined
 def _reduced_parts(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
-    """Return (bits, r, r_lo), x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420, |x_lo| < 1.
+    """Return (bits, r, r_lo) such that x + x_lo = k ln 2 + r + r_lo with |r| <= ln(2)/2; |x| < 1420, |x_lo| < 1.
 
     The low 12 bits of `bits` hold k + (rounder - _ROUND).
     """
@@ -108,7 +111,7 @@ def _expm1_less(r: float, r_lo: float) -> float:
 
 @inlined
 def _scaled(mantissa: float, bits: int) -> float:
-    """Return mantissa * 2**k, where the low 12 bits of `bits` are k + 2046.
+    """Return mantissa * 2**k, where k + 2046 is given by the low 12 bits of `bits`.
 
     The factor is split into two, since 2**k may overflow or be subnormal even if the product is not.
     """
@@ -141,7 +144,7 @@ def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
 
 @inlined
 def exp_parts(hi: float, lo: float) -> float:
-    """Return e**(hi + lo) for a double-double exponent; `lo` is ignored if the result is 0 or inf anyway."""
+    """Return e**(hi + lo) for a double-double exponent; `lo` is ignored where the result is 0 or inf without it."""
     bounded = _EXP_MAX if hi > _EXP_MAX else hi
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
     bits, r, r_lo = _reduced_parts(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * EXPONENT_BIAS)
@@ -159,9 +162,9 @@ def exp_parts_unchecked(hi: float, lo: float) -> float:
 def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[float, float]:
     """Return s e**(hi + lo) - subtrahend as a sum (head, tail), with the scale s = 2**j.
 
-    Requires -50 <= hi and hi/ln 2 + j <= 1023.5, unchecked. With subtrahend = s the result is s * expm1(hi + lo),
-    relatively accurate near 0. With s < 1 a caller can divide results that would overflow if s were 1. The subtrahend
-    must be s, or at most s e**(hi - 1).
+    Requires -50 <= hi and hi/ln 2 + j <= 1023.5, which is not checked. With subtrahend = s the result is s * expm1(hi +
+    lo), relatively accurate near 0. With s < 1 a caller can divide results that would overflow if s were 1. The
+    subtrahend must be s, or at most s e**(hi - 1).
 
     Parameters
     ----------
@@ -170,7 +173,7 @@ def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> 
     lo : float
         The trailing part of the exponent.
     rounder : float
-        `make_rounder(j)`, which sets s = 2**j.
+        ``make_rounder(j)``, which sets s = 2**j.
     subtrahend : float
         The number to subtract.
     """
@@ -218,7 +221,7 @@ _ONE32, _BOUND32 = np.float32(1.0), np.float32(80.0)
 
 @inlined
 def _reduced32(x: np.float32) -> tuple[np.float32, np.float32]:
-    """Return (2**k, r) with x = k ln 2 + r, |r| <= ln(2)/2, in float32."""
+    """Return (2**k, r) such that x = k ln 2 + r with |r| <= ln(2)/2, in float32."""
     shifted = x * _LOG2_E32 + _ROUND32
     k = shifted - _ROUND32
     return float32_of(bits32_of(shifted) << 23), (x - k * _LN2_HI32) - k * _LN2_LO32
@@ -240,7 +243,7 @@ def _expm1_minus_x(tail: Callable[[float], float], t: float) -> float:
 
 @by_dtype(_expm1_excess32)
 def expm1_minus_x(t: float) -> float:
-    """Return e**t - 1 - t, relatively accurate near 0, for |t| <= 700 (float32: |t| <= 80), unchecked.
+    """Return e**t - 1 - t, relatively accurate near 0, for |t| <= 700 (float32: |t| <= 80), which is not checked.
 
     With the result h, e**t - 1 is t + h, and the derivatives of (e**(m a) - 1)/m in m follow without cancellation. The
     relative error is about 1e-15, in float32 about 5e-7.
@@ -250,7 +253,7 @@ def expm1_minus_x(t: float) -> float:
 
 @inlined
 def _exp_tail_lanes(r: Lanes) -> Lanes:
-    """Return `_exp_tail` by Estrin's scheme, which halves the chain of dependent operations."""
+    """Return `_exp_tail` of every lane by Estrin's scheme, which halves the chain of dependent operations."""
     square = r * r
     fourth = square * square
     low = (_Q[3] * r + _Q[2]) * square + (_Q[1] * r + _Q[0])
@@ -282,7 +285,7 @@ def _exp_lanes_parts32(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @by_dtype(_exp_lanes_parts32)
 def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
-    """Return s and p with e**t = s + s p, s a power of two; t is clipped to |t| <= 700 (float32: 80).
+    """Return (s, p) such that e**t = s + s p, where s is a power of two; t is clipped to |t| <= 700 (float32: 80).
 
     s is exact, and p is accurate to a few ulp.
     """
@@ -293,14 +296,14 @@ def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @inlined
 def expm1_lanes(t: Lanes) -> Lanes:
-    """Return e**t - 1 within a few ulp; t, even NaN, is clipped to |t| <= 700 (float32: 80)."""
+    """Return e**t - 1 of every lane within a few ulp; t, even if NaN, is clipped to |t| <= 700 (float32: 80)."""
     s, p = _exp_lanes_parts(t)
     return s * p + (s - _ONE32)
 
 
 @inlined
 def exp_lanes(t: Lanes) -> Lanes:
-    """Return e**t within a few ulp; t is clipped as in `expm1_lanes`."""
+    """Return e**t of every lane within a few ulp; t is clipped as in `expm1_lanes`."""
     s, p = _exp_lanes_parts(t)
     return s * p + s
 
@@ -338,7 +341,7 @@ def _exp2m1_lanes32(t: Lanes) -> Lanes:
 
 @by_dtype(_exp2m1_lanes32)
 def exp2m1_lanes(t: Lanes) -> Lanes:
-    """Return 2**t - 1 within 10 ulp (float32: 7), for |t| <= 1022 (float32: 126), unchecked.
+    """Return 2**t - 1 within 10 ulp (float32: 7), for |t| <= 1022 (float32: 126), which is not checked.
 
     Splitting t into an integer and a fraction is exact, so this takes three quarters of the time of `expm1_lanes`.
     """

@@ -81,7 +81,10 @@ def _atanh_tail(s: float) -> float:
 
 @inlined
 def _log_tail(f: float) -> float:
-    """Return ln(1 + f) - f = s (f**2/2 + R) - f**2/2, s = f/(2 + f), as fdlibm, for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    """Return ln(1 + f) - f for sqrt(1/2) <= 1 + f <= sqrt(2), computed as in fdlibm.
+
+    The formula is s (f**2/2 + R) - f**2/2 with s = f/(2 + f).
+    """
     s = f / (2.0 + f)
     square = 0.5 * f * f
     return s * (square + _atanh_tail(s)) - square
@@ -95,7 +98,7 @@ def log_sum(k: float, f: float) -> float:
 
 @inlined
 def log_normal(x: float) -> float:
-    """Return the natural logarithm for positive, finite, normal x; nothing is checked."""
+    """Return the natural logarithm of a positive, finite, normal x; nothing is checked."""
     k, m = split_normal(x)
     return log_sum(k, m - 1.0)
 
@@ -127,7 +130,7 @@ def split_one_plus(x: float) -> tuple[float, float, float]:
 
 @inlined
 def split_one_plus_parts(x: float, x_lo: float) -> tuple[float, float, float]:
-    """Return (k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), |x_lo| <= ulp(x)/2, even if 1 + x cancels."""
+    """Return (k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for |x_lo| <= ulp(x)/2, even if 1 + x cancels."""
     u = 1.0 + x
     lost = _one_plus_error(x, u) + x_lo
     total = u + lost
@@ -151,7 +154,7 @@ def _split_sum(u: float, lost: float, x: float, x_lo: float) -> tuple[float, flo
 def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_inverse: float) -> float:
     """Return ln((1 + x)/(1 + center)) for finite x, center >= 0, relatively accurate near center.
 
-    With center = 0 the result has the bits of `log1p_finite`. If no ratio is subnormal, `base_k` = 1 and
+    With center = 0 the result has the same bits as `log1p_finite`. If no ratio is subnormal, `base_k` = 1 and
     `base_m_inverse` = `inverse` may be passed and give the same bits.
 
     Parameters
@@ -180,7 +183,7 @@ def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_i
 
 @inlined
 def log1p_finite(x: float) -> float:
-    """Return ln(1 + x) for finite x > -1, unchecked."""
+    """Return ln(1 + x) for finite x > -1, which is not checked."""
     k, f, f_lo = split_one_plus(x)
     # ln(1 + f + f_lo) = ln(1 + f) + f_lo/(1 + f); a few bits of the quotient suffice
     correction = f_lo * (f * (f - 1.0) + 1.0)
@@ -201,7 +204,7 @@ def log1p(x: float) -> float:
 def short_log(k: float, f: float) -> tuple[float, float]:
     """Return k ln 2 + ln(1 + f) as a sum hi + lo, |lo| < |hi|/16, for sqrt(1/2) <= 1 + f <= sqrt(2).
 
-    The error is at most 2**-57 (1 + |result|). It takes half the time of `extended_log`.
+    The error is at most 2**-57 (1 + |result|). This takes half the time of `extended_log`.
     """
     return _add_exponent(k, *_short_log(f))
 
@@ -221,14 +224,17 @@ def extended_log(k: float, f: float, f_lo: float) -> tuple[float, float]:
 
 @inlined
 def _add_exponent(k: float, log_f: float, log_f_lo: float) -> tuple[float, float]:
-    """Return the sum of k ln 2 and log_f + log_f_lo, as hi + lo."""
+    """Return the sum of k ln 2, `log_f` and `log_f_lo` as a double-double number."""
     head = k * LN2_HI + log_f
     return head, (k * LN2_HI - head + log_f) + (k * LN2_LO + log_f_lo)
 
 
 @inlined
 def _short_log(f: float) -> tuple[float, float]:
-    """Return ln(1 + f) = f - f**2/2 + s (f**2/2 + R), cf. `_log_tail`, as hi + lo; the first two terms are exact."""
+    """Return ln(1 + f) = f - f**2/2 + s (f**2/2 + R) as a sum hi + lo, with the first two terms exact.
+
+    s = f/(2 + f), as in `_log_tail`.
+    """
     s = f / (2.0 + f)
     half = 0.5 * f
     log_f = fma(-half, f, f)

@@ -72,9 +72,9 @@ class LogProbability(NamedTuple):
 
 @inlined
 def _scaled_erfc_parts(u: float) -> tuple[float, float]:
-    """Return (1 + 2u) e^(u^2) erfc(u) for u >= 0, and 1/(1 + 2u).
+    """Return (1 + 2u) e^(u^2) erfc(u) and 1/(1 + 2u), for u >= 0.
 
-    u is limited to _FARTHEST, so the second result is too large beyond, by less than 1e-17.
+    u is limited to _FARTHEST. For larger u the second result exceeds 1/(1 + 2u) by less than 1e-17 in absolute terms.
     """
     near = u if u < _FARTHEST else _FARTHEST
     shifted, divisor = near + _CENTER, 1.0 + 2.0 * near
@@ -92,7 +92,7 @@ def scaled_erfc(u: float) -> float:
 
 @inlined
 def _gauss(t: float) -> float:
-    """Return e^(-t^2/2), corrected for the rounding error of t^2; 0 where it is below e^-750."""
+    """Return e^(-t^2/2), corrected for the rounding error of t^2; 0 where the result would be below e^-750."""
     square = t * t
     lost = fma(t, t, -square) if square < 1500.0 else 0.0
     return exp(-0.5 * square) * (1.0 - 0.5 * lost)
@@ -100,10 +100,11 @@ def _gauss(t: float) -> float:
 
 @inlined
 def log_probability_below(t: float) -> LogProbability:
-    """Return ln Phi(t) and its derivative phi(t)/Phi(t), without a branch: loops over it are vectorised.
+    """Return ln Phi(t) and its derivative phi(t)/Phi(t), without a branch, so that loops can be vectorised.
 
-    For t <= 0 the logarithm is ``ln(E(u)/2) - t^2/2``; for t > 0 it is ``ln(1 - p)``, ``p = e^(-t^2/2) E(u)/2``, plus
-    the rounding error of ``1 - p``. Both cases share one logarithm, and one division for the derivative.
+    For t <= 0 the logarithm is ``ln(E(u)/2) - t^2/2``, with ``E(u) = e^(u^2) erfc(u)`` and ``u = |t|/sqrt(2)``. For t >
+    0 it is ``ln(1 - p)``, ``p = e^(-t^2/2) E(u)/2``, plus the rounding error of ``1 - p``. Both cases share one
+    logarithm, and one division for the derivative.
     """
     scaled, inverse = _scaled_erfc_parts(abs(t) * SQRT_HALF)
     gauss = _gauss(t)
@@ -164,7 +165,7 @@ def _mean_growth(m: float, half: float) -> float:
 
 @kernel
 def _growth(m: float, s: float) -> float:
-    """Return (phi(m + s) + phi(m - s))/phi(m)."""
+    """Return (phi(m + s) + phi(m - s))/phi(m), where phi is the normal density."""
     return (exp(m * s) + exp(-m * s)) * exp(-0.5 * s * s)
 
 
@@ -192,7 +193,7 @@ def _in_tail(m: float, half: float) -> LogProbability:
 
 @kernel
 def _about_center(m: float, half: float) -> LogProbability:
-    """Return the log-probability of an interval that contains 0: ln(1 - both tails)."""
+    """Return the log-probability of an interval that contains 0: ln(1 - the probability of both tails)."""
     b, a = m + half, m - half
     gauss_b, gauss_a = _gauss(b), _gauss(a)
     missing = 0.5 * (gauss_b * scaled_erfc(b * SQRT_HALF) + gauss_a * scaled_erfc(-a * SQRT_HALF))

@@ -25,7 +25,7 @@ from powerkern.kernels.location.location import (
     scale_by,
     without_missing,
 )
-from powerkern.kernels.plain_arguments import as_real, as_vector, shown
+from powerkern.kernels.plain_arguments import as_real, as_vector, format_argument
 
 
 @kernel
@@ -65,11 +65,11 @@ def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
 def _read_number(what: str, value: object, least: float) -> float:
     """Convert an argument to a float; raise ValueError unless it is finite and exceeds `least`."""
     if not isinstance(value, Real):
-        raise TypeError(f"{what} must be a number, got {shown(value)}")
+        raise TypeError(f"{what} must be a number, got {format_argument(value)}")
     number = as_real(what, value)
     if not least < number < math.inf:
         kind = "finite" if least == -math.inf else "positive and finite"
-        raise ValueError(f"{what} must be {kind}, got {shown(value)}")
+        raise ValueError(f"{what} must be {kind}, got {format_argument(value)}")
     return number
 
 
@@ -192,7 +192,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     """
     about = math.nan if center is None else _read_number("center", center, -math.inf)
     if not is_whole(ddof) or ddof < 0:
-        raise ValueError(f"ddof must be a whole number, 0 or more, got {shown(ddof)}")
+        raise ValueError(f"ddof must be a whole number, 0 or more, got {format_argument(ddof)}")
     return _call_entry(huber_scale_columns, x, 0.0, _read_number("k", k, 0.0), float(ddof), about)
 
 

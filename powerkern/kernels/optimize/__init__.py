@@ -1,1 +1,1 @@
-"""Minimisers and root finders of one variable."""
+"""Minimisers and root finders for functions of one variable."""

@@ -51,7 +51,7 @@ class BrentState(NamedTuple):
 
 @kernel
 def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
-    """Return the initial state, which requests f at the point a + 0.381966 (b - a).
+    """Return the initial state of Brent's minimiser, which requests f at the point a + 0.381966 (b - a).
 
     Parameters
     ----------
@@ -59,8 +59,9 @@ def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
         Lower end of the bracket.
     b : float
         Upper end of the bracket.
+
     xtol : float
-        Absolute tolerance.
+        Absolute tolerance of the minimiser.
     max_eval : int
         Largest number of evaluations.
     """
@@ -88,11 +89,10 @@ def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
 
 @kernel
 def brent_step(state: BrentState, f: float) -> BrentState:
-    """Return the next state, given f at ``state.x``.
+    """Return the next state of Brent's minimiser, given f at ``state.x``.
 
-    The step is to the minimum of a parabola where that can be trusted, and otherwise by the golden section. The
-    sequence
-    of points is that of netlib's fmin and R's optimize().
+    The step leads to the minimum of a parabola through the three best points if that is plausible; otherwise it is a
+    golden-section step. The sequence of points is that of netlib's fmin and R's optimize().
     """
     f, u, a, b = finite_or_largest(float(f)), state.x, state.a, state.b
     x, w, v, d, e = state.best, state.w, state.v, state.d, state.e
@@ -161,7 +161,7 @@ def _brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, 
 def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
     """Minimise a function of one variable in [a, b] by Brent's method.
 
-    Each step is to the minimum of the parabola through the best three points where that can be trusted, and otherwise a
+    A step leads to the minimum of the parabola through the three best points if that is plausible; otherwise it is a
     golden-section step [1]_. The points are exactly those of netlib's fmin and R's ``optimize(f, c(a, b), tol =
     xtol)``.
 
@@ -179,7 +179,7 @@ def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, m
 
     See Also
     --------
-    powerkern.kernels.optimize.brent.brent_start : the same search, stepped by the caller.
+    powerkern.kernels.optimize.brent.brent_start : the same search, with f evaluated by the caller.
 
     References
     ----------

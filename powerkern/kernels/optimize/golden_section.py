@@ -30,7 +30,7 @@ from powerkern.kernels.optimize.status import (
 
 
 class GoldenState(NamedTuple):
-    """State of golden-section search: the bracket [a, b], the best point in it and the point to evaluate next."""
+    """State of golden-section search: the bracket [a, b], the best point in it, and the point to evaluate next."""
 
     x: float  #: point to evaluate next; the best point once the search is over
     a: float
@@ -45,7 +45,7 @@ class GoldenState(NamedTuple):
 
 @kernel
 def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> GoldenState:
-    """Return the initial state, which requests f at the point a + 0.381966 (b - a).
+    """Return the initial state of golden-section search, which requests f at the point a + 0.381966 (b - a).
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
 
 @kernel
 def golden_section_step(state: GoldenState, f: float) -> GoldenState:
-    """Return the next state, given f at ``state.x``.
+    """Return the next state of golden-section search, given f at ``state.x``.
 
     The CPU can compute both outcomes of the comparison while f is being evaluated, so a loop waits only for f and one
     selection.
@@ -92,7 +92,7 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
 
 @kernel
 def _shrink(a: float, b: float, best: float, other: float) -> tuple[float, float, float, float]:
-    """Return the bracket with the worse of two inner points as an end, the better point, and the next point.
+    """Replace one end of the bracket by the worse of two inner points; return the bracket, best point and next point.
 
     The next point lies in the longer part. It is computed from the ends of the bracket, so that errors do not grow.
     """
@@ -128,7 +128,8 @@ def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float 
     a, b : float
         The bracket, finite, a < b.
     xtol : float
-        Absolute accuracy of x. If floats near x are further apart than this, the accuracy is a few of their spacings.
+        Absolute accuracy of x. If floats near x are spaced more widely than this, the accuracy is a few of their
+        spacings.
     max_eval : int
         Maximum number of evaluations.
 
@@ -148,7 +149,7 @@ def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float 
 
     See Also
     --------
-    powerkern.kernels.optimize.golden_section.golden_section_start : the same search, stepped by the caller.
+    powerkern.kernels.optimize.golden_section.golden_section_start : the same search, with f evaluated by the caller.
 
     References
     ----------

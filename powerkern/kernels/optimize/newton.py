@@ -24,7 +24,8 @@ _EXPANSION = 4.0
 class NewtonState(NamedTuple):
     """State of the bracketed Newton-Halley iteration.
 
-    The root is bracketed once lo and hi are both finite. If the points approach it from one side, it never is.
+    The root is bracketed once lo and hi are both finite. If the points approach the root from one side, it is never
+    bracketed.
     """
 
     x: float  #: point to evaluate next; the root once the search is over
@@ -41,26 +42,26 @@ class NewtonState(NamedTuple):
 
 
 class Root(NamedTuple):
-    """A root of a function, and how the search for it ended."""
+    """A root of a function, with details of how the search for it ended."""
 
     x: float  #: the root
     fun: float  #: the function at the last evaluated point, one step before x
-    n_eval: int  #: evaluations made
+    n_eval: int  #: number of evaluations
     status: int  #: `CONVERGED`, `MAX_EVAL`, `NOT_FINITE` or `INVALID`
 
 
 @kernel
 def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> NewtonState:
-    """Return the initial state, which requests f, f' and f'' at x0.
+    """Return the initial state of the Newton-Halley iteration, which requests f, f' and f'' at x0.
 
     Parameters
     ----------
     x0 : float
         The first point.
     max_step : float
-        Longest first step.
+        Length of the longest first step.
     xtol : float
-        Absolute tolerance.
+        Absolute tolerance of the root.
     max_eval : int
         Largest number of evaluations.
     """
@@ -83,7 +84,7 @@ def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> Newt
 
 @kernel
 def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonState:
-    """Return the next state, given an increasing f and its derivatives at ``state.x``.
+    """Return the next state of the Newton-Halley iteration, given an increasing f and its derivatives at ``state.x``.
 
     The sign of f moves one end of the bracket. The step is Halley's, or Newton's if d2f is 0 or too large. It is
     doubled if successive steps in one direction shrink too slowly. Once the root is bracketed, a bisection replaces a
@@ -94,13 +95,13 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
     Parameters
     ----------
     state : NewtonState
-        The state.
+        The current state.
     f : float
         The function at ``state.x``.
     df : float
-        The first derivative there.
+        The first derivative at ``state.x``.
     d2f : float
-        The second derivative there.
+        The second derivative at ``state.x``.
     """
     f, df, d2f = float(f), float(df), float(d2f)
     x, lo, hi, max_step = state.x, state.lo, state.hi, state.max_step
@@ -192,9 +193,9 @@ def newton_root(
         ``f_derivatives(x) -> (f, df, d2f)``, f increasing. Return 0 for d2f to get Newton's iteration. Of an infinite f
         only the sign is used; if f is NaN, half of the last step is undone.
     x0 : float
-        The start.
+        The first point.
     max_step : float
-        Longest first step, in the natural unit of x.
+        Length of the longest first step, in units of x.
     xtol : float
         The iteration ends with a step of at most this size (or of a rounding error of x). The step is
         taken but f is not evaluated after it: a Halley step of size h leaves an error of order h**3.
@@ -216,7 +217,7 @@ def newton_root(
 
     See Also
     --------
-    newton_start : the same iteration, stepped by the caller; its state includes the bracket.
+    newton_start : the same iteration, with f evaluated by the caller; its state includes the bracket.
 
     References
     ----------

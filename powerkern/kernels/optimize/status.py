@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from powerkern._jit import compiled_as, fma, kernel
 from powerkern.kernels.elementary.constants import LARGEST
-from powerkern.kernels.plain_arguments import as_real, shown
+from powerkern.kernels.plain_arguments import as_real, format_argument
 
 #: The result is within the tolerance.
 CONVERGED = 0
@@ -41,7 +41,7 @@ GOLDEN = 0.3819660112501051
 
 
 class Minimum(NamedTuple):
-    """A minimum of a function of one variable, and how the search for it ended."""
+    """A minimum of a function of one variable, with details of how the search for it ended."""
 
     x: float  #: the minimiser
     fun: float  #: the function at x
@@ -76,6 +76,7 @@ def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
         Lower end of the bracket.
     b : float
         Upper end of the bracket.
+
     xtol : float
         Absolute tolerance.
     max_eval : int
@@ -86,7 +87,7 @@ def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
 
 @kernel
 def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> int:
-    """Return RUNNING, or the final status of a minimisation that ends here.
+    """Return the final status of a minimisation, or RUNNING if it must continue.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> i
     fun : float
         The lowest value so far.
     n_eval : int
-        Evaluations made.
+        Number of evaluations so far.
     max_eval : int
         Largest number of evaluations.
     """
@@ -108,16 +109,16 @@ def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> i
 
 @kernel
 def minimum(x: float, fun: float, n_eval: int, status: int) -> Minimum:
-    """Build the result of a minimisation; fun is inf if the function was never finite.
+    """Build the result of a minimisation; its `fun` is inf if the function was never finite.
 
     Parameters
     ----------
     x : float
-        The minimiser.
+        The best point.
     fun : float
         The function at x; LARGEST if no value was finite.
     n_eval : int
-        Evaluations made.
+        Number of evaluations.
     status : int
         The final status.
     """
@@ -138,14 +139,14 @@ def returning_floats(f: Callable[[float], object]) -> Callable[[float], float]:
 
 
 def read_limits(xtol: object, max_eval: object) -> tuple[float, int]:
-    """Convert tolerance and evaluation limit; raise ValueError unless xtol >= 0 and max_eval >= 1."""
+    """Convert a tolerance and an evaluation limit; raise ValueError unless xtol >= 0 and max_eval >= 1."""
     tolerance = as_real("xtol", xtol)
     if not tolerance >= 0.0:
         raise ValueError(f"xtol must not be negative, got {tolerance}")
     try:
         count = operator.index(max_eval)  # type: ignore[arg-type]  # TypeError for anything else
     except TypeError:
-        raise TypeError(f"max_eval must be a whole number, got {shown(max_eval)}") from None
+        raise TypeError(f"max_eval must be a whole number, got {format_argument(max_eval)}") from None
     if count < 1:
-        raise ValueError(f"max_eval must be at least 1, got {shown(max_eval)}")
+        raise ValueError(f"max_eval must be at least 1, got {format_argument(max_eval)}")
     return tolerance, min(count, MOST_EVALUATIONS)

@@ -50,7 +50,7 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.location.huber import sd_within
 from powerkern.kernels.location.order_statistics import SLACK
 from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, weight_at, weight_inside, weight_unit
-from powerkern.kernels.plain_arguments import as_real, as_vector, shown
+from powerkern.kernels.plain_arguments import as_real, as_vector, format_argument
 
 #: The constant c of the paper.
 C = 0.5
@@ -548,5 +548,5 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
         raise ValueError(f"y and scores must be of one length, got shapes {values.shape} and {at.shape}")
     constant = as_real("c", c)
     if not constant > 0.0:
-        raise ValueError(f"c must be positive, got {shown(c)}")
+        raise ValueError(f"c must be positive, got {format_argument(c)}")
     return float(_bisquare_entry(values, at, as_real("loc", loc), as_real("scale", scale), constant))
