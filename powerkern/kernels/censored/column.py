@@ -465,7 +465,7 @@ def _sums_of_logs(
 def write_term_logs(
     n_limits: int, n_intervals: int, centered: Centered, sign: float, is_plain: bool, censoring: CensoredWork
 ) -> Terms:
-    """Write the logs of the ends of all intervals, relative to the column's reference and in its unit of logs.
+    """Write the logs of the ends of all intervals, with the reference and the unit of the column's logs.
 
     Logs of non-negative ends come first; intervals then refer to the logs by their position. For a negative column the
     magnitudes are transformed, so "below" and "above" are exchanged.

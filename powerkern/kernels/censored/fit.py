@@ -188,10 +188,10 @@ def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: S
 
 @kernel
 def _slopes_of_reference(column: CensoredColumn, mu: float, normal: Score) -> tuple[float, float]:
-    """Return the contributions of the reference r of the logs to d loc/d mu and d scale/d mu, divided by scale.
+    """Return how the reference r of the logs contributes to d loc/d mu and d scale/d mu, divided by scale.
 
-    ``psi(x) = psi(r) + e^t y``, where y is the transform of the centered logs and t the exponent times a, the log of r.
-    The derivative of loc therefore contains ``e^-t psi'(r)`` and a times the mean of y; the derivative of scale
+    ``psi(x) = psi(r) + e^t y``, where y is the transform of the centered logs, t = m a, m the exponent and a the log of
+    r. The derivative of loc therefore contains ``e^-t psi'(r)`` and a times the mean of y; the derivative of scale
     contains a times scale.
     """
     logs, scale = column.centered.logs, math.sqrt(normal.variance)

@@ -1,9 +1,9 @@
 """log and log1p that LLVM vectorises, with variants of extra precision and variants without range checks.
 
-The functions are branch-free, as in `powerkern.kernels.elementary.exp`. Integer arithmetic on the bits gives
-x = 2**k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2). ln(1 + f) is then an odd series in s = f/(2 + f), arranged as in fdlibm,
-or for extra precision in double-double arithmetic (Tang 1990; Muller et al., Handbook of Floating-Point Arithmetic,
-ch. 11).
+The functions are branch-free, as in `powerkern.kernels.elementary.exp`. Integer arithmetic on the bits gives x = 2**k
+(1 + f), sqrt(1/2) <= 1 + f < sqrt(2). ln(1 + f) is then computed as an odd series in s = f/(2 + f), arranged as in
+fdlibm. For extra precision it is computed in double-double arithmetic (Tang 1990; Muller et al., Handbook of
+Floating-Point Arithmetic, ch. 11).
 """
 
 from __future__ import annotations

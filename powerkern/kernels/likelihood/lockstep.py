@@ -153,9 +153,9 @@ class _LaneHalleyResult(NamedTuple):
 
 @kernel
 def _sums(d: FloatArray, weight: FloatArray, both_signs: Mask, m: Lanes) -> Moments:
-    """Return raw sums, over the logs `d`, of y, y', y'', y''' and of their products, at the exponents `m`.
+    """Return raw sums of the transform and its three derivatives, and of their products, at the exponents `m`.
 
-    `both_signs` marks the lanes whose columns have both signs, where logs are signed.
+    `d`, (n, LANES), holds the logs, which are signed in the lanes of `both_signs`.
     """
     below, r_pos = 2.0 - m, 1.0 / m
     # centered logs may be negative although all values have one sign; then both branches are the same
@@ -297,9 +297,9 @@ def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[La
 
 @kernel
 def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Moments:
-    """Return the central moments of psi and its derivatives at lambda = 0, from power sums of the centered logs a.
+    """Return the moments of the transform and its derivatives at lambda = 0, from power sums of the centered logs.
 
-    There psi, psi', psi'', psi''' are a, a^2/2, a^3/3, a^4/4.
+    For a log a, they are a, a^2/2, a^3/3 and a^4/4.
 
     Parameters
     ----------
@@ -448,7 +448,7 @@ def _store_fits(results: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHal
 
 @kernel
 def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
-    """Return b_m(a) = (e^t - 1)/m for t = m a of moderate size, or its limit a if t is tiny, for every lane."""
+    """Return the transform (e^t - 1)/m of every lane, for t = m a of moderate size, or its limit a if t is tiny."""
     head, tail = scaled_expm1_dd(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, make_rounder(-1.0), 0.5)
     return select(abs(t) < LINEAR, a, 2.0 * (head + tail) / m)
 

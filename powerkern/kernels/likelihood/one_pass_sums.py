@@ -91,11 +91,11 @@ def take_logs(
 
 @reduction
 def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, negative_exponent: float | None) -> Moments:
-    """Return the weighted sums, over the logs `d`, of y, y', y'', y''' and of the six products that the score needs.
+    """Return raw sums of the transform y and its three derivatives over the logs `d`, at the exponent `m`.
 
-    For values of one sign (`negative_exponent` is None) constant factors are left out: y^(j) is replaced by Y_j, see
-    `score_formulas.derivatives`. For both signs y^(j) = Y_j r^(j+1), where r is 1/m for positive logs, and
-    -1/`negative_exponent` for negative ones.
+    `negative_exponent` is the exponent of negative values, or None if all values have one sign. In the latter case
+    constant factors are left out: the j-th derivative is Y_j/m^(j+1) (`score_formulas.derivatives`), and the sums are
+    those of Y_j.
     """
     zero, one = m - m, m / m
     r, r_below = one / m, one if negative_exponent is None else -one / negative_exponent
@@ -132,7 +132,7 @@ def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, negative_exponent: f
 
 @kernel
 def add_sums(sums: Moments, d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs: bool) -> Moments:
-    """Add the weighted sums of y, y', y'', y''' and of their products over the logs `d`, but not the total weight.
+    """Add raw sums of the transform y and its three derivatives over the logs `d`, but not the total weight.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def optimum_in(
     n_eval: int,
     status: int,
 ) -> Optimum:
-    """Return the `Optimum` for an exponent, converting moments of logs from their unit to that of the column.
+    """Build the `Optimum` for an exponent, given moments of the transform of logs in some unit.
 
     Parameters
     ----------

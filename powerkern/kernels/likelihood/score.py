@@ -100,10 +100,10 @@ class LogStatistics(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Derivatives g', g'', g''' of the negative log-likelihood in mu, and mean and variance of the transformed values.
+    """The negative log-likelihood's first three derivatives in the exponent, and the moments of the transformed values.
 
-    `mean` and `variance` are those of ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared. With both
-    signs they are those of ``e^-(log_factor + s) psi``, where s is `log_power_of_reference`.
+    `mean` and `variance` are those of ``e^-log_factor b_mu(a - shift)`` over the logs a, in units of sigma and sigma
+    squared. With both signs they are those of ``e^-(log_factor + s) psi``, where s is `log_power_of_reference`.
     """
 
     d1: float
@@ -123,7 +123,7 @@ class Scratch(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """Scaling of the transform of the logs of one sign: y = ``e^-log_factor b(logs - shift)``."""
+    """Scaling of the transform of the logs of one sign: a log a becomes y = ``e^-log_factor b(a - shift)``."""
 
     shift: float
     exponent: float  #: in units of the logs
@@ -151,7 +151,17 @@ def b(m: float, a: float) -> float:
 
 @kernel
 def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
-    """Evaluate the derivatives g', g'', g''' of a column's negative log-likelihood at the exponent `mu`."""
+    """Evaluate the first three derivatives of a column's negative log-likelihood in the exponent.
+
+    Parameters
+    ----------
+    logs : Logs
+        The column's logs.
+    mu : float
+        The exponent, in units of the logs.
+    scratch : Scratch
+        Receives the moments of the transformed values.
+    """
     return _evaluate(logs, logs.neg.size > 0, mu, scratch)[0]
 
 
@@ -159,9 +169,10 @@ def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
 def score_with_derivatives(
     logs: Logs, mu: float, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> Score:
-    """Evaluate `score`, and write y, y', y'' of every value, each minus its mean, over the standard deviation of y.
+    """Evaluate `score`, and write the transformed values y with two derivatives y' and y'' in the exponent.
 
-    Values are in the order of ``logs.pos``, followed by ``logs.neg``. Derivatives are with respect to mu.
+    Each of y, y' and y'' is centered by its own mean and divided by the standard deviation of y. Values are in the
+    order of ``logs.pos``, followed by ``logs.neg``.
 
     Parameters
     ----------
@@ -171,12 +182,8 @@ def score_with_derivatives(
         The exponent, in units of the logs.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
-    y : (n,)
-        Receives y.
-    y1 : (n,)
-        Receives y'.
-    y2 : (n,)
-        Receives y''.
+    y, y1, y2 : (n,)
+        Receive y, y' and y''.
     """
     return score_with_points(logs, logs.neg.size > 0, logs, mu, scratch, y, y1, y2)
 
@@ -192,9 +199,10 @@ def score_with_points(
     y1: FloatArray,
     y2: FloatArray,
 ) -> Score:
-    """Evaluate `score`, and write y, y' and y'' of other points, standardised as the column is.
+    """Evaluate `score`, and write the transform y of other points with two derivatives y' and y'' in the exponent.
 
-    That is, the column's means of y, y' and y'' are subtracted, and the results divided by its standard deviation of y.
+    The points are standardised by moments of the column: from each of y, y' and y'' its mean over the column is
+    subtracted, and the results are divided by the standard deviation of y over the column.
 
     Parameters
     ----------
@@ -207,7 +215,7 @@ def score_with_points(
     mu : float
         The exponent, in units of the logs.
     scratch : Scratch
-        Scratch of `score`; its moments remain valid afterwards.
+        Scratch of `score`; receives the moments of the column.
     y, y1, y2 : (k,)
         Receive y, y' and y'' of ``points.pos``, then of ``points.neg``.
     """
@@ -256,7 +264,7 @@ def _write_points(
     y1: FloatArray,
     y2: FloatArray,
 ) -> None:
-    """Write standardised y, y' and y'' of ``points.pos`` and then of ``points.neg``.
+    """Write the standardised transform y of points, with two derivatives y' and y'' in the exponent.
 
     Parameters
     ----------
@@ -265,11 +273,11 @@ def _write_points(
     pos, neg : _Scale
         Scaling of the transform of non-negative and of negative points.
     origin : Origin
-        y and its derivatives at the value 0, relative to the reference.
+        The transform of the value 0 and its derivatives, relative to the reference.
     scratch : Scratch
         Holds the moments of the column.
     y, y1, y2 : (k,)
-        Receive y, y' and y''.
+        Receive y, y' and y'' of ``points.pos``, then of ``points.neg``.
     """
     n_pos = points.pos.size
     _write_branch(_Branch(points.pos, points.pos, pos), origin, scratch, y, y1, y2)
@@ -278,7 +286,7 @@ def _write_points(
 
 @kernel
 def _evaluate(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
-    """Evaluate the score; return it with the branches of both signs, and with y and its derivatives at the value 0."""
+    """Evaluate `score`; return also the scaled logs of either sign, and the transform of the value 0."""
     pos, neg = _branches(logs, both_signs, mu)
     origin = _add_branches(pos, neg, logs.center, scratch)
     return _score_from_branches(logs, pos, neg, origin, scratch), pos, neg, origin
@@ -286,18 +294,18 @@ def _evaluate(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tupl
 
 @kernel
 def _score_from_branches(logs: Logs, pos: _Branch, neg: _Branch, origin: Origin, scratch: Scratch) -> Score:
-    """Return the score, given moments relative to the reference.
+    """Compute the score from the moments of the transformed values.
 
     Parameters
     ----------
     logs : Logs
         The column's logs.
     pos, neg : _Branch
-        The branches of non-negative and of negative values.
+        The scaled logs of non-negative and of negative values.
     origin : Origin
-        y and its derivatives at the value 0, relative to the reference.
+        The transform of the value 0 and its derivatives, relative to the reference.
     scratch : Scratch
-        Holds the moments of the column.
+        Holds the moments, relative to the reference.
     """
     total = scratch.moments[0]
     log_factor = neg.scale.log_factor if logs.center < 0.0 else pos.scale.log_factor
@@ -320,10 +328,10 @@ def log_power_of_reference(logs: Logs, mu: float) -> float:
 
 @kernel
 def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch]:
-    """Return the branches of non-negative and negative values, scaled by a common factor.
+    """Return the logs of non-negative and of negative values, with scalings that divide out a common factor.
 
-    The factor is the inverse of the largest e^t. Its log is computed as exponent times log, since a difference of two
-    large products would cancel.
+    The factor is the largest power e^(exponent * log) of a value. Its log is computed as exponent times log, since a
+    difference of two large products would cancel.
     """
     center, negative_exponent = logs.center, 2.0 * logs.sigma - mu
     above_0, below_0 = max(center, 0.0), max(-center, 0.0)
@@ -340,9 +348,9 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
 
 @kernel
 def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> None:
-    """Write moments of y and its derivatives at `mu` to ``scratch.moments[0]``, scaled according to `scaling_at`.
+    """Write the moments of the transformed values and of their derivatives at the exponent `mu`.
 
-    The scale depends only on the bounds in `logs`, so that moments of parts of a column can be merged.
+    The scaling (`scaling_at`) depends only on the bounds in `logs`, so that moments of parts of a column can be merged.
 
     Parameters
     ----------
@@ -353,7 +361,7 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
     mu : float
         The exponent, in units of the logs.
     scratch : Scratch
-        Scratch; receives the moments.
+        Receives the moments in ``scratch.moments[0]``.
     """
     shift, negative_exponent, log_factor = scaling_at(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
     largest_t = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
@@ -366,10 +374,10 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
 
 @kernel
 def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> Origin:
-    """Write the moments of both branches, relative to the reference, to ``scratch.moments[0]``; return y at 0.
+    """Write the moments of all transformed values to ``scratch.moments[0]``; return the transform of the value 0.
 
-    In the branch without the reference, y is the sum of y at the value 0 and a term that depends on the value, and
-    likewise for derivatives. Both terms have one sign, so nothing cancels.
+    Everything is relative to the reference. For values without its sign, the transform is the sum of the transform of 0
+    and a term that depends on the value, and likewise for derivatives. Both terms have one sign, so nothing cancels.
     """
     origin = Origin(0.0, 0.0, 0.0, 0.0)
     if center != 0.0:
@@ -384,9 +392,18 @@ def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -
 
 @kernel
 def _add_branches_by_sums(pos: _Branch, neg: _Branch, statistics: LogStatistics, scratch: Scratch) -> bool:
-    """Write the moments of `_add_branches`, from raw sums; return whether the sums keep enough digits.
+    """Write the moments of all transformed values, computed from raw sums; return whether the sums keep enough digits.
 
-    The common factor ``e^log_factor`` is taken out of the sums at the end. This requires |t| <= 300 for all values.
+    The common factor ``e^log_factor`` is divided out of the sums, so all powers must be between e^-300 and e^300.
+
+    Parameters
+    ----------
+    pos, neg : _Branch
+        The scaled logs of non-negative and of negative values.
+    statistics : LogStatistics
+        The weight and the standard deviation of the logs.
+    scratch : Scratch
+        Receives the moments in ``scratch.moments[0]``.
     """
     sums = zero_sums(0.0)
     for branch in (pos, neg):
@@ -410,7 +427,10 @@ def _add_branches_by_sums(pos: _Branch, neg: _Branch, statistics: LogStatistics,
 
 @kernel
 def _derivatives_at_zero(scale: _Scale, center: float, scratch: Scratch) -> Origin:
-    """Return y and its derivatives at the value 0, whose log is ``-abs(center)`` relative to the reference."""
+    """Return the transform of the value 0 and its derivatives.
+
+    Relative to the reference, which is `center` on the log scale, the log of 0 is ``-abs(center)``.
+    """
     log_of_zero, y = scratch.moments[2, :1], scratch.y
     log_of_zero[0] = -abs(center)
     _derivatives(log_of_zero, scale, y)
@@ -447,9 +467,10 @@ def scaling_at(
 
 @kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
-    """Return the negative log-likelihood g per observation at `mu`, given the score there.
+    """Return the negative log-likelihood g per observation at the exponent `mu`, given the score there.
 
-    The result is inf for absurd exponents (|lambda| beyond about 1e150), for which the variance of y underflows.
+    The result is inf for absurd exponents (|lambda| beyond about 1e150), for which the variance of the transformed
+    values underflows.
 
     Parameters
     ----------
@@ -484,14 +505,14 @@ def _add_branch(branch: _Branch, origin: Origin, scratch: Scratch) -> None:
 def _write_branch(
     branch: _Branch, origin: Origin, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> None:
-    """Write standardised y, y' and y'' of one branch, relative to the reference as in `relative_to`.
+    """Write the standardised transform y of the values of one sign, with two derivatives y' and y'' in the exponent.
 
     Parameters
     ----------
     branch : _Branch
-        The branch.
+        The scaled logs of the values.
     origin : Origin
-        y and its derivatives at the value 0, relative to the reference.
+        The transform of the value 0 and its derivatives, relative to the reference.
     scratch : Scratch
         Holds the moments of the column.
     y, y1, y2 : (k,)
@@ -517,7 +538,7 @@ def _write_branch(
 
 @kernel
 def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """Write y, y', y'', y''' for the logs of a block to the rows of `y`."""
+    """Write the transform of the logs `a` of a block, and three derivatives in the exponent, to the rows of `y`."""
     if scale.largest_t <= SERIES_REACH:
         _derivatives_by_series(a, scale, exp(-scale.log_factor), y)
     else:
@@ -526,7 +547,11 @@ def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
 
 @kernel
 def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: FloatArray) -> None:
-    """Write y^(j) = u^(j+1) phi_j(t), t = m u, for the logs u of a block; m is negated for negative values."""
+    """Write what `_derivatives` writes, from power series that are valid for exponents close to 0.
+
+    With the log u and t = m u, the j-th derivative is u^(j+1) phi_j(t) (`score_formulas.phis`). u is negated for
+    negative values. `factor` multiplies all results.
+    """
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(a.size):
         u = (a[i] - scale.shift) * scale.sign
@@ -541,7 +566,10 @@ def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: Float
 
 @kernel
 def _derivatives_closed(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """Write y^(j) = Y_j/m^(j+1) for the logs of a block; m must not be close to 0."""
+    """Write what `_derivatives` writes, from closed formulas; the exponent m must not be close to 0.
+
+    The j-th derivative is Y_j/m^(j+1) (`score_formulas.derivatives`).
+    """
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     one = exp(-scale.log_factor)
     farthest = scale.shift + scale.top

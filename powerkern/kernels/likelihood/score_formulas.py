@@ -96,20 +96,20 @@ def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
 
 @kernel
 def zero_sums(zero: float) -> Moments:
-    """Return raw sums over no values; `zero` is 0 as a number or as a vector."""
+    """Return raw sums (see `Moments`) over no values; `zero` is 0 as a number or as a vector."""
     return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
 
 
 @kernel
 def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
-    """Add the terms of one value, or of one value per lane, to raw sums, but not its weight to the total weight.
+    """Add one value (or one value per lane) to raw sums of the transform y and its derivatives, except the weight.
 
     Parameters
     ----------
     t : Moments
         The sums so far.
     y0, y1, y2, y3 : float
-        y, y', y'' and y''' of the value.
+        y and its first three derivatives in the exponent.
     weight : float
         The weight of the value.
     """
@@ -122,18 +122,18 @@ def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weig
 
 @kernel
 def add_signed_sums(t: Moments, part: Moments, sign: float) -> Moments:
-    """Add the sums of one branch to those of a column.
+    """Add the raw sums over the values of one sign to those of a column.
 
-    With `sign` -1, `part` contains sums of b_m(a) and its derivatives in m, but the sums of ``y = -b_m(a)`` and its
-    derivatives in lambda must be added. The j-th derivative in lambda is ``(-1)^(j + 1)`` times that in m, since m
-    decreases as lambda increases.
+    For negative values (`sign` -1), `part` contains sums of b_m(a) = (e^(m a) - 1)/m and its derivatives in m, but the
+    sums of y = -b_m(a) and its derivatives in lambda are added. The j-th derivative in lambda is ``(-1)^(j + 1)`` times
+    that in m, since m = 2 - lambda.
 
     Parameters
     ----------
     t : Moments
         Sums of the column so far.
     part : Moments
-        Sums of the branch.
+        Sums over the values of one sign.
     sign : float
         1 for non-negative values, -1 for negative ones.
     """
@@ -160,7 +160,10 @@ def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
 
 @reduction
 def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
-    """Write the moments of y, y', y'', y''', the four rows of `y`, computed in two passes."""
+    """Write the moments of the transformed values of a block and of their three derivatives, in two passes.
+
+    The rows of `y` hold the values and their derivatives.
+    """
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     w = s0 = s1 = s2 = s3 = 0.0
     for i in range(weight.size):
@@ -189,9 +192,9 @@ def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None
 
 @kernel
 def relative_to(origin: Origin, log_reference: float, t: FloatArray) -> None:
-    """Convert moments of psi and its derivatives to those of ``e^(-m log_reference) psi + y_0``, in place.
+    """Convert moments of a transform psi and its derivatives to those of ``e^(-m log_reference) psi + y_0``, in place.
 
-    y_0 is the transform at the value 0, given by `origin` with its derivatives. The derivatives of the factor enter by
+    y_0 is the transform of the value 0, given by `origin` with its derivatives. The derivatives of the factor enter by
     Leibniz' rule.
     """
     c = -log_reference
@@ -256,38 +259,46 @@ def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> 
 
 @kernel
 def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float) -> float:
-    """Return the negative log-likelihood g at the exponent m, from Var(y) and mean(J) of logs relative to a reference.
+    """Return the negative log-likelihood per observation at the exponent m, from moments of logs.
+
+    The logs are relative to that of a reference.
 
     Parameters
     ----------
     log_variance : float
-        ln Var(y).
+        The log of the variance of the transformed values.
     log_base : float
         The log of the reference.
     m : float
         The exponent.
     jacobian : float
-        The mean of the logs relative to the reference.
+        The mean of the logs.
     """
     return 0.5 * log_variance + log_base - (m - 1.0) * jacobian
 
 
 @kernel
 def _halves(t: Moments) -> tuple[float, float, float]:
-    """Return half of the first three derivatives in lambda of the sum of squares of y about its mean."""
+    """Return half of the first three derivatives, in lambda, of the sum of squares of the transform about its mean."""
     return t[YY1], t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
 
 
 @kernel
 def ratios(t: Moments) -> tuple[float, float, float]:
-    """Return Cov(y, y')/Var(y), (Var(y') + Cov(y, y''))/Var(y) and (3 Cov(y', y'') + Cov(y, y'''))/Var(y)."""
+    """Return Cov(y, y')/Var(y), (Var(y') + Cov(y, y''))/Var(y) and (3 Cov(y', y'') + Cov(y, y'''))/Var(y).
+
+    y is the transform, and primes denote derivatives in lambda.
+    """
     h1, h2, h3 = _halves(t)
     return h1 / t[YY], h2 / t[YY], h3 / t[YY]
 
 
 @kernel
 def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
-    """Return the first three derivatives of 1/2 ln Var(y) in lambda; the second and third equal g'' and g'''."""
+    """Return the first three derivatives, in lambda, of the log of the transform's standard deviation.
+
+    The second and the third are also those of the negative log-likelihood.
+    """
     slope, bend, third = ratios(t)
     d2 = bend - 2.0 * slope * slope
     return slope, d2, third - 2.0 * slope * bend - 4.0 * slope * d2
@@ -295,16 +306,19 @@ def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
 
 @kernel
 def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float]:
-    """Return the derivatives g', g'', g''' of minus [1]_, eq. (8), per observation; `jacobian` is mean(J)."""
+    """Return the first three derivatives, in lambda, of minus [1]_, eq. (8), per observation.
+
+    `jacobian` is the mean log-Jacobian term.
+    """
     slope, d2, d3 = _log_sd_derivatives(t)
     return slope - jacobian, d2, d3
 
 
 @kernel
 def has_root_near(d1: float, d2: float, d3: float) -> bool:
-    """Return whether g' certainly has a root within twice the Newton step.
+    """Return whether the negative log-likelihood certainly has a minimum within twice the Newton step.
 
-    The root is the minimum of g; it is unique because g is strictly convex.
+    `d1`, `d2` and `d3` are its derivatives. The minimum is unique, because the function is strictly convex.
     """
     return (d2 > 0.0) & (abs(d1 * d3) <= 0.5 * d2 * d2)
 
@@ -314,7 +328,10 @@ def has_root_near(d1: float, d2: float, d3: float) -> bool:
 
 @kernel
 def shifted_score(t: Moments, jacobian: float, shift: float) -> tuple[float, float, float]:
-    """Return g', g'', g''' at the exponent of the moments plus `shift`, by Taylor expansion."""
+    """Return the score after the exponent moves by `shift` from that of the moments, by Taylor expansion.
+
+    `jacobian` is the mean log-Jacobian term, as in `score_from_moments`.
+    """
     d1, d2, d3 = score_from_moments(t, jacobian)
     return d1 + shift * (d2 + 0.5 * shift * d3), d2 + shift * d3, d3
 
@@ -327,14 +344,20 @@ def moment_rate_squared(t: Moments) -> float:
 
 @kernel
 def taylor_sum_of_squares(t: Moments, step: float) -> float:
-    """Return the sum of squares of y about its mean at the exponent of the moments plus `step`, by Taylor expansion."""
+    """Return the transform's sum of squares about its mean, at the exponent of the moments plus `step`.
+
+    It is computed by Taylor expansion.
+    """
     h1, h2, h3 = _halves(t)
     return t[YY] + step * (2.0 * h1 + step * (h2 + step * h3 / 3.0))  # type: ignore[no-any-return]
 
 
 @kernel
 def taylor_moments(t: Moments, step: float) -> tuple[float, float, float]:
-    """Return the mean and variance of y, and g'', at the exponent of the moments plus `step`, by Taylor expansion."""
+    """Return mean and variance of the transform, and the curvature of the negative log-likelihood, after a step.
+
+    They are computed by Taylor expansion, at the exponent of the moments plus `step`.
+    """
     mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
     _, d2, d3 = _log_sd_derivatives(t)
     return mean, taylor_sum_of_squares(t, step) / t[WEIGHT], d2 + step * d3

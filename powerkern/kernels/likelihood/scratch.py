@@ -18,7 +18,11 @@ CHUNK = 2048
 
 
 class Work(NamedTuple):
-    """Scratch for one column: five arrays of its length, two float32 arrays of SAMPLE values, and a `Scratch`."""
+    """Scratch for one column.
+
+    `packed`, `spare`, `split`, `weight` and `weight_split` are as long as the column; `d32` and `weight32` have SAMPLE
+    float32 values.
+    """
 
     packed: FloatArray
     spare: FloatArray

@@ -206,7 +206,7 @@ def _is_moderate(centered: Centered, mu: float) -> bool:
 
 @kernel
 def _at_reference(at: Score) -> Score:
-    """Return the score with mean and variance of b_mu relative to the reference, without a common factor.
+    """Return the score with mean and variance of the transform relative to the reference, without a common factor.
 
     Heavy values determine mean and standard deviation. Relative to an extreme value 1e10 standard deviations away, the
     mean would lose ten digits.
@@ -217,9 +217,10 @@ def _at_reference(at: Score) -> Score:
 
 @kernel
 def _at_extreme(logs: Logs, both_signs: bool, mu: float, at: Score) -> Score:
-    """Return the score with its mean relative to the extreme log, so that standardising cannot overflow.
+    """Return the score with its mean relative to an extreme value, so that standardising cannot overflow.
 
-    For values of one sign this is the largest log if mu > 0, and the smallest otherwise.
+    For values of one sign that is the value with the largest log if mu > 0, and the one with the smallest log
+    otherwise.
     """
     if both_signs:
         log_factor = at.log_factor + log_power_of_reference(logs, mu)

@@ -32,9 +32,9 @@ def _proposal2_about(
     The equations are sum w psi((y - center - mu)/s; k_location) = 0 and sum w psi((y - center - mu)/s; k_scale)**2 =
     dof beta(k_scale).
 
-    For given sets of clipped values they have a closed solution: mu = mean + s pull, and a quadratic equation for s. If
-    this solution clips the same values, it is the root. If such steps do not converge, `_bracketed_proposal2` is used.
-    Returns mu, s, the number of iterations, and whether they converged.
+    For given sets of clipped values, mu is a linear function of s, and s solves a quadratic equation. If this solution
+    clips the same values, it is the root. If such steps do not converge, `_bracketed_proposal2` is used. Returns mu, s,
+    the number of iterations, and whether they converged.
 
     Parameters
     ----------

@@ -385,9 +385,10 @@ def predict_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Predict each cell of the columns start, ..., stop - 1 by a weighted mean over neighboring columns.
+    """Predict each cell of the columns start, ..., stop - 1 from its neighbors, the values of other columns in its row.
 
-    The mean is over ``slope u`` of the neighbors that have a value in the row; it is 0 if no neighbor has one.
+    A neighbor with value x predicts ``slope x``. The prediction is the weighted mean of these, over the neighbors that
+    are observed in the row, or 0 if there are none.
 
     Parameters
     ----------

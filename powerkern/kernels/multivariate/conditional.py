@@ -214,9 +214,9 @@ def _complete_by_covariance(
 
 @kernel
 def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: FloatArray) -> None:
-    """Write the inverse of the rows and columns `index` of a positive definite matrix; `line` is scratch.
+    """Write the inverse of the submatrix with rows and columns `index` of a positive definite matrix.
 
-    The method is to sweep over the diagonal.
+    The method is to sweep over the diagonal; `line` is scratch.
     """
     h = index.size
     for a in range(h):

@@ -1,4 +1,4 @@
-"""Estimate missing values by means over the nearest rows that have the value.
+"""Estimate each missing value by a mean over the nearest rows in which the column is observed.
 
 The squared distance of row x to a complete row f is the sum of (x_j - f_j)^2 over all j observed in x. A row at squared
 distance d has the weight (h/(d + h/100))^2, where h is the squared distance of the farthest row used.
@@ -141,7 +141,8 @@ def _weighted_means(
 ) -> tuple[float, float]:
     """Return weighted means of the values and of the residuals of column j over the nearest donors with a value.
 
-    The weight of a donor is the squared reciprocal of its softened squared distance.
+    A donor at squared distance d has the weight (h/(d + h/100))^2, where h is the squared distance of the farthest
+    donor.
 
     Parameters
     ----------

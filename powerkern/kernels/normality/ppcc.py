@@ -156,7 +156,7 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 
 
 class PlottedColumn(NamedTuple):
-    """A sorted column as the objective needs it: logs, plotting positions, and room for transformed values."""
+    """Logs and plotting positions of a sorted column, and room for its transformed values."""
 
     logs: ScaledLogs
     positions: PlottingPositions
@@ -165,7 +165,10 @@ class PlottedColumn(NamedTuple):
 
 @kernel
 def one_minus_ppcc(column: PlottedColumn, exponent: float) -> float:
-    """Return the objective 1 - r at an exponent, which is lambda times ``column.logs.scale``."""
+    """Return 1 - r at an exponent, where r is the probability plot correlation coefficient of the transformed column.
+
+    The exponent is lambda times ``column.logs.scale``.
+    """
     _transform(column.logs, exponent, column.y)
     mean, variance = mean_and_variance(column.positions, column.y)
     if not 0.0 < variance < math.inf:
@@ -177,7 +180,7 @@ def one_minus_ppcc(column: PlottedColumn, exponent: float) -> float:
 
 
 class _GridSummary(NamedTuple):
-    """Summary of the objective on the grid."""
+    """Summary of the objective 1 - r on the grid of lambdas."""
 
     #: indices of the first, the last and the lowest point
     first: int
@@ -191,7 +194,7 @@ class _GridSummary(NamedTuple):
 
 @kernel
 def _evaluate_on_grid(column: PlottedColumn, origin: float, values: FloatArray) -> _GridSummary:
-    """Evaluate the objective at ``origin + k _STEP``, k = 0.._POINTS - 1, and beyond either end while it decreases.
+    """Evaluate 1 - r on a grid of exponents: ``origin + k _STEP``, k = 0.._POINTS - 1, and beyond while it decreases.
 
     The value at step k is written to ``values[_MOST_STEPS + k]``.
     """
@@ -214,7 +217,7 @@ def _evaluate_on_grid(column: PlottedColumn, origin: float, values: FloatArray) 
 
 @kernel
 def second_minimum(values: FloatArray) -> float:
-    """Return the second lowest local minimum, not counting the last value; infinite if there is at most one."""
+    """Return the second lowest local minimum of a sequence, without its last element; inf if there is at most one."""
     lowest, second = math.inf, math.inf
     for k in range(values.size - 1):
         before = values[k - 1] if k > 0 else math.inf
@@ -225,7 +228,7 @@ def second_minimum(values: FloatArray) -> float:
 
 @kernel
 def _maximize_ppcc(column: PlottedColumn, start: float, values: FloatArray, out: FloatArray) -> None:
-    """Write the lambda that maximises r, with the objective 1 - r there, the number of evaluations and the status.
+    """Write the lambda with the largest probability plot correlation r, with 1 - r, evaluations and status.
 
     `start` is the lambda at the center of the grid; `values` is scratch for the objective on the grid.
     """
@@ -262,7 +265,7 @@ def ppcc_objective_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write the objective 1 - r of each row at each lambda.
+    """Write 1 - r of each row at each lambda, where r is the probability plot correlation coefficient.
 
     Parameters
     ----------
@@ -273,7 +276,7 @@ def ppcc_objective_columns(
     work : (2, n)
         Scratch.
     out : (p, k)
-        Receives the objective; NaN for rows without two distinct values.
+        Receives 1 - r; NaN for rows without two distinct values.
     """
     for j in range(block.shape[0]):
         n = n_present(block[j])

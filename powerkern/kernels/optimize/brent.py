@@ -59,7 +59,6 @@ def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
         Lower end of the bracket.
     b : float
         Upper end of the bracket.
-
     xtol : float
         Absolute tolerance of the minimiser.
     max_eval : int

@@ -76,7 +76,6 @@ def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
         Lower end of the bracket.
     b : float
         Upper end of the bracket.
-
     xtol : float
         Absolute tolerance.
     max_eval : int
