@@ -205,7 +205,7 @@ def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
     code = (
         "import numba, numpy as np\n"
         "from powerkern.kernels.likelihood import joint_derivatives, score, score_formulas\n"
-        "from powerkern.kernels.likelihood.logs import Sides, logs_about\n"
+        "from powerkern.kernels.likelihood.logs import Magnitudes, logs_about\n"
         "joint_derivatives.derivative_columns.compile()\n"
         "@numba.njit\n"
         "def slope(sides, spare, scratch):\n"
@@ -213,7 +213,7 @@ def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
         "    return score.score(logs, 0.5 * logs.sigma, scratch).d1\n"
         "x, none = np.array([0.5, 1.0, 2.0, 4.0]), np.empty(0)\n"
         "scratch = score.Scratch(np.empty((4, score.BLOCK)), np.empty((3, score_formulas.N_MOMENTS)))\n"
-        "sides = Sides(x, none, np.ones(4), none)\n"
+        "sides = Magnitudes(x, none, np.ones(4), none)\n"
         "print(np.isclose(slope(sides, np.empty(4), scratch), slope.py_func(sides, np.empty(4), scratch), rtol=1e-12))"
     )
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "True"

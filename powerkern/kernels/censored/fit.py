@@ -84,7 +84,29 @@ def _fit_column(
     row: FloatArray,
     censored: FloatArray,
 ) -> None:
-    """Fit one column; the arguments are one column's part of those of `fit_censored_columns`."""
+    """Fit one column with censored cells, or evaluate it at a given lambda.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, or one end of the interval of each cell; NaN if missing.
+    other : (n,)
+        The other ends of the intervals; NaN for observed values.
+    weight : (n,)
+        Weights of the cells; empty if all are one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : float
+        The lambda at which to evaluate; NaN to search for the optimum.
+    work : Work
+        Scratch.
+    censoring : CensoredWork
+        Scratch.
+    row : (N_RESULTS,)
+        Receives the results.
+    censored : (N_CENSORED_FIELDS,)
+        Receives the weights of the censored cells and the standard errors.
+    """
     split = split_cells(x, other, weight, family, work, censoring)
     counts, union = split.counts, merge_summaries(split.values, split.ends)
     total = counts.observed + counts.below + counts.above + counts.between

@@ -76,7 +76,19 @@ def scaled_derivatives(t: float, e: float, one: float) -> tuple[float, float, fl
 
 @inlined
 def _with_higher(t: float, t2e: float, y0: float, y1: float, one: float) -> tuple[float, float, float, float]:
-    """Return Y_0, Y_1, Y_2 and Y_3 (see `derivatives`), given Y_0, Y_1 and `t2e` = t^2 e^t."""
+    """Return Y_0, Y_1, Y_2 and Y_3 (see `derivatives`), given the first two.
+
+    Parameters
+    ----------
+    t : float
+        The argument of the exponential.
+    t2e : float
+        t^2 e^t.
+    y0, y1 : float
+        Y_0 and Y_1.
+    one : float
+        1 in the type of t.
+    """
     two = one + one
     y2 = t2e - two * y1
     return y0, y1, y2, t * t2e - (two + one) * y2

@@ -150,6 +150,13 @@ def brent_step(state: BrentState, f: float) -> BrentState:
 
 @kernel
 def _brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
+    """Run `brent` without checking arguments, for jitted code.
+
+    Parameters
+    ----------
+    f, a, b, xtol, max_eval
+        As for `brent`.
+    """
     state = brent_start(a, b, xtol, max_eval)
     while state.status == RUNNING:  # at most max_eval steps
         state = brent_step(state, f(state.x))

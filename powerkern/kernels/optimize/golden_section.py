@@ -108,6 +108,13 @@ def _shrink(a: float, b: float, best: float, other: float) -> tuple[float, float
 def _golden_section(
     f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200
 ) -> Minimum:
+    """Run `golden_section` without checking arguments, for jitted code.
+
+    Parameters
+    ----------
+    f, a, b, xtol, max_eval
+        As for `golden_section`.
+    """
     state = golden_section_start(a, b, xtol, max_eval)
     while state.status == RUNNING:  # at most max_eval steps
         state = golden_section_step(state, f(state.x))

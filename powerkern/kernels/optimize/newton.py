@@ -163,6 +163,13 @@ def _newton_root(
     xtol: float = 1e-12,
     max_eval: int = 200,
 ) -> Root:
+    """Run `newton_root` without checking arguments, for jitted code.
+
+    Parameters
+    ----------
+    f_derivatives, x0, max_step, xtol, max_eval
+        As for `newton_root`.
+    """
     state = newton_start(x0, max_step, xtol, max_eval)
     while state.status == RUNNING:  # at most max_eval steps
         f, df, d2f = f_derivatives(state.x)
