@@ -93,8 +93,9 @@ def take_logs(
 def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, negative_exponent: float | None) -> Moments:
     """Return raw sums of the transform y and its three derivatives over the logs `d`, at the exponent `m`.
 
-    `negative_exponent` is the exponent of negative values, or None if all values have one sign. In the latter case
-    constant factors are left out: the j-th derivative is Y_j/m^(j+1) (`score_formulas.derivatives`), and the sums are
+    `negative_exponent` is the exponent of negative values, or None if all values have one sign. With both signs the
+    j-th derivative is Y_j r^(j+1) (`score_formulas.derivatives`), where r is 1/m for positive logs, and
+    -1/`negative_exponent` for negative ones. With one sign the constant factors r^(j+1) are left out, so the sums are
     those of Y_j.
     """
     zero, one = m - m, m / m
