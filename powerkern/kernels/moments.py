@@ -65,7 +65,7 @@ def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
 
     .. math:: \bar x \leftarrow \bar x + \frac{d w}{W + w}, \qquad M_2 \leftarrow M_2 + w d\, (x - \bar x)
 
-    with the new mean in the second.
+    where the second formula uses the new mean.
 
     Parameters
     ----------

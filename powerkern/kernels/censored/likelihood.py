@@ -172,8 +172,8 @@ def _standardize(n_points: int, sd_ratios: tuple[float, float, float], censoring
     """Standardise the ends of the intervals in ``censoring.y``, with two derivatives in the exponent.
 
     ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
-    z s''/s``. Here ``s'/s`` is the first of the `ratios` of moments, and ``s''/s`` the second less the square of the
-    first.
+    z s''/s``. Here ``s'/s`` is the first of `sd_ratios` (the `ratios` of moments), and ``s''/s`` is the second less the
+    square of the first.
     """
     slope, bend = sd_ratios[0], sd_ratios[1] - sd_ratios[0] * sd_ratios[0]
     y0, y1, y2 = censoring.y[0], censoring.y[1], censoring.y[2]
@@ -298,7 +298,7 @@ def _sums_at(
 
 @kernel
 def _add_sums(a: Sums, b: Sums) -> Sums:
-    """Return the sums over two parts of the cells together."""
+    """Return the sum of two `Sums`, which describe two parts of the cells."""
     return Sums(
         a.nll + b.nll, a.a + b.a, a.d + b.d, a.m + b.m, a.aa + b.aa, a.ad + b.ad, a.dd + b.dd, a.ma + b.ma, a.md + b.md,
         a.mm + b.mm,
@@ -311,8 +311,7 @@ def _sums_of_limits(
 ) -> Sums:
     """Return `Sums` over the cells that are censored below or above a limit.
 
-    With ``m = alpha c - delta``, the code writes s and -r for the first and second derivative of ``ln Phi(side m)`` in
-    m.
+    With ``m = alpha c - delta``, s and -r in the code are the first two derivatives of ``ln Phi(side m)`` in m.
 
     Parameters
     ----------

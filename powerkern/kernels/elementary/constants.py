@@ -27,7 +27,7 @@ def ordered(bits: int) -> int:
 
 @kernel
 def copy(x: FloatArray, out: FloatArray) -> None:
-    """Set out = x, of the same length; compiling NumPy's assignment with its error message takes a second."""
+    """Set out = x for vectors of the same length; NumPy's assignment would take a second to compile."""
     for i in range(x.size):
         out[i] = x[i]
 

@@ -36,12 +36,12 @@ def derivative_columns(
     y2: FloatArray,
     statistics: FloatArray,
 ) -> None:
-    """Write psi, psi' and psi'' of every column, standardised by the mean of each and the standard deviation of psi.
+    """Write the transform psi of every column, with two derivatives in lambda, for a joint likelihood.
 
-    All are multiplied by `root`. They are computed from centered logs: psi lacks a factor exp(c lambda), where c is the
-    log of a reference value in the data, and the mean J in `statistics` lacks c. In the joint score both omissions
-    cancel: products of psi and its derivatives with the inverse covariance matrix of psi change by as much as the mean
-    of J.
+    Each of psi, psi' and psi'' is centered by its own mean, divided by the standard deviation of psi, and multiplied by
+    `root`. They are computed from centered logs: psi lacks a factor exp(c lambda), where c is the log of a reference
+    value in the data, and the mean J in `statistics` lacks c. In the joint score both omissions cancel: products of psi
+    and its derivatives with the inverse covariance matrix of psi change by as much as the mean of J.
 
     Parameters
     ----------

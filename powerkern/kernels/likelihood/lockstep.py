@@ -120,7 +120,7 @@ class _Data(NamedTuple):
 
 
 class LaneLogs(NamedTuple):
-    """Description of the logs of the column in each lane."""
+    """Summary of the logs of the column in each lane, and the exponent at which its search starts."""
 
     #: the sum of the weights, and whether there are values of both signs
     weight: Lanes
@@ -342,7 +342,7 @@ def _exponents_off_zero(x: Lanes, both_signs: Mask, floor: Lanes) -> Lanes:
 def _halley_iterations(
     d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordinary: Mask
 ) -> _LaneHalleyResult:
-    """Take Halley steps until they are below the tolerance in all `ordinary` lanes.
+    """Take Halley steps in all lanes until the steps in the `ordinary` lanes are below the tolerance.
 
     Parameters
     ----------

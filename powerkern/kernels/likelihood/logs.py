@@ -106,7 +106,7 @@ def summarize_values(x: FloatArray, weight: FloatArray | None) -> ValueSummary:
 
 @kernel
 def merge_summaries(a: ValueSummary, b: ValueSummary) -> ValueSummary:
-    """Return the summary of two parts of a column together."""
+    """Return the summary of a column, given the summaries of two parts of it."""
     return ValueSummary(a.n + b.n, min(a.low, b.low), max(a.high, b.high), a.weight + b.weight, a.squares + b.squares)
 
 

@@ -211,7 +211,7 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Find the likelihood interval of each column: where g exceeds its minimum by a given drop; NaN without a fit.
+    """Find, for each column, the two lambdas at which the negative log-likelihood exceeds its minimum by a given drop.
 
     Parameters
     ----------
@@ -222,11 +222,11 @@ def interval_columns(
     family : int
         BOX_COX or YEO_JOHNSON.
     at : (p, 2)
-        For each column, the lambda that minimises the negative log-likelihood g, and the drop, per observation.
+        For each column, the lambda that minimises the negative log-likelihood, and the drop, per observation.
     work : Work
         Scratch.
     out : (p, 2)
-        Receives the lower and the upper end of each interval.
+        Receives the lower and the upper end of each interval; NaN for a column that cannot be fitted.
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):

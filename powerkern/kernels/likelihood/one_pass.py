@@ -387,7 +387,7 @@ def _find_optimum(
 def _suits_one_pass(column: PreparedColumn, sample: PreparedColumn) -> bool:
     """Return whether raw sums suit the column, as far as its sample shows.
 
-    The column must be valid and long, and no few values may carry most of its weight.
+    The column must be valid and long, and its weight must not be concentrated in a few values.
     """
     factor = column.x.size / sample.x.size
     return column.status == OK and column.x.size >= ONE_PASS_MIN and _has_even_weights(sample.summary, factor)

@@ -102,8 +102,9 @@ class LogStatistics(NamedTuple):
 class Score(NamedTuple):
     """The negative log-likelihood's first three derivatives in the exponent, and the moments of the transformed values.
 
-    `mean` and `variance` are those of ``e^-log_factor b_mu(a - shift)`` over the logs a, in units of sigma and sigma
-    squared. With both signs they are those of ``e^-(log_factor + s) psi``, where s is `log_power_of_reference`.
+    `mean` and `variance` are those of ``e^-log_factor b_mu(a - shift)`` over the logs a (see `b`), in units of sigma
+    and sigma squared. With both signs they are those of ``e^-(log_factor + s) psi``, where s is
+    `log_power_of_reference`.
     """
 
     d1: float
@@ -123,7 +124,7 @@ class Scratch(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """Scaling of the transform of the logs of one sign: a log a becomes y = ``e^-log_factor b(a - shift)``."""
+    """Scaling of the transform of values of one sign: a log a becomes y = ``e^-log_factor b_m(a - shift)``."""
 
     shift: float
     exponent: float  #: in units of the logs

@@ -41,7 +41,7 @@ _PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
 
 
 class Origin(NamedTuple):
-    """The transform y and its derivatives at the value 0, relative to the reference."""
+    """The transform of the value 0 and its first three derivatives, relative to the reference."""
 
     y0: float
     y1: float
@@ -114,7 +114,9 @@ def zero_sums(zero: float) -> Moments:
 
 @kernel
 def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
-    """Add one value (or one value per lane) to raw sums of the transform y and its derivatives, except the weight.
+    """Add one value, or one value per lane, to raw sums of the transform y and its derivatives.
+
+    The total weight is left unchanged.
 
     Parameters
     ----------
@@ -223,7 +225,10 @@ def relative_to(origin: Origin, log_reference: float, t: FloatArray) -> None:
 
 @kernel
 def merge_moments(total: FloatArray, part: FloatArray) -> None:
-    """Add the moments of a part to a total: C_xy += C_xy,part + delta_x delta_y w w_part/(w + w_part) [2]_."""
+    """Add the moments of a part to a total: C_xy += C_xy,part + delta_x delta_y w w_part/(w + w_part) [2]_.
+
+    C_xy is a sum of products about the means, delta a difference of means, and w a weight.
+    """
     w = total[WEIGHT] + part[WEIGHT]
     fraction = part[WEIGHT] / w
     lever = total[WEIGHT] * fraction
@@ -318,7 +323,7 @@ def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
 
 @kernel
 def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float]:
-    """Return the first three derivatives, in lambda, of minus [1]_, eq. (8), per observation.
+    """Return the first three derivatives of the negative log-likelihood ([1]_, eq. (8)) per observation, in lambda.
 
     `jacobian` is the mean log-Jacobian term.
     """

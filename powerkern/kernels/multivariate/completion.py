@@ -109,7 +109,7 @@ def coordinate_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Improve a factor by coordinate descent: minimise over each element in turn, all others being fixed.
+    """Improve one factor of a UV decomposition by coordinate descent: minimise over each element in turn.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def update_elements(
     damping: float,
     residual: FloatArray,
 ) -> None:
-    """Minimise over single elements of both factors, one after the other in a given order.
+    """Minimise the objective over single elements of both factors, one after the other in a given order.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def _update_element(
     residual: FloatArray,
     work: FloatArray,
 ) -> None:
-    """Minimise over one element of `factor`, all others being fixed, and update the residuals.
+    """Minimise the objective over one element of `factor`, all others being fixed, and update the residuals.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def _update_element(
     residual : (n_cells,)
         Residuals of all cells; updated in place.
     work : (2, n)
-        Scratch, at least as long as a row has observed cells.
+        Scratch; n is at least the largest number of observed cells in a row.
     """
     start, index, position = links
     i, s = element[1], element[2]

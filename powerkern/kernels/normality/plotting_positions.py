@@ -97,9 +97,10 @@ def _with_unit(counts: FrequencyWeights, unit: float) -> FrequencyWeights:
 
 @kernel
 def _weigh(counts: FrequencyWeights, quantile: FloatArray, fraction: FloatArray, totals: FloatArray) -> None:
-    """Write the plotting positions of one row: the quantile and the fraction of each value, and the two totals.
+    """Write the plotting positions of one row.
 
-    See `weigh_columns`, whose outputs have these rows.
+    `quantile` and `fraction` receive the normal quantile and the weight of each value, and `totals` two numbers for the
+    row, as described in `weigh_columns`.
     """
     n, total, unit = fraction.size, counts.total, counts.unit
     row, score, spread, weight = normal_nodes(counts, FILLIBEN, _CLOSE)
