@@ -131,7 +131,7 @@ class Split(NamedTuple):
 
 @kernel
 def split_cells(
-    x: FloatArray, other: FloatArray, weight: FloatArray, family: int, work: Work, censoring: CensoredWork
+    x: FloatArray, other: FloatArray, weight: FloatArray, family: int, work: Work, censored_work: CensoredWork
 ) -> Split:
     """Separate observed cells from censored ones, and merge censored cells that have the same interval.
 
@@ -147,23 +147,23 @@ def split_cells(
         BOX_COX or YEO_JOHNSON.
     work : Work
         Receives the observed values and their weights.
-    censoring : CensoredWork
-        Receives the distinct limits in ``censoring.cells``, and the distinct intervals with two ends in
-        ``censoring.terms.intervals``.
+    censored_work : CensoredWork
+        Receives the distinct limits in ``censored_work.cells``, and the distinct intervals with two ends in
+        ``censored_work.terms.intervals``.
     """
     if weight.size > 0:
-        n, n_censored = _separate(x, other, weight, work, censoring)
+        n, n_censored = _separate(x, other, weight, work, censored_work)
         values = summarize_values(work.packed[:n], work.weight[:n])
     else:
-        n, n_censored = _separate(x, other, None, work, censoring)
+        n, n_censored = _separate(x, other, None, work, censored_work)
         values = summarize_values(work.packed[:n], None)
-    n_limits, n_intervals = _merge_equal(n_censored, weight.size > 0, domain_lower_bound(family), censoring)
+    n_limits, n_intervals = _merge_equal(n_censored, weight.size > 0, domain_lower_bound(family), censored_work)
     below = above = 0.0
     for k in range(n_limits):
-        below += censoring.cells[COUNT, k] if censoring.cells[SIDE, k] == BELOW else 0.0
-        above += censoring.cells[COUNT, k] if censoring.cells[SIDE, k] == ABOVE else 0.0
-    intervals = censoring.terms.intervals
-    ends = summarize_values(censoring.cells[LIMIT, :n_limits], None)
+        below += censored_work.cells[COUNT, k] if censored_work.cells[SIDE, k] == BELOW else 0.0
+        above += censored_work.cells[COUNT, k] if censored_work.cells[SIDE, k] == ABOVE else 0.0
+    intervals = censored_work.terms.intervals
+    ends = summarize_values(censored_work.cells[LIMIT, :n_limits], None)
     for row in range(LOW, HIGH + 1):
         ends = merge_summaries(ends, summarize_values(intervals[row, :n_intervals], None))
     counts = Counts(values.weight, below, above, sum_of(intervals[CELLS, :n_intervals]))
@@ -172,7 +172,7 @@ def split_cells(
 
 @kernel
 def _separate(
-    x: FloatArray, other: FloatArray, weight: FloatArray | None, work: Work, censoring: CensoredWork
+    x: FloatArray, other: FloatArray, weight: FloatArray | None, work: Work, censored_work: CensoredWork
 ) -> tuple[int, int]:
     """Copy observed values and censored cells to separate arrays; return the number of each.
 
@@ -189,10 +189,10 @@ def _separate(
         Weights of the cells; None if all are one.
     work : Work
         Receives the observed values and their weights.
-    censoring : CensoredWork
-        Receives the censored cells in ``censoring.cells``.
+    censored_work : CensoredWork
+        Receives the censored cells in ``censored_work.cells``.
     """
-    end, end_other, end_weight = censoring.cells[END], censoring.cells[OTHER], censoring.cells[WEIGHT]
+    end, end_other, end_weight = censored_work.cells[END], censored_work.cells[OTHER], censored_work.cells[WEIGHT]
     packed, packed_weight = work.packed, work.weight
     n = k = np.uint64(0)
     for i in range(x.size):
@@ -209,7 +209,7 @@ def _separate(
 
 
 @kernel
-def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, censoring: CensoredWork) -> tuple[int, int]:
+def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, censored_work: CensoredWork) -> tuple[int, int]:
     """Replace the censored cells by distinct limits and distinct intervals; return the number of each.
 
     Parameters
@@ -220,11 +220,11 @@ def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, censoring: C
         Whether the cells have weights.
     lowest : float
         Lower bound of the domain. An interval that begins at or below it becomes a limit, its upper end.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Holds the censored cells; receives the limits and the intervals.
     """
-    limit, side, count = censoring.cells[LIMIT], censoring.cells[SIDE], censoring.cells[COUNT]
-    intervals = censoring.terms.intervals
+    limit, side, count = censored_work.cells[LIMIT], censored_work.cells[SIDE], censored_work.cells[COUNT]
+    intervals = censored_work.terms.intervals
     n_limits = n_intervals = 0
     if not is_weighted:
         count[:n_censored] = 1.0
@@ -283,7 +283,7 @@ def _position_of_pair(a: float, b: float, first: FloatArray, second: FloatArray,
 
 
 @kernel
-def status_of(split: Split, family: int, censoring: CensoredWork) -> int:
+def status_of(split: Split, family: int, censored_work: CensoredWork) -> int:
     """Return OK if the column can be fitted, and otherwise the status that says why not.
 
     Lambda can be fitted to two distinct values, or to three distinct points among the values and the ends of intervals.
@@ -297,11 +297,11 @@ def status_of(split: Split, family: int, censoring: CensoredWork) -> int:
     if split.values.low < split.values.high:
         return OK
     for k in range(split.n_limits):
-        if union.low < censoring.cells[LIMIT, k] < union.high:
+        if union.low < censored_work.cells[LIMIT, k] < union.high:
             return OK
     for k in range(split.n_intervals):
         for end in (LOW, HIGH):
-            if union.low < censoring.terms.intervals[end, k] < union.high:
+            if union.low < censored_work.terms.intervals[end, k] < union.high:
                 return OK
     inside = union.low < split.values.low < union.high
     return OK if inside and split.values.n > 0.0 else FEW_OBSERVED
@@ -311,7 +311,9 @@ def status_of(split: Split, family: int, censoring: CensoredWork) -> int:
 
 
 @kernel
-def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, censoring: CensoredWork) -> CensoredColumn:
+def prepare_column(
+    split: Split, is_weighted: bool, family: int, work: Work, censored_work: CensoredWork
+) -> CensoredColumn:
     """Prepare a column for its likelihood: compute the logs of its values and of the ends of its intervals.
 
     Parameters
@@ -324,7 +326,7 @@ def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, cen
         BOX_COX or YEO_JOHNSON.
     work : Work
         Holds the values; receives their logs.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Holds the limits and the intervals; receives the logs of their ends.
     """
     union = merge_summaries(split.values, split.ends)
@@ -336,16 +338,16 @@ def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, cen
     n_limits = split.n_limits
     if not are_standard:
         if split.values.n > 0.0:  # all values are equal: their density is a term
-            censoring.cells[LIMIT, n_limits], censoring.cells[SIDE, n_limits] = split.values.low, EQUAL
-            censoring.cells[COUNT, n_limits] = 0.0
+            censored_work.cells[LIMIT, n_limits], censored_work.cells[SIDE, n_limits] = split.values.low, EQUAL
+            censored_work.cells[COUNT, n_limits] = 0.0
             n_limits += 1
-        n = _copy_ends(n_limits, split.n_intervals, work.packed, censoring)
+        n = _copy_ends(n_limits, split.n_intervals, work.packed, censored_work)
         column = PreparedColumn(work.packed[:n], work.weight[:0], union, column.offset, column.sign, OK)
     centered, sd = _plain_logs(column, split.values, work)
     is_plain = are_standard and sd >= ONE_PASS_SPREAD
     if not is_plain:
         centered, sd = centered_column(column, work), 0.0
-    terms = write_term_logs(n_limits, split.n_intervals, centered, column.sign, is_plain, censoring)
+    terms = write_term_logs(n_limits, split.n_intervals, centered, column.sign, is_plain, censored_work)
     logs = _with_bounds_of(union, centered, column.sign)
     centered = Centered(
         logs, centered.log_reference, centered.offset, centered.smallest, centered.largest, centered.heavy,
@@ -360,12 +362,12 @@ def prepare_column(split: Split, is_weighted: bool, family: int, work: Work, cen
 
 
 @kernel
-def _copy_ends(n_limits: int, n_intervals: int, out: FloatArray, censoring: CensoredWork) -> int:
+def _copy_ends(n_limits: int, n_intervals: int, out: FloatArray, censored_work: CensoredWork) -> int:
     """Copy the limits and the upper ends of the intervals to `out`; return their number."""
     for k in range(n_limits):
-        out[k] = censoring.cells[LIMIT, k]
+        out[k] = censored_work.cells[LIMIT, k]
     for k in range(n_intervals):
-        out[n_limits + k] = censoring.terms.intervals[HIGH, k]
+        out[n_limits + k] = censored_work.terms.intervals[HIGH, k]
     return n_limits + n_intervals
 
 
@@ -463,7 +465,7 @@ def _sums_of_logs(
 
 @kernel
 def write_term_logs(
-    n_limits: int, n_intervals: int, centered: Centered, sign: float, is_plain: bool, censoring: CensoredWork
+    n_limits: int, n_intervals: int, centered: Centered, sign: float, is_plain: bool, censored_work: CensoredWork
 ) -> Terms:
     """Write the logs of the ends of all intervals, with the reference and the unit of the column's logs.
 
@@ -480,22 +482,22 @@ def write_term_logs(
         The sign of the column: 1, -1, or 0 for both signs.
     is_plain : bool
         Whether the logs of the values were computed by `_plain_logs`.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Holds the limits and the intervals; receives the logs.
     """
-    out, n_points = censoring.terms, n_limits + 2 * n_intervals
+    out, n_points = censored_work.terms, n_limits + 2 * n_intervals
     front, back, value_index = 0, n_points, -1
     mirror = -1.0 if sign < 0.0 else 1.0
     for k in range(n_limits):
-        end, at = censoring.cells[LIMIT, k], front
+        end, at = censored_work.cells[LIMIT, k], front
         if sign != 0.0 or end >= 0.0:
             front += 1
         else:
             back -= 1
             at = back
-        out.logs[at], out.side[at] = abs(end), mirror * censoring.cells[SIDE, k]
-        out.weight[at] = censoring.cells[COUNT, k]
-        value_index = at if censoring.cells[SIDE, k] == EQUAL else value_index
+        out.logs[at], out.side[at] = abs(end), mirror * censored_work.cells[SIDE, k]
+        out.weight[at] = censored_work.cells[COUNT, k]
+        value_index = at if censored_work.cells[SIDE, k] == EQUAL else value_index
     n_pos, n_neg = front, n_points - back
     for k in range(n_intervals):
         for row in range(LOW, HIGH + 1):
@@ -587,7 +589,7 @@ def _signed_log(k: int, points: Logs, center: float) -> float:
 
 
 @kernel
-def sample_column(column: CensoredColumn, stride: int, censoring: CensoredWork) -> CensoredColumn:
+def sample_column(column: CensoredColumn, stride: int, censored_work: CensoredWork) -> CensoredColumn:
     """Return a sample of the column, with every `stride`-th value and term, from which to start the search.
 
     If there are few terms, the sample contains all of them, with their counts divided by `stride`.
@@ -598,11 +600,11 @@ def sample_column(column: CensoredColumn, stride: int, censoring: CensoredWork) 
         The column.
     stride : int
         The step from one sampled value to the next.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Receives the sample.
     """
     logs, c = column.centered.logs, column.centered
-    d, weight = censoring.sample_logs[0], censoring.sample_logs[1]
+    d, weight = censored_work.sample_logs[0], censored_work.sample_logs[1]
     n_pos = _copy_every(logs.pos, stride, d)
     n = n_pos + _copy_every(logs.neg, stride, d[n_pos:])
     _copy_every(logs.pos_weight, stride, weight)
@@ -613,7 +615,7 @@ def sample_column(column: CensoredColumn, stride: int, censoring: CensoredWork) 
     jacobian = (sum_of(pos, pos_weight) - sum_of(neg, neg_weight) - across) / (above + below)
     some = Logs(pos, pos_weight, neg, neg_weight, logs.low, logs.high, logs.neg_high, jacobian, logs.sigma, logs.center)
     centered = Centered(some, c.log_reference, c.offset, c.smallest, c.largest, c.heavy, c.reference)
-    terms, counted = _sample_terms(column.terms, stride, censoring.sample)
+    terms, counted = _sample_terms(column.terms, stride, censored_work.sample)
     values = LogStatistics(above + below, column.values.sd)
     return CensoredColumn(centered, column.sign, terms, above + below + counted, values, 0.0, True)
 

@@ -40,7 +40,7 @@ def fit_censored_columns(
     family: int,
     lmbda: FloatArray,
     work: Work,
-    censoring: CensoredWork,
+    censored_work: CensoredWork,
     out: FloatArray,
     out_censored: FloatArray,
 ) -> None:
@@ -61,7 +61,7 @@ def fit_censored_columns(
         The lambda at which to evaluate each column; NaN to search for the optimum.
     work : Work
         Scratch.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Scratch.
     out : (p, N_RESULTS)
         Receives the results.
@@ -69,7 +69,7 @@ def fit_censored_columns(
         Receives the weights of the censored cells and the standard errors.
     """
     for j in range(columns.shape[0]):
-        _fit_column(columns[j], other[j], weight, family, lmbda[j], work, censoring, out[j], out_censored[j])
+        _fit_column(columns[j], other[j], weight, family, lmbda[j], work, censored_work, out[j], out_censored[j])
 
 
 @kernel
@@ -80,7 +80,7 @@ def _fit_column(
     family: int,
     lmbda: float,
     work: Work,
-    censoring: CensoredWork,
+    censored_work: CensoredWork,
     row: FloatArray,
     censored: FloatArray,
 ) -> None:
@@ -100,25 +100,25 @@ def _fit_column(
         The lambda at which to evaluate; NaN to search for the optimum.
     work : Work
         Scratch.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Scratch.
     row : (N_RESULTS,)
         Receives the results.
     censored : (N_CENSORED_FIELDS,)
         Receives the weights of the censored cells and the standard errors.
     """
-    split = split_cells(x, other, weight, family, work, censoring)
+    split = split_cells(x, other, weight, family, work, censored_work)
     counts, union = split.counts, merge_summaries(split.values, split.ends)
     total = counts.observed + counts.below + counts.above + counts.between
     write_range(row, total, union.low, union.high)
     censored[N_BELOW], censored[N_ABOVE], censored[N_BETWEEN] = counts.below, counts.above, counts.between
     censored[LOC_ERROR] = censored[SCALE_ERROR] = math.nan
-    status = status_of(split, family, censoring)
+    status = status_of(split, family, censored_work)
     if status != OK:
         write_identity(row, status)
         return
-    column = prepare_column(split, weight.size > 0, family, work, censoring)
-    fit_prepared_column(column, lmbda, ROUTE_CENSORED, True, work.scratch, censoring, row, censored)
+    column = prepare_column(split, weight.size > 0, family, work, censored_work)
+    fit_prepared_column(column, lmbda, ROUTE_CENSORED, True, work.scratch, censored_work, row, censored)
 
 
 @kernel
@@ -128,7 +128,7 @@ def fit_prepared_column(
     route: int,
     may_sample: bool,
     scratch: Scratch,
-    censoring: CensoredWork,
+    censored_work: CensoredWork,
     row: FloatArray,
     censored: FloatArray,
 ) -> tuple[SearchResult, Optimum]:
@@ -146,7 +146,7 @@ def fit_prepared_column(
         Whether a long column may first be searched on a sample.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Scratch.
     row : (N_RESULTS,)
         Receives the results.
@@ -154,7 +154,7 @@ def fit_prepared_column(
         Receives the standard errors.
     """
     centered, sigma = column.centered, column.centered.logs.sigma
-    result = find_optimum(column, exponent_of(lmbda, column.sign) * sigma, may_sample, scratch, censoring)
+    result = find_optimum(column, exponent_of(lmbda, column.sign) * sigma, may_sample, scratch, censored_work)
     at, scales = result.profile.at, result.profile.scales
     sd = math.sqrt(at.variance)
     mean = at.mean + sd * scales.delta / scales.alpha
@@ -237,7 +237,7 @@ def profile_censored_columns(
     family: int,
     lmbdas: FloatArray,
     work: Work,
-    censoring: CensoredWork,
+    censored_work: CensoredWork,
     out: FloatArray,
 ) -> None:
     """Evaluate minus the profile log-likelihood per unit of weight at every lambda; NaN for columns without a fit.
@@ -247,7 +247,7 @@ def profile_censored_columns(
 
     Parameters
     ----------
-    columns, other, weight, family, work, censoring
+    columns, other, weight, family, work, censored_work
         As for `fit_censored_columns`.
     lmbdas : (k,)
         The lambdas at which to evaluate.
@@ -256,15 +256,15 @@ def profile_censored_columns(
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
-        split = split_cells(columns[j], other[j], weight, family, work, censoring)
-        if status_of(split, family, censoring) == OK:
-            column = prepare_column(split, weight.size > 0, family, work, censoring)
-            profile_prepared_column(column, lmbdas, work.scratch, censoring, out[j])
+        split = split_cells(columns[j], other[j], weight, family, work, censored_work)
+        if status_of(split, family, censored_work) == OK:
+            column = prepare_column(split, weight.size > 0, family, work, censored_work)
+            profile_prepared_column(column, lmbdas, work.scratch, censored_work, out[j])
 
 
 @kernel
 def profile_prepared_column(
-    column: CensoredColumn, lmbdas: FloatArray, scratch: Scratch, censoring: CensoredWork, out: FloatArray
+    column: CensoredColumn, lmbdas: FloatArray, scratch: Scratch, censored_work: CensoredWork, out: FloatArray
 ) -> None:
     """Write minus the profile log-likelihood per unit of weight of a prepared column at every lambda.
 
@@ -278,7 +278,7 @@ def profile_prepared_column(
         The lambdas at which to evaluate.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Scratch.
     out : (k,)
         Receives the results.
@@ -286,7 +286,7 @@ def profile_prepared_column(
     scales = _STANDARD
     for k in range(lmbdas.size):
         mu = exponent_of(lmbdas[k], column.sign) * column.centered.logs.sigma
-        at = profile_at(column, mu, scales, SMALL_STEP, scratch, censoring)
+        at = profile_at(column, mu, scales, SMALL_STEP, scratch, censored_work)
         out[k] = at.nll if at.is_maximum else math.nan
         scales = at.scales if at.is_maximum else _STANDARD
 
@@ -299,14 +299,14 @@ def interval_censored_columns(
     family: int,
     at: FloatArray,
     work: Work,
-    censoring: CensoredWork,
+    censored_work: CensoredWork,
     out: FloatArray,
 ) -> None:
     """Write the likelihood interval of each column: the lambdas at which the log-likelihood has fallen by a given drop.
 
     Parameters
     ----------
-    columns, other, weight, family, work, censoring
+    columns, other, weight, family, work, censored_work
         As for `fit_censored_columns`.
     at : (p, 2)
         The optimal lambda of each column, and the drop of its profile log-likelihood per unit of weight.
@@ -316,15 +316,15 @@ def interval_censored_columns(
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
-        split = split_cells(columns[j], other[j], weight, family, work, censoring)
-        if status_of(split, family, censoring) == OK:
-            column = prepare_column(split, weight.size > 0, family, work, censoring)
-            out[j, 0], out[j, 1] = interval_of_prepared_column(column, at[j, 0], at[j, 1], work.scratch, censoring)
+        split = split_cells(columns[j], other[j], weight, family, work, censored_work)
+        if status_of(split, family, censored_work) == OK:
+            column = prepare_column(split, weight.size > 0, family, work, censored_work)
+            out[j, 0], out[j, 1] = interval_of_prepared_column(column, at[j, 0], at[j, 1], work.scratch, censored_work)
 
 
 @kernel
 def interval_of_prepared_column(
-    column: CensoredColumn, lmbda: float, drop: float, scratch: Scratch, censoring: CensoredWork
+    column: CensoredColumn, lmbda: float, drop: float, scratch: Scratch, censored_work: CensoredWork
 ) -> tuple[float, float]:
     """Return the two lambdas at which the profile log-likelihood of a prepared column has fallen by `drop`.
 
@@ -338,13 +338,13 @@ def interval_of_prepared_column(
         The drop of the log-likelihood per unit of weight.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Scratch.
     """
     sigma = column.centered.logs.sigma
     best = exponent_of(lmbda, column.sign) * sigma
-    below = _drop_point(column, best, drop, -1.0, scratch, censoring) / sigma
-    above = _drop_point(column, best, drop, 1.0, scratch, censoring) / sigma
+    below = _drop_point(column, best, drop, -1.0, scratch, censored_work) / sigma
+    above = _drop_point(column, best, drop, 1.0, scratch, censored_work) / sigma
     if column.sign < 0.0:
         return 2.0 - above, 2.0 - below
     return below, above
@@ -352,7 +352,7 @@ def interval_of_prepared_column(
 
 @kernel
 def _drop_point(
-    column: CensoredColumn, best: float, drop: float, side: float, scratch: Scratch, censoring: CensoredWork
+    column: CensoredColumn, best: float, drop: float, side: float, scratch: Scratch, censored_work: CensoredWork
 ) -> float:
     """Return the exponent on one side of `best` at which the profile log-likelihood has fallen by `drop`.
 
@@ -368,10 +368,10 @@ def _drop_point(
         1 to search above `best`, -1 to search below it.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Scratch.
     """
-    lowest = profile_at(column, best, _STANDARD, SMALL_STEP, scratch, censoring)
+    lowest = profile_at(column, best, _STANDARD, SMALL_STEP, scratch, censored_work)
     first, scales = math.sqrt(2.0 * drop / abs(lowest.d2)), lowest.scales
     farthest = get_largest_exponent(column)
     state = NewtonState(
@@ -381,7 +381,7 @@ def _drop_point(
         distance = state.x
         if distance > farthest:
             return side * math.inf
-        at = profile_at(column, best + side * distance, scales, SMALL_STEP, scratch, censoring)
+        at = profile_at(column, best + side * distance, scales, SMALL_STEP, scratch, censored_work)
         scales = at.scales
         state = newton_step(state, at.nll - lowest.nll - drop, side * at.d1, at.d2)
     return best + side * state.x if state.status == CONVERGED else math.nan

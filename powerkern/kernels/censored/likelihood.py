@@ -93,7 +93,7 @@ class Profile(NamedTuple):
 
 @kernel
 def profile_at(
-    column: CensoredColumn, mu: float, start: Scales, small_step: float, scratch: Scratch, censoring: CensoredWork
+    column: CensoredColumn, mu: float, start: Scales, small_step: float, scratch: Scratch, censored_work: CensoredWork
 ) -> Profile:
     """Evaluate the profile likelihood at the exponent `mu`: maximise the likelihood over alpha and delta.
 
@@ -109,17 +109,17 @@ def profile_at(
         Newton's method ends before a step of this relative length.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Receives the standardised ends of the intervals.
     """
-    centered, points, y = column.centered, column.terms.points, censoring.y
+    centered, points, y = column.centered, column.terms.points, censored_work.y
     at = score_by_sums_with_points(
         centered.logs, column.sign == 0.0, column.values, points, mu, scratch, y[0], y[1], y[2]
     )
     if not at.variance > 0.0:
         return _no_profile(at)
     moments = scratch.moments[0]
-    _standardize(points.pos.size + points.neg.size, ratios(moments), censoring)
+    _standardize(points.pos.size + points.neg.size, ratios(moments), censored_work)
     g = nll_at(centered.logs, mu, at, centered.log_reference)
     value_nll = (
         g + (mu / centered.logs.sigma - 1.0) * column.mean_log_shift * centered.logs.sigma,
@@ -127,7 +127,7 @@ def profile_at(
         at.d2,
     )
     rates = (moments[Y1], moments[YY1] / moments[YY])
-    return _maximize(column, value_nll, start, small_step, at, rates, censoring)
+    return _maximize(column, value_nll, start, small_step, at, rates, censored_work)
 
 
 @kernel
@@ -168,15 +168,15 @@ def _no_profile(at: Score) -> Profile:
 
 
 @kernel
-def _standardize(n_points: int, sd_ratios: tuple[float, float, float], censoring: CensoredWork) -> None:
-    """Standardise the ends of the intervals in ``censoring.y``, with two derivatives in the exponent.
+def _standardize(n_points: int, sd_ratios: tuple[float, float, float], censored_work: CensoredWork) -> None:
+    """Standardise the ends of the intervals in ``censored_work.y``, with two derivatives in the exponent.
 
     ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
     z s''/s``. Here ``s'/s`` is the first of `sd_ratios` (the `ratios` of moments), and ``s''/s`` is the second less the
     square of the first.
     """
     slope, bend = sd_ratios[0], sd_ratios[1] - sd_ratios[0] * sd_ratios[0]
-    y0, y1, y2 = censoring.y[0], censoring.y[1], censoring.y[2]
+    y0, y1, y2 = censored_work.y[0], censored_work.y[1], censored_work.y[2]
     for i in range(n_points):
         z1 = y1[i] - slope * y0[i]
         y2[i] = y2[i] - 2.0 * slope * z1 - bend * y0[i]
@@ -191,7 +191,7 @@ def _maximize(
     small_step: float,
     at: Score,
     rates: tuple[float, float],
-    censoring: CensoredWork,
+    censored_work: CensoredWork,
 ) -> Profile:
     """Maximise the likelihood in (alpha, delta) by Newton's method; halve steps that decrease it.
 
@@ -209,11 +209,11 @@ def _maximize(
         The moments by which everything is standardised.
     rates : (float, float)
         Derivatives in the exponent of the mean and of the log of the standard deviation.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Holds the standardised ends of the intervals.
     """
     scales, step, slopes = start, Scales(0.0, 0.0), Scales(0.0, 0.0)
-    sums = _sums_at(column, value_nll, scales, censoring)
+    sums = _sums_at(column, value_nll, scales, censored_work)
     is_maximum = False
     for _ in range(_MOST_STEPS):
         step, slopes = _newton_step(sums)
@@ -225,7 +225,7 @@ def _maximize(
         for _ in range(_MOST_STEPS):
             trial = Scales(scales.alpha + length * step.alpha, scales.delta + length * step.delta)
             if trial.alpha > 0.0:
-                there = _sums_at(column, value_nll, trial, censoring)
+                there = _sums_at(column, value_nll, trial, censored_work)
                 higher = there.nll <= sums.nll
                 if higher:
                     scales, sums = trial, there
@@ -258,7 +258,7 @@ def _newton_step(sums: Sums) -> tuple[Scales, Scales]:
 
 @kernel
 def _sums_at(
-    column: CensoredColumn, value_nll: tuple[float, float, float], at: Scales, censoring: CensoredWork
+    column: CensoredColumn, value_nll: tuple[float, float, float], at: Scales, censored_work: CensoredWork
 ) -> Sums:
     """Return minus the log-likelihood of all cells, and its derivatives, at given alpha and delta.
 
@@ -270,7 +270,7 @@ def _sums_at(
         Minus the mean log-density of the values at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.
     at : Scales
         The alpha and delta at which to evaluate.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Holds the standardised ends of the intervals.
     """
     alpha, delta, w = at.alpha, at.delta, column.values.weight
@@ -282,7 +282,7 @@ def _sums_at(
         nll += 0.5 * w * (alpha * alpha + delta * delta)
         s_a, s_d, s_aa, s_dd = s_a + w * alpha, w * delta, s_aa + w, w
     sums = Sums(nll, s_a, s_d, w * value_nll[1], s_aa, 0.0, s_dd, 0.0, 0.0, w * value_nll[2])
-    terms, y = column.terms, censoring.y
+    terms, y = column.terms, censored_work.y
     first_neg = terms.points.pos.size + terms.points.neg.size - terms.n_neg
     for first, n in ((0, terms.n_pos), (first_neg, terms.n_neg)):
         stop = first + n

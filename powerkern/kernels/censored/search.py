@@ -93,7 +93,7 @@ _TIGHT = 2.0**-20
 
 @kernel
 def find_optimum(
-    column: CensoredColumn, given: float, may_sample: bool, scratch: Scratch, censoring: CensoredWork
+    column: CensoredColumn, given: float, may_sample: bool, scratch: Scratch, censored_work: CensoredWork
 ) -> SearchResult:
     """Find the exponent that maximises the likelihood, or evaluate the likelihood at a `given` exponent.
 
@@ -107,33 +107,40 @@ def find_optimum(
         Whether a long column may first be searched on a sample.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Scratch.
     """
     logs = column.centered.logs
     if given == given:
-        return SearchResult(given, profile_at(column, given, _STANDARD, SMALL_STEP, scratch, censoring), 0.0, 1, FIXED)
+        return SearchResult(
+            given, profile_at(column, given, _STANDARD, SMALL_STEP, scratch, censored_work), 0.0, 1, FIXED
+        )
     largest_exponent, n = get_largest_exponent(column), logs.pos.size + logs.neg.size
     start = Start(0.0 if logs.sigma < _TIGHT else min(logs.sigma, 1.0), _STANDARD, 0.0, largest_exponent)
     n_eval, stride, status = 0, min(_STRIDE, n // _SAMPLE), SCANNED
     n_cells = n + column.terms.points.pos.size + column.terms.points.neg.size
     if may_sample and column.are_standard and n_cells >= _LONG and stride > 1:
-        sample = sample_column(column, stride, censoring)
+        sample = sample_column(column, stride, censored_work)
         optimum = _check_uniqueness(
             sample,
-            _search(sample, start, _ON_SAMPLE, scratch, censoring),
+            _search(sample, start, _ON_SAMPLE, scratch, censored_work),
             largest_exponent,
             _ON_SAMPLE,
             scratch,
-            censoring,
+            censored_work,
         )
         n_eval = optimum.n_eval
         if optimum.status == SCANNED or optimum.status == MULTIMODAL:
             start, status = Start(optimum.mu, optimum.profile.scales, optimum.d3, largest_exponent), optimum.status
-        optimum = _search(column, start, _EXACT, scratch, censoring)
+        optimum = _search(column, start, _EXACT, scratch, censored_work)
     else:
         optimum = _check_uniqueness(
-            column, _search(column, start, _EXACT, scratch, censoring), largest_exponent, _EXACT, scratch, censoring
+            column,
+            _search(column, start, _EXACT, scratch, censored_work),
+            largest_exponent,
+            _EXACT,
+            scratch,
+            censored_work,
         )
     if optimum.status == SCANNED:
         return SearchResult(optimum.mu, optimum.profile, optimum.d3, n_eval + optimum.n_eval, status)
@@ -164,7 +171,7 @@ def _sd_of_logs(pos: FloatArray, pos_weight: FloatArray, neg: FloatArray, neg_we
 
 @kernel
 def _search(
-    column: CensoredColumn, start: Start, tolerances: _Tolerances, scratch: Scratch, censoring: CensoredWork
+    column: CensoredColumn, start: Start, tolerances: _Tolerances, scratch: Scratch, censored_work: CensoredWork
 ) -> SearchResult:
     """Find a root of the score by bracketed Halley steps; return the likelihood there.
 
@@ -180,7 +187,7 @@ def _search(
         When to stop.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Scratch.
     """
     state = newton_start(start.mu, 4.0, 0.0, _MOST_EVALUATIONS)
@@ -189,7 +196,7 @@ def _search(
     n_eval = 1
     one_error = 1.0 / math.sqrt(column.total)
     has_arrived = is_last = False
-    at = profile_at(column, x, scales, small_step, scratch, censoring)
+    at = profile_at(column, x, scales, small_step, scratch, censored_work)
     while True:
         if size >= _SHORTEST:
             d3 = (at.d2 - last_d2) / step if size <= _LONGEST else 0.0
@@ -204,7 +211,7 @@ def _search(
         is_last = has_arrived or state.status != RUNNING or x_next != state.x
         scales, last_d2, x = _predict(at, step), at.d2, x_next
         small_step = tolerances.fine if size <= one_error or is_last else tolerances.coarse
-        at, n_eval = profile_at(column, x, scales, small_step, scratch, censoring), n_eval + 1
+        at, n_eval = profile_at(column, x, scales, small_step, scratch, censored_work), n_eval + 1
         if is_last:
             break
     if x != state.x:
@@ -233,7 +240,7 @@ def _check_uniqueness(
     largest_exponent: float,
     tolerances: _Tolerances,
     scratch: Scratch,
-    censoring: CensoredWork,
+    censored_work: CensoredWork,
 ) -> SearchResult:
     """Check the sign of the score on both sides of an optimum; where it indicates another maximum, search for that.
 
@@ -249,7 +256,7 @@ def _check_uniqueness(
         When Newton's method in alpha and delta ends.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
-    censoring : CensoredWork
+    censored_work : CensoredWork
         Scratch.
     """
     if optimum.status != SCANNED:
@@ -259,7 +266,7 @@ def _check_uniqueness(
     distance = _NEAREST
     while abs(distance) <= _FARTHEST:
         scales = _predict(optimum.profile, distance * unit)
-        at = profile_at(column, optimum.mu + distance * unit, scales, tolerances.fine, scratch, censoring)
+        at = profile_at(column, optimum.mu + distance * unit, scales, tolerances.fine, scratch, censored_work)
         n_eval += 1
         if at.is_maximum and at.d1 * distance < 0.0:
             other = _search(
@@ -267,7 +274,7 @@ def _check_uniqueness(
                 Start(optimum.mu + distance * unit, at.scales, 0.0, largest_exponent),
                 _EXACT,
                 scratch,
-                censoring,
+                censored_work,
             )
             n_eval += other.n_eval
             if abs(other.mu - optimum.mu) > unit or other.status == AT_END:

@@ -225,7 +225,7 @@ def _prepare(
     c, logs = sample.centered, sample.centered.logs
     reference = grid[G_REF]
     around = Centered(logs, offset_log(base, reference), base, c.smallest, c.largest, math.nan, reference)
-    terms = place_terms(n_limits, n_intervals, around, sample.sign, False, censored_work)
+    terms = write_term_logs(n_limits, n_intervals, around, sample.sign, False, censored_work)
     points = terms.points
     origin = 0.0
     if sample.sign != 0.0:
@@ -259,7 +259,7 @@ def _prepare(
 def _bound_errors(
     sample: Sample,
     column: CensoredColumn,
-    optimum: Found,
+    optimum: SearchResult,
     best: Optimum,
     nodes: Nodes,
     rounded: Rounded,
@@ -278,7 +278,7 @@ def _bound_errors(
     ----------
     sample, column
         The column as `_prepare` returns it.
-    optimum : Found
+    optimum : SearchResult
         The optimum in units of the logs, with the likelihood there.
     best : Optimum
         The optimum in units of the data.
@@ -316,7 +316,9 @@ def _bound_errors(
 
 
 @kernel
-def _noise(sample: Sample, column: CensoredColumn, optimum: Found, moved: bool, censored_work: CensoredWork) -> float:
+def _noise(
+    sample: Sample, column: CensoredColumn, optimum: SearchResult, moved: bool, censored_work: CensoredWork
+) -> float:
     """Bound the error of lambda due to rounding of the logs of nodes and interval ends, and of the reference.
 
     As in `powerkern.kernels.power_sums.errors`, all errors are assumed to have the same sign. The error of a censored
@@ -326,7 +328,7 @@ def _noise(sample: Sample, column: CensoredColumn, optimum: Found, moved: bool, 
     ----------
     sample, column
         The column as `_prepare` returns it.
-    optimum : Found
+    optimum : SearchResult
         The optimum in units of the logs.
     moved : bool
         Whether the logs were rounded relative to an earlier reference (`Rounded.moved`).

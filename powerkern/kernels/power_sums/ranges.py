@@ -63,9 +63,9 @@ def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, st
     out : (N_RANGE,)
         The range; updated in place.
     """
-    scanned = scan(x, weight) if weight.size > 0 else scan(x, None)
-    _note(scanned.n, scanned.low, scanned.high, family, out)
-    out[R_WEIGHT] += scanned.weight
+    summary = summarize_values(x, weight) if weight.size > 0 else summarize_values(x, None)
+    _note(summary.n, summary.low, summary.high, family, out)
+    out[R_WEIGHT] += summary.weight
     if out[R_COUNT] > 0.0:
         _sample(x, weight, log_offset(family), first, stride, out)
 

@@ -125,17 +125,17 @@ def _regress_column(
     extra : (2 + q,)
         Receives the smallest and largest lambda evaluated, and the coefficients on the q basis vectors of the design.
     """
-    scanned = scan(x, None)
-    status = refusal(scanned, family)
-    if status == OK and scanned.n <= design.basis.shape[0]:
+    summary = summarize_values(x, None)
+    status = refusal(summary, family)
+    if status == OK and summary.n <= design.basis.shape[0]:
         status = BAD_RANK
     extra[:] = math.nan
-    write_range(row, scanned.weight, scanned.low, scanned.high)
+    write_range(row, summary.weight, summary.low, summary.high)
     if status != OK:
         write_identity(row, status)
         return
-    column, good = prepare(x, scanned, family, design, work)
-    write_range(row, column.rows.weight, scanned.low, scanned.high)
+    column, good = prepare(x, summary, family, design, work)
+    write_range(row, column.rows.weight, summary.low, summary.high)
     if not good:
         write_identity(row, BAD_RANK)
         return

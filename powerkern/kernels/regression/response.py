@@ -104,7 +104,7 @@ def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
 
 @kernel
 def prepare(
-    x: FloatArray, scanned: Scan, family: int, design: Design, work: RegressionWork
+    x: FloatArray, summary: ValueSummary, family: int, design: Design, work: RegressionWork
 ) -> tuple[ResponseColumn, bool]:
     """Prepare a column; return it, and whether the design keeps full rank without the rows of missing values.
 
@@ -112,7 +112,7 @@ def prepare(
     ----------
     x : (n,)
         The values, NaN missing.
-    scanned : Scan
+    summary : ValueSummary
         Count and extremes of the values.
     family : int
         BOX_COX or YEO_JOHNSON.
@@ -122,18 +122,18 @@ def prepare(
         Scratch; holds the logs.
     """
     n, m, offset = x.size, design.sample_basis.shape[1], log_offset(family)
-    sign = sign_of(scanned)
+    sign = sign_of(summary)
     both_signs = sign == 0.0
     constant = design.constant > 0.0
     reference = _reference(x, design, work) if constant and not both_signs else 1.0 - offset
     log_reference = offset_log(offset, reference)
-    smallest, largest = magnitudes_of(scanned)
+    smallest, largest = magnitude_range(summary)
     low = centered_log(smallest, offset, reference, log_reference)
     high = centered_log(largest, offset, reference, log_reference)
     if both_signs:  # the logs of negative values have a negative sign
-        low, high = -log1p(-scanned.low), log1p(scanned.high)
+        low, high = -log1p(-summary.low), log1p(summary.high)
     sigma = choose_log_unit(Bounds(low, high, 0.0))
-    logs, missing = work.logs, scanned.n < n
+    logs, missing = work.logs, summary.n < n
     _take_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
     kept, sample_kept = work.kept[: n if missing else 0], work.sample_kept[: m if missing else 0]
     good = True

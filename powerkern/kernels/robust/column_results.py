@@ -209,13 +209,13 @@ def weight_of_all(counts: FrequencyWeights | None, n: int) -> float:
 
     The weights are summed in the order of `weight_kept`, so that the result is never smaller than the weight kept.
     """
-    return as_given(counts, weight_inside(counts, 0, n))
+    return unscale_weight(counts, weight_inside(counts, 0, n))
 
 
 @kernel
 def weight_kept(counts: FrequencyWeights | None, kept: KeptRange) -> float:
     """Return the weight of the values kept, without the excluded parts of the first and last weight."""
-    return as_given(counts, weight_inside(counts, kept.start, kept.stop) - kept.excluded_low - kept.excluded_high)
+    return unscale_weight(counts, weight_inside(counts, kept.start, kept.stop) - kept.excluded_low - kept.excluded_high)
 
 
 @kernel

@@ -416,7 +416,7 @@ def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> La
     """
     if counts is None:
         return plain_mad(y, n, point)
-    return 0.5 * (_smallest_radius(y, counts.reach, point) + _smallest_radius(y, counts.beyond, point))
+    return 0.5 * (_smallest_radius(y, counts.half_partner, point) + _smallest_radius(y, counts.majority_partner, point))
 
 
 @kernel
