@@ -87,6 +87,20 @@ def test_python_and_jitted_calls_agree(name):
         np.testing.assert_allclose(flat(result), flat(expected), rtol=1e-14)
 
 
+@pytest.mark.skipif(not JIT_DISABLED, reason="test_python_and_jitted_calls_agree compiles the same kernels")
+@names
+def test_kernels_that_jitted_code_inlines_agree_with_python_calls(name):
+    function = getattr(kernels, name)
+    kernel = getattr(sys.modules[function.__module__], f"_{name}", None)
+    if kernel is None:
+        pytest.skip("one function serves both")
+    positional, named = CALLS[name]
+    for options in (named, {}, *({key: value} for key, value in named.items())):
+        with np.errstate(all="ignore"):
+            result = kernel(*positional, **options)
+        np.testing.assert_allclose(flat(result), flat(function(*positional, **options)), rtol=1e-14)
+
+
 @names
 def test_results_are_plain_numbers(name):
     positional, named = CALLS[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import oracles
 import pytest
@@ -11,10 +12,11 @@ import pytest
 import powerkern as pk
 from powerkern import Status
 from powerkern._estimators.routes import LOCKSTEP_MAX, fit_in_memory, fit_vector
-from powerkern._jit import JIT_DISABLED, LANES
+from powerkern._jit import JIT_DISABLED, LANES, in_all_lanes
 from powerkern._status import Route
 from powerkern.kernels.likelihood import lockstep, mle
 from powerkern.kernels.likelihood.lockstep import BAND
+from powerkern.kernels.likelihood.score_formulas import score_from_moments
 from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import (
     CURVATURE,
@@ -217,6 +219,24 @@ def test_given_lambda_is_subnormal(n, lmbda):
     fit = pk.fit(x, "box-cox", lmbda=lmbda)
     assert fit.loc[0] == pytest.approx(np.log(x).mean(), rel=1e-13)
     assert fit.scale[0] == pytest.approx(np.log(x).std(), rel=1e-13)
+
+
+def test_sums_of_powers_of_logs_give_the_derivatives_of_the_likelihood_at_0():
+    """The search starts from Halley's step at lambda = 0, whose three derivatives these are."""
+    rng = np.random.default_rng(12)
+    a, weight = rng.gamma(2.0, size=9), rng.uniform(0.5, 2.0, 9)
+    a -= (weight @ a) / weight.sum()
+    t = lockstep._sums_at_zero(*(in_all_lanes(weight @ a**k) for k in (0, 2, 3, 4, 5)))
+    slopes = score_from_moments(t, in_all_lanes(0.0))
+
+    def g(lmbda):
+        y = [mpmath.expm1(lmbda * v) / lmbda if lmbda else mpmath.mpf(v) for v in a]
+        mean = mpmath.fdot(y, weight) / mpmath.fsum(weight)
+        return mpmath.log(mpmath.fdot([(v - mean) ** 2 for v in y], weight)) / 2
+
+    with mpmath.workdps(60):
+        exact = [float(mpmath.diff(g, 0, k)) for k in (1, 2, 3)]
+    np.testing.assert_allclose(np.array(slopes)[:, 0], exact, rtol=1e-11)
 
 
 # --- what is missing, and weights ---------------------------------------------------------------------

@@ -383,6 +383,18 @@ def test_vector_functions(name):
         np.testing.assert_allclose(at_ends, exact[0] + drop, rtol=1e-9, atol=1e-9 * drop + 1e-14 * size)
 
 
+@pytest.mark.parametrize("drop", [6e-4, 1e-5, 1e-8, 1e-12])
+@pytest.mark.parametrize("scale", [1.0, 1e-290, 1e290])
+def test_intervals_of_small_drops_are_integrals_of_the_score(scale, drop):
+    """The rise of g would be lost in its rounding error: values far from 1 make g large."""
+    x = scale * np.random.default_rng(2).gamma(2.0, size=12)
+    best = fit_vector(x, BOX_COX).lmbda
+    low, high = interval_vector(x, BOX_COX, best, drop)
+    at_best, at_low, at_high = (oracles.likelihood("box-cox", v, x)[0] for v in (best, low, high))
+    assert low < best < high
+    np.testing.assert_allclose([float(at_low - at_best), float(at_high - at_best)], drop, rtol=1e-7)
+
+
 def test_profile_and_interval_of_what_cannot_be_fitted():
     for x in ([2.0, 2.0], [NAN, NAN]):
         x = np.array(x)

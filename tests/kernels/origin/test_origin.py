@@ -99,3 +99,17 @@ def test_long_columns_are_searched_on_a_sample():
     likelihood.evaluate(x, np.ones(x.size), True, row[: likelihood.N_PARAMETERS].copy(), origin.new_origin_work(), at)
     assert at[0] == pytest.approx(row[likelihood.LIKELIHOOD], abs=1e-13)
     assert abs(at[likelihood.GRADIENT]) < 1e-5
+
+
+@pytest.mark.parametrize("log_unit", [-3.0, 3.0])
+def test_the_search_does_not_depend_on_the_unit_of_the_origin(log_unit):
+    """Values and origins in another unit have the same lambda, after about as many evaluations."""
+    x = np.sort(np.random.default_rng(1).normal(size=15) ** 3)
+    ranges = np.array([[-2.0, 4.0], [x[0], x[-1]], [0.0, 0.0]])
+    unit = math.exp(log_unit)
+    scaled = np.array([ranges[0], unit * ranges[1], [log_unit, log_unit]])
+    one, other = found(x, False, ranges), found(unit * x, False, scaled)
+    assert one[likelihood.CERTIFIED] == other[likelihood.CERTIFIED] == 1.0
+    assert other[likelihood.LMBDA] == pytest.approx(one[likelihood.LMBDA], abs=1e-7)
+    assert other[likelihood.ORIGIN] == pytest.approx(unit * one[likelihood.ORIGIN], abs=1e-6 * unit)
+    assert other[likelihood.N_EVAL] == pytest.approx(one[likelihood.N_EVAL], rel=0.15)

@@ -373,3 +373,38 @@ def test_columns_without_two_values_have_no_profile():
     out = np.zeros((1, 2))
     sketch.interval_sums(empty, starts, YEO_JOHNSON, grid.reshape(1, -1), np.zeros((1, 2)), *scratch(1), out)
     assert_array_equal(np.isnan(out), True)
+
+
+def test_each_column_has_its_own_sums():
+    """Sums of several columns are one array; results are those of each column by itself."""
+    x = [column_of_shape("normal"), column_of_shape("lognormal", 60), column_of_shape("negative", 90)]
+    cells = np.array([grid_row(each, YEO_JOHNSON) for each in x])
+    every = [sums_of(each, YEO_JOHNSON, grid)[0] for each, grid in zip(x, cells, strict=True)]
+    sums, starts = np.concatenate(every), np.cumsum([0, *map(len, every)])
+    rounded, nodes = np.array([[1.0, each.size, 0.0, 0.0] for each in x]), scratch(max(map(len, every)))
+    rows, error = np.empty((3, N_RESULTS)), np.empty(3)
+    sketch.fit_sums(sums, starts, YEO_JOHNSON, cells, rounded, np.full(3, math.nan), *nodes, rows, error)
+    at, ask = np.array([0.2, 1.1]), np.column_stack([rows[:, LMBDA], [0.02, 0.05, 0.1]])
+    profiles, ends = np.empty((2, 3, 2))
+    sketch.profile_sums(sums, starts, YEO_JOHNSON, cells, at, *nodes, profiles)
+    sketch.interval_sums(sums, starts, YEO_JOHNSON, cells, ask, *nodes, ends)
+    for j, (each, grid) in enumerate(zip(x, cells, strict=True)):
+        row, bound = fit(each, YEO_JOHNSON, grid)
+        assert_array_equal(rows[j], row)
+        assert error[j] == bound
+        work, expected = new_work(each.size), np.empty((2, 1, 2))
+        mle.profile_columns(each.reshape(1, -1), NOTHING, YEO_JOHNSON, at, work, expected[0])
+        mle.interval_columns(each.reshape(1, -1), NOTHING, YEO_JOHNSON, ask[j : j + 1], work, expected[1])
+        assert_allclose(profiles[j], expected[0, 0], rtol=1e-10, atol=1e-12)
+        assert_allclose(ends[j], expected[1, 0], rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "unit, delicate",
+    [(2.0**-1023, True), (2.0**-1022, False), (2.0**1022, False), (np.nextafter(2.0**1022, np.inf), True)],
+)
+def test_logs_of_ratios_need_a_normal_reference_with_a_normal_reciprocal(unit, delicate):
+    grid = np.zeros(grids.N_GRID)
+    grid[grids.G_SIGN], grid[grids.G_REF] = 1.0, unit
+    grid[grids.G_MIN], grid[grids.G_MAX] = unit / (1.0 if unit < 1.0 else 2.0), 1.75 * unit
+    assert sum_kernels.is_delicate(0.0, grid) == delicate

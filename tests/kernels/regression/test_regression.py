@@ -8,7 +8,7 @@ import pytest
 
 from powerkern._status import Status
 from powerkern.kernels.regression import fit, likelihood
-from powerkern.kernels.results import BAD_RANK, CURVATURE, LMBDA, N_RESULTS, NLL, STATUS
+from powerkern.kernels.results import BAD_RANK, CURVATURE, LMBDA, N_EVAL, N_RESULTS, NLL, STATUS
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 NO_WEIGHTS = np.empty(0)
@@ -34,8 +34,8 @@ def regress(y, X, family=BOX_COX, lmbda=np.nan, root=NO_WEIGHTS, sample=0):
     return out[0], extra[0]
 
 
-def profile(y, X, lmbdas, family=BOX_COX):
-    one, out = design(X), np.empty((1, len(lmbdas)))
+def profile(y, X, lmbdas, family=BOX_COX, root=NO_WEIGHTS):
+    one, out = design(X, root), np.empty((1, len(lmbdas)))
     work = likelihood.new_regression_work(one)
     fit.profile_columns(y[None].copy(), one, family, np.array([lmbdas], dtype=np.float64), work, out)
     return out[0]
@@ -115,3 +115,22 @@ def test_interval():
     fit.interval_columns(y[None].copy(), one, BOX_COX, np.array([[row[LMBDA], 0.1]]), work, ends)
     np.testing.assert_allclose(profile(y, X, ends[0]) - row[NLL], 0.1, rtol=1e-9)
     assert ends[0, 0] < row[LMBDA] < ends[0, 1]
+
+
+def test_weights_repeat_rows_in_every_block():
+    n = likelihood.BLOCK + 30
+    X, rng = covariates(n)
+    y, weight = np.exp(0.3 * X[:, 1] + rng.normal(size=n)), rng.integers(1, 3, n)
+    weighted = profile(y, X, [0.4], root=np.sqrt(weight))
+    np.testing.assert_allclose(weighted, profile(np.repeat(y, weight), np.repeat(X, weight, axis=0), [0.4]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("power", [0.25, 4.0])
+def test_the_search_does_not_depend_on_the_unit_of_the_logs(power):
+    """The optimum of y^c is that of y over c, and so are the ends of the scan."""
+    X, rng = covariates(20)
+    y = np.exp(0.3 * X[:, 1] + 0.7 * rng.normal(size=20))
+    (one, ends), (other, other_ends) = regress(y, X), regress(y**power, X)
+    np.testing.assert_allclose(power * other[LMBDA], one[LMBDA], rtol=1e-10)
+    np.testing.assert_allclose(power * other_ends[:2], ends[:2], rtol=1e-10)
+    assert one[N_EVAL] == other[N_EVAL]

@@ -121,6 +121,38 @@ def test_references_near_the_limits_of_float64(family, farthest):
     np.testing.assert_array_equal(out[:, 1], expected[1])
 
 
+@pytest.mark.parametrize("upright", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_watched_images_are_marked_and_ends_are_restored(family, upright):
+    """Images beyond the safe bounds are marked; those of the ends become the given ends, and no others do."""
+    x = np.repeat(columns(family)[:, 10:], 5, axis=1)
+    results = fits(x, family)
+    z, _ = by_column(family, FORWARD_STANDARDIZED, x, results)
+    expected, _ = by_column(family, INVERSE_STANDARDIZED, z, results)
+    low, high = z.min(axis=1), z.max(axis=1)
+    found = np.zeros((rowwise.WATCHED_MAX + 1, len(results)))
+    found[rowwise.INNER_LOW], found[rowwise.INNER_HIGH] = np.nextafter(low, np.inf), np.nextafter(high, -np.inf)
+    found[rowwise.SAFE_LOW], found[rowwise.SAFE_HIGH] = low, high
+    found[rowwise.SAFE_LOW, 1] = found[rowwise.INNER_LOW, 1] = np.median(z[1])
+    found[rowwise.SAFE_HIGH, 2] = found[rowwise.INNER_HIGH, 2] = np.median(z[2])
+    found[rowwise.Z_MIN], found[rowwise.Z_MAX] = low, high
+    found[rowwise.WATCHED_MIN], found[rowwise.WATCHED_MAX] = -7.0 - np.arange(len(results)), 7.0
+    lines = z if upright else np.ascontiguousarray(z.T)
+    out, where = np.empty_like(lines), lines_from(0, lines.shape[1], 1, z.shape[1], lines.shape[1])
+    fields = rowwise.select_fields(results)
+    rowwise.APPLY[family, INVERSE_STANDARDIZED](
+        lines.ravel(), where, fields, found, out.ravel(), upright, np.empty(BLOCK)
+    )
+    out = out if upright else out.T
+    ordinary = found[rowwise.EXTREME] == 0.0
+    assert ordinary.sum() > len(results) // 2
+    assert ordinary[1:3].all()
+    np.testing.assert_array_equal(np.flatnonzero(found[rowwise.BEYOND]), [1, 2])
+    for j in np.flatnonzero(ordinary):
+        ends = np.where(z[j] == low[j], -7.0 - j, np.where(z[j] == high[j], 7.0, expected[j]))
+        np.testing.assert_array_equal(out[j], ends)
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_part_of_a_row_and_several_rows_in_one(family, direction):

@@ -167,6 +167,22 @@ def test_values_whose_sign_does_not_occur_in_the_fitted_data(lmbda, ref):
         np.testing.assert_allclose(z[ordinary], np.array(expected)[ordinary], rtol=1e-7, atol=1e-13)
 
 
+@pytest.mark.parametrize(
+    "lmbda, ref",
+    [(130.0, 200.0), (150.0, 1000.0), (-20.0, 1000.0), (-60.0, 1000.0), (60.0, -1000.0), (-150.0, -1000.0)],
+)
+def test_values_are_ordinary_only_where_powers_relative_to_the_reference_are_in_range(lmbda, ref):
+    x = np.concatenate([[0.0], np.geomspace(1e-44, 3e3, 60)]).astype(np.float32)
+    x = np.concatenate([x, -x])
+    z, ordinary = applied(YEO_JOHNSON, FORWARD, x, results_of(lmbda, ref=ref, slope=1.0), True)
+    assert 0.0 < ordinary.mean() < 1.0
+    with mpmath.workdps(800):
+        m = 2 - mpmath.mpf(lmbda) if ref < 0 else mpmath.mpf(lmbda)
+        at_ref, unit = psi(YEO_JOHNSON, lmbda, ref), (1 + abs(mpmath.mpf(ref))) ** -m
+        expected = [unit * (psi(YEO_JOHNSON, lmbda, v) - at_ref) for v in x[ordinary]]
+        assert ulps(z[ordinary], expected) < 0.52
+
+
 @pytest.mark.parametrize("direction", [FORWARD, INVERSE])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_has_no_image_is_not_ordinary_and_nan_stays(family, direction):
