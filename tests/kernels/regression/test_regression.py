@@ -125,7 +125,7 @@ def test_weights_repeat_rows_in_every_block():
     np.testing.assert_allclose(weighted, profile(np.repeat(y, weight), np.repeat(X, weight, axis=0), [0.4]), rtol=1e-12)
 
 
-@pytest.mark.parametrize("power", [0.25, 4.0])
+@pytest.mark.parametrize("power", [0.6, 1.9])
 def test_the_search_does_not_depend_on_the_unit_of_the_logs(power):
     """The optimum of y^c is that of y over c, and so are the ends of the scan."""
     X, rng = covariates(20)
