@@ -541,6 +541,32 @@ def test_ctrl_c(n_threads):
     _interrupt(code)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fit_censored_matrix(*wide(2_000_000), 0, np.full(2_000_000, np.nan), None, 1)",
+        "fit_censored_matrix(*wide(2_000_000), 0, np.full(2_000_000, np.nan), None, 2)",
+        "pk.fit(wide(200_000)[0], 'box-cox', below=wide(200_000)[1] < 0.0, n_threads=2)",
+    ],
+    ids=["one thread", "two threads", "with its reading"],
+)
+def test_ctrl_c_in_a_censored_fit(call):
+    """A fit of one column of 60 cells, repeated without memory, that would take many seconds ends at once."""
+    code = (
+        "import numpy as np, powerkern as pk\n"
+        "from powerkern._engine.censored import fit_censored_matrix\n"
+        "x = np.random.default_rng(0).lognormal(size=(60, 1))\n"
+        "ends = np.where(x < np.quantile(x, 0.3), -np.inf, np.nan)\n"
+        "pk.fit(x, 'box-cox', below=ends < 0.0)\n"
+        "wide = lambda p: [np.broadcast_to(each, (60, p)) for each in (x, ends)]\n"
+        "print('ready', flush=True)\n"
+        f"{call}"
+    )
+    _interrupt(code)
+
+
 def _interrupt(code):
     """Run code that prints "ready" and never ends; check that Ctrl-C ends it."""
     with processes.start(code) as process:
