@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import json
@@ -317,6 +318,47 @@ def test_blocks_give_the_results_of_the_whole_table(run, tmp_path, monkeypatch, 
     assert np.array_equal(z, fit.transform(X))
     code, out, _ = run("fit", path, "--json", "-j", 1)
     assert [record["lmbda"] for record in json.loads(out)["columns"]] == fit.lmbda.tolist()
+
+
+#: Tables of one column and its values; NaN where a row has no text. Comments and `sep=` are no rows.
+ONE_COLUMN = {
+    "blank lines, as polars and Excel write missing values": ("a\n1\n\n2\n4\n\n", [], [1, None, 2, 4, None]),
+    "empty quotes, as pandas writes them": ('a\n""\n1\n""\n2\n4\n', [], [None, 1, None, 2, 4]),
+    "spaces": ("a\n1\n  \n2\n4", [], [1, None, 2, 4]),
+    "CRLF below blank lines": ("\r\n\r\na\r\n1\r\n\r\n2\r\n4\r\n", [], [1, None, 2, 4]),
+    "no header": ('\n1\n2\n""\n4\n', ["--no-header"], [None, 1, 2, None, 4]),
+    "comments": ("#\na\n1\n# x\n\n2\n#\n4\n# end\n", ["--comment", "#"], [1, None, 2, 4]),
+    "a separator": ("sep=;\n\n1\n2\n4\n", ["--no-header"], [None, 1, 2, 4]),
+    "row names: two columns": ("a\nr,1\n\ns,2\nt,4\n\n", [], [1, 2, 4]),
+    "trailing delimiters: two columns": ("a\n1,\n\n2,\n,\n4,\n", [], [1, 2, None, 4]),
+}
+
+
+@pytest.mark.parametrize("shape", ONE_COLUMN)
+def test_rows_without_text_are_missing_values_of_a_single_column(run, tmp_path, shape):
+    content, words, values = ONE_COLUMN[shape]
+    x = np.array(values, dtype=np.float64).reshape(-1, 1)
+    (tmp_path / "x.csv").write_text(content, newline="")
+    code, out, err = run("fit", tmp_path / "x.csv", *words, "-o", tmp_path / "fit.json", "--json")
+    assert (code, err, json.loads(out)["rows"]) == (0, "", len(x))
+    fit = pk.fit(x)
+    assert [record["lmbda"] for record in json.loads(out)["columns"]] == fit.lmbda.tolist()
+    code, _, err = run(
+        "transform", tmp_path / "x.csv", *words, "--fit", tmp_path / "fit.json", "-o", tmp_path / "z.csv"
+    )
+    assert (code, err) == (0, "")
+    cells = [row[-1] for row in csv.reader(io.StringIO((tmp_path / "z.csv").read_text()))]
+    cells = cells if "--no-header" in words else cells[1:]
+    assert np.array_equal([float(cell or "nan") for cell in cells], fit.transform(x)[:, 0], equal_nan=True)
+    code, out, _ = run("inverse", tmp_path / "z.csv", *words, "--fit", tmp_path / "fit.json")
+    assert len(list(csv.reader(io.StringIO(out)))) == len(cells) + ("--no-header" not in words)
+
+
+def test_an_error_in_a_single_column_names_the_line(run, tmp_path):
+    (tmp_path / "x.csv").write_text("# by hand\na\n1\n\n# 2\n2\n4\noops\n")
+    code, _, err = run("fit", tmp_path / "x.csv", "--comment", "#", "--columns", "a")
+    assert code == 2
+    assert "column 'a', line 8: 'oops' is not a number" in err
 
 
 def test_a_table_may_be_written_over_itself_and_stays_where_that_fails(run, tmp_path):

@@ -8,7 +8,7 @@ import io
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, TextIO
 
@@ -78,8 +78,29 @@ def best_delimiter(lines: Sequence[str]) -> str:
     return max(_DELIMITERS, key=fitness)
 
 
+#: A row of cells, and the line on which it ends.
+_Row = tuple[int, list[str]]
+
+
+def _is_blank(row: _Row) -> bool:
+    """Return whether a row is a blank line, or a single cell without text."""
+    return len(row[1]) == 1 and not row[1][0].strip()
+
+
+def _find_text(rows: Iterator[_Row]) -> tuple[list[_Row], _Row | None]:
+    """Return the blank rows before the next row with text, and that row, or None at the end of the table."""
+    blank = []
+    for row in rows:
+        if not _is_blank(row):
+            return blank, row
+        blank.append(row)
+    return blank, None
+
+
 class TextSource:
     """A table of text that is read from its beginning to its end, once.
+
+    Blank lines are skipped, except in a table of one column: there, each one below the header is a missing value.
 
     Parameters
     ----------
@@ -95,32 +116,45 @@ class TextSource:
 
     def __init__(self, file: TextIO, label: str, kind_delimiter: str | None, text: TextFormat) -> None:
         self.label, self.text = label, text
-        lines: Iterator[str] = iter(file)
-        if text.comment is not None:  # as empty lines, so that they count
-            lines = ("\n" if line.startswith(text.comment) else line for line in file)
+        self._comments = set[int]()  # lines that are no rows, not even blank ones
+        lines: Iterator[str] = iter(file) if text.comment is None else self._blank_comments(file, text.comment)
         head = list(itertools.islice(lines, _FIRST_LINES))
         _check_text(head[0] if head else "", label)
         separator = _SEPARATOR_LINE.fullmatch(head[0]) if head else None
         if separator is not None:
             head[0] = "\n"
+            self._comments.add(1)
         self.delimiter = text.delimiter or (separator and separator[1]) or kind_delimiter or best_delimiter(head)
-        self._rows = self._numbered(itertools.chain(head, lines))
-        first = next(self._rows, None)
+        rows = self._numbered(itertools.chain(head, lines))
+        blank, first = _find_text(rows)
         if first is None:
             raise BadInput(f"{label} is empty")
-        if not text.header:
-            self._rows = itertools.chain([first], self._rows)
-        self._second = next(self._rows, None)
+        self._second: _Row | None = first
+        if text.header:
+            blank, self._second = _find_text(rows)
         self.names, self._ends_in_delimiter = self._header(first[1])
+        one_column = len(self.names) == 1 and self._second is not None and len(self._second[1]) == 1
+        if not one_column:
+            blank, rows = [], (row for row in rows if not _is_blank(row))
+        self._rows = itertools.chain(blank, () if self._second is None else (self._second,), rows)
 
-    def _numbered(self, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-        """Yield rows with the lines they end on, without blank lines."""
+    def _blank_comments(self, lines: Iterable[str], comment: str) -> Iterator[str]:
+        """Yield blank lines in place of comments, so that they count, and note their numbers."""
+        for number, line in enumerate(lines, 1):
+            if line.startswith(comment):
+                self._comments.add(number)
+                yield "\n"
+            else:
+                yield line
+
+    def _numbered(self, lines: Iterator[str]) -> Iterator[_Row]:
+        """Yield rows, also blank ones, with the lines they end on."""
         reader = csv.reader(lines, delimiter=self.delimiter, strict=True, skipinitialspace=self.delimiter == " ")
         last = 0
         try:
             for row in reader:
-                if len(row) > 1 or (row and row[0].strip()):
-                    yield reader.line_num, row
+                if row or reader.line_num not in self._comments:
+                    yield reader.line_num, row or [""]
                 last = reader.line_num
         except csv.Error as error:
             raise BadInput(f"{self.label}, {_csv_problem(str(error), last + 1, reader.line_num)}") from error
@@ -147,7 +181,7 @@ class TextSource:
         """Yield blocks: the lines of their rows, and as many columns of cells as the header has."""
         if self._second is None:
             raise BadInput(f"{self.label} has a header but no rows")
-        rows, width = itertools.chain([self._second], self._rows), len(self.names)
+        rows, width = self._rows, len(self.names)
         # spreadsheets leave out some delimiters behind the last column that has a name
         named = max((j + 1 for j, name in enumerate(self.names) if name), default=width)
         while block := list(itertools.islice(rows, max(1, _CELLS_AT_ONCE // width))):
