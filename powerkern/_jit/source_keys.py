@@ -88,12 +88,6 @@ def _read(name: str) -> _Module:
     return _Module(_digest_of_code(code), _imports_of_code(code), False)
 
 
-def forget() -> None:
-    """Clear the caches, so that the next call reads modules again."""
-    _read.cache_clear()
-    cache_key.cache_clear()
-
-
 # --- imports ------------------------------------------------------------------------------------------
 
 
