@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern import _fork_lock
-from powerkern._input import lazy_scipy_special
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -56,6 +54,18 @@ if os.fork() == 0:
 thread.join()
 """
 
+FORKED_AFTER_THE_IMPORT = """
+import os, sys
+from powerkern import _fork_lock
+from powerkern._input import lazy_scipy_special
+
+assert lazy_scipy_special.ndtri(0.5) == 0.0
+child = os.fork()
+if child == 0:
+    os._exit(0 if _fork_lock.LOCK.acquire(timeout=1.0) else 1)
+sys.exit(os.waitpid(child, 0)[1] != 0)
+"""
+
 READING_ALONE = """
 import sys
 import numpy as np
@@ -91,9 +101,9 @@ def test_reading_imports_nothing():
 
 
 def test_a_fork_waits_for_the_import():
-    """The parent holds the lock only during the import, so the child can acquire it."""
-    assert lazy_scipy_special.ndtri(0.5) == 0.0
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if _fork_lock.LOCK.acquire(timeout=1.0) else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    """The parent holds the lock only during the import, so the child can acquire it.
+
+    In a process of its own: a fork of the tests' process, with the threads of other libraries, draws warnings.
+    """
+    code = ["-W", "ignore", "-c", FORKED_AFTER_THE_IMPORT]
+    assert subprocess.run([sys.executable, *code], timeout=300, check=False).returncode == 0
