@@ -64,7 +64,7 @@ class JointFitState(NamedTuple):
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> JointFitState:
         """Make the results from a record of JSON; raise a ValueError if no fit can have produced it."""
-        columns = PowerFit._from_record(json_entries.as_record(record).get("columns"))
+        columns = PowerFit._from_record(record.get("columns"))
         p = columns.n_features
         covariates = Covariates.from_record(record.get("covariates"))
         kept = record.get("kept")

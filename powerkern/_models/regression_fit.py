@@ -24,7 +24,7 @@ from powerkern._results.inference import (
     ratio_test,
     standard_error_from,
 )
-from powerkern._results.json_entries import as_record, read_finite, read_numbers
+from powerkern._results.json_entries import read_finite, read_numbers
 from powerkern._results.power_fit import PowerFit
 from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import Status, is_failed
@@ -258,7 +258,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
 
     @classmethod
     def _from_record(cls, record: Any) -> RegressionFit:
-        power = PowerFit._from_record(as_record(record).get("power"))
+        power = PowerFit._from_record(record.get("power"))
         covariates = Covariates.from_record(record.get("covariates"))
         p, k = power.n_features, len(covariates.names)
         scanned, gamma, one = (

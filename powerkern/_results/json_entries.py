@@ -19,13 +19,6 @@ def damaged(what: str) -> ValueError:
     return ValueError(f"not a fit: the JSON text is damaged ({what})")
 
 
-def as_record(record: Any) -> dict[str, Any]:
-    """Return a record, which must be a JSON object."""
-    if not isinstance(record, dict):
-        raise damaged("it is not an object")
-    return record
-
-
 def entry(record: dict[str, Any], key: str) -> Any:
     """Return an entry; raise if the record does not have it."""
     if key not in record:

@@ -80,10 +80,7 @@ def conversation(plan: Plan) -> Conversation:
     weights = pool.Weights()
     if plan.data_bounds is None:
         ranges = yield Request(Kind.RANGE, np.empty(0), _read_range(plan, weights))
-        try:
-            found: Range = pool.reduce_pairwise(merge, ranges)
-        except ValueError as error:
-            raise MergeError(str(error)) from None
+        found: Range = pool.reduce_pairwise(merge, ranges)
     else:
         found = Range.from_bounds(plan.data_bounds[0], plan.data_bounds[1], plan.spec.family, 1.0)
     columns = [pool.make_column(row, FAMILIES[plan.spec.family]) for row in found.table]
@@ -115,8 +112,8 @@ def _read_range(plan: Plan, weights: pool.Weights) -> Callable[[NDArray[Any], st
 
     def read(body: NDArray[Any], sender: str) -> Range:
         found = Range.from_bytes(body.tobytes())
-        if found.family != plan.spec.family or found.shift.any():
-            raise ValueError(f"its range is not one of family {plan.spec.family!r} without a shift")
+        if found.family != plan.spec.family or found.shift.any() or np.isfinite(found.limits).any():
+            raise ValueError(f"its range is not one of family {plan.spec.family!r} without a shift and limits")
         weights.check(sender, np.arange(found.n_features), found.n_obs)
         return found
 

@@ -107,16 +107,16 @@ class _GroupedPass(_FramePass[S]):
         return functools.reduce(merge, summaries)
 
     def _of(self, wide: FloatArray, rows: IntArray, matrix: Matrix) -> S:
-        """Return the summary of a wide matrix; errors name the column and the row of the chunk."""
+        """Return the summary of a wide matrix; errors name the column, and the row of the chunk or the group."""
         try:
             return self.inner.of(Matrix(wide, None, False))
         except ValueError as error:
             place = place_of(error)
-            if place is None or place.column is None or place.row is None:
+            if place is None or place.column is None:
                 raise
             g, j = divmod(place.column, matrix.values.shape[1])
-            where = f"{column_label(j, matrix.names)}, row {rows[place.row, g]}"
-            raise ValueError(f"{where}: {place.reason}") from None
+            where = f"group {self.keys.label(g)!r}" if place.row is None else f"row {rows[place.row, g]}"
+            raise ValueError(f"{column_label(j, matrix.names)}, {where}: {place.reason}") from None
 
 
 def _wide(matrix: Matrix, codes: IntArray, n_groups: int) -> Iterator[tuple[FloatArray, IntArray]]:

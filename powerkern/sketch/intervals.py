@@ -10,7 +10,8 @@ import numpy as np
 
 from powerkern._estimators.censored_sums import IntervalTable
 from powerkern._estimators.power_sums import ROOM
-from powerkern._input.arrays import Matrix, column_label
+from powerkern._input.arguments import column_error
+from powerkern._input.arrays import Matrix
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.transforms.family import domain_lower_bound
 
@@ -192,10 +193,11 @@ def count_intervals(matrix: Matrix, quantum: IntArray) -> CountedIntervals:
         own, total = _distinct(values[at, j], ends[at, j], None if weight is None else weight[at])
         quanta = np.rint(np.ldexp(total, -int(quantum[j])))
         if not quanta.sum() < 2.0**ROOM:
-            raise ValueError(
-                f"{column_label(int(j), matrix.names)}: the chunk has more censored cells, or weight, than the grid "
-                "was made for; make it from the merged ranges of all chunks"
+            reason = (
+                "the chunk has more censored cells, or weight, than the grid was made for; make it from the merged "
+                "ranges of all chunks"
             )
+            raise column_error(int(j), matrix.names, reason)
         columns.append(np.full(len(own), j))
         rows.append(own)
         counts.append(quanta.astype(np.int64))
@@ -257,10 +259,11 @@ def _collected(
     sizes = np.bincount(column[first], minlength=observed.shape[1])
     if (sizes > MOST_INTERVALS).any():
         j = int(np.argmax(sizes > MOST_INTERVALS))
-        raise ValueError(
-            f"{column_label(j, names)} has more than {MOST_INTERVALS} distinct limits, which a summary of chunks "
-            "cannot hold; round the limits, or fit the rows in memory by powerkern.fit"
+        reason = (
+            f"it has more than {MOST_INTERVALS} distinct limits, which a summary of chunks cannot hold; round the "
+            "limits, or fit the rows in memory by powerkern.fit"
         )
+        raise column_error(j, names, reason)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return CountedIntervals(starts, ends[first], np.add.reduceat(counts, first), observed)
 

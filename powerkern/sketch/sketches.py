@@ -194,6 +194,8 @@ def _regridded(old: Sketch, grid: Grid) -> Sketch:
     for j, (new, cell) in enumerate(zip(grid.table, old.grid.table, strict=True)):
         if cell[G_BINS] == 0:
             continue
+        if new[G_EXPONENT] < cell[G_EXPONENT]:
+            raise ValueError(f"{column_label(j, grid.column_names)}: the grid has narrower bins than the sketch")
         own, first = old.sums[old_starts[j] : old_starts[j + 1]], int(cell[G_FIRST])
         first += int(distance[j] * 2.0 ** -cell[G_EXPONENT])
         own, first = _on_cell(own, first, cell, new)

@@ -16,8 +16,8 @@ from powerkern._estimators.ranges import range_matrix
 from powerkern._estimators.shift import convert_to_data_units, given_shift
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.alignment import ColumnNames, merging_order
-from powerkern._input.arguments import domain_error_in
-from powerkern._input.arrays import Matrix, as_choice, check_n_features, column_label
+from powerkern._input.arguments import column_error, domain_error_in
+from powerkern._input.arrays import Matrix, as_choice, check_n_features
 from powerkern._input.censoring import Marks, given_limits, with_censored, without_flags
 from powerkern._input.reading import read_chunk
 from powerkern._results.column_labels import ColumnLabels
@@ -238,16 +238,18 @@ def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketc
     is_inside &= found.inside > 0
     if not is_inside.all():
         j = int(np.argmin(is_inside))
-        raise ValueError(
-            f"{column_label(j, names)}: the chunk has values beyond those the grid was made for, "
-            f"{grid.x_min[j]} to {grid.x_max[j]}; make the grid from the merged ranges of all chunks"
+        reason = (
+            f"the chunk has values beyond those the grid was made for, {grid.x_min[j]} to {grid.x_max[j]}; make the "
+            "grid from the merged ranges of all chunks"
         )
+        raise column_error(j, names, reason)
     if not (room := found.has_room()).all():
         j = int(np.argmin(room))
-        raise ValueError(
-            f"{column_label(j, names)}: the chunk has more rows, or weight, than the grid was made for; "
-            "make it from the merged ranges of all chunks"
+        reason = (
+            "the chunk has more rows, or weight, than the grid was made for; make it from the merged ranges of all "
+            "chunks"
         )
+        raise column_error(j, names, reason)
     if intervals is None:
         extremes = _extremes_of_one_bin(matrix, grid, found.totals[:, 0])
         intervals = CountedIntervals.without_cells(extremes)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from forged import forged
 
 import powerkern as pk
 from powerkern import federated, sketch
@@ -27,6 +28,7 @@ from powerkern._input.arrays import as_matrix
 from powerkern._input.tables import files
 from powerkern.completion import fit_ratings
 from powerkern.kernels.transforms.family import BOX_COX
+from powerkern.outliers import reliability_diagram
 from powerkern.plot import lambda_map, score_plot
 from powerkern.regression import fit_regression
 from powerkern.sketch import engine, grouped
@@ -82,6 +84,26 @@ def _detector_without_rows() -> Any:
     from powerkern.sklearn import OutlierProbability
 
     return OutlierProbability(LocalOutlierFactor(novelty=True)).fit([])
+
+
+def _map_reduce(**options: Any) -> Callable[[], Any]:
+    return lambda: sketch.fit_chunks(sketch.MapReduce(lambda *_: None), **options)
+
+
+def _plot_without_marks() -> Any:
+    from powerkern.plot import qq_plot
+
+    return qq_plot(X, pk.fit(X, "box-cox", below=X < 0.5))
+
+
+def _more_censored_cells_than_the_grid_has_room_for() -> Any:
+    grid = sketch.range_of(X, "box-cox", limits=(0.5, None)).grid()
+    return sketch.summarize_chunk(X, grid, sample_weight=np.full(len(X), 1e12))
+
+
+def _sketch_on_a_grid_of(rows: slice) -> Any:
+    one = sketch.summarize_chunk(X, sketch.range_of(X, "box-cox").grid())
+    return one.on(sketch.range_of(np.sort(X, axis=0)[rows], "box-cox").grid())
 
 
 MAP = [[0.7, 0.6], [0.9, 0.8]], [[0.0, 1.0], [0.0, 1.0]]
@@ -145,6 +167,56 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         r"each mark must be two lambdas, of the first and of the second column",
     ),
+    "groups of which one has no lambda": (
+        lambda: pk.fit(FRAME, "box-cox", groups=GROUPS, bounds=(5.0, 6.0), ymax=1e-3, n_threads=1),
+        ValueError,
+        r"^column 0 \('u'\), group 'a': no lambda satisfies ymax=0.001; raise it$",
+    ),
+    "weights of an engine": (
+        _map_reduce(sample_weight=[1.0]),
+        TypeError,
+        r"sample_weight must be the name of a column if chunks is a MapReduce, .* got list",
+    ),
+    "columns of text in an engine": (
+        _map_reduce(non_numeric="ignore"),
+        ValueError,
+        r"non_numeric works only for chunks that this process reads, not for a MapReduce",
+    ),
+    "groups of chunks that are no names": (
+        lambda: sketch.fit_chunks([FRAME], groups=[1]),
+        TypeError,
+        r"groups must name the column, or the columns, of the chunks that hold the labels",
+    ),
+    "heavy censored cells": (
+        _more_censored_cells_than_the_grid_has_room_for,
+        ValueError,
+        r"column 0: the chunk has more censored cells, or weight, than the grid was made for; make it from the merged",
+    ),
+    "a sketch on a grid of fewer rows": (
+        lambda: _sketch_on_a_grid_of(slice(1, None)),
+        ValueError,
+        r"column 0: the bins of a sketch lie beyond its range",
+    ),
+    "a sketch on a finer grid": (
+        lambda: _sketch_on_a_grid_of(slice(10, 20)),
+        ValueError,
+        r"column 0: the grid has narrower bins than the sketch",
+    ),
+    "a sketch from text": (
+        lambda: sketch.Sketch.from_bytes("text"),
+        TypeError,
+        r"a sketch must be read from bytes, got str",
+    ),
+    "two methods in a reliability diagram": (
+        lambda: reliability_diagram([0, 1], [[0.1, 0.2], [0.3, 0.4]]),
+        ValueError,
+        r"y_prob has 2 columns; a reliability diagram shows one method",
+    ),
+    "a QQ plot without marks": (
+        _plot_without_marks,
+        ValueError,
+        r"column 0 has censored cells in the fit; pass below=, above= or limits= as to the fit",
+    ),
     "edges of bins that fall": (
         lambda: score_plot([1.0, 2.0, 3.0], bins=[3.0, 1.0]),
         ValueError,
@@ -185,6 +257,38 @@ def test_records_of_censored_cells() -> None:
     text = _change(json.dumps(record), ("censored", name), [-1.0, 0.0])
     with pytest.raises(ValueError, match="a number of censored cells is negative or not a number"):
         pk.PowerFit.from_json(text, check=False)
+
+
+RECORDS = {
+    "censored cells": (("censored",), {}, "censored is not an object with the keys "),
+    "arguments": (("asked",), {}, "asked is not an object with the keys "),
+    "a label of two kinds": (
+        ("column_names",),
+        [{"integer": "1", "number": "2"}, "v"],
+        "column_names is not a list of names",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RECORDS)
+def test_records_of_fits(case: str) -> None:
+    path, value, message = RECORDS[case]
+    text = pk.fit(FRAME, "box-cox", limits=(0.5, None)).to_json()
+    with pytest.raises(ValueError, match=rf"^not a fit: the JSON text is damaged \(.*{message}"):
+        pk.PowerFit.from_json(_change(text, path, value), check=False)
+
+
+def test_chunks_of_groups_whose_values_change_between_two_passes() -> None:
+    """The error names the column and the group, not the column of all groups side by side."""
+    calls: list[int] = []
+
+    def chunks() -> Any:
+        calls.append(1)
+        yield FRAME.assign(site=GROUPS, v=FRAME.v * np.where((GROUPS == "b") & (len(calls) > 2), 10.0, 1.0))
+
+    said = r"^in chunk 0: column 1 \('v'\), group 'b': the chunk has values beyond those the grid was made for, "
+    with pytest.raises(ValueError, match=said):
+        sketch.fit_chunks(chunks, groups="site")
 
 
 def test_groups_that_appear_between_two_passes() -> None:
@@ -329,6 +433,25 @@ def test_modules_that_need_a_library(monkeypatch: pytest.MonkeyPatch, module: st
 
 
 @pytest.mark.parametrize(
+    ("absent", "message"),
+    [
+        ("sklearn", "import of sklearn halted|No module named 'sklearn'"),
+        ("sklearn.utils._param_validation", r"scikit-learn .* has moved what this powerkern uses .*: install a newer"),
+    ],
+)
+def test_private_modules_of_scikit_learn(monkeypatch: pytest.MonkeyPatch, absent: str, message: str) -> None:
+    """Without scikit-learn its own error remains; a private module that a release has moved is explained."""
+    path = Path(pk.__file__).parent / "sklearn" / "_compat.py"
+    code = compile(path.read_text(encoding="utf-8"), str(path), "exec")
+    if absent == "sklearn":
+        for name in [name for name in sys.modules if name.split(".")[0] == absent]:
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, absent, None)
+    with pytest.raises(ImportError, match=message):
+        exec(code, {"__name__": "powerkern.sklearn._compat"})
+
+
+@pytest.mark.parametrize(
     ("call", "library", "error", "message"),
     [
         (
@@ -378,6 +501,18 @@ def _damaged_sketch() -> Any:
     return sketch.Sketch.from_bytes(sketch.Sketch(one.grid, -one.sums, one.roundings).to_bytes())
 
 
+def _forged_sketch(**changes: Any) -> Callable[[], Any]:
+    """Return a function that reads a sketch whose description was changed, or else has another number at its end."""
+    data = sketch.summarize_chunk(X, sketch.range_of(X, "box-cox").grid()).to_bytes()
+
+    def change(description: Any, payload: bytearray) -> None:
+        description.update(changes)
+        if not changes:
+            payload.extend(bytes(8))
+
+    return lambda: sketch.Sketch.from_bytes(forged(data, change))
+
+
 NUMBERS_AND_TEXT = [engine.TableColumn("u", "double", True), engine.TableColumn("name", "string", False)]
 ENGINES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no outcome": (lambda: engine.ChunkOutcome().value(), ValueError, "no rows"),
@@ -393,6 +528,9 @@ ENGINES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "no column of X holds numbers: 'name'",
     ),
     "a sketch of negative numbers of rows": (_damaged_sketch, ValueError, "sketch.*damaged|damaged.*sketch"),
+    "a sketch of a negative number of limits": (_forged_sketch(intervals=-1), ValueError, "damaged"),
+    "a sketch with a number too many": (_forged_sketch(), ValueError, "damaged"),
+    "a sketch with limits of one column": (_forged_sketch(limits=[[0.5], [None]]), ValueError, "damaged"),
     "groups of blocks of columns": (
         lambda: grouped._Labels.side_by_side([]),
         TypeError,
@@ -428,3 +566,52 @@ def test_an_array_that_exports_nothing() -> None:
 
     with pytest.raises(TypeError, match=r"^X cannot be read as an array of NumPy: gradients cannot be exported$"):
         pk.fit(Tensor())
+
+
+# --- engines that are not started ---------------------------------------------------------------------
+
+
+def test_onnx_of_several_inputs() -> None:
+    pytest.importorskip("skl2onnx")
+    onnx = pytest.importorskip("powerkern.onnx")
+    with pytest.raises(ValueError, match="PowerTransformer converts with one input, a table; declare it so"):
+        onnx._shape(SimpleNamespace(inputs=[None, None]))
+
+
+RAY: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+    "columns of chunks": (
+        lambda ray: ray.fit([lambda: X], columns=["u"]),
+        TypeError,
+        "columns= is for datasets; X is a list",
+    ),
+    "a transform of an array": (
+        lambda ray: ray.transform(X, pk.fit(X)),
+        TypeError,
+        "X is a ndarray, not a Ray dataset; in a task, call the method transform of the fit",
+    ),
+    "a dataset without blocks": (lambda ray: ray._table(None), ValueError, "no rows"),
+    "weights of one chunk for two": (
+        lambda ray: ray.fit([lambda: X, lambda: X], sample_weight=[lambda: X[:, 0]]),
+        ValueError,
+        "sample_weight has 1 chunks, X has 2; pass one for each",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RAY)
+def test_ray(case: str) -> None:
+    pytest.importorskip("ray.data", reason="Ray Data is not installed")
+    ray = pytest.importorskip("powerkern.ray")
+    call, error, message = RAY[case]
+    with pytest.raises(error, match=message):
+        call(ray)
+
+
+def test_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    spark = pytest.importorskip("powerkern.spark")
+    with pytest.raises(TypeError, match="X is a DataFrame, not a Spark data frame; use"):
+        spark.fit(FRAME)
+    monkeypatch.setattr(spark, "_table", lambda _: NUMBERS_AND_TEXT)
+    with pytest.raises(ValueError, match="groups='site': there is no column of that name among 'u', 'name'"):
+        spark.fit(FRAME, groups="site")

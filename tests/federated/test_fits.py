@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -79,12 +80,28 @@ def test_skewed_sites_equal_the_pooled_rows(name: str, family: str, x: np.ndarra
 @pytest.mark.parametrize("n", [6, 40])
 @pytest.mark.parametrize("base", [1.0, 1e3, 2.0, 3e-5])
 def test_error_bound_of_columns_that_span_a_few_ulps(base: float, n: int, family: str) -> None:
-    """lambda is about 1e15, and its rounding is about 1."""
+    """lambda is about 1e15, as is its standard error; the bound, some thousands, holds beside 30 digits."""
     x = base + np.random.default_rng(0).integers(0, 6, n) * np.spacing(base)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # lambda is large
         expected, fit = pk.fit(x, family), fit_federated(np.array_split(x, 2), family)
+    assert fit.status[0] == expected.status[0] == Status.OK
     assert abs(fit.lmbda[0] - expected.lmbda[0]) <= fit.lmbda_error[0] < 0.01 / np.sqrt(expected.information[0])
+    low, high = (score_of(x, family, fit.lmbda[0] + sign * fit.lmbda_error[0]) for sign in (-1.0, 1.0))
+    assert low < 0.0 < high
+
+
+def score_of(x: np.ndarray, family: str, lmbda: float) -> float:
+    """Return the derivative of -log-likelihood/n of positive values, with 30 digits more than the values have."""
+    with mpmath.workdps(60):
+        logs = [mpmath.log(mpmath.mpf(v) + (family == "yeo-johnson")) for v in x.tolist()]
+        center = mpmath.fsum(logs) / len(logs)
+        logs, lmbda = [v - center for v in logs], mpmath.mpf(lmbda)
+        psi = [mpmath.expm1(lmbda * v) / lmbda for v in logs]
+        slopes = [v * mpmath.exp(lmbda * v) / lmbda - y / lmbda for v, y in zip(logs, psi, strict=True)]
+        mean = mpmath.fsum(psi) / len(psi)
+        covariance = mpmath.fsum((y - mean) * slope for y, slope in zip(psi, slopes, strict=True))
+        return float(covariance / mpmath.fsum((y - mean) ** 2 for y in psi))
 
 
 @pytest.mark.parametrize("x", [[0.0, 5e-324], [0.0, -5e-324], [5e-324, 1e-323]])

@@ -147,7 +147,8 @@ def test_ranges_of_other_columns_or_families() -> None:
     with pytest.raises(ProtocolError, match="client 'b': it has 1 columns, the fit has 2"):
         server.receive(site("b", ROWS[:, :1]).answer(request), sender="b")
     good = site("b").answer(request)
-    for other in (range_of(ROWS, "yeo-johnson"), range_of(ROWS, "box-cox", shift=1.0)):
+    others = [{"family": "yeo-johnson"}, {"shift": 1.0}, {"limits": (0.5, None)}]
+    for other in (range_of(ROWS, **{"family": "box-cox", **options}) for options in others):
         body = np.frombuffer(other.to_bytes(), np.uint8)
         with pytest.raises(ProtocolError, match="client 'b': its range is not one of family 'box-cox' without a shift"):
             server.receive(changed(good, "b", body=body), sender="b")
@@ -253,6 +254,10 @@ BAD_REQUESTS: dict[str, tuple[Callable[[Message], dict[str, Any]], str]] = {
     "family": (lambda m: {"details": {**m.details, "family": "log"}}, "malformed: unknown family 'log'"),
     "strangers": (lambda m: {"details": {**m.details, "clients": ["x"]}}, r"it is not among the clients of this fit"),
     "columns": (lambda m: {"details": {**m.details, "n_columns": 3}}, "it has 2 columns, the fit has 3"),
+    "infinite": (
+        lambda m: {"details": {**m.details, "infinite": "drop"}},
+        "malformed: unknown treatment of infinite values 'drop'",
+    ),
     "shift": (lambda m: {"details": {**m.details, "shift": "x"}}, "malformed: shift must be"),
     "shift of Yeo-Johnson": (lambda m: {"details": {**m.details, "shift": 1.0}}, "malformed: shift works only with"),
     "no table": (lambda m: {"body": np.zeros(3)}, "malformed: not a table of exponents"),

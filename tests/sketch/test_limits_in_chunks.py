@@ -308,7 +308,7 @@ def test_options_that_exclude_limits_are_refused_before_data_are_read(options: d
 def test_too_many_limits_are_refused_by_name() -> None:
     x = np.arange(1.0, MOST_INTERVALS + 10.0)
     x = np.append(x, x)
-    message = r"column 0 \('dose'\) has more than 4096 distinct limits, which a summary of chunks cannot hold; round"
+    message = r"column 0 \('dose'\): it has more than 4096 distinct limits, which a summary of chunks cannot hold;"
     for parts in ([x], split(x, 4)):
         with pytest.raises(ValueError, match=message):
             fit_chunks(
