@@ -812,3 +812,12 @@ def test_demo_saves_when_asked(run, tmp_path):
     for family in ("box-cox", "yeo-johnson"):
         fit = pk.PowerFit.from_json((folder / f"{family}.json").read_text())
         np.testing.assert_array_equal(fit.lmbda, pk.fit(np.load(folder / f"{family}.npy"), family=family).lmbda)
+
+
+def test_demo_simulates_the_same_data_unless_asked(run, tmp_path):
+    """The help gives the seed: 1."""
+    for name, words in {"plain": [], "one": ["--seed", "1"], "two": ["--seed", "2"]}.items():
+        assert run("demo", "--rows", 20, "--columns", 1, "--json", *words, "--save", tmp_path / name)[0] == 0
+    plain, one, two = (np.load(tmp_path / name / "box-cox.npy") for name in ("plain", "one", "two"))
+    assert np.array_equal(plain, one)
+    assert not np.array_equal(plain, two)

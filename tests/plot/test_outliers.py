@@ -12,6 +12,7 @@ from matplotlib.text import Text
 from powerkern.cellwise import wrapped_pca
 from powerkern.outliers import fit_scaling
 from powerkern.plot import outlier_map, reliability_plot, score_plot
+from powerkern.plot._drawing import label_points
 
 # --- outlier maps ------------------------------------------------------------------------------------
 
@@ -45,6 +46,20 @@ def test_labels_of_an_outlier_map_do_not_overlap():
         assert len(boxes) == 16
         for one, other in itertools.combinations(boxes, 2):
             assert not one.padded(-0.5).overlaps(other.padded(-0.5))
+
+
+def test_a_label_covers_no_other_point_if_there_is_a_free_place():
+    """Points lie to the right of the labelled point, where its label would stand first."""
+    ax = plt.subplots()[1]
+    x, y = np.meshgrid([0.5, 0.52, 0.55, 0.58], [0.5, 0.47, 0.53])
+    points = np.column_stack([x.ravel(), y.ravel()])
+    points = points[~((points[:, 0] == 0.5) & (points[:, 1] != 0.5))]
+    ax.plot(*points.T, ".", label="points")
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    ax.legend(loc="lower left")
+    label_points(ax, points, [0], ["labelled"])
+    box = Text.get_window_extent(ax.texts[0])
+    assert not any(box.contains(x, y) for x, y in ax.transData.transform(points))
 
 
 def test_rows_of_a_frame_are_labelled_by_its_index():
