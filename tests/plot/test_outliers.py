@@ -62,6 +62,17 @@ def test_a_label_covers_no_other_point_if_there_is_a_free_place():
     assert not any(box.contains(x, y) for x, y in ax.transData.transform(points))
 
 
+def test_a_label_stands_next_to_its_point_if_nothing_is_in_the_way():
+    ax = plt.subplots()[1]
+    ax.plot([0.5], [0.5], ".", label="point")
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    ax.legend(loc="lower left")
+    label_points(ax, np.array([[0.5, 0.5]]), [0], ["labelled"])
+    box, (x, y) = Text.get_window_extent(ax.texts[0]), ax.transData.transform((0.5, 0.5))
+    gaps = np.maximum([box.x0 - x, box.y0 - y], [x - box.x1, y - box.y1])
+    assert (np.abs(gaps) < 4.0 * ax.figure.dpi / 72.0).all()
+
+
 def test_rows_of_a_frame_are_labelled_by_its_index():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame(_with_outliers(), index=[f"bottle {i}" for i in range(100)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine, make_classification
@@ -67,6 +69,24 @@ def test_single_columns_are_tried_at_both_ends(wine):
     assert (history.column[single[::2]] == history.column[single[1::2]]).all()
     assert set(history.column[single]) == set(range(5))
     assert (model.lambdas_ == 1.0).all()
+
+
+def test_blocks_do_not_shrink_below_one_column(wine):
+    """After many blocks without a better score they are single columns; the first better one makes the next a pair."""
+    X, y = wine
+    calls = itertools.count()
+    history = (
+        SupervisedPowerTransformer(
+            GaussianNB(), search="blocks", scoring=lambda *_: max(0.0, next(calls) - 60.0), max_trials=40,
+            starts="ones", random_state=0, cv=2,
+        )
+        .fit(X, y)
+        .history_
+    )  # fmt: skip
+    first = np.flatnonzero(history.score > 0.0)[0]
+    assert first > 20
+    assert (history.column[first - 8 : first + 1] >= 0).all()
+    assert history.column[first + 1] == -1
 
 
 def test_patience_counts_blocks(wine):
