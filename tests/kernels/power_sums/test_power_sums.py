@@ -408,3 +408,29 @@ def test_logs_of_ratios_need_a_normal_reference_with_a_normal_reciprocal(unit, d
     grid[grids.G_SIGN], grid[grids.G_REF] = 1.0, unit
     grid[grids.G_MIN], grid[grids.G_MAX] = unit / (1.0 if unit < 1.0 else 2.0), 1.75 * unit
     assert sum_kernels.is_delicate(0.0, grid) == delicate
+
+
+@pytest.mark.parametrize(
+    "family, ends, part",
+    [
+        (YEO_JOHNSON, (-5.0, 5.0), (-0.3, 0.4)),
+        (YEO_JOHNSON, (-0.5, 9.0), (-0.1, 7.0)),
+        (YEO_JOHNSON, (0.0, 50.0), (2.0, 3.0)),
+        (YEO_JOHNSON, (-50.0, -0.1), (-3.0, -2.0)),
+        (BOX_COX, (0.01, 50.0), (2.0, 3.0)),
+    ],
+)
+def test_bounds_of_the_logs_are_those_of_the_occupied_bins(family, ends, part):
+    """With wider bounds, sums could lose all their digits."""
+    x = np.linspace(*part, 40)
+    grid = grid_row(np.append(x, ends), family)
+    of = sample.make_sample(sums_of(x, family, grid)[0], float(family == YEO_JOHNSON), grid, scratch(10**4)[0])
+    logs, bin_width = of.centered.logs, 2.0 * of.half
+    rounding = 1e-12
+    assert logs.pos.max() - rounding <= logs.high <= logs.pos.max() + bin_width
+    if of.sign == 0.0:
+        assert logs.neg.max() - rounding <= logs.neg_high <= logs.neg.max() + bin_width
+        assert logs.low == 0.0
+    else:
+        assert logs.pos.min() - bin_width <= logs.low <= logs.pos.min() + rounding
+        assert logs.neg.size == 0

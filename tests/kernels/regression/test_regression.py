@@ -7,7 +7,7 @@ import oracles
 import pytest
 
 from powerkern._status import Status
-from powerkern.kernels.regression import fit, likelihood
+from powerkern.kernels.regression import fit, likelihood, search
 from powerkern.kernels.results import BAD_RANK, CURVATURE, LMBDA, N_EVAL, N_RESULTS, NLL, STATUS
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
@@ -134,3 +134,23 @@ def test_the_search_does_not_depend_on_the_unit_of_the_logs(power):
     np.testing.assert_allclose(power * other[LMBDA], one[LMBDA], rtol=1e-10)
     np.testing.assert_allclose(power * other_ends[:2], ends[:2], rtol=1e-10)
     assert one[N_EVAL] == other[N_EVAL]
+
+
+@pytest.mark.parametrize(
+    "slopes, expected",
+    [
+        ([-1.0, 1.0], True),
+        ([1.0, -1.0], False),
+        ([-1.0, -1.0], False),
+        ([-1.0, 0.0, 1.0], True),  # the fit at the second point is exact
+        ([-1.0, 0.0, -1.0], False),
+        ([-1.0, 0.0, 0.0], False),
+        ([-1.0, 0.0], False),  # no point follows
+        ([0.0, 1.0], False),
+        ([-1.0, 1.0, -1.0], True),
+    ],
+)
+def test_a_sign_change_of_the_slope_encloses_a_minimum(slopes, expected):
+    grid = np.zeros((3, len(slopes)))
+    grid[search._D1] = slopes
+    assert search._encloses(grid, 0, len(slopes) - 1) == expected
