@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from powerkern._estimators.base import Estimator
 from powerkern._input.alignment import ColumnNames, merging_order
 from powerkern._input.arguments import place_of
-from powerkern._input.arrays import Matrix, column_label
+from powerkern._input.arrays import Matrix, check_n_features, column_label
 from powerkern._input.censoring import NO_MARKS, Marks
 from powerkern._input.frames import names_of
 from powerkern._input.labels import UNKNOWN, Keys, without_groups, without_names
@@ -94,11 +94,13 @@ class _GroupedPass(_FramePass[S]):
 
     inner: Pass[S]
     keys: Keys
+    p: int
 
     def __call__(self, chunk: Any, sample_weight: Any = None, marks: Marks = NO_MARKS) -> S:
         """Return the summary of a chunk."""
         assert self.keys.names is not None
         matrix = read_chunk(without_names(chunk, self.keys.names), labels=self.labels)
+        check_n_features(matrix.values, self.p, None, None)
         runs = self.keys.runs_of(chunk, None, len(matrix.values), None)
         if (runs.codes == UNKNOWN).any():
             raise ValueError("a pass found groups that the one before did not: the data have changed")
@@ -168,7 +170,7 @@ def fit_groups(
     column_names, labels = found.naming.names, tuple(found.naming.labels or ())
 
     def on_groups(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        return map_reduce.engine(_GroupedPass(inner=function, keys=keys, labels=labels), merge)
+        return map_reduce.engine(_GroupedPass(inner=function, keys=keys, p=found.p, labels=labels), merge)
 
     spec, _ = job.spec.resolved(found.p, column_names)
     with _groups_in_errors(keys, found.p, column_names):

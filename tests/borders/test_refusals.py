@@ -14,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
@@ -278,16 +279,27 @@ def test_records_of_fits(case: str) -> None:
         pk.PowerFit.from_json(_change(text, path, value), check=False)
 
 
-def test_chunks_of_groups_whose_values_change_between_two_passes() -> None:
-    """The error names the column and the group, not the column of all groups side by side."""
+def _grow(frame: Any) -> Any:
+    return frame.assign(v=frame.v * np.where(GROUPS == "b", 10.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_grow, r"column 1 \('v'\), group 'b': the chunk has values beyond those the grid was made for, "),
+        (lambda frame: frame.drop(columns="v"), "X has 1 column, the fit has 2; pass the columns that were fitted"),
+    ],
+)
+def test_chunks_of_groups_that_change_between_two_passes(change: Callable[[Any], Any], message: str) -> None:
+    """The error has the columns of the data, not the columns of all groups side by side."""
     calls: list[int] = []
 
     def chunks() -> Any:
         calls.append(1)
-        yield FRAME.assign(site=GROUPS, v=FRAME.v * np.where((GROUPS == "b") & (len(calls) > 2), 10.0, 1.0))
+        frame = FRAME.assign(site=GROUPS)
+        yield change(frame) if len(calls) > 2 else frame
 
-    said = r"^in chunk 0: column 1 \('v'\), group 'b': the chunk has values beyond those the grid was made for, "
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=f"^in chunk 0: {message}"):
         sketch.fit_chunks(chunks, groups="site")
 
 
@@ -576,6 +588,27 @@ def test_onnx_of_several_inputs() -> None:
     onnx = pytest.importorskip("powerkern.onnx")
     with pytest.raises(ValueError, match="PowerTransformer converts with one input, a table; declare it so"):
         onnx._shape(SimpleNamespace(inputs=[None, None]))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [([1, 2], r"SecAgg\+ needs 3 to 1023 sites, got 2"), ([1, 2, 3], r"SecAgg\+ gave no total: a site failed or was")],
+)
+def test_secagg_without_a_total(monkeypatch: pytest.MonkeyPatch, nodes: list[int], message: str) -> None:
+    """Flower is replaced by modules that do nothing, so that no site answers."""
+    names = ("flwr", "app", "common", "compat", "compat.common", "server", "server.workflow", "serverapp")
+    for name in (*names, "server.strategy", "server.workflow.constant"):
+        full = name if name == "flwr" else f"flwr.{name}"
+        monkeypatch.setitem(sys.modules, full, MagicMock(FedAvg=object))
+    spec = importlib.util.spec_from_file_location(
+        "powerkern._again", Path(pk.__file__).parent / "federated" / "secagg.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    secagg = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(secagg)
+    with pytest.raises(federated.ProtocolError, match=message):
+        secagg.secure_total(None, None, nodes, b"", 1.0)
 
 
 RAY: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
