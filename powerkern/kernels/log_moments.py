@@ -85,7 +85,7 @@ def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
 
 @reduction
 def _block_exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
-    """Return the sum of the factors whose log is `scale`, and the sum of factor exp(log - scale) over the others."""
+    """Return two sums over a block: of the factors whose log is `scale`, and of factor exp(log - scale) for other logs."""
     widest_vectors()
     at_scale = 0.0
     rest = 0.0

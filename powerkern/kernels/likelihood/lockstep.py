@@ -6,10 +6,11 @@ exponent. A lane that has converged is evaluated again at the same exponent, wit
 have converged. A result therefore depends only on its own column.
 
 The sums are formed as in `one_pass`, in float64, about the mean log if all values have one sign. A missing value, or
-one of weight 0, gets a log of 0, which adds nothing to any sum. Columns that need more care are deferred to
-`kernels.likelihood.two_pass`: those with fewer than three values, infinities, a narrow spread, an enormous range or
-values outside the domain, and those for which sums lose digits, the optimum is not certified, or powers come near the
-limits of float64.
+one of weight 0, gets a log of 0, which adds nothing to any sum.
+
+Columns that need more care are deferred to `kernels.likelihood.two_pass`: those with fewer than three values, a narrow
+spread, an enormous range, infinities or values outside the domain; and those in which sums lose digits, the optimum
+cannot be certified, or powers come near the limits of float64.
 """
 
 from __future__ import annotations

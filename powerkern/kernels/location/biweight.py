@@ -94,7 +94,10 @@ def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float,
 
 @kernel
 def _biweight_at(col: Sorted, mu: float, rejection: float) -> tuple[float, float, float]:
-    """Return `_biweight_sums` over the values less than `rejection` away from the location ``center + mu``."""
+    """Return the sums of `_biweight_sums` over the values that are not rejected at the location ``center + mu``.
+
+    A value is rejected if its distance from the location is at least `rejection`.
+    """
     lo = find_position(col.y, col.center, mu - rejection, 0)
     hi = find_position(col.y, col.center, mu + rejection, col.y.size)
     if col.w.size == 0:

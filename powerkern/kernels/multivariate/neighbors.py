@@ -66,9 +66,10 @@ def neighbor_means(
 
 @kernel
 def _squared_distances(values: FloatArray, completed: FloatArray, observed: IntArray, squares: FloatArray) -> int:
-    """Write the squared distance of a row to each donor, over the observed columns; return the number of these.
+    """Write the squared distance of a row to each donor, over the observed columns of the row.
 
-    `completed` holds the columns of the donors. `observed` receives the indices of the observed columns.
+    Returns the number of observed columns, whose indices `observed` receives. `completed` holds the columns of the
+    donors.
     """
     n_observed = 0
     for j in range(values.size):
