@@ -3,9 +3,9 @@
 Every function here is branch-free: conditions select between computed values, so that LLVM vectorises a loop that calls
 the function. numba without Intel's SVML calls libm for each value instead.
 
-The method is classical (Tang 1989; Muller et al., Handbook of Floating-Point Arithmetic, ch. 10): k = round(x log2 e)
-by adding and subtracting 1.5 * 2**52, r = x - k ln 2, |r| <= ln(2)/2, with ln 2 in two parts; e^r = 1 + r + r**2 q(r);
-2**k is assembled from the bits that the addition left behind.
+The method is classical (Tang 1989; Muller et al., Handbook of Floating-Point Arithmetic, ch. 10). k = round(x log2 e)
+is computed by adding and subtracting 1.5 * 2**52, and r = x - k ln 2, |r| <= ln(2)/2, with ln 2 in two parts. Then
+e^r = 1 + r + r**2 q(r), and 2**k is assembled from the bits that the addition left behind.
 
 The polynomials are minimax fits (Remez exchange, mpmath). None of these functions may be re-associated:
 the rounding trick and the error-free sums would be optimised away. Contraction to fused multiply-add is safe.

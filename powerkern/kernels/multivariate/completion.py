@@ -55,7 +55,7 @@ _PROXIMAL = 1e-8
 
 
 class ObservedCells(NamedTuple):
-    """The observed cells of a matrix, row by row."""
+    """The observed cells of a matrix, row by row: their columns, values and square roots of weights."""
 
     #: Index of the first cell of each row, followed by the number of cells.
     start: NDArray[np.int64]
