@@ -85,7 +85,7 @@ def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
 
 @reduction
 def _block_exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
-    """Return two sums over a block: of the factors whose log is `scale`, and of the other factors times exp(log - scale)."""
+    """Return the sum of the factors whose log equals `scale`, and the sum of factor exp(log - scale) for other logs."""
     widest_vectors()
     at_scale = 0.0
     rest = 0.0
