@@ -83,10 +83,10 @@ def column() -> Iterator[tuple[columns.CensoredColumn, Scratch, CensoredWork]]:
 @starving
 def test_the_search_of_lambda(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = replace_profile(monkeypatch, search, kind)
-    start = search.Start(0.5, Scales(1.0, 0.0), 0.0, search.reach_of(column[0]))
+    start = search.Start(0.5, Scales(1.0, 0.0), 0.0, search.get_largest_exponent(column[0]))
     found = search._search(column[0], start, search._EXACT, *column[1:])
     assert found.n_eval == len(seen) <= 101
-    assert abs(found.mu) <= start.reach
+    assert abs(found.mu) <= start.largest_exponent
     assert found.status in (Status.SCANNED, Status.NOT_CERTIFIED, Status.AT_END)
     if kind == "steps that do not shrink":
         assert (len(seen), found.status) == (100, Status.NOT_CERTIFIED)
@@ -97,8 +97,8 @@ def test_the_scan_for_other_maxima(kind: str, column: Any, monkeypatch: pytest.M
     optimum = search.find_optimum(column[0], NAN, False, *column[1:])
     assert optimum.status == Status.SCANNED
     seen = replace_profile(monkeypatch, search, kind)
-    reach = search.reach_of(column[0])
-    found = search._scan(column[0], optimum, reach, search._EXACT, *column[1:])
+    reach = search.get_largest_exponent(column[0])
+    found = search._check_uniqueness(column[0], optimum, reach, search._EXACT, *column[1:])
     assert found.n_eval - optimum.n_eval == len(seen) <= 6 * 103
 
 
