@@ -13,7 +13,6 @@ References
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from powerkern._jit import fma, inlined, kernel
@@ -199,13 +198,3 @@ def _about_center(m: float, half: float) -> LogProbability:
     missing = 0.5 * (gauss_b * scaled_erfc(b * SQRT_HALF) + gauss_a * scaled_erfc(-a * SQRT_HALF))
     at_b, at_a = _DENSITY_AT_0 * gauss_b / (1.0 - missing), _DENSITY_AT_0 * gauss_a / (1.0 - missing)
     return LogProbability(log1p(-missing), at_b - at_a, at_b + at_a)
-
-
-@kernel
-def log_ndtr_difference(a: float, b: float) -> float:
-    """Return ln(Phi(b) - Phi(a)) for a < b, either of which may be infinite."""
-    if a == -math.inf:
-        return log_ndtr(b)
-    if b == math.inf:
-        return log_ndtr(-a)
-    return log_probability_between(0.5 * (a + b), 0.5 * (b - a)).log
