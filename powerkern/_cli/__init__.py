@@ -1,1 +1,1 @@
-"""The commands of the command line, one module each."""
+"""Implementations of the ``powerkern`` commands, one module per command."""

@@ -21,7 +21,7 @@ from powerkern._input.tables.table import BadInput, CensoredCells, FileLayout
 
 
 def run(args: argparse.Namespace) -> None:
-    """Transform or invert a table block by block, so that tables of any length need little memory."""
+    """Transform or invert a table block by block, so that memory does not grow with the number of rows."""
     files.check_output(args.output)
     to_file = args.output is not None and str(args.output) != "-"
     if args.json and not to_file:
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _count_phrase(command: str, layout: FileLayout) -> str:
-    """Return a phrase with the numbers of columns changed and passed through; "" if all were changed."""
+    """Return a phrase that counts the transformed and the untouched columns, or "" if every column was transformed."""
     n_passed = len(layout.names) - len(layout.positions)
     done = "transformed" if command == "transform" else "inverted"
     return f" ({len(layout.positions)} {done}, {n_passed} passed through)" if n_passed else ""

@@ -1,4 +1,7 @@
-"""Arguments that commands share, and their types; this module imports nothing slow."""
+"""Command-line arguments that several commands share, and functions that parse their values.
+
+This module imports nothing slow.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +36,10 @@ _SIGNED = ("--missing", "--units", "--shift", "--bounds", "--search-range")
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports errors in one line and accepts values such as "-999,?"."""
+    """An argument parser with one-line error messages that also accepts values such as "-999,?"."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse like argparse, but do not take a value such as "-999,?" for another option."""
+        """Parse like argparse, but do not mistake a value such as "-999,?" for an option."""
         words = _join_signed_values(sys.argv[1:] if args is None else args)
         for word in words:
             if word.startswith("--") and word.endswith("=--"):  # argparse would turn it into an empty list
@@ -47,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Print the error, with the nearest valid word, and exit."""
+        """Print the message to standard error, suggest the most similar valid word, and exit with code 2."""
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if wrong is not None:
             message += did_you_mean(wrong[1], [word.strip(" '") for word in wrong[2].split(",")])
@@ -59,7 +62,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _join_signed_values(words: Sequence[str]) -> list[str]:
-    """Join options in _SIGNED to their value if it begins with a minus sign, as in ``--shift=-1``."""
+    """Join each option in _SIGNED with a value that begins with a minus sign, as in ``--shift=-1``."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] in _SIGNED and word.startswith("-") and not word.startswith("--"):
@@ -70,7 +73,7 @@ def _join_signed_values(words: Sequence[str]) -> list[str]:
 
 
 class Commands:
-    """The commands of a parser, each with its examples."""
+    """The commands of a parser (subparsers), each with its help text and examples."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -87,7 +90,7 @@ class Commands:
 
 
 def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
-    """Add the table to fit and the options of a fit."""
+    """Add the arguments of a fit: the table to read and every fitting option; `estimator` is the default estimator."""
     parser.add_argument("data", type=Path, help=_KINDS)
     add_columns(parser, "columns to fit (default: every numeric column that does not hold identifiers)")
     parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
@@ -107,7 +110,7 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
         metavar="C[,C...]",
         help="Box-Cox: constant added to all columns, or one for each (default: 0)",
     )
-    parser.add_argument("--origin", choices=("fit",), help="fit: find the origin and the unit of each column, too")
+    parser.add_argument("--origin", choices=("fit",), help="fit: also estimate the origin and unit of each column")
     parser.add_argument(
         "--infinite",
         choices=get_args(Infinite),
@@ -130,18 +133,18 @@ _PASSED_ON = ("family", "shift", "ymax", "bounds", "criterion", "infinite", "n_t
 
 
 def fit_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `powerkern.fit`, but for the estimator and the origin."""
+    """Return the keyword arguments for `powerkern.fit`, except the estimator and the origin."""
     return {"standardize": not args.no_standardize, **{name: getattr(args, name) for name in _PASSED_ON}}
 
 
 def add_columns(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add the options that select columns."""
+    """Add ``--columns``, with this help text, and ``--exclude``."""
     parser.add_argument("--columns", type=cells, metavar="A,B,...", help=help)
     parser.add_argument("--exclude", type=cells, default=(), metavar="A,B,...", help="columns to leave out")
 
 
 def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
-    """Add the choice of the estimator and its options; `estimator` is the default."""
+    """Add ``--estimator`` and the options of all estimators; `estimator` is the default."""
     group = parser.add_argument_group("estimator")
     group.add_argument("--estimator", help=f"{', '.join(ESTIMATORS)} (default: {estimator})")
     parser.set_defaults(default_estimator=estimator)
@@ -156,7 +159,7 @@ def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
-    """Add the options with detection limits of columns."""
+    """Add the options that set detection limits of columns."""
     group = parser.add_argument_group("detection limits (cells such as <0.05 and >100 state their own)")
     for word, lower in (("below", "lower"), ("above", "upper")):
         sign, cell = ("<", "at or below") if word == "below" else (">", "at or above")
@@ -172,7 +175,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """Add the number of threads and the format of the output."""
+    """Add the options for the number of threads and for JSON output."""
     parser.add_argument(
         "-j", "--jobs", "--n-threads", dest="n_threads", type=positive, metavar="N", help="threads (default: all cores)"
     )
@@ -180,17 +183,17 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the table to read."""
+    """Add the positional argument that names the table to read."""
     parser.add_argument("data", type=Path, help=_KINDS)
 
 
 def add_groups(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add the column that holds group labels."""
+    """Add the option that names the column of group labels, with this help text."""
     parser.add_argument("--groups", "--by", metavar="NAME", help=help)
 
 
 def add_text(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the format of text tables."""
+    """Add the options that describe the format of text tables."""
     text = parser.add_argument_group("text tables")
     text.add_argument(
         "--delimiter", type=delimiter, metavar="C", help="one character, tab or space (default: detected; tab for .tsv)"
@@ -214,9 +217,9 @@ def add_text(parser: argparse.ArgumentParser) -> None:
         type=cells,
         default=(),
         metavar="A,B,...",
-        help="cells that mean missing, besides empty ones and NA",
+        help="cells to read as missing values, besides empty ones and NA",
     )
-    text.add_argument("--comment", metavar="TEXT", help="beginning of lines to skip")
+    text.add_argument("--comment", metavar="TEXT", help="skip lines that begin with this text")
     text.add_argument("--encoding", type=encoding, help="default: by the byte-order mark, or UTF-8")
     text.add_argument(
         "--no-header", action="store_true", help="the first line holds data; columns are named by their positions"
@@ -234,10 +237,10 @@ def positive(text: str) -> int:
 
 
 def rows(text: str) -> int:
-    """Parse a number of rows that is large enough for the peers to estimate lambda."""
+    """Parse a number of rows; reject numbers too small for scipy and scikit-learn to estimate lambda."""
     n = positive(text)
     if n < _FEWEST_ROWS:
-        raise argparse.ArgumentTypeError(f"{text!r} is too few: take {_FEWEST_ROWS} rows or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is too few rows; use at least {_FEWEST_ROWS}")
     return n
 
 
@@ -250,7 +253,7 @@ def level(text: str) -> float:
 
 
 def numbers(text: str) -> float | list[float]:
-    """Parse a number, or a comma-separated list of numbers."""
+    """Parse a number or a comma-separated list of numbers."""
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
@@ -268,7 +271,7 @@ def option(text: str) -> object:
 
 
 def bounds(text: str) -> tuple[float | None, float | None]:
-    """Parse two numbers with a comma between them; either may be left out."""
+    """Parse "low,high" to a pair of numbers; an empty part becomes None."""
     try:
         low, high = [float(part) if part.strip() else None for part in text.split(",")]
     except ValueError:
@@ -277,7 +280,7 @@ def bounds(text: str) -> tuple[float | None, float | None]:
 
 
 def column_limit(text: str) -> tuple[str, float]:
-    """Parse the name of a column and its detection limit, with an equals sign between them."""
+    """Parse "column=limit" to the name of the column and its detection limit."""
     name, _, limit = text.rpartition("=")
     try:
         number = float(limit)
@@ -289,15 +292,17 @@ def column_limit(text: str) -> tuple[str, float]:
 
 
 def delimiter(text: str) -> str:
-    """Parse a delimiter: one character, or its name."""
+    """Parse a delimiter: a single character, or the name of one, such as "tab"."""
     text = {r"\t": "\t", "tab": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(text, text)
     if len(text) != 1 or text in '"\r\n':
-        raise argparse.ArgumentTypeError(f"{text!r} is not one character, nor tab, space, comma or semicolon")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a delimiter; use one character, tab, space, comma or semicolon"
+        )
     return text
 
 
 def thousands(text: str) -> str:
-    """Parse a thousands separator: the character, or its name."""
+    """Parse a thousands separator: the character itself, or its name, such as "comma"."""
     text = {"comma": ",", "point": ".", "space": " ", "apostrophe": "'"}.get(text, text)
     if text not in {",", ".", " ", "'"}:
         raise argparse.ArgumentTypeError(f"{text!r} is not comma, point, space or apostrophe")
@@ -305,16 +310,16 @@ def thousands(text: str) -> str:
 
 
 def units(text: str) -> tuple[str, ...]:
-    """Parse a comma-separated list of units of numbers."""
+    """Parse a comma-separated list of units that may stand next to numbers, such as "%,kg"."""
     units = tuple(unit.strip() for unit in cells(text))
     for unit in units:
         if not unit or any(c.isdigit() or c in "+-.,'" for c in unit):
-            raise argparse.ArgumentTypeError(f"{unit!r} is not a unit: it may have no digits, signs and points")
+            raise argparse.ArgumentTypeError(f"{unit!r} is not a unit; a unit cannot contain digits, signs or points")
     return units
 
 
 def cells(text: str) -> tuple[str, ...]:
-    """Parse a comma-separated list of cells; cells that contain commas are quoted."""
+    """Split one line of CSV into its fields; fields that contain commas are quoted."""
     try:
         return tuple(next(csv.reader([text]), []))
     except csv.Error as error:
@@ -322,7 +327,7 @@ def cells(text: str) -> tuple[str, ...]:
 
 
 def encoding(text: str) -> str:
-    """Parse the name of an encoding that Python supports."""
+    """Parse the name of a text encoding; return Python's name for it."""
     try:
         return codecs.lookup(text).name
     except LookupError:

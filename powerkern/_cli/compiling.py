@@ -1,4 +1,4 @@
-"""Run ``powerkern compile``: compile in several processes beforehand, for images, clusters and wheels."""
+"""Run ``powerkern compile``, which compiles kernels ahead of time for container images, clusters and wheels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLLECTED = 8_000_000
 
 
 class CompiledEntry(NamedTuple):
-    """Compiled code of one entry on disk."""
+    """The compiled code of one entry point, as stored on disk."""
 
     name: str
     #: Seconds that the compilation took; 0 if the code was there already.
@@ -38,7 +38,7 @@ class CompiledEntry(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compile the usual entries, or all entries, into a folder, and print how long it took."""
+    """Compile the default or all entry points into a folder; print how long it took and how large the code is."""
     if JIT_DISABLED:
         raise BadInput("numba is switched off: unset NUMBA_DISABLE_JIT")
     if args.cpu is not None:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_cpu(name: str) -> None:
-    """Raise unless `name` is a known CPU level; suggest a similar name."""
+    """Raise, with the most similar valid name, unless `name` is a known CPU level."""
     known = list(cpu_levels())
     if name not in known:
         hint = did_you_mean(name, known)
@@ -73,7 +73,15 @@ def _check_cpu(name: str) -> None:
 
 
 def _with_progress(compiled: Iterator[CompiledEntry], n: int) -> Iterator[CompiledEntry]:
-    """Yield each entry once it is compiled; show a progress bar if tqdm is installed, otherwise lines on stderr."""
+    """Pass on the compiled entries and show progress: a tqdm bar if tqdm is installed, else a line per entry on stderr.
+
+    Parameters
+    ----------
+    compiled : iterator of CompiledEntry
+        Yields each entry once it is compiled.
+    n : int
+        Number of entries.
+    """
     try:
         from tqdm import tqdm
     except ImportError:
@@ -86,9 +94,18 @@ def _with_progress(compiled: Iterator[CompiledEntry], n: int) -> Iterator[Compil
 
 @contextmanager
 def _start_workers(to: Path | None, cpu: str | None, n: int) -> Iterator[list[ProcessPoolExecutor]]:
-    """Start n processes; numba reads its variables from their environment when they import it.
+    """Start n worker processes, each an executor of its own, so that a task can be assigned to a particular worker.
 
-    Each process is an executor of its own, so that entries can be assigned to processes.
+    numba reads its environment variables when a process imports it. They are therefore set while the workers start.
+
+    Parameters
+    ----------
+    to : Path or None
+        The folder for compiled code; None: the usual one.
+    cpu : str or None
+        CPU level to compile for; None: this CPU.
+    n : int
+        Number of processes.
     """
     spawn, before = multiprocessing.get_context("spawn"), dict(os.environ)
     os.environ.update({} if to is None else {"NUMBA_CACHE_DIR": str(to.absolute())})
@@ -107,19 +124,19 @@ def _start_workers(to: Path | None, cpu: str | None, n: int) -> Iterator[list[Pr
 
 
 def _compile_each(names: list[str], folder: Path, workers: list[ProcessPoolExecutor]) -> Iterator[CompiledEntry]:
-    """Compile the entries in worker processes; yield each one once it is compiled.
+    """Compile the named entries into `folder` with the worker processes; yield each one once it is compiled.
 
     Entries of a module share kernels, so each worker compiles neighboring entries. A worker without work takes entries
     from the longest queue.
     """
     size = -(-len(names) // len(workers))
-    shares = [deque(names[k * size : (k + 1) * size]) for k in range(len(workers))]
+    queues = [deque(names[k * size : (k + 1) * size]) for k in range(len(workers))]
     running: dict[Future[CompiledEntry], int] = {}
 
     def give_work_to(k: int) -> None:
-        longest = max(shares, key=len)
+        longest = max(queues, key=len)
         if longest:
-            name = shares[k].popleft() if shares[k] else longest.pop()
+            name = queues[k].popleft() if queues[k] else longest.pop()
             running[workers[k].submit(_compile_entry, name, folder)] = k
 
     for k in range(len(workers)):
@@ -131,13 +148,13 @@ def _compile_each(names: list[str], folder: Path, workers: list[ProcessPoolExecu
 
 
 def _prepare() -> None:
-    """Prepare a new process for compiling: let Ctrl-C end it, and collect garbage rarely."""
+    """Initialize a worker process: let Ctrl-C end it, and collect garbage rarely."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.set_threshold(_COLLECTED)
 
 
 def _compile_entry(name: str, folder: Path) -> CompiledEntry:
-    """Compile one entry in this process, unless the folder has its code."""
+    """Compile one entry in this process, unless the folder already holds its code; return its name, time and size."""
     entry = entries()[name]
     started = time.perf_counter()
     compiled = entry.keep_in(folder)

@@ -1,4 +1,4 @@
-"""Run ``powerkern demo``: fit simulated data with known lambdas."""
+"""Run ``powerkern demo``: fit simulated data of known lambda, and measure error and speed."""
 
 from __future__ import annotations
 
@@ -24,25 +24,27 @@ _REPEATS = 3
 
 
 class _DemoResults(NamedTuple):
-    """Results of the demo for one family."""
+    """Errors and times that the demo measured for one family."""
 
+    #: "box-cox" or "yeo-johnson".
     family: str
     #: Root mean square of (estimate - truth) / standard error; 1 for an efficient estimator.
     rms_error: float
     #: Fraction of columns whose true lambda lies within 1.96 standard errors of the estimate.
     coverage: float
     fit_seconds: float
+    #: Time of the fit, of the transform and of its inverse, in nanoseconds per value.
     ns_per_value: float
     transform_ns_per_value: float
     inverse_ns_per_value: float
     #: Largest error of inverse(transform(x)), relative to 1 + |x|.
     round_trip_error: float
-    #: Nanoseconds per value by peer.
+    #: Time of a fit by each other library, in nanoseconds per value.
     peers: dict[str, float]
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the demo and print its results."""
+    """Run the demo for both families; print or save the results."""
     if args.save:
         with one_line_file_errors("write", args.save):
             args.save.mkdir(parents=True, exist_ok=True)
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
     started = time.perf_counter()
     _warm_up(args)
     say(f"compiled, or loaded from the cache, in {time.perf_counter() - started:.1f} s\n")
-    figures = [_run_family(family, args, say) for family in ("box-cox", "yeo-johnson")]
+    results = [_run_family(family, args, say) for family in ("box-cox", "yeo-johnson")]
     say()
     if args.json:
         print_json(
@@ -60,11 +62,11 @@ def run(args: argparse.Namespace) -> None:
                 "rows": args.rows,
                 "columns": args.columns,
                 "n_threads": n_threads,
-                "families": [f._asdict() for f in figures],
+                "families": [f._asdict() for f in results],
             }
         )
         return
-    print_table(["", *(f.family for f in figures)], _demo_rows(figures), left={0})
+    print_table(["", *(f.family for f in results)], _demo_rows(results), left={0})
     measured = min(_PEER_COLUMNS, args.columns)
     print(
         f"\nTimes are the best of {_REPEATS} runs. Peers run on one core and are measured on {measured} of the columns."
@@ -73,11 +75,11 @@ def run(args: argparse.Namespace) -> None:
         print(f"Saved in {args.save}: box-cox.npy, box-cox.json, yeo-johnson.npy, yeo-johnson.json.")
 
 
-def _demo_rows(figures: Sequence[_DemoResults]) -> list[list[str]]:
-    """Return the rows of the printed table, one column per family."""
+def _demo_rows(results: Sequence[_DemoResults]) -> list[list[str]]:
+    """Return the rows of the printed table, each with a label and one cell per family."""
 
     def row(label: str, cell: Callable[[_DemoResults], str]) -> list[str]:
-        return [label, *map(cell, figures)]
+        return [label, *map(cell, results)]
 
     return [
         row("error of lambda, rms, in standard errors (1 is exact)", lambda f: f"{f.rms_error:.2f}"),
@@ -88,7 +90,7 @@ def _demo_rows(figures: Sequence[_DemoResults]) -> list[list[str]]:
         row("fit, ns/value", lambda f: f"{f.ns_per_value:.2f}"),
         *(
             row(f"  {peer}", lambda f: f"{f.peers[peer]:,.0f} (x {f.peers[peer] / f.ns_per_value:,.0f})")  # noqa: B023 - called at once
-            for peer in figures[0].peers
+            for peer in results[0].peers
         ),
         row("transform, ns/value", lambda f: f"{f.transform_ns_per_value:.2f}"),
         row("inverse, ns/value", lambda f: f"{f.inverse_ns_per_value:.2f}"),
@@ -96,7 +98,7 @@ def _demo_rows(figures: Sequence[_DemoResults]) -> list[list[str]]:
 
 
 def _warm_up(args: argparse.Namespace) -> None:
-    """Compile all code that is timed later."""
+    """Compile every kernel that is timed later."""
     for family in FAMILIES:
         for rows in (50, args.rows):  # short columns have a separate kernel
             x = _simulate(family, np.ones(2), rows, np.random.default_rng(0))
@@ -105,7 +107,7 @@ def _warm_up(args: argparse.Namespace) -> None:
 
 
 def _run_family(family: str, args: argparse.Namespace, say: Callable[..., None]) -> _DemoResults:
-    """Simulate data of one family, and time and check the fit, the transform and its inverse."""
+    """Simulate data of one family; time and check the fit, the transform and its inverse. `say` prints progress."""
     rng = np.random.default_rng([args.seed, FAMILIES.index(family)])
     # for 0 <= lambda <= 2 Yeo-Johnson takes every real value, so that transformed data can be exactly normal
     truth = rng.uniform(*((-1, 1) if family == "box-cox" else (0, 2)), args.columns)
@@ -137,7 +139,7 @@ def _run_family(family: str, args: argparse.Namespace, say: Callable[..., None])
 
 
 def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return a (rows, p) matrix whose column j is exactly normal after the transform with lmbda[j].
+    """Return a (rows, p) matrix of data whose column j is exactly normal after the transform with lmbda[j].
 
     Parameters
     ----------
@@ -161,7 +163,7 @@ def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random
 
 
 def _time_best(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Run `work` _REPEATS times; return the shortest time in seconds, and the last result."""
+    """Run `work` _REPEATS times; return the shortest time in seconds and the last result."""
     seconds = math.inf
     for _ in range(_REPEATS):
         started = time.perf_counter()
@@ -171,8 +173,8 @@ def _time_best(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _time_peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -> dict[str, float]:
-    """Return the nanoseconds per value that each installed peer needs to estimate lambda."""
-    figures = {}
+    """Measure how long scipy and scikit-learn, where installed, take to estimate lambda, in nanoseconds per value."""
+    times = {}
     for package, peer in (("scipy", _fit_scipy), ("scikit-learn", _fit_sklearn)):
         try:
             version = importlib.metadata.version(package)
@@ -181,12 +183,12 @@ def _time_peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -
         say(f", {package}", end="", flush=True)
         peer(family, x[:100])  # so that its imports are not timed
         seconds, _ = _time_best(lambda: peer(family, x))  # noqa: B023 - called at once
-        figures[f"{package} {version}"] = seconds * 1e9 / x.size
-    return figures
+        times[f"{package} {version}"] = seconds * 1e9 / x.size
+    return times
 
 
 def _fit_scipy(family: str, x: NDArray[np.float64]) -> None:
-    """Estimate lambda of each column by scipy."""
+    """Estimate lambda of each column with scipy."""
     from scipy import stats
 
     for column in np.ascontiguousarray(x.T):
@@ -197,7 +199,7 @@ def _fit_scipy(family: str, x: NDArray[np.float64]) -> None:
 
 
 def _fit_sklearn(family: str, x: NDArray[np.float64]) -> None:
-    """Estimate lambda of each column by scikit-learn."""
+    """Estimate lambda of each column with scikit-learn."""
     from sklearn.preprocessing import PowerTransformer
 
     PowerTransformer(family, standardize=False).fit(x)

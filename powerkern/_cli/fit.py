@@ -45,16 +45,16 @@ from powerkern._input.tables.table import (
 from powerkern._typing import FloatArray
 from powerkern.sketch import fit_chunks
 
-#: Files of more than LARGE bytes are fitted block by block, if they have at most _MOST_COLUMNS columns. With more
-#: columns the sums would take too much memory.
+#: Files of more than LARGE bytes and at most _MOST_COLUMNS columns are fitted block by block. With more columns the
+#: sums would take too much memory.
 LARGE, _MOST_COLUMNS = 64_000_000, 500
 
-#: Number of random rows of such files by which `summary` measures how normal columns are.
+#: Number of random rows of such files on which `summary` tests normality.
 _ROWS_DRAWN = 20_000
 
 
 def run_fit(args: argparse.Namespace) -> None:
-    """Fit a table; print the results, or write the fit."""
+    """Fit a table; print the results, or write the fit to a file or to standard output."""
     check_folder(args.output)
     to_output = str(args.output) == "-"
     if args.json and to_output:
@@ -94,7 +94,7 @@ def run_fit(args: argparse.Namespace) -> None:
 
 
 def run_summary(args: argparse.Namespace) -> None:
-    """Fit a table; print intervals and tests."""
+    """Fit a table; print confidence intervals and tests of normality."""
     options: dict[str, Any] = {"level": args.level, "n_threads": args.n_threads}
     fit, table = _fit_by_size(args)
     if table.block is None:
@@ -106,7 +106,7 @@ def run_summary(args: argparse.Namespace) -> None:
             name: [finite(value) if isinstance(value, float) else value for value in entry.tolist()]
             for name, entry in summary.to_dict().items()
         }
-        columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
+        columns = [dict(zip(entries, values, strict=True)) for values in zip(*entries.values(), strict=True)]
         about = {"rows": table.n_rows, "family": fit.family, "estimator": fit.estimator.name, "level": args.level}
         print_json({**about, "columns": columns, **_list_left_out(table), **_list_limits(table)})
         return
@@ -115,7 +115,7 @@ def run_summary(args: argparse.Namespace) -> None:
 
 
 def fit_table(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
-    """Read a table and fit it, or read the fit that ``--fit`` names; return the fit and the table."""
+    """Read a table and fit it, or read it and the saved fit that ``--fit`` names; return the fit and the table."""
     if getattr(args, "fit", None) is not None:
         refuse_options(args, "cutoff")
         fit = select_fit_columns(read_fit(args.fit), args)
@@ -129,7 +129,19 @@ def fit_table(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 
 def _fit_rows(args: argparse.Namespace, table: Table, weight: FloatArray | None, **groups: Any) -> Any:
-    """Fit all rows of a table with the options of the command line."""
+    """Fit all rows of a table with the options of the command line.
+
+    Parameters
+    ----------
+    args : Namespace
+        The arguments of the command.
+    table : Table
+        The table, with all of its rows.
+    weight : (n,) ndarray or None
+        Weights of the rows.
+    **groups
+        ``groups=labels`` to fit each group separately.
+    """
     with locate_errors_in_file(args.data, table.layout, lambda: table.rows):
         return pk.fit(
             table.rows.matrix,
@@ -145,17 +157,16 @@ def _fit_rows(args: argparse.Namespace, table: Table, weight: FloatArray | None,
 
 
 def _column_names(layout: FileLayout) -> list[str] | None:
-    """Return the names of the fitted columns.
+    """Return the names of the fitted columns, or None if they need no names.
 
-    Columns of a table without names are named by their positions if there are other columns; otherwise None is
-    returned.
+    Without a header, columns are named by their positions in the table, unless every column of the table is fitted.
     """
     is_whole = len(layout.positions) == len(layout.names)
     return layout.matrix_names if layout.named or not is_whole else None
 
 
 def _fit_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
-    """Read a table, and fit each group of its rows; return the fit and the table."""
+    """Read a table and fit each group of rows separately; return the fit and the table."""
     found = _read_table(args, keep=False)
     layout = found.layout
     blocks, weights, labels = [], [], []
@@ -173,7 +184,7 @@ def _fit_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
 
 
 def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
-    """Read and fit a table, with `fit_chunks` if it is large and the estimator needs only sums and counts."""
+    """Read and fit a table; large files are fitted in blocks with `fit_chunks` if the options allow it."""
     estimator = make_estimator(args)
     whole = not estimator.fits_chunks or args.origin is not None or args.criterion == "central"
     whole = whole or bool(args.below_limit or args.above_limit)
@@ -197,7 +208,10 @@ def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 
 class _Blocks:
-    """Callable that yields the numbers of a table in blocks of rows, from the start at each call; see `weights`."""
+    """Iterable of the fitted columns of a table, in blocks of rows; each call reads the table again from the start.
+
+    `weights` yields the weights of the same rows.
+    """
 
     def __init__(self, args: argparse.Namespace, layout: FileLayout) -> None:
         self._args, self._layout = args, layout
@@ -212,24 +226,24 @@ class _Blocks:
         self._weight = None
 
     def weights(self) -> Iterator[FloatArray]:
-        """Yield the weights of the block that was yielded last, until the table ends."""
+        """Yield, again and again, the weights of the block that was yielded last; stop at the end of the table."""
         while self._weight is not None:
             yield self._weight
 
     def last(self) -> Block:
-        """Return the block that the fit is processing."""
+        """Return the block that was yielded last, which is the one being fitted."""
         return self._last
 
 
 def _stream_blocks(args: argparse.Namespace, layout: FileLayout) -> Iterator[Block]:
-    """Yield the table in blocks of rows, from the start."""
+    """Yield the columns of `layout` from the start of the table, in blocks of rows."""
     text = text_format(args, censored_cells_to_fit(args))
     with files.stream(args.data, lambda names, named: Selection(layout.positions), text) as (_, blocks):
         yield from blocks
 
 
 def _draw_rows(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
-    """Draw random rows of the table and their weights; the same table always gives the same rows."""
+    """Draw up to _ROWS_DRAWN random rows of the table, with a fixed seed; return them and their weights, if any."""
     layout = _read_table(args, keep=False).layout
     rng, keys, rows = np.random.default_rng(0), np.empty(0), np.empty((0, len(layout.positions)))
     for block in _stream_blocks(args, layout):
@@ -242,7 +256,7 @@ def _draw_rows(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]
 
 
 def _read_table(args: argparse.Namespace, keep: bool = True) -> Table:
-    """Read the requested columns and the column of weights, with all rows if `keep`."""
+    """Read the columns to fit and the column of weights; store the rows only if `keep` is set."""
     table = files.read(args.data, choose_columns(args), text_format(args, censored_cells_to_fit(args)), keep)
     if table.layout.matrix_names == [args.weights]:
         raise BadInput(f"{display_name(args.data)} has no column to fit besides the weights, {args.weights!r}")
@@ -250,7 +264,7 @@ def _read_table(args: argparse.Namespace, keep: bool = True) -> Table:
 
 
 def _split_weights(args: argparse.Namespace, layout: FileLayout, block: Block) -> tuple[Block, FloatArray | None]:
-    """Separate a block from the weights of its rows, which are one of its columns."""
+    """Separate the column of weights from a block; return the other columns and the weights, which may be None."""
     if args.weights is None:
         return block, None
     at = layout.matrix_names.index(args.weights)
@@ -267,7 +281,10 @@ def _split_weights(args: argparse.Namespace, layout: FileLayout, block: Block) -
 
 
 def print_left_out(args: argparse.Namespace, table: Table, say: Callable[[str], None] = print) -> None:
-    """Print which cells were read as limits and, unless the user chose them, which columns are not in the fit."""
+    """Print which cells were read as detection limits, and which columns were not fitted and why.
+
+    Columns are not listed if the user chose the columns or a saved fit.
+    """
     limits = describe_limits(table.n_marked)
     if limits:
         say(f"\n{limits}")
@@ -285,9 +302,9 @@ def print_left_out(args: argparse.Namespace, table: Table, say: Callable[[str], 
 
 
 def _print_fit(records: Sequence[dict[str, Any]]) -> None:
-    """Print a line for each column.
+    """Print a table of the results, one line per column.
 
-    Shift, center, divisor and the error of lambda are printed only if some differ from their defaults.
+    Shift, center, divisor and the error of lambda are shown only if one of them differs from its default.
     """
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
         "group": lambda r: str(r["group"]),
@@ -319,20 +336,20 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _list_left_out(table: Table) -> dict[str, Any]:
-    """Return the columns that are not in the fit, each with its reason unless that is obvious."""
+    """Return the columns that were not fitted, each with the reason; None where the column is simply not numeric."""
     reasons = {**table.odd, **{name: f"identifiers: {reason}" for name, reason in table.identifiers.items()}}
     names = [name for name in table.layout.other_names if name or name in reasons]
     return {"left_out": [{"column": name, "reason": reasons.get(name)} for name in names]}
 
 
 def _list_limits(table: Table) -> dict[str, Any]:
-    """Return how many cells of each column were read as limits."""
+    """Return the numbers of cells of each column that were read as lower and upper detection limits."""
     counts = [{"column": name, "below": low, "above": high} for name, (low, high) in table.n_marked.items()]
     return {"cells_read_as_limits": counts}
 
 
 def _make_records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
-    """Return the results to print for each column; each attribute of the fit is read once for all columns."""
+    """Return a dict of results for each fitted column."""
     columns = {
         "column": table.layout.matrix_names,
         "family": fit.families,
@@ -344,4 +361,4 @@ def _make_records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
         "n_censored": fit.n_censored.tolist(),
         "status": fit.status_text,
     }
-    return [dict(zip(columns, figures, strict=True)) for figures in zip(*columns.values(), strict=True)]
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

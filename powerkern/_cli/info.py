@@ -1,4 +1,4 @@
-"""Run ``powerkern info``: print the facts that a bug report should state."""
+"""Run ``powerkern info``: print the facts that belong in a bug report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _VARIABLES = ("NUMBA_", "POWERKERN_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPE
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the facts."""
+    """Print versions, CPU, threads and compiled code, as text or as JSON."""
     facts = information()
     if args.json:
         print_json(facts)
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def information() -> dict[str, dict[str, Any]]:
-    """Return all facts under headings."""
+    """Return the facts for a bug report, grouped under headings."""
     return {
         "powerkern": {"version": pk.__version__, "folder": str(Path(pk.__file__).parent)},
         "system": {
@@ -61,7 +61,7 @@ def information() -> dict[str, dict[str, Any]]:
 
 
 def _cpu() -> dict[str, Any]:
-    """Describe the CPU and its instruction sets."""
+    """Return the name of the CPU and its instruction sets."""
     if JIT_DISABLED:
         return {"name": platform.processor() or platform.machine(), "compiler": "switched off by NUMBA_DISABLE_JIT"}
     here, *shared = runnable_cpus()
@@ -70,7 +70,7 @@ def _cpu() -> dict[str, Any]:
 
 
 def _compiled_code() -> dict[str, Any]:
-    """Describe the folder of compiled code."""
+    """Return the folder of compiled code, the number of its files and their size in bytes."""
     try:
         folder = writable_folder()
     except OSError as error:
@@ -80,7 +80,7 @@ def _compiled_code() -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
-    """Return the version of an installed package, or None."""
+    """Return the version of an installed package, or None if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -88,7 +88,7 @@ def _version(package: str) -> str | None:
 
 
 def _text(value: object) -> str:
-    """Format a value for a line."""
+    """Format a fact as text: lists joined by spaces, None as "-"."""
     if isinstance(value, list):
         return " ".join(value)
     return "-" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Detection limits on the command line: options with the limits of columns, and cells that state their own limit."""
+"""Detection limits on the command line: limits per column, as options, and limits per cell, such as ``<0.05``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _OPTIONS = {"below_limit": -1, "above_limit": 1}
 
 
 def censored_cells_to_fit(args: argparse.Namespace) -> CensoredCells:
-    """Return how a table to fit states limits in its cells; a fit that cannot use limits refuses them."""
+    """Return how to read cells with detection limits when fitting.
+
+    If the requested fit cannot use detection limits, such a cell is an error.
+    """
     given = {name: getattr(args, name) for name in ("family", "origin", "criterion")}
     estimator, refusal = make_estimator(args), ""
     try:
@@ -37,7 +40,7 @@ def censored_cells_to_fit(args: argparse.Namespace) -> CensoredCells:
 
 
 def censored_cells_of(fit: pk.PowerFit) -> CensoredCells:
-    """Return how a table for a finished fit states limits: ``<LOD`` takes the limit that the fit has for the column."""
+    """Return how to read cells with detection limits for a saved fit, whose column limits stand in for ``<LOD``."""
     limits = fit._spec.limits_of(fit.n_features)
     if limits is None:
         return CensoredCells("")
@@ -49,16 +52,21 @@ def censored_cells_of(fit: pk.PowerFit) -> CensoredCells:
 def given_column_limits(
     args: argparse.Namespace, layout: FileLayout, known: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the lower and upper limits of the columns of numbers, infinite where there is none; None for no limits.
+    """Return the lower and the upper detection limits of the numeric columns, or None if no column has any.
 
     Parameters
     ----------
     args : Namespace
         The arguments, with the limits that the user gave.
     layout : FileLayout
-        The columns.
+        The columns of the table.
     known : (2, p) ndarray, optional
-        Limits that hold unless the user gave others.
+        Default limits, which those from `args` replace; infinite for columns without one.
+
+    Returns
+    -------
+    ((p,) ndarray, (p,) ndarray) or None
+        Lower limits (-inf where there is none) and upper limits (inf where there is none).
     """
     names = layout.matrix_names
     limits = np.repeat([[-np.inf], [np.inf]], len(names), axis=1) if known is None else known.copy()
@@ -83,19 +91,22 @@ def given_column_limits(
 
 
 def as_masks(block: Block) -> dict[str, Any]:
-    """Return the arguments `below` and `above` for the cells of a block that hold limits; {} if there are none."""
+    """Return the keyword arguments `below` and `above` of a fit: masks of the cells that hold a detection limit.
+
+    Masks without any such cell are left out.
+    """
     if block.marks is None:
         return {}
     return {name: mask for name, mask in (("below", block.marks < 0), ("above", block.marks > 0)) if mask.any()}
 
 
 def without_limits(block: Block) -> FloatArray:
-    """Return the numbers of a block, NaN for cells that hold limits."""
+    """Return the numbers of a block, with NaN for cells that hold a detection limit."""
     return block.matrix if block.marks is None else np.where(block.marks == 0, block.matrix, np.nan)
 
 
 class LimitScores:
-    """Transforms blocks of rows, with conditional expectations for cells that lie beyond a limit, and counts these.
+    """Transform blocks of rows, with expected scores for cells beyond a detection limit, and count these cells.
 
     Parameters
     ----------
@@ -116,7 +127,17 @@ class LimitScores:
         self._counts = np.zeros((2, len(layout.positions)), dtype=np.int64)
 
     def transform(self, block: Block, groups: Sequence[object] | None, **options: Any) -> NDArray[Any]:
-        """Transform the rows of a block; `groups` are their labels, `options` those of the fit's `transform`."""
+        """Transform the rows of a block.
+
+        Parameters
+        ----------
+        block : Block
+            The rows.
+        groups : sequence or None
+            Group label of each row, for a fit by groups.
+        **options
+            Arguments of the fit's `transform`.
+        """
         beyond = self._find_beyond(block)
         if groups is not None:
             options["groups"] = groups
@@ -136,7 +157,15 @@ class LimitScores:
     def _fits_of_rows(
         self, groups: Sequence[object] | None, rows: NDArray[np.intp]
     ) -> Iterator[tuple[pk.PowerFit, list[int]]]:
-        """Yield the fits that apply to some rows, each with its rows; leave out rows of groups without a fit."""
+        """Yield each fit that applies to any of the rows `rows`, with these rows; skip groups without a fit.
+
+        Parameters
+        ----------
+        groups : sequence or None
+            Group label of each row of the block.
+        rows : (k,) ndarray
+            Positions of the rows in the block.
+        """
         if isinstance(self._fit, pk.PowerFit):
             yield self._fit, rows.tolist()
             return
@@ -150,9 +179,10 @@ class LimitScores:
                 yield fit, members
 
     def _find_beyond(self, block: Block) -> NDArray[np.int8] | None:
-        """Return -1 for cells below a limit, of their own or of their column, 1 for cells above one; None if all are 0.
+        """Return an array with -1 for cells below a detection limit, 1 for cells above one, else 0; None if all are 0.
 
-        Raise for a limit without a number in a column that has no limit.
+        A cell may state a limit, or its column may have one. Raise for a cell such as ``<LOD`` in a column that has
+        none.
         """
         beyond = np.zeros(block.matrix.shape, np.int8) if block.marks is None else block.marks.copy()
         if self._limits is not None:
@@ -173,19 +203,19 @@ class LimitScores:
         return beyond
 
     def describe(self) -> str:
-        """Return a line with the numbers of cells that were replaced, by column; "" if there were none."""
+        """Return a line that counts the replaced cells by column, or "" if there were none."""
         pairs = zip(self._layout.matrix_names, self._counts.T.tolist(), strict=True)
         counts = {name: (below, above) for name, (below, above) in pairs if below or above}
         return f"cells beyond a limit, replaced by their expected scores: {_list_counts(counts)}" if counts else ""
 
 
 def describe_limits(n_marked: Mapping[str, tuple[int, int]]) -> str:
-    """Return a line with the numbers of cells that were read as limits, by column; "" if there were none."""
+    """Return a line that counts the cells read as detection limits, by column, or "" if there were none."""
     return f"cells read as limits: {_list_counts(n_marked)}" if n_marked else ""
 
 
 def _list_counts(counts: Mapping[str, tuple[int, int]]) -> str:
-    """Return the numbers of cells below and above limits, column by column."""
+    """Format the numbers of cells below and above a limit, column by column."""
     parts = []
     for name, (n_below, n_above) in counts.items():
         words = [f"{n} {word}" for n, word in ((n_below, "below"), (n_above, "above")) if n]

@@ -22,7 +22,7 @@ _SHOWN = 30
 
 
 def run(args: argparse.Namespace) -> None:
-    """List the outliers, the most extreme first."""
+    """List the outliers of a table, the most extreme first."""
     check_folder(args.output)
     fit, table = fit_table(args)
     found = _find_outliers(args, fit, table)
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _find_outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
-    """Return a record for each outlying value, the most extreme first."""
+    """Return a record for each outlier, the most extreme first."""
     matrix = without_limits(table.rows)
     with locate_errors_in_file(args.data, table.layout, lambda: table.rows):
         flagged = fit.outliers(matrix, cutoff=getattr(args, "cutoff", None))
@@ -67,7 +67,7 @@ def _find_outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> 
 
 
 def _make_entry(table: Table, i: int, column: str, value: float, z: float) -> dict[str, Any]:
-    """Return the record of a value; rows of text tables are identified by their line in the file.
+    """Return the record of one outlier, which gives its line in a text file or its row in any other file.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _make_entry(table: Table, i: int, column: str, value: float, z: float) -> di
     value : float
         The value.
     z : float
-        The value after the transform, standardized.
+        The transformed value, standardized.
     """
     lines = table.rows.lines
     place = {"row": i} if lines is None else {"line": int(lines[i])}

@@ -1,4 +1,4 @@
-"""Print to standard output and standard error; this module imports nothing slow."""
+"""Functions that print to standard output and standard error. This module imports nothing slow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TextIO
 
 
 def complain(message: str) -> None:
-    """Print a line to standard error; do nothing if it is closed."""
+    """Print a line to standard error, or do nothing if that is closed."""
     try:
         print(message, file=sys.stderr, flush=True)
     except OSError:
@@ -19,17 +19,17 @@ def complain(message: str) -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Redirect a broken stream to the null device, so that the interpreter does not complain about it at exit."""
+    """Redirect a broken stream to the null device, so that Python does not fail to flush it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON."""
+    """Print a value as indented JSON."""
     print(json.dumps(value, indent=2, allow_nan=False, default=str))
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> None:
-    """Print a table with a head; columns in `left` are left-aligned, all others right-aligned."""
+    """Print rows of cells below a header and a rule; columns whose positions are in `left` are left-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, ["-" * width for width in widths], *rows):
         cells = (
@@ -40,17 +40,17 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: set[in
 
 
 def plural(n: int, noun: str) -> str:
-    """Return a number with its noun: 1 column, 2 columns."""
+    """Return a count with its noun in the singular or plural: "1 column", "2 columns"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def finite(value: float) -> float | None:
-    """Return the value, or None if it is not finite, for JSON."""
+    """Return a finite value unchanged and None for any other, because JSON has no infinities."""
     return float(value) if math.isfinite(value) else None
 
 
 def short(value: float | None, log_factor: float | None = None) -> str:
-    """Format ``value * exp(log_factor)`` with six digits, even if it overflows or underflows float64."""
+    """Format ``value * exp(log_factor)`` to six significant digits; the product may be outside the range of float64."""
     if value is None:
         return ""
     if not log_factor or not value:

@@ -1,4 +1,7 @@
-"""The parser of the command line. It imports nothing slow, so that a wrong option is reported at once."""
+"""The argument parser of the command line.
+
+This module imports nothing slow, so that a wrong option is reported at once.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,9 @@ from powerkern._input.choices import Infinite, OutOfRange
 
 
 def parser() -> argparse.ArgumentParser:
-    """Build the parser.
+    """Build the parser of the command line.
 
-    ``run`` in the parsed arguments names the function that executes the command, as "module:name".
+    The parsed arguments contain ``run``, the function that executes the command, as "module:name".
     """
     whole = Parser(
         prog="powerkern",
@@ -42,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Action that prints the version, which is read only then."""
+    """Action of ``--version``. It imports the package, which is slow, only when the version is printed."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         import powerkern
@@ -105,7 +108,7 @@ def _add_fit(commands: Commands) -> None:
 
 
 def _add_weights(parser: argparse.ArgumentParser) -> None:
-    """Add the column that holds weights of rows."""
+    """Add the option that names the column of row weights."""
     parser.add_argument(
         "--weights", metavar="NAME", help="the column that holds the weights of the rows; it is not fitted"
     )
@@ -136,7 +139,7 @@ def _add_apply(commands: Commands) -> None:
     )
     add_limits(transform)
     _add_applied(transform)
-    inverse = commands.add_parser("inverse", _INVERSE_EXAMPLES, "take a transformed table back to the original values")
+    inverse = commands.add_parser("inverse", _INVERSE_EXAMPLES, "transform a table back to its original values")
     inverse.set_defaults(run="apply:run")
     inverse.add_argument(
         "--out-of-range",
@@ -148,7 +151,7 @@ def _add_apply(commands: Commands) -> None:
 
 
 def _add_applied(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that ``transform`` and ``inverse`` share."""
+    """Add the arguments that ``transform`` and ``inverse`` have in common."""
     add_data(parser)
     parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="a fit from `powerkern fit -o`")
     parser.add_argument("-o", "--output", type=Path, help="where to write (default, and -: CSV to standard output)")
@@ -178,7 +181,7 @@ def _add_outliers(commands: Commands) -> None:
 
 
 def _add_given_fit(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names a saved fit."""
+    """Add the option ``--fit``, which names a saved fit."""
     parser.add_argument(
         "--fit", type=Path, metavar="FIT.json", help="a fit from `powerkern fit -o` (default: fit the table)"
     )

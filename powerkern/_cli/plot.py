@@ -18,7 +18,7 @@ _DPI = 150
 
 
 def run(args: argparse.Namespace) -> None:
-    """Draw the table and write the picture to a file."""
+    """Fit a table, draw the requested plot and write it to a file."""
     try:
         import matplotlib as mpl
         import matplotlib.pyplot as plt
@@ -42,17 +42,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check(args: argparse.Namespace, plt: Any) -> None:
-    """Raise, before any slow work, if the picture could not be written."""
+    """Raise an error, before any slow work, if the file type or the matplotlib style is unknown."""
     check_folder(args.output)
     kinds = plt.matplotlib.backend_bases.FigureCanvasBase.get_supported_filetypes()
     if args.output.suffix.lower().lstrip(".") not in kinds:
         raise BadInput(f"{args.output} has an unknown file type: use .{', .'.join(sorted(kinds))}")
     if args.style != "default" and args.style not in plt.style.available:
-        raise BadInput(f"there is no style {args.style!r}; choose one of {', '.join(plt.style.available)}")
+        raise BadInput(f"unknown style {args.style!r}; choose one of {', '.join(plt.style.available)}")
 
 
 def _before_after(*kinds: str) -> Any:
-    """Return a function that draws panels of these kinds for each column."""
+    """Return a function that draws histograms, QQ plots, or the two, of each column before and after the transform."""
 
     def draw(fit: pk.PowerFit, table: Table) -> Any:
         from powerkern.plot import before_after_plot
@@ -63,14 +63,14 @@ def _before_after(*kinds: str) -> Any:
 
 
 def _forest(fit: pk.PowerFit, table: Table) -> Any:
-    """Draw a forest plot."""
+    """Draw the lambdas and their intervals as a forest plot."""
     from powerkern.plot import forest_plot
 
     return forest_plot(None, fit).figure
 
 
 def _cells(fit: pk.PowerFit, table: Table) -> Any:
-    """Draw a map of cells."""
+    """Draw a map of the cells of the table, colored by how outlying they are."""
     from powerkern.plot import cell_map
 
     return cell_map(without_limits(table.rows), fit).figure

@@ -1,4 +1,4 @@
-"""Read the columns, fits and options that commands work with; errors name the file and the line."""
+"""Read the tables, fits and options that commands work with. Errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from powerkern._input.tables.table import (
 
 
 def _as_option(argument: re.Match[str]) -> str:
-    """Return the command-line option, with its value, for an argument that a message names."""
+    """Return the command-line option for a keyword argument, such as ``--origin fit`` for ``origin='fit'``."""
     return " ".join(filter(None, (f"--{argument[1].replace('_', '-')}", argument[2])))
 
 
@@ -44,18 +44,18 @@ _NO_LIMITS = CensoredCells()
 def choose_by_name(
     wanted: Sequence[str] | None, path: Path, excluded: Sequence[str] = (), required: Sequence[str] = ()
 ) -> Choice:
-    """Return a function that selects columns by name, or all columns of numbers, without the excluded ones.
+    """Return a function that selects the columns to read: those called `wanted`, or every numeric column.
 
     Parameters
     ----------
     wanted : sequence of str or None
-        Names of the columns; None for all columns of numbers except identifiers.
+        Names of the columns; None for all numeric columns except identifiers.
     path : Path
         The table, for messages.
     excluded : sequence of str
         Columns to leave out.
     required : sequence of str
-        Further columns to read as numbers.
+        Further columns to read as numbers, such as weights.
     """
 
     def choose(names: Sequence[str], named: bool) -> Selection:
@@ -74,7 +74,7 @@ def choose_by_name(
 
 
 def choose_columns(args: argparse.Namespace) -> Choice:
-    """Return a function that selects the columns to fit and the weights by the arguments, without group labels."""
+    """Return a function that selects the columns to fit and the column of weights, and leaves out the group labels."""
     weights = [] if args.weights is None else [args.weights]
     _check_columns(args)
     labels = [] if getattr(args, "groups", None) is None else [args.groups]
@@ -82,14 +82,14 @@ def choose_columns(args: argparse.Namespace) -> Choice:
 
 
 def _check_columns(args: argparse.Namespace) -> None:
-    """Raise if the arguments both select and exclude a column."""
+    """Raise if a column is both selected and excluded."""
     for name in args.exclude:
         if name in (args.columns or ()):
             raise BadInput(f"--columns and --exclude both name {name!r}")
 
 
 def select_fit_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Any:
-    """Return the fit restricted to the columns that --columns and --exclude select."""
+    """Return the fit restricted to the columns that ``--columns`` and ``--exclude`` select."""
     if args.columns is None and not args.exclude:
         return fit
     if isinstance(fit, pk.GroupedFit):
@@ -107,14 +107,14 @@ def select_fit_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespac
 
 
 def find_column(name: str, names: Sequence[str], path: Path) -> int:
-    """Return the position of a column; raise if no column has this name, and suggest a similar one."""
+    """Return the position of a column; if no column has this name, raise an error that suggests a similar one."""
     if name not in names:
         raise BadInput(f"{display_name(path)} has no column {name!r}{did_you_mean(name, names)}")
     return names.index(name)
 
 
 def read_labels(block: Block, layout: FileLayout, args: argparse.Namespace) -> list[object]:
-    """Return the group labels of the rows of a block, from the column that --groups names."""
+    """Return the group label of each row of a block, from the column that ``--groups`` names."""
     at = find_column(args.groups, layout.names, args.data)
     if at not in block.rest:
         raise BadInput(f"{display_name(args.data)}, column {args.groups!r}: --groups names a column that is fitted")
@@ -130,7 +130,10 @@ def read_labels(block: Block, layout: FileLayout, args: argparse.Namespace) -> l
 
 
 def choose_fitted_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Choice:
-    """Return a function that selects the fitted columns of a table, by name if both have names, else by position."""
+    """Return a function that finds the fitted columns in a table.
+
+    Columns are matched by name if the fit and the table have names, otherwise by position.
+    """
 
     def choose(names: Sequence[str], named: bool) -> Selection:
         known = None if fit.column_names is None else list(map(str, fit.column_names))
@@ -147,7 +150,7 @@ def choose_fitted_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Names
 
 
 def read_fit(path: Path) -> pk.PowerFit:
-    """Read a fit that `powerkern fit -o` wrote; raise if it is a fit by groups."""
+    """Read a fit that ``powerkern fit -o`` wrote; raise if it is a fit by groups."""
     fit = read_any_fit(path)
     if isinstance(fit, pk.GroupedFit):
         raise BadInput(f"{path} is a fit by groups, which only transform and inverse accept")
@@ -155,7 +158,7 @@ def read_fit(path: Path) -> pk.PowerFit:
 
 
 def read_any_fit(path: Path) -> pk.PowerFit | pk.GroupedFit:
-    """Read a fit, or a fit by groups, that `powerkern fit -o` wrote."""
+    """Read a fit, with or without groups, that ``powerkern fit -o`` wrote."""
     try:
         with one_line_file_errors("read", path):
             fit = pk.load(path)
@@ -167,7 +170,7 @@ def read_any_fit(path: Path) -> pk.PowerFit | pk.GroupedFit:
 
 
 def make_estimator(args: argparse.Namespace) -> Estimator:
-    """Make the estimator with its options from the arguments."""
+    """Build the estimator that the arguments name, with its options."""
     name = args.estimator or args.default_estimator
     options = {option: value for option, value in vars(args).items() if option in OPTIONS}
     for option in options:
@@ -181,7 +184,7 @@ def make_estimator(args: argparse.Namespace) -> Estimator:
 
 
 def refuse_options(args: argparse.Namespace, *but: str) -> None:
-    """Raise if there are options for fitting besides ``--fit``, except those in `but`, which apply to saved fits."""
+    """Raise if fitting options accompany ``--fit``; options named in `but` apply to saved fits and are allowed."""
     unset = {
         "family": FAMILIES[0],
         "criterion": "likelihood",
@@ -194,11 +197,19 @@ def refuse_options(args: argparse.Namespace, *but: str) -> None:
     given = [name for name, value in unset.items() if getattr(args, name, value) != value and name not in but]
     if given:
         words = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise BadInput(f"{words}: for fitting only, but --fit names a finished fit; leave out one or the other")
+        raise BadInput(f"{words}: only for fitting, but --fit names a saved fit; leave out one or the other")
 
 
 def text_format(args: argparse.Namespace, censored: CensoredCells = _NO_LIMITS) -> TextFormat:
-    """Make the description of the format of text tables from the arguments; `censored`: how cells state limits."""
+    """Return the format of text tables that the arguments describe.
+
+    Parameters
+    ----------
+    args : Namespace
+        The arguments of the command.
+    censored : CensoredCells
+        How to read cells that hold detection limits.
+    """
     if args.thousands == args.decimal:
         raise BadInput(f"--thousands and the decimal sign are both {args.decimal!r}: pass another --decimal, too")
     return TextFormat(
@@ -216,7 +227,17 @@ def text_format(args: argparse.Namespace, censored: CensoredCells = _NO_LIMITS) 
 
 @contextmanager
 def locate_errors_in_file(path: Path, layout: FileLayout, block: Callable[[], Block]) -> Iterator[None]:
-    """Add the file and the line of the rejected value to errors; `block` returns the rows that were read."""
+    """Add the file and the line of the rejected value to errors raised in this context.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    layout : FileLayout
+        The columns of the table.
+    block : callable
+        Returns the block of rows that was being processed.
+    """
     try:
         with AS_OPTIONS:
             yield
@@ -231,10 +252,10 @@ def locate_errors_in_file(path: Path, layout: FileLayout, block: Callable[[], Bl
 
 
 def display_name(path: Path) -> str:
-    """Return the name of a file for messages."""
+    """Return how messages refer to a file: its name, or "standard input"."""
     return "standard input" if str(path) == "-" else path.name
 
 
 def one_line(error: Exception) -> str:
-    """Return the message of an exception on one line."""
+    """Return the message of an exception, joined to one line."""
     return " ".join(str(error).split())

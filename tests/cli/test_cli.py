@@ -469,7 +469,7 @@ BAD_WORDS = {
     "out of range": (["inverse", "OUTSIDE", "--fit", "FIT", "--out-of-range", "raise"], "column 'income', line"),
     "its remedy": (["inverse", "OUTSIDE", "--fit", "FIT", "--out-of-range", "raise"], "or --out-of-range nan"),
     "rows of the demo": (["demo", "--rows", "many"], "positive whole number"),
-    "few rows of the demo": (["demo", "--rows", "1", "--columns", "1"], "'1' is too few: take 10 rows or more"),
+    "few rows of the demo": (["demo", "--rows", "1", "--columns", "1"], "'1' is too few rows; use at least 10"),
     "demo into a file": (["demo", "--rows", "50", "--columns", "2", "--save", "TABLE"], "table.csv"),
 }
 

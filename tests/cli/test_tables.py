@@ -492,7 +492,7 @@ def test_plots_of_too_many_columns_name_the_option(run, tmp_path, monkeypatch):
     ("words", "said"),
     [
         (["-o", "x.doc"], "x.doc has an unknown file type: use ."),
-        (["-o", "x.png", "--style", "nice"], "there is no style 'nice'"),
+        (["-o", "x.png", "--style", "nice"], "unknown style 'nice'"),
         (["-o", "nowhere/x.png"], "the folder nowhere does not exist"),
     ],
 )

@@ -188,7 +188,7 @@ def test_options_of_fitting_are_rejected_with_a_saved_fit(run, table, tmp_path):
     run("fit", table, "-o", fit)
     code, out, err = run("outliers", table, "--fit", fit, "--family", "box-cox", "--h", "0.7")
     assert (code, out) == (2, "")
-    assert "--family, --h: for fitting only, but --fit names a finished fit" in err
+    assert "--family, --h: only for fitting, but --fit names a saved fit" in err
 
 
 def test_plot_draws_a_given_fit(run, table, tmp_path):
