@@ -180,7 +180,7 @@ def _fitted(
     problem : RegressionProblem
         Responses and covariates.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     given : (p,) ndarray
         Lambda of each response; NaN if it is fitted.
     bounds : (2, p) ndarray
@@ -222,7 +222,7 @@ def _within(
     columns : (k,) ndarray of int
         Positions of the responses.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     given : (k,) ndarray
         Lambda of each response; NaN if it is fitted.
     bounds : (2, k) ndarray

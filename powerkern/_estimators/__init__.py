@@ -1,1 +1,1 @@
-"""The estimators of lambda, and their common parts: limits, ties, shifts, power sums."""
+"""The estimators of lambda and what they have in common: limits, ties, shifts and power sums."""

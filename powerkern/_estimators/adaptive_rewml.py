@@ -1,4 +1,4 @@
-"""Adaptive RewML, the robust estimator that the package takes by default."""
+"""Adaptive RewML, the estimator behind ``estimator="robust"``."""
 
 from __future__ import annotations
 
@@ -20,42 +20,43 @@ _RULES = {"none": NOT_RECTIFIED, "one": QUARTILES, "both": BOTH}
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AdaptiveRewML(RobustEstimator):
-    r"""`RewML` with two starts and cut-offs that the data choose, ``estimator="robust"``.
+    r"""RewML with two starting values and data-driven cut-offs, ``estimator="robust"``.
 
-    It departs from the paper [1]_ in four ways, for smaller errors:
+    It departs from the paper [1]_ in four ways, which reduce the error of lambda:
 
-    * Box-Cox has a second start, which lets small outliers stand out as well (`rectify`). Against small outliers of
-      lognormal data, up to 20 %, the mean squared error is 0.31 to 0.89 of that from the paper's start at n = 100.
-    * From the second step on, values are kept with :math:`|\psi(u) - \mu| \le k\, \sigma`, where k is the one among
-      :math:`k_0 = \Phi^{-1}(\mathrm{cutoff}), k_0 + 1/2, k_0 + 1, k_0 + 3/2` beyond which there are most clearly too
-      many values, or :math:`k_0 + 2` if there are not. Where a normal sample has :math:`e = 2n (1 - \Phi(k))` values, m
-      values are too many if :math:`m > e` and :math:`m \ln(m/e) - (m - e) > 2.3`. Nearly all values of clean data are
-      therefore kept.
-    * The first step leaves out values that are far off on the rectified transform, where outliers stand out. There are
-      three reweighting steps, not two, to take back good values that the first one left out.
-    * A status reports if many values far out on one side were all kept.
+    * Box-Cox has a second starting value, under which small outliers stand out as well (`rectify`). For lognormal data
+      with up to 20 % small outliers and n = 100, the mean squared error is 0.31 to 0.89 times the error from the
+      paper's starting value alone.
+    * From the second step on, the cut-off adapts to the data. Values with :math:`|\psi(u) - \mu| \le k\, \sigma` are
+      kept, where k is one of :math:`k_0 = \Phi^{-1}(\mathrm{cutoff}), k_0 + 1/2, k_0 + 1, k_0 + 3/2`: the one beyond
+      which there are most clearly too many values. It is :math:`k_0 + 2` if there are too many beyond none of them. A
+      normal sample has :math:`e = 2n (1 - \Phi(k))` values beyond k; m values are too many if :math:`m > e` and
+      :math:`m \ln(m/e) - (m - e) > 2.3`. Nearly all values of clean data are therefore kept.
+    * The first step leaves out values that are outlying after the rectified transform, under which outliers stand out.
+      Three reweighting steps instead of two readmit good values that the first step left out.
+    * A status reports when many values far out in one tail were all kept.
 
-    On clean lognormal columns the mean squared error of lambda exceeds the maximum likelihood error by a factor of 1.3,
-    1.2 and 1.1 at n = 50, 100 and 400; for `RewML` the factor is 1.8 to 1.9. With up to 15 % outliers the error is half
-    the error of `RewML` in the median of 252 settings, and lower in all of them.
+    On clean lognormal columns the mean squared error of lambda is 1.3, 1.2 and 1.1 times the error of maximum
+    likelihood at n = 50, 100 and 400; for `RewML` it is 1.8 to 1.9 times. In the median of 252 settings with up to 15 %
+    outliers the error is half the error of `RewML`, and it is lower in all of them.
 
-    A single value within 3.6 scales counts in full, and a few values next to a tail may be kept: for the car weights of
-    [1]_, lambda of Box-Cox is 0.64, and 0.09 by `RewML`. See the guide on robust fits.
+    A single value within 3.6 scales of the center has full weight, and a few outliers close to a tail may be kept. For
+    the car weights of [1]_ lambda of Box-Cox is 0.64, but 0.09 by `RewML`. See the guide on robust fits.
 
     Parameters
     ----------
     adaptive_cutoff : bool, default True
         Whether cut-offs adapt from the second step on; otherwise k is :math:`k_0` in every step.
     n_reweight : int or "settled", default 3
-        Reweighting steps; "settled": until the values kept no longer change, at most 50.
+        Number of reweighting steps; "settled": repeat until the same values are kept as before, at most 50 times.
     rectify : {"both", "one", "none"}, default "both"
-        "both": Box-Cox starts from the transform rectified on the side that lambda flattens, and from the one rectified
-        on both sides; the fit that leaves more values at the quantiles of a normal distribution is taken. "one": only
-        from the first. Yeo-Johnson is its own mirror image, and starts from the first. "none": from the plain
-        transform.
+        Starting values. "both": Box-Cox starts from the transform rectified on the side that lambda flattens, and from
+        the transform rectified on both sides. Of the two fits, the one that brings more values to the quantiles of a
+        normal distribution is used. "one": Box-Cox starts from the first only, as Yeo-Johnson, which is its own mirror
+        image, always does. "none": from the plain transform.
     first_weights : {"rectified", "plain"}, default "rectified"
-        The transform on which the first step looks for far values. Without reweighting (``n_reweight=0``) this has no
-        effect.
+        The transform under which the first step looks for outlying values. Without reweighting (``n_reweight=0``) this
+        has no effect.
     prestandardize : {"mad", "median", "none"}, default "mad"
         As for `RewML`.
     cutoff, search, search_range, c, change_points
@@ -109,7 +110,7 @@ class AdaptiveRewML(RobustEstimator):
 
     @property
     def kernel_options(self) -> Options:
-        """The options in the form that kernels take."""
+        """The options in the form that the kernels expect."""
         rule = _RULES[self.rectify]
         lower, upper = self.change_points
         return kernel_options(

@@ -1,4 +1,4 @@
-"""`Estimator`: the interface of estimators of lambda, for fits, results, chunks and the command line."""
+"""`Estimator`: the interface of all estimators of lambda, used by fits, results, chunks and the command line."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from powerkern._typing import FloatArray, Weights
 
 
 class Run(NamedTuple):
-    """Threads and progress bar of a fit."""
+    """How a fit runs: the number of threads, and whether to show a progress bar."""
 
     n_threads: int
     progress: bool = False
 
 
 class ColumnSpec(NamedTuple):
-    """Requests for each column: arrays with one entry per column."""
+    """What the user fixed for each column: given lambdas, shifts and limits on lambda, with one entry per column."""
 
-    #: Given lambdas; NaN where lambda is to be found.
+    #: Given lambdas; NaN where lambda is to be fitted.
     lmbda: FloatArray
     shift: FloatArray
     limit: LambdaLimit
 
     @classmethod
     def free(cls, p: int) -> ColumnSpec:
-        """Make a specification without requests for p columns."""
+        """Return a specification for p columns without given lambdas, shifts or limits."""
         bounds = np.repeat([[-math.inf], [math.inf]], p, axis=1)
         return cls(np.full(p, math.nan), np.zeros(p), LambdaLimit(math.inf, False, bounds))
 
     def tiled(self, n_groups: int) -> ColumnSpec:
-        """Repeat the specification for each of `n_groups` groups, whose columns lie side by side."""
+        """Repeat the specification for each of `n_groups` groups, whose columns are placed side by side."""
         limit = self.limit._replace(bounds=_tile(self.limit.bounds, n_groups))
         return ColumnSpec(_tile(self.lmbda, n_groups), _tile(self.shift, n_groups), limit)
 
 
 def _tile(each: FloatArray, k: int) -> FloatArray:
-    """Repeat the last axis k times, as `numpy.tile` does, in a tenth of its time."""
+    """Repeat the last axis k times, as `numpy.tile` does but ten times faster."""
     *rows, p = each.shape
     tiled = np.empty((*rows, k, p))
     tiled[...] = each[..., np.newaxis, :]
@@ -55,15 +55,14 @@ def _tile(each: FloatArray, k: int) -> FloatArray:
 
 
 class Estimator(ABC):
-    """An estimator of lambda: a frozen dataclass whose fields are its options.
+    """Base class of the estimators of lambda: frozen dataclasses whose fields are their options.
 
-    Options are checked, and left out of the representation while they are defaults. A subclass has a name, sets the
-    class attributes below, and implements `fit_values` and `objective`. `powerkern.fit` calls
-    `fit_columns`.
+    Options are validated, and left out of the repr while they have their defaults. A subclass has a name, sets the
+    class attributes below, and implements `fit_values` and `objective`. `powerkern.fit` calls `fit_columns`.
     """
 
     name: ClassVar[str]
-    #: Whether it leaves no value out.
+    #: Whether every value counts, so that none is left out as an outlier.
     keeps_all: ClassVar[bool] = True
     #: Whether lambda maximises the likelihood of all values, so that tests, given lambdas and `ymax` make sense.
     has_likelihood: ClassVar[bool] = False
@@ -71,13 +70,13 @@ class Estimator(ABC):
     is_robust: ClassVar[bool] = True
     #: Whether it can be used with ``origin="fit"``.
     fits_origin: ClassVar[bool] = False
-    #: Whether it is defined with ``origin="fit"`` only.
+    #: Whether it is defined only with ``origin="fit"``.
     needs_origin: ClassVar[bool] = False
-    #: Whether it needs all values of a column in their order.
+    #: Whether it needs all values of a column in sorted order.
     needs_order: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Validate every field, and convert its value to a plain Python type."""
+        """Validate every option and convert it to a plain Python type."""
         for name, default in self._defaults().items():
             value = getattr(self, name)
             if not (value is None and default is None):  # by the convention
@@ -89,7 +88,7 @@ class Estimator(ABC):
         return f"{type(self).__name__}({options})"
 
     def __dir__(self) -> list[str]:
-        """Return the options: the methods are called by fits, not by users."""
+        """Return the names of the options. Methods are left out, because fits call them and users do not."""
         return [name for name in super().__dir__() if name.startswith("_") or name in self._defaults()]
 
     @classmethod
@@ -99,32 +98,32 @@ class Estimator(ABC):
     @property
     @abstractmethod
     def cutoff(self) -> float:
-        """Quantile of the normal distribution beyond which values are outliers: an option, or a constant."""
+        """Quantile of the fitted normal distribution beyond which values are outliers: an option or a constant."""
 
     @property
     def sets_unit(self) -> bool:
-        """True if `prestandardize` was given, which has no effect if origin and unit are fitted."""
+        """True if the option `prestandardize` was given, which must not be combined with a fitted origin and unit."""
         return False
 
     @property
     def fits_chunks(self) -> bool:
-        """True if summaries of chunks of rows are enough."""
+        """True if the estimator can be fitted from summaries of chunks of rows."""
         return not (self.needs_order or self.needs_origin)
 
     @property
     def widens_small_samples(self) -> bool:
-        """True if the cut-off for outliers is a quantile of Student's t in short columns, see `PowerFit.outliers`."""
+        """True if the cut-off for outliers in short columns is a quantile of Student's t; see `PowerFit.outliers`."""
         return False
 
     def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
-        """Fit every column; return the results in the units of the data, (p, N_RESULTS).
+        """Fit every column and return the results, (p, N_RESULTS), in the units of the data.
 
         Parameters
         ----------
         matrix : Matrix
             The data, with the weights of the rows.
         family : int
-            A code of `kernels.transforms.family`.
+            Code of the transform, see `kernels.transforms.family`.
         asked : ColumnSpec
             The requests for each column.
         run : Run
@@ -139,24 +138,27 @@ class Estimator(ABC):
     def fit_censored_columns(
         self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run
     ) -> tuple[FloatArray, FloatArray]:
-        """Fit every column of a matrix with censored cells; return the results, and further results on these cells.
+        """Fit every column of a matrix with censored cells.
 
-        The arguments are as for `fit_columns`; `powerkern._estimators.censored` describes the results.
+        Return the fields of `kernels.results`, (p, N_RESULTS), and the fields of `kernels.censored.fit` about the
+        censored cells, (p, N_CENSORED_FIELDS). The arguments are as for `fit_columns`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no likelihood of censored cells")
 
     @abstractmethod
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
-        """Fit every column with a free lambda; return the results in the units of `values`, (p, N_RESULTS).
+        """Fit lambda of every column, ignoring limits and given lambdas.
+
+        Return the results, (p, N_RESULTS), in the units of `values`.
 
         Parameters
         ----------
         values : (n, p) ndarray or AffineView
             The columns, shifted already.
         family : int
-            A code of `kernels.transforms.family`.
+            Code of the transform, see `kernels.transforms.family`.
         weight : (n,) ndarray
-            One weight a row; None: all one.
+            Weight of each row; None: all 1.
         run : Run
             Threads and progress.
         """
@@ -165,28 +167,28 @@ class Estimator(ABC):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Evaluate the function that lambda minimises, for every column at every lambda, (p, len(lmbdas)).
+        """Evaluate the objective that the estimator minimises, for every column at every lambda: (p, len(lmbdas)).
 
         Parameters
         ----------
         values : (n, p) ndarray or AffineView
-            The columns as the estimator sees them.
+            The columns, shifted and scaled as for the fit.
         family : int
-            A code of `kernels.transforms.family`.
+            Code of the transform, see `kernels.transforms.family`.
         lmbdas : (k,) ndarray
             Where to evaluate.
         weight : (n,) ndarray
-            One weight a row; None: all one.
+            Weight of each row; None: all 1.
         n_threads : int
             Largest number of threads at work.
         routes : (p,) ndarray
-            How each column was fitted, on which the objective may depend.
+            `Route` of each column, which tells how the column was fitted; the objective may depend on it.
         """
 
     def keep_within(
         self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> None:
-        """Clip lambdas to their bounds, and recompute the results of the clipped columns in place.
+        """Clip lambdas to their bounds and recompute the results of the clipped columns, in place.
 
         Parameters
         ----------
@@ -195,7 +197,7 @@ class Estimator(ABC):
         columns : (n, p) ndarray or AffineView
             The columns that were fitted.
         family : int
-            A code of `kernels.transforms.family`.
+            Code of the transform, see `kernels.transforms.family`.
         matrix : Matrix
             The data, with the weights of the rows and the labels of the columns.
         asked : ColumnSpec
@@ -212,7 +214,7 @@ class Estimator(ABC):
     def results_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
-        """Return the results at other lambdas, computed from the values that each column keeps.
+        """Return the results at other lambdas, computed from the values that the fit of each column did not leave out.
 
         Parameters
         ----------
@@ -221,11 +223,11 @@ class Estimator(ABC):
         columns : (n, p) ndarray or AffineView
             The columns that were fitted.
         family : int
-            A code of `kernels.transforms.family`.
+            Code of the transform, see `kernels.transforms.family`.
         results : (p, N_RESULTS) ndarray
-            The results of the fit, with the range of values that each column keeps.
+            The results of the fit, which include the interval of values that were not left out.
         weight : (n,) ndarray
-            One weight a row; None: all one.
+            Weight of each row; None: all 1.
         n_threads : int
             Largest number of threads at work.
         """
@@ -234,16 +236,16 @@ class Estimator(ABC):
     # --- with origin="fit" --------------------------------------------------------------------------------
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
-        """Find the origin and the unit of every column.
+        """Estimate the origin and the unit of every column.
 
         Parameters
         ----------
         values : (n, p) ndarray
             The data.
         family : int
-            A code of `kernels.transforms.family`.
+            Code of the transform, see `kernels.transforms.family`.
         weight : (n,) ndarray
-            One weight a row; None: all one.
+            Weight of each row; None: all 1.
         asked : ColumnSpec
             The bounds and the given lambdas.
         run : Run
@@ -252,20 +254,20 @@ class Estimator(ABC):
         raise NotImplementedError(f"{type(self).__name__} fits no origin")
 
     def at_origin(self, family: int) -> Estimator:
-        """Return the estimator for columns that an origin and a unit have rescaled."""
+        """Return the estimator for columns that are already expressed relative to their origin and in their unit."""
         return self
 
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Fit columns that an origin and a unit have rescaled; return the results in their units.
+        """Fit columns expressed relative to their origin and in their unit; return the results in this unit.
 
         Parameters
         ----------
         rescaled : (n, p) AffineView
-            The columns minus their origins, in their units.
+            The columns minus their origins, divided by their units.
         family : int
-            A code of `kernels.transforms.family`.
+            Code of the transform, see `kernels.transforms.family`.
         origin : OriginFit
             The result of `fit_origin`.
         matrix : Matrix

@@ -1,4 +1,4 @@
-"""Bisection over all float64 numbers: finds exactly the last one at which a condition holds."""
+"""Bisection over all float64 numbers, which finds the last number at which a condition holds exactly."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 
 
 def largest_float(holds: Callable[[FloatArray], BoolArray], start: float, n: int) -> FloatArray:
-    """Return the largest float64 >= `start` at which a condition holds, for each of n columns; `start` if none.
+    """Return, for each of n columns, the largest float64 from `start` on at which a condition holds.
 
-    If the condition fails at a number, it must fail at all larger ones.
+    Parameters
+    ----------
+    holds : function
+        Takes one number per column; returns a mask of the columns where the condition holds. If it fails at a number,
+        it must fail at all larger ones.
+    start : float
+        The smallest candidate, also the result for a column in which the condition holds nowhere.
+    n : int
+        Number of columns.
     """
     low, high = (np.full(n, _ordered(np.array(end).view(np.int64))) for end in (start, np.inf))
     for _ in range(64):
@@ -23,5 +31,5 @@ def largest_float(holds: Callable[[FloatArray], BoolArray], start: float, n: int
 
 
 def _ordered(bits: IntArray) -> IntArray:
-    """Map float64 bit patterns to integers in the order of the numbers, or back: the map is its own inverse."""
+    """Map float64 bit patterns to integers that sort like the numbers, or back: the map is its own inverse."""
     return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))

@@ -1,4 +1,4 @@
-"""Maximum likelihood with a robust scale."""
+"""Carroll's estimator: maximum likelihood with a robust scale."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Carroll(RobustEstimator):
     r"""Maximum likelihood with Huber's scale in place of the standard deviation [1]_, ``estimator="carroll"``.
 
     lambda minimises ``ln scale - (lambda - 1) mean(J)``. Location and scale are the estimates for Huber's least
-    favourable density, which is normal in the center with exponential tails. With
+    favourable density, which is normal in the center and has exponential tails. With
     :math:`v = (\psi(u) - \mu)/\sigma` and k = 1.5,
 
     .. math:: \sum_i \psi_k(v_i) = 0, \qquad \sum_i \psi_k(v_i) v_i = n\,(2 \Phi(k) - 1).
 
-    No value is left out. The bias of lambda grows slowly with the share and the distance of outliers.
+    No value is left out. The bias of lambda grows slowly with the fraction of outliers and with their distance.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class Carroll(RobustEstimator):
 
     @property
     def kernel_options(self) -> Options:
-        """The options in the form that kernels take."""
+        """The options in the form that the kernels expect."""
         return kernel_options(self.cutoff, self.prestandardize, self.search_range)
 
     def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-        """Take location and scale at other lambdas under Huber's least favourable density; see `rescale_by_ratio`."""
+        """Recompute location and scale under Huber's least favourable density; arguments as in `rescale_by_ratio`."""
         rescale_by_huber(again, kept, before, family, weight)

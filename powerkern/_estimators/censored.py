@@ -1,6 +1,7 @@
 """Maximum likelihood for matrices with censored cells.
 
-Columns without censored cells take the routes of `powerkern._estimators.routes`, with bit-identical results.
+Columns without censored cells are fitted by `powerkern._estimators.routes`, so that their results do not change by a
+bit when another column has censored cells.
 """
 
 from __future__ import annotations
@@ -17,12 +18,18 @@ from powerkern.kernels.results import N_RESULTS
 
 
 def has_censored(ends: FloatArray) -> BoolArray:
-    """Return a mask of the columns that have a censored cell."""
+    """Return a mask of the columns that have at least one censored cell.
+
+    `ends` holds the second ends of the intervals of censored cells, and NaN for observed cells; see `Matrix.ends`.
+    """
     return np.asarray((ends == ends).any(axis=0))
 
 
 def _split(is_censored: BoolArray) -> tuple[slice | NDArray[np.intp] | None, slice | NDArray[np.intp] | None]:
-    """Return indices of the columns with and without censored cells: None for no column, a slice for all (no copy)."""
+    """Return an index of the columns with censored cells, and one of the columns without.
+
+    The index is None if there is no such column, and a slice, which avoids a copy, if all columns are of the kind.
+    """
     at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
     everything = slice(None)
     return (
@@ -41,12 +48,12 @@ def maximize_censored_likelihood(
     n_threads: int,
     progress: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit every column by maximum likelihood, or evaluate it at given lambdas.
+    """Fit every column by maximum likelihood, or compute the results at given lambdas.
 
     Parameters
     ----------
     values, ends : (n, p) ndarray or AffineView
-        The matrix, and the second ends of intervals, see `Matrix.ends`.
+        The matrix, and the second ends of the intervals of censored cells; see `Matrix.ends`.
     is_censored : (p,) ndarray of bool
         Columns with censored cells. All other columns are fitted by `maximize_likelihood`.
     family, lmbda, weight, n_threads, progress
@@ -78,7 +85,7 @@ def profile_censored_likelihood(
     weight: Weights,
     n_threads: int,
 ) -> FloatArray:
-    """Return the negative profile log-likelihood per unit of weight, by column and lambda, (p, len(lmbdas)).
+    """Return the negative profile log-likelihood per unit of weight of every column at every lambda: (p, len(lmbdas)).
 
     Parameters
     ----------
@@ -106,16 +113,19 @@ def find_censored_intervals(
     weight: Weights,
     n_threads: int,
 ) -> FloatArray:
-    """Return the two lambdas of each column at which minus the likelihood exceeds its minimum by `drop`: (p, 2).
+    """Return the likelihood intervals of lambda: (p, 2).
+
+    At the two ends of the interval the negative profile log-likelihood per unit of weight exceeds its minimum by
+    `drop`.
 
     Parameters
     ----------
     values, ends, is_censored, family, weight, n_threads
         As for `maximize_censored_likelihood`.
     lmbda : (p,) ndarray
-        Where the likelihood is largest.
+        The maximum likelihood estimate of each column.
     drop : (p,) ndarray
-        By how much it falls, per unit of weight.
+        How far the log-likelihood per unit of weight falls below its maximum.
     """
     out = np.empty((values.shape[1], 2))
     at, rest = _split(is_censored)

@@ -1,7 +1,7 @@
-"""Fits of columns with censored cells from power sums of their values and counted intervals.
+"""Fits of columns with censored cells from power sums of the observed values and counted intervals.
 
-Columns without intervals are fitted from their power sums alone (`PowerSums`). Columns with fewer than two distinct
-values are determined by their intervals and that value: they are fitted as a matrix with weights.
+Columns without intervals are fitted from their power sums alone (`PowerSums`). A column with fewer than two distinct
+observed values is fitted as a small weighted matrix of its intervals and that value.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from powerkern.kernels.results import CURVATURE, N_OBS, N_RESULTS, STATUS
 
 
 class IntervalTable(NamedTuple):
-    """The distinct intervals of censored cells, by column, and the extremes of the values beside them.
+    """The distinct intervals of the censored cells, by column, and the range of the observed values.
 
-    The intervals of column j are ``rows[starts[j]:starts[j + 1]]``: lower end, upper end (infinite for an open
-    interval) and weight. `observed`, (2, p), holds the smallest and the largest value; inf and -inf without values.
+    The intervals of column j are ``rows[starts[j]:starts[j + 1]]``, each with lower end, upper end (infinite for an
+    open interval) and weight. `observed`, (2, p), holds the smallest and the largest observed value; inf and -inf if
+    there is none.
     """
 
     starts: IntArray
@@ -37,7 +38,7 @@ class IntervalTable(NamedTuple):
     observed: FloatArray
 
     def part(self, at: IntArray) -> IntervalTable:
-        """Return the table of some of the columns."""
+        """Return the table restricted to the columns `at`."""
         rows = [self.rows[self.starts[j] : self.starts[j + 1]] for j in at]
         starts = np.concatenate([[0], np.cumsum([len(own) for own in rows])]).astype(np.int64)
         return IntervalTable(starts, np.concatenate([self.rows[:0], *rows]), self.observed[:, at])
@@ -46,7 +47,7 @@ class IntervalTable(NamedTuple):
 def censored_sums(
     totals: IntArray, roundings: IntArray, family: int, cells: FloatArray, intervals: IntervalTable
 ) -> PowerSums | MixedSums:
-    """Return the sums of all columns, ready to be fitted, each column by the way that suits its cells.
+    """Return the power sums of columns that may have censored cells, in objects that can fit them.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def censored_sums(
 
 
 class CensoredSums(PowerSums):
-    """Sketched columns with counted intervals and at least two distinct values.
+    """Power sums of columns that have counted intervals and at least two distinct observed values.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ class CensoredSums(PowerSums):
         self._intervals = intervals
 
     def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Fit all columns; return results, the results on censored cells, and bounds on the error of lambda."""
+        """Fit all columns; return the results, the results on censored cells, and bounds on the error of lambda."""
         p = len(self.cells)
         out, censored, error = np.empty((p, N_RESULTS)), np.empty((p, N_CENSORED_FIELDS)), np.empty(p)
 
@@ -119,7 +120,7 @@ class CensoredSums(PowerSums):
         kernels.interval_censored_sums(*self._columns(group), *self._table(group), at, nodes, scratch, work, out)
 
     def _table(self, group: slice) -> tuple[FloatArray, IntArray]:
-        """Return the intervals of a group of columns, and where those of each column begin."""
+        """Return the intervals of the columns in `group`, and the position of the first interval of each column."""
         starts = self._intervals.starts[group.start : group.stop + 1]
         return self._intervals.rows[starts[0] : starts[-1]], starts - starts[0]
 
@@ -129,14 +130,14 @@ class CensoredSums(PowerSums):
 
 
 class FewValues(PowerSums):
-    """A column with intervals and at most one distinct value, which is a small matrix with weights.
+    """A column with intervals and at most one distinct observed value, stored as a small weighted matrix.
 
     Parameters
     ----------
     totals, roundings, family, cells
         As for `PowerSums`, of one column.
     intervals : IntervalTable
-        Its intervals, and its value.
+        The intervals and the observed value of the column.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class FewValues(PowerSums):
         self._weight = np.ascontiguousarray(weight)
 
     def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Fit the column; return results, the results on censored cells, and the accuracy of the search."""
+        """Fit the column; return the results, the results on censored cells, and the error bound of lambda."""
         results, censored = fit_censored_matrix(*self._data, self.family, lmbda, self._weight, n_threads)
         if not np.isnan(lmbda[0]):
             return results, censored, np.zeros(1)
@@ -163,13 +164,13 @@ class FewValues(PowerSums):
         return results, censored, SEARCH_ERROR / np.sqrt(results[:, N_OBS] * results[:, CURVATURE])
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
-        """As `CensoredSums.profile`."""
+        """See `CensoredSums.profile`."""
         return profile_censored_matrix(*self._data, self.family, lmbdas, self._weight, n_threads)
 
     def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
-        """As `CensoredSums.likelihood`."""
+        """See `CensoredSums.likelihood`."""
         return self.profile(lmbda, n_threads)[:, 0]
 
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
-        """As `CensoredSums.interval`."""
+        """See `CensoredSums.interval`."""
         return interval_censored_matrix(*self._data, self.family, lmbda, drop, self._weight, n_threads)

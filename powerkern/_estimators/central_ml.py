@@ -1,4 +1,4 @@
-"""Maximum likelihood of the central values, weighted by rank, with their origin and unit."""
+"""Maximum likelihood of the central values, weighted by rank, together with the origin and the unit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from powerkern.kernels.results import OBJECTIVE, STATUS
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED, is_mirrored
 from powerkern.kernels.transforms.gather import APPLY
 
-#: Standard deviation of a normal variable with these weights: of Yeo-Johnson's, and of Box-Cox's.
+#: Weighted standard deviation of a standard normal variable: with Yeo-Johnson's weights, and with Box-Cox's.
 _SPREAD_OF_NORMAL = 0.663089054088512, 0.661607583771256
 
 
@@ -31,11 +31,11 @@ _SPREAD_OF_NORMAL = 0.663089054088512, 0.661607583771256
 class CentralML(Estimator):
     r"""Maximum likelihood of the central values, ``estimator="central-mle"``; only with ``origin="fit"``.
 
-    Values count by their rank [1]_: with :math:`q = |2p - 1|`, p from 0 (smallest) to 1, Yeo-Johnson's weights are 1 up
-    to q = 0.54 and :math:`\tfrac12 + \tfrac12 \cos(\pi (q - 0.54)/0.46)` beyond, Box-Cox's are 1 up to q = 0.8 and 0
-    beyond. A value of rank i of n has the mean weight of :math:`p = (c + 1/6)/(n + 1/3)`, :math:`i - 1 \le c \le i`,
-    so that a row of weight w counts as w rows. `loc` is the weighted mean; `scale` is the weighted standard
-    deviation, divided by its value for a standard normal distribution with the same weights.
+    Values are weighted by rank [1]_. With :math:`q = |2p - 1|`, p from 0 (smallest) to 1, the weights for Yeo-Johnson
+    are 1 up to q = 0.54 and :math:`\tfrac12 + \tfrac12 \cos(\pi (q - 0.54)/0.46)` beyond; the weights for Box-Cox are 1
+    up to q = 0.8 and 0 beyond. The value of rank i among n has the mean weight over :math:`p = (c + 1/6)/(n + 1/3)`,
+    :math:`i - 1 \le c \le i`, so that a row of weight w counts as w rows. `loc` is the weighted mean; `scale` is the
+    weighted standard deviation, divided by its value for a standard normal distribution with the same weights.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class CentralML(Estimator):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Raise an error: there is no objective curve, because the origin moves with lambda."""
+        """Raise an error: the estimator has no objective curve, because the origin moves with lambda."""
         raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
@@ -78,14 +78,28 @@ class CentralML(Estimator):
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Use lambda from the search for the origin; standardise with weights by rank."""
+        """Standardise the columns by rank-weighted moments, at the lambdas from the search for the origin."""
         results = _standardize_centrally(rescaled, family, origin.lmbda, matrix.weight, run.n_threads)
         results[:, OBJECTIVE] = np.where(np.isnan(origin.lmbda), results[:, OBJECTIVE], -origin.likelihood)
         return results
 
 
 def _standardize_centrally(u: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return the results of rescaled columns at given lambdas, with moments weighted by rank."""
+    """Return the results of columns at given lambdas, with location and scale from rank-weighted moments.
+
+    Parameters
+    ----------
+    u : (n, p) AffineView
+        The columns minus their origins, divided by their units.
+    family : int
+        Code of the transform, see `kernels.transforms.family`.
+    lmbda : (p,) ndarray
+        The lambdas.
+    weight : (n,) ndarray
+        Weight of each row; None: all 1.
+    n_threads : int
+        Largest number of threads at work.
+    """
     results = maximize_likelihood(u, family, lmbda, weight, n_threads)
     fitted, box_cox = results[:, STATUS] == Status.FIXED, not is_mirrored(family)
 

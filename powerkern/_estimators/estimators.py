@@ -1,4 +1,4 @@
-"""Estimators by name."""
+"""Look up estimators by name."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def _import_class(kind: str) -> type[Estimator]:
     return found
 
 
-#: The estimators by name: the short forms of their objects with default options.
+#: The names of the estimators, which stand for their objects with default options.
 ESTIMATORS = {name: _import_class(kind) for name, kind in class_names().items()}
-#: The estimators with default options: frozen, so that all fits may share them.
+#: The estimators with default options. They are frozen, so that all fits can use the same objects.
 _WITH_DEFAULTS = {name: kind() for name, kind in ESTIMATORS.items()}
 
 
 def as_estimator(estimator: object) -> Estimator:
-    """Return an estimator that is given as an object or by name.
+    """Return the estimator that an argument names, or the argument itself if it is an estimator.
 
     Raises
     ------
     TypeError
-        The class of an estimator, not an object.
+        The argument is the class of an estimator, not an object.
     ValueError
-        No name of an estimator; the nearest one is suggested.
+        The argument is not the name of an estimator; the message suggests the most similar name.
     """
     if isinstance(estimator, Estimator):  # objects and names are both allowed
         return estimator
@@ -41,7 +41,7 @@ def as_estimator(estimator: object) -> Estimator:
 
 
 def with_options(name: str, options: Mapping[str, Any]) -> Estimator:
-    """Return the estimator called `name` with these options."""
+    """Return the estimator called `name` with the given options."""
     kind = type(as_estimator(name))
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for option in options:
@@ -52,6 +52,6 @@ def with_options(name: str, options: Mapping[str, Any]) -> Estimator:
 
 
 def options_of(estimator: Estimator) -> dict[str, Any]:
-    """Return the options of an estimator by name, as `with_options` takes them."""
+    """Return the options of an estimator as a dict, which `with_options` accepts."""
     options: dict[str, Any] = asdict(estimator)  # type: ignore[call-overload]
     return options

@@ -1,4 +1,4 @@
-"""`WithOrigin`: an estimator that fits the origin and the unit of each column, too."""
+"""`WithOrigin`: wraps an estimator so that it also fits the origin and the unit of each column."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from powerkern._estimators.shift import express_in_data_units
 from powerkern._input.arrays import Matrix
 from powerkern._typing import FloatArray, Weights
 
-#: The one value of ``origin=`` beside None.
+#: The only value of ``origin=`` besides None.
 FITTED = "fit"
 
 
 @dataclass(frozen=True, repr=False)
 class WithOrigin(Estimator):
-    """The estimator that ``origin="fit"`` makes of another: it transforms ``(x - center)/divisor``, both found first.
+    """Wrapper of an estimator for ``origin="fit"``: transforms ``(x - center)/divisor`` with fitted center and divisor.
 
-    It replaces `inner` in a fit, which shows the options, the name and the class attributes of `inner`.
+    A fit runs the wrapper, but shows the options, the name and the class attributes of `inner`.
     """
 
     inner: Estimator
 
     def __post_init__(self) -> None:
-        """Do nothing: this class has no options to check."""
+        """Do nothing: this class has no options to validate."""
 
     @property
     def cutoff(self) -> float:
@@ -35,7 +35,7 @@ class WithOrigin(Estimator):
         return self.inner.cutoff
 
     def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
-        """Find origins and units, fit the rescaled columns, and express their results in the units of the data."""
+        """Fit origins and units, fit the rescaled columns, and convert the results to the units of the data."""
         origin = self.inner.fit_origin(matrix.values, family, matrix.weight, asked, run)
         shift = 0.0 - origin.center
         rescaled = shift_and_scale(matrix.values, shift, origin.divisor)
@@ -55,5 +55,5 @@ class WithOrigin(Estimator):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Evaluate the objective of the inner estimator, for columns that are rescaled already."""
+        """Evaluate the objective of the inner estimator; `values` must be rescaled already."""
         return self.inner.at_origin(family).objective(values, family, lmbdas, weight, n_threads, routes)

@@ -1,4 +1,4 @@
-"""Bounds on lambda: the user's, and the bound that keeps raw transformed values within ``ymax``."""
+"""Limits on lambda: the bounds that the user sets, and the interval that keeps transformed values within ``ymax``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms import lambda_bounds
 from powerkern.kernels.transforms.family import is_mirrored
 
-#: Statuses of a lambda that was sought but is in doubt; and of any lambda that was found.
+#: Statuses of a fitted but doubtful lambda, and of any fitted lambda.
 _DOUBTFUL = (Status.NOT_CERTIFIED, Status.UNRESOLVED, Status.FEW_VALUES, Status.TAIL_KEPT, Status.NOT_SETTLED)
 FOUND = [status for status in Status if status.is_estimate]
 
 
 class LambdaLimit(NamedTuple):
-    """Limits on lambda: by `ymax` (an error if it cannot be satisfied and `strict` is set), and bounds, (2, p)."""
+    r"""Limits on lambda.
+
+    `ymax` is the largest ``|psi|`` allowed for the data; if `strict` is set, an error is raised when no lambda
+    satisfies it. `bounds`, (2, p), are the smallest and the largest lambda allowed in each column.
+    """
 
     ymax: float
     strict: bool
@@ -29,7 +33,7 @@ class LambdaLimit(NamedTuple):
 
     @property
     def is_active(self) -> bool:
-        """True if the limits may exclude some lambda."""
+        """True if any limit is finite, so that some lambda may be excluded."""
         return self.ymax < np.inf or bool(np.isfinite(self.bounds).any())
 
 
@@ -41,17 +45,18 @@ def apply_limit(
     limit: LambdaLimit,
     given: FloatArray,
 ) -> None:
-    """Clip lambda to its limits and recompute the results where it moved, in place.
+    """Clip lambdas to their limits, in place, and recompute the results of the columns whose lambda changed.
 
-    The clipped lambda is the optimum within the limits if the likelihood is convex. Data that no lambda keeps within
-    `ymax` are an error if the limit is strict; otherwise their images come as close to `ymax` as they can.
+    If the negative log-likelihood is convex, the clipped lambda is the optimum within the limits. If no lambda keeps
+    the data within `ymax`, this is an error when the limit is strict. Otherwise lambda is chosen so that the
+    transformed values come as close to `ymax` as possible.
 
     Parameters
     ----------
     refit : function
-        Fits the columns at given positions with given lambdas.
+        Takes positions of columns and their new lambdas; returns the results at these.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     results : (p, N_RESULTS) ndarray
         The results of the fit; changed in place.
     names : list of str or None
@@ -59,7 +64,7 @@ def apply_limit(
     limit : LambdaLimit
         The limits on lambda.
     given : (p,) ndarray
-        Given lambdas, which do not move; NaN where lambda was fitted.
+        Lambdas that the user fixed, which are not clipped; NaN where lambda was fitted.
     """
     if not limit.is_active:
         return
@@ -71,7 +76,7 @@ def apply_limit(
 def bounded_lambdas(
     family: int, results: FloatArray, names: list[str] | None, limit: LambdaLimit, given: FloatArray
 ) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the positions of columns whose lambda must move to satisfy the limits, and their new lambdas.
+    """Return the positions of the columns whose lambda violates a limit, and the nearest allowed lambdas.
 
     The limits are the bounds on lambda, and ``|psi| <= ymax`` on the data.
 
@@ -104,7 +109,15 @@ def bounded_lambdas(
 
 
 def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
-    """Return results at the bound of lambda, with status AT_BOUND unless lambda was in doubt before."""
+    """Set the status AT_BOUND in results recomputed at a bound, unless the status before was doubtful; add evaluations.
+
+    Parameters
+    ----------
+    again : (k, N_RESULTS) ndarray
+        Results at the bounds; changed in place and returned.
+    before : (k, N_RESULTS) ndarray
+        Results before lambda was clipped.
+    """
     again[again[:, STATUS] == Status.FIXED, STATUS] = Status.AT_BOUND
     doubtful = np.isin(before[:, STATUS], _DOUBTFUL)
     again[doubtful, STATUS] = before[doubtful, STATUS]
@@ -113,7 +126,10 @@ def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
 
 
 def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
-    """Return which columns may exceed `ymax`; the cheap bound ``|psi| = b_m(a) <= a e^max(m a, 0)`` excludes most."""
+    """Return a mask of the columns that may exceed `ymax`.
+
+    The bound ``|psi| = b_m(a) <= a e^max(m a, 0)`` is cheap and rules out most columns.
+    """
     lmbda, x_min, x_max = results[:, [LMBDA, X_MIN, X_MAX]].T
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # columns with values outside the domain
         if is_mirrored(family):

@@ -1,4 +1,4 @@
-"""Maximum likelihood."""
+"""Maximum likelihood, the default estimator."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class ML(Estimator):
     .. math:: g(\lambda) = \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline J
 
     ([1]_, eq. (8), per observation), see `powerkern.fit`. g is strictly convex: its only optimum is found as the root
-    of its derivative. A single value can carry lambda anywhere.
+    of its derivative. A single outlier can move lambda arbitrarily far.
 
     Parameters
     ----------
     prestandardize : {"none", "mad", "std"}, default "none"
-        Yeo-Johnson bends about zero: its lambda depends on the origin and the unit. "mad" transforms
-        ``(x - median)/MAD`` (MAD with 1.4826; the standard deviation where it is 0), "std" ``(x - mean)/sd``, with
-        1/n. ``a + b x`` with b > 0 then does not change lambda. Box-Cox is not standardised, since its lambda does not
-        depend on the unit. See also ``powerkern.fit(X, origin="fit")``.
+        What Yeo-Johnson transforms. Its lambda depends on the origin and the unit of the data. "mad" transforms
+        ``(x - median)/MAD`` (MAD with the factor 1.4826; the standard deviation where the MAD is 0), "std" transforms
+        ``(x - mean)/sd``, with 1/n in the variance. lambda is then the same for x and ``a + b x`` with b > 0. Box-Cox
+        is not standardised, since its lambda does not depend on the unit. See also ``powerkern.fit(X, origin="fit")``.
 
     References
     ----------
@@ -70,7 +70,7 @@ class ML(Estimator):
 
     @property
     def fits_chunks(self) -> bool:
-        """True if summaries of chunks of rows suffice for the fit; they hold no medians."""
+        """True unless columns are standardised first, which needs medians that summaries of chunks do not hold."""
         return not self.sets_unit
 
     def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
@@ -115,7 +115,7 @@ class ML(Estimator):
     def keep_within(
         self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> None:
-        """Move lambdas to the bounds, and to where raw transformed values stay within `ymax`, in place."""
+        """Clip lambdas to their bounds and to the interval where transformed values stay within `ymax`, in place."""
 
         def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
             return maximize_likelihood(columns[:, at], family, bounded, matrix.weight, run.n_threads)
@@ -125,18 +125,18 @@ class ML(Estimator):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Evaluate g, see the class."""
+        """Evaluate the negative log-likelihood g of the class docstring."""
         return profile_likelihood(values, family, lmbdas, weight, n_threads)
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
-        """Find the likeliest origin, unit and lambda; lambda may be given or bounded."""
+        """Maximise the likelihood over origin, unit and lambda; lambda may be given or bounded."""
         lmbda = np.where(np.isnan(asked.lmbda), asked.limit.bounds, asked.lmbda)
         return find_origin(values, family, weight, run.n_threads, lmbda=lmbda, progress=run.progress)
 
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Fit lambda; its information allows for the fitted origin and unit."""
+        """Fit lambda; the information accounts for the fitted origin and unit."""
         results = maximize_likelihood(rescaled, family, asked.lmbda, matrix.weight, run.n_threads, run.progress)
         self.keep_within(results, rescaled, family, matrix, asked, run)
         optimal = (results[:, STATUS] == Status.OK) & np.isfinite(origin.information)

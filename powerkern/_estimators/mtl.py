@@ -15,10 +15,11 @@ from powerkern.kernels.robust.trimmed import ENTRIES
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MTL(RobustEstimator):
-    """Maximum trimmed likelihood, ``estimator="mtl"``: of the best ``h n`` consecutive order statistics [1]_.
+    """Maximum likelihood of the best ``h n`` consecutive order statistics [1]_, ``estimator="mtl"``.
 
-    lambda and the window minimise ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of the values inside. It breaks down with
-    more than ``1 - h`` outliers, and is biased on clean data, whose tails are trimmed, too.
+    This is maximum trimmed likelihood. lambda and the window of order statistics minimise
+    ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` over the values in the window. The estimator breaks down if more than a
+    fraction ``1 - h`` of the values are outliers. It is biased on clean data, because their tails are trimmed as well.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ class MTL(RobustEstimator):
 
     @property
     def kernel_options(self) -> Options:
-        """The options in the form that kernels take."""
+        """The options in the form that the kernels expect."""
         return kernel_options(
             self.cutoff, self.prestandardize, self.search_range, fraction=self.h, n_reweight=UNTIL_SETTLED
         )

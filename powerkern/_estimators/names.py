@@ -1,7 +1,7 @@
-"""The table of estimators: their names, classes and options, for fits, `powerkern` and the command line.
+"""Table of the estimators: names, classes and options, for fits, the namespace `powerkern` and the command line.
 
-The command line and ``import powerkern`` start without importing estimators: this module imports nothing slow. A new
-estimator takes its own file, and here a row and its import for type checkers.
+This module imports nothing slow, because the command line and ``import powerkern`` start without the estimators. To add
+an estimator, give it a file of its own, and add a row and an import for type checkers here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:  # the public classes, which `powerkern` re-exports
 
 
 class _Row(NamedTuple):
-    """An estimator: its module in this package, its class there, and the options of that class."""
+    """One estimator: its module in this package, the name of its class, and the options of the class."""
 
     module: str
     kind: str
     options: tuple[str, ...]
 
 
-#: Options of all forms of RewML.
+#: Options that all variants of RewML have.
 _REWEIGHTED = ("cutoff", "n_reweight", "prestandardize", "search", "search_range", "c")
 
 #: The estimators by name; their options are the fields of their classes.
@@ -49,16 +49,16 @@ _ROWS = {
 
 
 def class_homes() -> dict[str, str]:
-    """Return the module of each class of an estimator, within `powerkern`."""
+    """Return the module of each estimator class, relative to `powerkern`, by the name of the class."""
     return {row.kind: f"_estimators.{row.module}" for row in _ROWS.values()}
 
 
 def class_names() -> dict[str, str]:
-    """Return the name of the class of each estimator, by the estimator's name."""
+    """Return the class names of all estimators, by the names of the estimators."""
     return {name: row.kind for name, row in _ROWS.items()}
 
 
 def estimators_by_option() -> dict[str, list[str]]:
-    """Return which estimators have each option, options in the order in which they appear first."""
+    """Return, for each option, the names of the estimators that have it."""
     options = dict.fromkeys(option for row in _ROWS.values() for option in row.options)
     return {option: [name for name, row in _ROWS.items() if option in row.options] for option in options}

@@ -1,4 +1,4 @@
-"""Checks of the options of estimators, one for each option."""
+"""Validate the options of estimators; one function per option."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from powerkern.kernels.robust.options import BRENT, GLOBAL, MAD, MEDIAN, RAW
 
 #: Quantile of the normal distribution beyond which a value is an outlier.
 CUTOFF = 0.995
-#: Where lambda of the prestandardised column is sought, and quantiles beyond which its transforms are rectified.
+#: Search range of lambda for the prestandardised column, and quantiles beyond which the transform is rectified.
 SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 
-#: Instead of a number of reweighting steps: until the values kept no longer change.
+#: Value of `n_reweight` that means: reweight until the same values are kept as before.
 SETTLED = "settled"
 
 
-#: Conventions of `RewML`, and on which transform the first values are cut off.
+#: Conventions of `RewML`, and the transform under which the first step of each looks for outlying values.
 CONVENTIONS = {"paper": "plain", "cellwise": "rectified"}
 SEARCHES = {"global": GLOBAL, "brent": BRENT}
 PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
@@ -32,12 +32,12 @@ RECTIFY = ("none", "one", "both")
 
 
 def checked_cutoff(name: str, value: object) -> float:
-    """Return a quantile of the normal distribution above its median, or raise."""
+    """Return `value` if it is a quantile between 0.5 and 1, otherwise raise an error that names the option."""
     return as_number(f"{name}, a quantile of the normal distribution,", value, "(0.5, 1)")
 
 
 def normal_quantile(cutoff: float) -> float:
-    """Return Phi^-1(cutoff): standardised values further from 0 are outliers."""
+    """Return Phi^-1(cutoff); standardised values farther from 0 than this are outliers."""
     return float(special.ndtri(cutoff))
 
 
@@ -83,7 +83,7 @@ def _pair(name: str, value: object) -> tuple[float, float]:
     return as_number(each, numbers[0]), as_number(each, numbers[1])
 
 
-#: Every option by name: takes its name and value, and returns the value or raises.
+#: The function that validates each option: takes its name and value, and returns the value or raises.
 OPTION_CHECKS: dict[str, Callable[[str, object], object]] = {
     "adaptive_cutoff": as_flag,
     "c": _number_in("(0, inf)"),

@@ -1,4 +1,7 @@
-"""The likeliest origin and unit of columns, for ``(x - origin)/unit``: of all, of weighted or of kept values."""
+"""Maximum likelihood estimates of origin and unit, for transforms of ``(x - origin)/unit``.
+
+The likelihood is of all values, of values weighted by rank, or of the values in an interval.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,12 @@ _SETTLED = (Status.OK, Status.SCANNED, Status.MULTIMODAL)
 
 
 class OriginFit(NamedTuple):
-    """Fitted origins and units, the lambdas that belong to them, and the outcome of the search."""
+    """Fitted origins (`center`) and units (`divisor`), the lambdas fitted with them, and how the search ended."""
 
     center: FloatArray
     divisor: FloatArray
     lmbda: FloatArray
-    #: of lambda, per observation, where the others follow it
+    #: Information of lambda, per observation, with origin and unit profiled out.
     information: FloatArray
     likelihood: FloatArray
     n_eval: FloatArray
@@ -56,18 +59,18 @@ def find_origin(
     kept: FloatArray | None = None,
     progress: bool = False,
 ) -> OriginFit:
-    """Find the likeliest origin, unit and lambda of every column.
+    """Maximise the likelihood of every column over origin, unit and lambda.
 
-    A column without a fit gets the unit 1 and the origin 0, or for Box-Cox an origin below its smallest value.
+    A column that cannot be fitted gets the unit 1 and the origin 0, or for Box-Cox an origin below its smallest value.
 
     Parameters
     ----------
     values : (n, p) ndarray or AffineView
         The data.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weight of each row; None: all 1.
     n_threads : int
         Largest number of threads at work.
     lmbda : (2, p) ndarray, optional
@@ -75,7 +78,7 @@ def find_origin(
     central : bool
         Weight values by rank.
     kept : (2, p) ndarray, optional
-        Restrict the fit of each column to values between these ends, both included.
+        Use only the values of each column in this closed interval.
     progress : bool
         Show a progress bar.
     """
@@ -110,7 +113,17 @@ def find_origin(
 
 
 def _ranges(columns: FloatArray, box_cox: bool, lmbda: FloatArray | None) -> FloatArray:
-    """Return search ranges of lambda, origin and log unit for standardised, sorted columns: (p, 3, 2)."""
+    """Return the search ranges of lambda, origin and log unit, (p, 3, 2), for sorted and standardised columns.
+
+    Parameters
+    ----------
+    columns : (p, n) ndarray
+        Sorted columns as rows, NaN last, minus their median, divided by their interquartile range.
+    box_cox : bool
+        Whether the transform is Box-Cox, whose unit is fixed.
+    lmbda : (2, p) ndarray or None
+        Smallest and largest lambda allowed; None: no limits.
+    """
     ranges = np.zeros((len(columns), origin_likelihood.N_PARAMETERS, 2))
     ranges[:, origin_likelihood.LMBDA] = [-np.inf, np.inf] if lmbda is None else lmbda.T
     low, high = columns[:, 0], np.fmax.reduce(columns, axis=1)
@@ -130,7 +143,21 @@ def _ranges(columns: FloatArray, box_cox: bool, lmbda: FloatArray | None) -> Flo
 def _in_own_units(
     found: FloatArray, ranges: FloatArray, median: FloatArray, unit: FloatArray, x: FloatArray, box_cox: bool
 ) -> FloatArray:
-    """Convert the results for standardised columns to the units of the data, and add a status: (p, _N_FIELDS)."""
+    """Convert results for standardised columns to the units of the data, and add a status: (p, _N_FIELDS).
+
+    Parameters
+    ----------
+    found : (p, N_FOUND) ndarray
+        Results for ``(x - median)/unit``.
+    ranges : (p, 3, 2) ndarray
+        The search ranges, see `_ranges`.
+    median, unit : (p,) ndarray
+        What standardised the columns.
+    x : (p, n) ndarray
+        The data: sorted columns as rows, NaN last.
+    box_cox : bool
+        Whether the transform is Box-Cox.
+    """
     fields = np.empty((len(found), _N_FIELDS))
     x0, log_unit = found[:, origin_likelihood.ORIGIN], found[:, origin_likelihood.LOG_UNIT]
     fields[:, 0] = median + unit * x0
@@ -138,7 +165,7 @@ def _in_own_units(
         fields[:, 0] = np.minimum(fields[:, 0], np.nextafter(x[:, 0], -np.inf))
     fields[:, 1] = 1.0 if box_cox else unit * np.exp(log_unit)
     far = np.maximum(fields[:, 0] - x[:, 0], np.fmax.reduce(x, axis=1) - fields[:, 0]) / fields[:, 1]
-    # for columns without a fit; infinite values are refused later
+    # for columns without a fit; infinite values raise an error later
     least = np.where(np.isfinite(x[:, 0]), x[:, 0], 0.0)
     below = np.nan_to_num(least - np.maximum(1.0, np.abs(least))) if box_cox else 0.0
     fields[:, 0], fields[:, 1] = replace_unusable_scales(
@@ -162,7 +189,7 @@ def _in_own_units(
 
 
 def central_weights(columns: FloatArray, weights: FloatArray | None, box_cox: bool) -> FloatArray:
-    """Return weights of sorted rows, NaN last, times the mean rank weight of each value, see `CentralML`."""
+    """Return the weights of sorted values (rows, NaN last) times their mean weight by rank; see `CentralML`."""
     if weights is None and not np.isnan(columns[:, -1]).any():  # one row of weights serves all columns
         one = _by_rank(np.ones((1, columns.shape[1])), box_cox)
         return np.ascontiguousarray(np.broadcast_to(one, columns.shape))
@@ -178,7 +205,7 @@ def _by_rank(w: FloatArray, box_cox: bool) -> FloatArray:
 
 
 def _area(q: FloatArray, box_cox: bool) -> FloatArray:
-    """Integrate the weight by rank (see `_FLAT` and `_CENTRAL`) from 0 to q, -1 <= q <= 1."""
+    """Return the integral of the weight by rank from 0 to q, for q in [-1, 1]; see `_FLAT` and `_CENTRAL`."""
     size = np.abs(q)
     if box_cox:
         return np.copysign(np.minimum(size, _CENTRAL), q)
@@ -188,7 +215,7 @@ def _area(q: FloatArray, box_cox: bool) -> FloatArray:
 
 
 def mark_origin(results: FloatArray, found: OriginFit) -> None:
-    """Copy the status of the origin search to fits without a doubtful status, and add its evaluations (in place)."""
+    """Copy the status of the origin search to fits without a doubtful status, and add its evaluations, in place."""
     settled = np.isin(results[:, STATUS], _SETTLED)
     results[settled, STATUS] = found.status[settled]
     results[settled, N_EVAL] += found.n_eval[settled]

@@ -1,4 +1,4 @@
-"""Plotting positions of sorted columns: normal scores of their values, by their weights."""
+"""Plotting positions of sorted, possibly weighted values: the normal quantiles to plot them against."""
 
 from __future__ import annotations
 
@@ -14,20 +14,29 @@ from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.weights import new_frequency_work
 from powerkern.kernels.normality.plotting_positions import weigh_columns
 
-#: Return the normal quantiles of that number of values, see `normal_quantiles`.
+#: Function that returns the normal quantiles for a number of values, see `normal_quantiles`.
 Quantiles: TypeAlias = Callable[[int], FloatArray]
-#: Normal quantiles that are kept for later columns: 8 MB.
+#: Number of normal quantiles that are cached for later columns: 8 MB.
 _KEPT = 2**20
 
 
 def sort_and_weigh(
     block: FloatArray, weight: Weights, quantiles: Quantiles
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the sorted rows of a block with their plotting positions and totals, as `positions_in_row` takes them.
+    """Sort each row of a block, and return the sorted rows, their plotting positions and their totals.
 
-    With weights, tied values are merged: results do not depend on the order of rows, nor on how the weight of a value
-    is divided among rows. Without, positions are the normal quantiles of the rows, one row of them if all rows have
-    equally many values.
+    The three arrays are arguments of `positions_in_row`. With weights, tied values are merged, so that results depend
+    neither on the order of rows nor on how the weight of a value is divided among rows. Without weights, the positions
+    are normal quantiles; if all rows have equally many values, one row of positions serves all.
+
+    Parameters
+    ----------
+    block : (p, n) ndarray
+        Columns as rows, NaN for missing; overwritten.
+    weight : (n,) ndarray or None
+        Weight of each value; None: all 1.
+    quantiles : function
+        Returns the normal quantiles for a number of values, as `normal_quantiles` does.
     """
     columns, weights = sort_with_weights(block, weight)
     n = block.shape[1]
@@ -45,12 +54,12 @@ def sort_and_weigh(
 
 
 def kept_quantiles(n: int) -> Quantiles:
-    """Return `normal_quantiles` with a cache of the last results: 8 MB, or one column of `n` values."""
+    """Return `normal_quantiles` with a cache of its latest results, of 8 MB or one column of `n` values."""
     return functools.lru_cache(maxsize=1 + _KEPT // max(n, 1))(normal_quantiles)
 
 
 def normal_quantiles(n: int) -> FloatArray:
-    """Return normal quantiles at Filliben's (1975) medians of n uniform order statistics, with a mean square of 1."""
+    """Return normal quantiles at Filliben's (1975) medians of n uniform order statistics, scaled to mean square 1."""
     if n < 2:
         return np.zeros(n)
     medians = (np.arange(1, (n + 1) // 2 + 1) - 0.3175) / (n + 0.365)

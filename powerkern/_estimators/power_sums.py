@@ -1,8 +1,8 @@
 """Fits, profiles and intervals of long columns from power sums over blocks of their rows.
 
 A sketch costs as much as two evaluations of the likelihood, reads the data once, and uses all threads for one column.
-Power sums are integer multiples of a quantum that each column has, so that they do not depend on the order in which
-blocks, chunks or sites are merged. Neither do ranges.
+Power sums are stored as integer multiples of a quantum, one for each column, so that they do not depend on the order in
+which blocks, chunks or sites are merged. Ranges do not depend on it either.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _REFERENCE_ERROR = 2.0**-51
 
 #: Rows of the sample that predicts the ranges of columns.
 _GUESSED = 2**15
-#: Columns copied at a time to be read again.
+#: Number of columns that are copied at a time when columns are fitted again.
 _COPIED = 8
 
 
@@ -54,9 +54,9 @@ def fit_long_columns(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """Fit columns of many rows from power sums, in one pass where a sample predicts their ranges.
+    """Fit columns of many rows from power sums, reading the data once if a sample of the rows predicts their ranges.
 
-    Columns whose sums do not resolve lambda are fitted from their values. Arguments and result are as for
+    Columns for which the sums are not accurate enough are fitted from their values. Arguments and result are as for
     `fit_matrix` in `_engine.by_column`.
     """
     n = len(values)
@@ -97,7 +97,7 @@ def _redo(
     values: Columns,
     out: FloatArray,
 ) -> None:
-    """Set ``out[at] = job(values[:, at], at)`` for the chosen columns, a few at a time, since they may be copied."""
+    """Set ``out[at] = job(values[:, at], at)`` for the chosen columns, a few at a time, because they may be copied."""
     every = np.flatnonzero(chosen)
     for at in np.split(every, range(_COPIED, every.size, _COPIED)) if every.size else ():
         together = int(at[-1]) - int(at[0]) < at.size
@@ -105,7 +105,15 @@ def _redo(
 
 
 def widen_ranges(found: FloatArray, family: int) -> FloatArray:
-    """Widen ranges at both ends by half their width in logs, without changing the sign of a range of one sign."""
+    """Extend ranges at both ends by half of their width on the log scale; a range of one sign keeps this sign.
+
+    Parameters
+    ----------
+    found : (p, N_RANGE) ndarray
+        The ranges.
+    family : int
+        Code of the transform, see `kernels.transforms.family`.
+    """
     ends = found[:, [range_kernels.R_MIN, range_kernels.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns without a value in the sample
@@ -124,13 +132,13 @@ def widen_ranges(found: FloatArray, family: int) -> FloatArray:
 
 
 def signed_logs(values: FloatArray, family: int) -> FloatArray:
-    """Return the logs of the numbers raised to powers: ln(x) for Box-Cox, sign(x) ln(1 + abs(x)) for Yeo-Johnson."""
+    """Return the logs that the transform exponentiates: ln(x) for Box-Cox, sign(x) ln(1 + abs(x)) for Yeo-Johnson."""
     logs: FloatArray = np.copysign(np.log1p(abs(values)), values) if is_mirrored(family) else np.log(values)
     return logs
 
 
 def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
-    """Return grids with their extremes replaced by the observed ones."""
+    """Return the grids with their smallest and largest values replaced by those of the ranges `found`."""
     cells = cells.copy()
     some = found[:, range_kernels.R_COUNT] > 0.0
     cells[some, grids.G_MIN], cells[some, grids.G_MAX] = (
@@ -143,7 +151,7 @@ def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
 def profile_long_columns(
     values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Evaluate g as `profile_matrix` does, from power sums, or from the values if the sums are too coarse.
+    """Evaluate the profile likelihood as `profile_matrix` does, from power sums where these are accurate enough.
 
     Arguments and result are as for `profile_matrix` in `_engine.by_column`.
     """
@@ -159,7 +167,7 @@ def profile_long_columns(
 def find_long_intervals(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Find intervals as `interval_matrix` does, from power sums or, where lambda is not resolved, from the values.
+    """Find likelihood intervals as `interval_matrix` does, from power sums where these are accurate enough.
 
     Arguments and result are as for `interval_matrix` in `_engine.by_column`.
     """
@@ -182,14 +190,17 @@ def _compute_power_sums(
     n_threads: int,
     largest_exponent: float = 0.0,
 ) -> PowerSums:
-    """Compute the power sums of all columns on grids made for the ranges `found`, see `grids_for`."""
+    """Compute the power sums of all columns on grids chosen for their ranges.
+
+    The arguments are as for `grids_for` and `sketch_matrix`.
+    """
     cells = grids_for(found, family, largest_exponent)
     found_sums = sketch_matrix(values, family, cells, weight, n_threads)
     return PowerSums(found_sums.totals, found_sums.roundings, family, cells)
 
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
-    """Fit one vector of any length from power sums, as long columns are fitted."""
+    """Fit one vector from power sums, as long columns are fitted, whatever its length."""
     values, weight = x.reshape(-1, 1), None
     sums = _compute_power_sums(values, family, range_matrix(values, family, weight, 1), weight, 1)
     return ColumnFit(*sums.fit(np.array([lmbda]), 1)[0][0].tolist())
@@ -198,14 +209,14 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
 def grids_for(
     found: FloatArray, family: int, largest_exponent: float = 0.0, stream: bool = False, total: float = 0.0
 ) -> FloatArray:
-    """Return grids for columns of known ranges; see `kernels.power_sums`.
+    """Return the grids for the power sums of columns of known ranges, (p, N_GRID); see `kernels.power_sums`.
 
     Parameters
     ----------
     found : (p, N_RANGE) ndarray
         The ranges of the columns.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     largest_exponent : float
         The largest exponent that is expected, in units of 1/spread of the logs; 0: the default.
     stream : bool
@@ -221,27 +232,27 @@ def grids_for(
 
 
 def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the references of Box-Cox streams with the extremes of these cells: their logarithms, and themselves."""
+    """Return the references of Box-Cox streams with the extremes of the grids `cells`: their logs, and themselves."""
     reference_logs, references = np.empty(len(cells)), np.empty(len(cells))
     grids.write_stream_references(np.array(cells), reference_logs, references)
     return reference_logs, references
 
 
 def is_on_reference_grid(cells: FloatArray) -> BoolArray:
-    """Return whether these cells have the references of Box-Cox streams."""
+    """Return a mask of the grids whose reference is one of those used for Box-Cox streams."""
     references = on_reference_grid(cells)[1]
     on: BoolArray = abs(cells[:, grids.G_REF] - references) <= _REFERENCE_ERROR * references
     return on
 
 
 def quanta_for(weight: FloatArray) -> FloatArray:
-    """Return the exponents of the quanta for sums of these total weights."""
+    """Return, as binary exponents, the quanta of sums whose total weights are `weight`."""
     exponents: FloatArray = np.frexp(np.maximum(weight, _NO_WEIGHT))[1] - float(_BITS)
     return exponents
 
 
 def starts_of(cells: FloatArray) -> IntArray:
-    """Return the index at which the bins of each column start, and the end of the last ones."""
+    """Return the position of the first bin of each column, and last the total number of bins."""
     starts = np.zeros(len(cells) + 1, dtype=np.int64)
     cells[:, grids.G_BINS].astype(np.int64).cumsum(out=starts[1:])
     return starts
@@ -255,11 +266,11 @@ def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: Weigh
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     cells : (p, N_GRID) ndarray
         The grids of the columns.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weight of each row; None: all 1.
     n_threads : int
         Largest number of threads at work.
     """
@@ -275,7 +286,18 @@ def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: Weigh
 
 
 class Sketches:
-    """Power sums of blocks of rows, in quanta, added up.
+    """Power sums over blocks of rows, accumulated as multiples of a quantum.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        Code of the transform, see `kernels.transforms.family`.
+    weight : (n,) ndarray
+        Weight of each row; None: all 1.
+    cells : (p, N_GRID) ndarray
+        The grids of the columns.
 
     Attributes
     ----------
@@ -285,18 +307,7 @@ class Sketches:
         For each column: how often its sums were rounded to quanta, the number of rows summed, how many sums of weights
         were rounded to 0, and how often its sums were moved to another reference.
     inside : (p,) ndarray of int64
-        0 for a column that has values beyond its grid.
-
-    Parameters
-    ----------
-    values : (n, p) ndarray or AffineView
-        The matrix.
-    family : int
-        A code of `kernels.transforms.family`.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
-    cells : (p, N_GRID) ndarray
-        The grids of the columns.
+        0 for a column that has values outside its grid.
     """
 
     def __init__(self, values: Columns, family: int, weight: Weights, cells: FloatArray) -> None:
@@ -315,7 +326,8 @@ class Sketches:
     def of_block(self, group: slice) -> Iterator[Callable[[FloatArray, slice], None]]:
         """Yield a function that adds rows of one block to the sums of the columns `group`.
 
-        On exit, the block's sums are rounded to quanta and added to the totals, as long as 64 bits can hold these.
+        On exit, the sums of the block are rounded to quanta and added to the totals, unless these no longer fit in 64
+        bits.
         """
         first, last = int(self._starts[group.start]), int(self._starts[group.stop])
         starts, chunk = self._starts[group.start : group.stop + 1] - first, sum_kernels.new_chunk()
@@ -343,15 +355,22 @@ class Sketches:
             self.roundings[group] += _roundings_of(total > 0.0, rows, lost)
 
     def has_room(self, group: slice = slice(None)) -> BoolArray:
-        """Return whether 64 bits hold the weight of each column."""
+        """Return a mask of the columns whose weight, in quanta, fits in 64 bits."""
         room: BoolArray = self._total[group] < 2.0**ROOM
         return room
 
 
 def _roundings_of(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
-    """Return the increments of `Sketches.roundings` for a block of `rows` rows.
+    """Return the increments of `Sketches.roundings` for a block of rows.
 
-    `some` is a mask of the columns that have weight in the block; `lost` counts their bins whose weight rounds to 0.
+    Parameters
+    ----------
+    some : (p,) ndarray of bool
+        Columns that have weight in the block.
+    rows : int
+        Number of rows in the block.
+    lost : (p,) ndarray or int
+        Number of bins of each column whose weight rounds to 0.
     """
     found = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
     found[:, 0], found[:, 1], found[:, 2] = some, rows * some, lost
@@ -359,57 +378,63 @@ def _roundings_of(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> I
 
 
 def _aligned_zeros(n: int) -> FloatArray:
-    """Return an array of zeros whose memory starts at the beginning of a cache line."""
+    """Return n zeros in memory that starts at the beginning of a cache line."""
     room = np.zeros(n + 8)
     start = -room.ctypes.data // room.itemsize % 8
     return room[start : start + n]
 
 
 def without_censored(p: int) -> FloatArray:
-    """Return the results on censored cells of p columns that have none, (p, N_CENSORED_FIELDS)."""
+    """Return what fits report about the censored cells of p columns that have none, (p, N_CENSORED_FIELDS)."""
     table = np.zeros((p, N_CENSORED_FIELDS))
     table[:, LOC_ERROR:] = np.nan
     return table
 
 
 class MixedSums:
-    """Sums of columns of several kinds, such as families, ready to be fitted: positions and sums of each kind."""
+    """Power sums of columns of several kinds, such as families, with the interface of `PowerSums`.
+
+    Parameters
+    ----------
+    parts : sequence of (ndarray, PowerSums or MixedSums)
+        Positions of the columns of each kind, and their sums.
+    """
 
     def __init__(self, parts: Sequence[tuple[IntArray, PowerSums | MixedSums]]) -> None:
         self._parts = [(at, sums) for at, sums in parts if at.size]
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """As `PowerSums.fit`."""
+        """See `PowerSums.fit`."""
         results, _, error = self.fit_censored(lmbda, n_threads)
         return results, error
 
     def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """As `PowerSums.fit_censored`."""
+        """See `PowerSums.fit_censored`."""
         found = [sums.fit_censored(lmbda[at], n_threads) for at, sums in self._parts]
         results, censored, error = zip(*found, strict=True)
         return self._join_families(results), self._join_families(censored), self._join_families(error)
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
-        """As `PowerSums.profile`."""
+        """See `PowerSums.profile`."""
         return self._join_families([sums.profile(lmbdas, n_threads) for _, sums in self._parts])
 
     def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
-        """As `PowerSums.likelihood`."""
+        """See `PowerSums.likelihood`."""
         return self._join_families([sums.likelihood(lmbda[at], n_threads) for at, sums in self._parts])
 
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
-        """As `PowerSums.interval`."""
+        """See `PowerSums.interval`."""
         return self._join_families([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
 
     def _join_families(self, found: Sequence[FloatArray]) -> FloatArray:
-        """Join the results of both families, in the original order of the columns."""
+        """Concatenate the results of the kinds, in the original order of the columns."""
         order = np.argsort(np.concatenate([at for at, _ in self._parts]))
         placed: FloatArray = np.concatenate(found)[order]
         return placed
 
 
 class PowerSums:
-    """Sketched columns, ready to be fitted.
+    """The power sums of several columns, from which they can be fitted.
 
     Parameters
     ----------
@@ -418,7 +443,7 @@ class PowerSums:
     roundings : (p, 4) ndarray of int64
         How the sums of each column were rounded, as in `Sketches`.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     cells : (p, N_GRID) ndarray
         The grids of the columns.
     """
@@ -429,12 +454,20 @@ class PowerSums:
         self._starts = starts_of(cells)
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Fit all columns; return results, (p, N_RESULTS), and bounds on the error of lambda due to the sketch."""
+        """Fit all columns; return the results, (p, N_RESULTS), and bounds on the error of lambda due to the sums.
+
+        Parameters
+        ----------
+        lmbda : (p,) ndarray
+            Given lambdas; NaN where lambda is to be fitted.
+        n_threads : int
+            Largest number of threads at work.
+        """
         results, _, error = self.fit_censored(lmbda, n_threads)
         return results, error
 
     def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Fit all columns as `fit`; also return the results on censored cells, (p, N_CENSORED_FIELDS)."""
+        """Fit as `fit` does; return results, results on censored cells, (p, N_CENSORED_FIELDS), and error bounds."""
         out = np.empty((len(self.cells), N_RESULTS))
         error = np.empty(len(self.cells))
 
@@ -446,7 +479,7 @@ class PowerSums:
         return out, without_censored(len(out)), error
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
-        """Return minus the profile log-likelihood per unit of weight, g, of every column at every lambda."""
+        """Return the negative profile log-likelihood g, per unit of weight, of every column at every lambda."""
         out = np.empty((len(self.cells), lmbdas.size))
 
         def job(group: slice) -> None:
@@ -456,7 +489,7 @@ class PowerSums:
         return out
 
     def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
-        """Return g of every column at its own lambda."""
+        """Return g (see `profile`) of each column at the lambda given for that column."""
         out = np.empty((len(self.cells), 1))
 
         def job(group: slice) -> None:
@@ -468,7 +501,7 @@ class PowerSums:
         return out[:, 0]
 
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
-        """Return the lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
+        """Return the two lambdas at which g (see `profile`) exceeds its minimum by `drop`, for each column: (p, 2)."""
         out = np.empty((len(self.cells), 2))
         at = np.column_stack([lmbda, drop])
 
@@ -479,16 +512,16 @@ class PowerSums:
         return out
 
     def _write_profile(self, group: slice, lmbdas: FloatArray, out: FloatArray) -> None:
-        """Write g of a group of columns at every lambda to `out`."""
+        """Write the negative profile log-likelihood of the columns in `group` at every lambda to `out`."""
         sketch.profile_sums(*self._columns(group), lmbdas, *self._scratch(group), out)
 
     def _write_interval(self, group: slice, at: FloatArray, out: FloatArray) -> None:
-        """Write the ends of the intervals of a group of columns to `out`; `at` has their lambdas and drops."""
+        """Write the interval ends of the columns in `group` to `out`; `at` holds lambda and drop of each column."""
         sketch.interval_sums(*self._columns(group), at, *self._scratch(group), out)
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """Shape of a matrix whose fit takes as much time as a fit of these sums."""
+        """Shape of a matrix that would take as long to fit as these sums; it divides the work among threads."""
         return max(1, gauss.N_NODES * int(self.cells[:, grids.G_BINS].max(initial=0.0))), len(self.cells)
 
     def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:

@@ -1,4 +1,4 @@
-"""The estimator that makes the transformed values look most normal."""
+"""PPCC: maximise the probability plot correlation coefficient of the transformed values."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from powerkern.kernels.results import LMBDA, N_EVAL, OBJECTIVE, STATUS
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PPCC(Estimator):
-    """Largest correlation in the normal QQ plot, the probability plot correlation coefficient; ``estimator="ppcc"``.
+    """Largest probability plot correlation coefficient (correlation in the normal QQ plot), ``estimator="ppcc"``.
 
     The ascending transformed values are correlated with normal quantiles at Filliben's median ranks [1]_, as in
-    ``scipy.stats.boxcox_normmax(x, method="pearsonr")``; quantiles of tied values are not averaged. `objective` is one
+    ``scipy.stats.boxcox_normmax(x, method="pearsonr")``. Quantiles of tied values are not averaged. `objective` is one
     minus the correlation. The estimator does not resist outliers.
 
     Parameters
@@ -35,13 +35,15 @@ class PPCC(Estimator):
 
     Notes
     -----
-    The correlation can have several maxima. It is scanned on both sides of the most likely lambda, to a distance
-    of 4/sd(logs), and beyond while it grows, to about 200/sd(logs). If it still grows there, the status is
-    `Status.NOT_CERTIFIED`. The maximum next to the best point is found by Brent's method to about 1e-8. The status says
-    whether the scan saw another maximum at less than twice its distance from 1. Two distinct values look equally normal
-    under any lambda; they get the most likely one. `nll` is the negative log-likelihood at the lambda found.
+    The correlation can have several maxima. It is scanned on both sides of the maximum likelihood estimate, to a
+    distance of 4/sd(logs), and farther while it increases, to about 200/sd(logs). If it still increases there, the
+    status is `Status.NOT_CERTIFIED`. The maximum next to the best point is found by Brent's method to about 1e-8. The
+    status tells whether the scan met another maximum for which one minus the correlation is less than twice as large.
+    Two distinct values look equally normal under any lambda; lambda is then the maximum likelihood estimate. `nll` is
+    the negative log-likelihood at the estimate of lambda.
 
-    Tied values with unequal weights are merged. Weights that are not whole numbers stand for copies with a fraction.
+    Tied values with unequal weights are merged. A weight that is not a whole number stands for a fractional number of
+    copies.
 
     References
     ----------
@@ -63,7 +65,7 @@ class PPCC(Estimator):
     needs_order: ClassVar[bool] = True
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
-        """Return the results of every column; the search for lambda starts from the likeliest one."""
+        """Return the results of every column; the search for lambda starts from the maximum likelihood estimate."""
         likely = fit_in_memory(values, family, np.full(values.shape[1], np.nan), weight, run.n_threads)
         usable = np.isin(likely[:, STATUS], (Status.OK, Status.NOT_CERTIFIED))
         if not usable.any():
@@ -95,7 +97,7 @@ class PPCC(Estimator):
         n_threads: int,
         routes: FloatArray,
     ) -> FloatArray:
-        """Return 1 - r of every column at every lambda, (p, len(lmbdas)); `routes` is ignored."""
+        """Return one minus the correlation of every column at every lambda, (p, len(lmbdas)); `routes` is ignored."""
         quantiles = kept_quantiles(values.shape[0])
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:

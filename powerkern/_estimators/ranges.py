@@ -1,6 +1,6 @@
-"""Ranges of columns: extremes, counts, weights and the spread of a sample of logs, from which grids are made.
+"""Ranges of columns: extremes, counts, weights and the spread of sampled logs, from which grids are chosen.
 
-All sums are of whole numbers: ranges do not depend on the order in which blocks, chunks or sites are merged.
+All sums are sums of integers, so that ranges do not depend on the order in which blocks, chunks or sites are merged.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ BLOCK_ROWS = 131_072
 #: Parts of blocks per thread. Without weights, ranges are exact however rows are divided, and parts of at least twice
 #: SMALLEST_PART values cost little.
 _TURNS = 4
-#: Values of a column in a block from which the spread of the logs is estimated.
+#: Number of values of a column in a block from which the spread of the logs is estimated.
 SAMPLE = 256
 
 
 def range_matrix(values: Columns, family: int, weight: Weights, n_threads: int) -> FloatArray:
     """Return the ranges of all columns, (p, N_RANGE); see `kernels.power_sums`.
 
-    A negative count marks a column with values outside the domain.
+    A negative count marks a column with values outside the domain of the transform.
 
     Parameters
     ----------
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weight of each row; None: all 1.
     n_threads : int
         Largest number of threads at work.
     """
@@ -61,7 +61,7 @@ def range_matrix(values: Columns, family: int, weight: Weights, n_threads: int) 
 
 
 def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
-    """Return the number of rows per set of ranges: a block, or a half, a quarter, ... of it to keep threads busy."""
+    """Return how many rows one set of ranges covers: a block, or 1/2, 1/4, ... of it if threads would be idle."""
     n, p = shape
     n_rows = BLOCK_ROWS
     while n < n_rows * _TURNS * n_threads and n_rows * p >= 4 * SMALLEST_PART and n_threads > 1:
@@ -70,18 +70,20 @@ def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
 
 
 class Ranges:
-    """Ranges of every `n_rows` rows of a matrix, which belong to one block.
+    """Ranges of the columns of a matrix, one set for every `n_rows` rows.
+
+    `n_rows` divides the length of a block, so that a set covers rows of one block only.
 
     Parameters
     ----------
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weight of each row; None: all 1.
     n_rows : int
-        Rows of a block.
+        Number of rows that one set covers.
     """
 
     def __init__(self, values: Columns, family: int, weight: Weights, n_rows: int) -> None:
@@ -92,7 +94,7 @@ class Ranges:
         self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
 
     def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
-        """Return a function that adds some of the rows `rows` to the ranges of the columns `group`."""
+        """Return a function that updates the ranges of the columns `group` by a part of the rows `rows`."""
         own = self._parts[rows.start // self._n_rows, group]
 
         def note(block: FloatArray, at: slice) -> None:
@@ -101,16 +103,16 @@ class Ranges:
         return note
 
     def add_lines(self, x: NDArray[Any], stride: int, times: int, rows: slice, group: slice) -> None:
-        """Add rows without weights that lie in memory as lines of several rows each.
+        """Update the ranges by unweighted rows that lie in memory in runs of several rows each.
 
         Parameters
         ----------
         x : (m,) ndarray
-            The memory that holds the lines.
+            The memory that holds the runs.
         stride : int
-            Distance between the starts of two lines, in values.
+            Distance between the starts of two rows, in values.
         times : int
-            Rows in a line.
+            Rows in a run.
         rows : slice
             The rows of the matrix.
         group : slice
@@ -122,13 +124,13 @@ class Ranges:
         entry(x, times * stride, self._family, first * stride, step * stride, line, own)
 
     def _sampled(self, rows: slice) -> tuple[int, int]:
-        """Return the index, within `rows`, of the first row whose logs are sampled, and the step to the next."""
+        """Return the position within `rows` of the first row whose logs are sampled, and the step to the next."""
         start = rows.start // BLOCK_ROWS * BLOCK_ROWS
         step = max(1, min(BLOCK_ROWS, self._n - start) // SAMPLE)
         return -(rows.start - start) % step, step
 
     def total(self) -> FloatArray:
-        """Merge the ranges into one range per column, over all rows."""
+        """Merge the ranges of all rows into one range per column."""
         return merged_ranges(in_digits(self._parts))
 
 
@@ -137,7 +139,7 @@ _LIMB_BITS = int(math.log2(sketch.LIMB))
 
 
 def in_digits(found: FloatArray) -> FloatArray:
-    """Return ranges (last axis) with their weights split into three digits, which hold all bits."""
+    """Return ranges (last axis) with each weight split into three digits, without rounding."""
     found, weight = found.copy(), found[..., sketch.R_WEIGHT]
     if (weight < sketch.LIMB).all() and (weight == np.floor(weight)).all():  # one digit, as numbers of values have
         found[..., [*_DIGITS[1:], sketch.R_LEVEL]] = 0.0
@@ -152,7 +154,7 @@ def in_digits(found: FloatArray) -> FloatArray:
 
 
 def weight_of(found: FloatArray) -> FloatArray:
-    """Return the weight of each range, summed from its digits."""
+    """Return the weight of each range (last axis), recombined from its digits."""
     level = _LIMB_BITS * found[..., sketch.R_LEVEL].astype(np.int64)
     digits = (np.ldexp(found[..., digit], level - k * _LIMB_BITS) for k, digit in enumerate(_DIGITS))
     total: FloatArray = sum(digits, np.zeros(found.shape[:-1]))
@@ -160,7 +162,7 @@ def weight_of(found: FloatArray) -> FloatArray:
 
 
 def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
-    """Align the digits of weights to a level; drop the digits that are too low for it."""
+    """Align the digits of weights to the exponent `level`, dropping digits too small for it."""
     digits, down = found[..., _DIGITS], (level - found[..., sketch.R_LEVEL])[..., None]
     moved: FloatArray = np.where(down == 0.0, digits, 0.0)
     moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)
@@ -169,9 +171,10 @@ def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
 
 
 def merged_ranges(parts: FloatArray) -> FloatArray:
-    """Merge ranges (last axis) over all parts (first axis); all sums are of whole numbers, and exact.
+    """Merge ranges (last axis) over all parts (first axis); all sums are sums of integers, and exact.
 
-    A column outside the domain in any part stays so, for infinite values first.
+    A column that is outside the domain in any part is marked in the result. Infinite values take precedence over other
+    values outside the domain.
     """
     if len(parts) == 1:
         only: FloatArray = parts[0]

@@ -1,4 +1,4 @@
-"""RewML as in the paper, or by R's conventions, with and without rectification of the transform at the start."""
+"""RewML as in the paper, or by R's conventions, with or without rectification of the transform at the start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from powerkern.kernels.transforms.rectified import CELLWISE, NOT_RECTIFIED, QUAR
 
 
 def n_steps(n_reweight: int | str) -> int:
-    """Return the number of reweighting steps in the form that kernels take."""
+    """Return the number of reweighting steps as an integer, in the form that the kernels expect."""
     return UNTIL_SETTLED if n_reweight == SETTLED else int(n_reweight)
 
 
@@ -56,7 +56,7 @@ class Reweighted(RobustEstimator):
 
     @property
     def as_r(self) -> bool:
-        """True if the estimator follows the conventions of R's cellWise."""
+        """True if the estimator follows the conventions of R's package cellWise."""
         return self.convention == "cellwise"
 
     @property
@@ -76,7 +76,7 @@ class Reweighted(RobustEstimator):
 
     @property
     def kernel_options(self) -> Options:
-        """The options in the form that kernels take."""
+        """The options in the form that the kernels expect."""
         return kernel_options(
             self.cutoff,
             self.prestandardize or ("median" if self.as_r else "mad"),
@@ -91,10 +91,11 @@ class Reweighted(RobustEstimator):
 class RewML(Reweighted):
     r"""Reweighted maximum likelihood of Raymaekers and Rousseeuw [1]_, ``estimator="rewml"``.
 
-    This is the estimator of the paper. `AdaptiveRewML`, which ``estimator="robust"`` stands for, has smaller errors.
+    This is the estimator of the paper. `AdaptiveRewML`, the estimator behind ``estimator="robust"``, has smaller
+    errors.
 
     1. Columns are brought to a common scale, see `prestandardize`.
-    2. The search starts from a value that resists outliers ([1]_, eq. (5)), from the ascending values u:
+    2. The search starts from a value that resists outliers ([1]_, eq. (5)), computed from the ascending values u:
 
        .. math:: \lambda_0 = \arg\min_\lambda \sum_i \rho\left(\frac{\psi^r_\lambda(u_{(i)}) - \mu}{\sigma} - z_i\right)
 
@@ -103,44 +104,44 @@ class RewML(Reweighted):
     3. `n_reweight` times: lambda is the maximum likelihood estimate from the values with
        :math:`|\psi(u) - \mu| \le \Phi^{-1}(\mathrm{cutoff})\, \sigma` ([1]_, eq. (16)).
 
-    On clean lognormal columns the mean squared error of lambda exceeds the maximum likelihood error by a factor of 1.8
-    to 1.9 at n = 50, 100 and 400. See the guide on robust fits.
+    On clean lognormal columns the mean squared error of lambda is 1.8 to 1.9 times the error of maximum likelihood at
+    n = 50, 100 and 400. See the guide on robust fits.
 
     Parameters
     ----------
     convention : {"paper", "cellwise"}, default "paper"
         "cellwise" fits as R's cellWise 2.5.3 does: first weights from the rectified transform, other change points,
-        Brent's method once, n - 1 in variances.
+        one run of Brent's method, n - 1 in variances.
     cutoff : float, default 0.995
         Values beyond this quantile of the fitted normal distribution, on either side, are left out, and are outliers.
     n_reweight : int or "settled", default 2
-        Reweighting steps; "settled": until the values kept no longer change, at most 50.
+        Number of reweighting steps; "settled": repeat until the same values are kept as before, at most 50 times.
     prestandardize : {"mad", "median", "none"}, optional
         "mad" (default): Yeo-Johnson transforms ``(x - median)/MAD``; for Box-Cox, the logs are centered at their median
-        and divided by their MAD. "median" (default of "cellwise"): Box-Cox uses ``x/median``. "none": both use x.
-        `lmbda` of Box-Cox always refers to the data.
+        and divided by their MAD. "median" (default of "cellwise"): Box-Cox transforms ``x/median``. "none": x is
+        transformed unchanged. `lmbda` of Box-Cox always refers to the data.
     search : {"global", "brent"}, optional
         A scan for the global minimum in step 2 (default), or one run of Brent's method ("cellwise").
     search_range : (float, float), default (-4, 6)
         Search range of lambda of the prestandardised column. If the lowest point of the scan is an end of the range,
         the scan is continued beyond it. With ``convention="cellwise"`` the range must contain 1.
     c : float, default 0.5
-        Constant of the bisquare: values farther than this from the diagonal of the QQ plot, in units of the scale, all
-        count alike.
+        Constant of the bisquare: all values farther than this from the diagonal of the QQ plot, in units of the scale,
+        contribute the same amount.
     change_points : (float, float), default (0.25, 0.75)
         Quantiles beyond which the transform is rectified.
     first_weights : {"rectified", "plain"}, optional
-        The transform on which the first step looks for far values: "plain" (default) or "rectified" ("cellwise").
-        Without reweighting (``n_reweight=0``) this has no effect.
+        The transform under which the first step looks for outlying values: "plain" (default) or "rectified"
+        ("cellwise"). Without reweighting (``n_reweight=0``) this has no effect.
 
     Raises
     ------
     TypeError, ValueError
-        An option that is not one of these values, or does not go with the convention.
+        An option that is not one of these values, or that the convention does not allow.
 
     See Also
     --------
-    AdaptiveRewML : the default of the package, which departs from the paper.
+    AdaptiveRewML : the default robust estimator of the package, which departs from the paper.
 
     References
     ----------
@@ -163,7 +164,7 @@ class RewML(Reweighted):
 
     @property
     def kernel_options(self) -> Options:
-        """The options in the form that kernels take."""
+        """The options in the form that the kernels expect."""
         rule = CELLWISE if self.as_r else QUARTILES
         first_weights = self.first_weights or CONVENTIONS[self.convention]
         lower, upper = self.change_points
@@ -179,8 +180,8 @@ class RewML(Reweighted):
 class RewMLNR(Reweighted):
     """`RewML` without rectification of the transform in the search for lambda0, ``estimator="rewml-nr"``.
 
-    It breaks down earlier than `RewML`: for lambda below 1 large outliers hide where the transform flattens them, for
-    lambda above 1 small ones. ``AdaptiveRewML(rectify="none")`` adds adaptive cut-offs.
+    It breaks down with fewer outliers than `RewML`. For lambda below 1 large outliers can hide where the transform is
+    flat, for lambda above 1 small ones. ``AdaptiveRewML(rectify="none")`` adds adaptive cut-offs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`RobustEstimator`: sorts columns, fits them by `kernels.robust` and evaluates objectives."""
+"""`RobustEstimator`: base of the robust estimators, which sorts columns and passes them to `kernels.robust`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from powerkern.kernels.robust.scratch import new_robust_work
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
-#: How often the values that a robust fit keeps are chosen anew for its origin.
+#: How often a fit of the origin is repeated, each time to the values that the robust fit before it kept.
 _ROUNDS = 2
-#: How many values count as a degree of freedom of standardised values: found by simulation, see the guide.
+#: Number of values per degree of freedom of standardised values; found by simulation, see the guide.
 _VALUES_PER_DEGREE = 4.0
 
 
 class RobustEstimator(Estimator):
-    """An estimator run by `kernels.robust`: its criterion selects the kernels, to which its options are passed."""
+    """An estimator implemented in `kernels.robust`; `criterion` selects the kernels, which receive its options."""
 
     cutoff: float
     prestandardize: Any
@@ -45,21 +45,21 @@ class RobustEstimator(Estimator):
     @property
     @abstractmethod
     def criterion(self) -> int:
-        """The code of its kernels, in `kernels.robust.options`."""
+        """Code in `kernels.robust.options` that selects the kernels."""
 
     @property
     @abstractmethod
     def entries(self) -> EstimatorEntries:
-        """The compiled functions of the estimator."""
+        """The compiled entry points of the estimator."""
 
     @property
     @abstractmethod
     def kernel_options(self) -> Options:
-        """The options in the form that kernels take."""
+        """The options in the form that the kernels expect."""
 
     @property
     def fits_ties(self) -> bool:
-        """True if a column in which most values are equal is fitted to the remaining values (R does not do so)."""
+        """True if a column in which most values are equal is fitted without the tied value; R does not do so."""
         return self.criterion != CELLWISE_QQ
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
@@ -84,7 +84,7 @@ class RobustEstimator(Estimator):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Evaluate the objective of every column, by the route of its fit, at every lambda: shape (p, len(lmbdas))."""
+        """Evaluate the objective of every column at every lambda, along the route of its fit: (p, len(lmbdas))."""
         scratch, options = _RobustScratch(values.shape[0], weight), self.kernel_options
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
@@ -105,23 +105,23 @@ class RobustEstimator(Estimator):
     def results_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
-        """Recompute the results at the lambdas `lmbda` from the kept values; see `rescale` for the scale."""
+        """Recompute the results at the lambdas `lmbda` from the values that were kept; `rescale` sets the scale."""
         return move_lambda(
             lmbda, columns, family, results, weight, n_threads, leaves_out_ties=True, rescale=self.rescale
         )
 
     def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-        """Correct the scale of fits at other lambdas by the factor that it had before; see `rescale_by_ratio`."""
+        """Correct the scale of fits at other lambdas by the ratio that the original fit had; see `rescale_by_ratio`."""
         rescale_by_ratio(again, kept, before, family, weight)
 
     # --- with origin="fit" --------------------------------------------------------------------------------
 
     def at_origin(self, family: int) -> RobustEstimator:
-        """Return the estimator for rescaled columns, which it does not standardise again."""
+        """Return the estimator for rescaled columns, without standardisation of its own."""
         return replace(self, prestandardize="none") if is_mirrored(family) else self  # type: ignore[type-var]
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
-        """Find origins by ranks, then refine them `_ROUNDS` times on the values that the estimator keeps."""
+        """Fit origins to values weighted by rank, then refit them `_ROUNDS` times to the values that are kept."""
         threads, estimator = Run(run.n_threads), self.at_origin(family)
         assert isinstance(values, np.ndarray)  # shift and origin exclude each other
         origin = find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
@@ -140,26 +140,26 @@ class RobustEstimator(Estimator):
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Fit the rescaled columns."""
+        """Fit columns that are already expressed relative to their origin and in their unit."""
         return self.at_origin(family).fit_values(rescaled, family, matrix.weight, Run(run.n_threads))
 
 
 class _RobustScratch(threading.local):
-    """Arrays of each thread."""
+    """Scratch arrays, one set per thread."""
 
     def __init__(self, n: int, weight: Weights) -> None:
         self.work = new_robust_work(n, weight is not None)
 
 
 def kernel_options(cutoff: float, prestandardize: str, search_range: Sequence[float], **changes: Any) -> Options:
-    """Return kernel options without rectification and reweighting, updated by `changes`.
+    """Return options for the kernels: without rectification and reweighting, unless `changes` says otherwise.
 
     Parameters
     ----------
     cutoff, prestandardize, search_range
-        As users give them; see `AdaptiveRewML`.
+        Options of the estimator; see `AdaptiveRewML`.
     **changes
-        Fields of `Options` to set.
+        Fields of `Options` to replace.
     """
     low, high = search_range
     options = Options(
@@ -181,15 +181,23 @@ def kernel_options(cutoff: float, prestandardize: str, search_range: Sequence[fl
 
 
 def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
-    """Return the quantile of Student's t with n/4 degrees of freedom, beyond which standardised values are outliers.
+    """Return the cut-off for outliers in short columns: a quantile of Student's t with n/4 degrees of freedom.
 
-    After reweighted maximum likelihood from n values, about ``2 (1 - quantile)`` of clean values lie beyond it.
+    When lambda, location and scale come from reweighted maximum likelihood on n values, about a fraction
+    ``2 (1 - quantile)`` of clean values lies beyond this cut-off.
+
+    Parameters
+    ----------
+    quantile : float
+        The quantile, between 0.5 and 1.
+    n : ndarray
+        Number of observed values in each column.
     """
     return np.asarray(special.stdtrit(n / _VALUES_PER_DEGREE, quantile))
 
 
 def weight_of_one(weight: FloatArray) -> float:
-    """Return the weight of one value, see `powerkern.kernels.location.weights`."""
+    """Return the weight that counts as one observation, at most 1; see `powerkern.kernels.location.weights`."""
     largest = float(weight.max(initial=0.0))
     if largest == 0.0:
         return 1.0
@@ -198,7 +206,7 @@ def weight_of_one(weight: FloatArray) -> float:
 
 
 def weights_of_one(values: NDArray[Any], weight: Weights) -> FloatArray | None:
-    """Return `weight_of_one` for the observed entries of every column; None if all weights are counts."""
+    """Return `weight_of_one` of the observed values of every column, or None if it is 1 for all columns."""
     if weight is None:
         return None
     units = np.array([weight_of_one(weight[~np.isnan(column)]) for column in values.T])

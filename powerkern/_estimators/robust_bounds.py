@@ -1,4 +1,4 @@
-"""Results of estimators other than maximum likelihood for columns whose lambda was moved to a bound."""
+"""Results of columns whose lambda was clipped to a bound, for estimators other than maximum likelihood."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from powerkern.kernels.transforms.gather import APPLY
 _AT_LAMBDA = [LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATURE, STATUS, N_EVAL]
 
 
-#: Correct the location and the scale of fits at other lambdas: (fits, their rescaled columns, results before, family,
-#: weight), in place.
+#: Function that corrects location and scale of fits at other lambdas in place. Arguments: the fits, their rescaled
+#: columns, the results of the original fit, family, weight.
 Rescale: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, int, Weights], None]
 
 
@@ -66,17 +66,18 @@ def move_lambda(
     columns : (n, p) ndarray or AffineView
         The columns that were fitted.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     results : (p, N_RESULTS) ndarray
-        The results before.
+        The results at the fitted lambdas.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weight of each row; None: all 1.
     n_threads : int
         Largest number of threads at work.
     leaves_out_ties : bool
         Leave out a value that has more than half of the weight of its column.
     rescale : callable, optional
-        The estimator's location and scale. Default: mean and standard deviation of the values kept.
+        Replaces the location and scale by those of the estimator, see `Rescale`. Default: mean and standard deviation
+        of the values kept.
     """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
@@ -97,7 +98,7 @@ def move_lambda(
 
 
 def rescale_by_ratio(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-    """Multiply the standard deviations of fits by the factor that the scale of each column had before.
+    """Multiply each standard deviation by the ratio of scale to standard deviation that the original fit had.
 
     Parameters
     ----------
@@ -106,23 +107,23 @@ def rescale_by_ratio(again: FloatArray, kept: FloatArray, before: FloatArray, fa
     kept : (p, n) ndarray
         The kept values of each column as a row; NaN elsewhere.
     before : (p, N_RESULTS) ndarray
-        The results of the fit.
+        The results of the original fit.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     weight : (n,) ndarray
-        One weight a row of the data; None: all one.
+        Weight of each row of the data; None: all 1.
     """
     at_lambda_before = _fit_rows(kept, family, before[:, LMBDA], weight)
     restandardize(again, 0.0, _ratio_of_scales(before, at_lambda_before, family))
 
 
 def rescale_by_huber(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-    """Take location and scale under Huber's least favourable density; arguments as in `rescale_by_ratio`."""
+    """Replace location and scale by the estimates under Huber's least favourable density; see `rescale_by_ratio`."""
     restandardize(again, *huber_of_standardized(kept, family, again, weight))
 
 
 def _leave_out_ties(column: FloatArray, weight: Weights) -> bool:
-    """Replace the value with more than half of the weight by NaN; return whether there is such a value."""
+    """Replace a value that has more than half of the total weight by NaN, in place; return whether there is one."""
     present = ~np.isnan(column)
     values, which = np.unique(column[present], return_inverse=True)
     weights = np.bincount(which, weights=None if weight is None else weight[present])
@@ -134,9 +135,10 @@ def _leave_out_ties(column: FloatArray, weight: Weights) -> bool:
 
 
 def _ratio_of_scales(results: FloatArray, others: FloatArray, family: int) -> FloatArray:
-    """Return ratios of raw standard deviations of fits at the same lambdas, which may under- or overflow.
+    """Return the standard deviations of `results` divided by the standard deviations of `others`, at the same lambdas.
 
-    A standard deviation is e^S/slope, with S as in `kernels.transforms.yeojohnson_standardized`.
+    A standard deviation, e^S/slope, may overflow or underflow; their ratio is computed without it. S is defined in
+    `kernels.transforms.yeojohnson_standardized`.
     """
     ref, other_ref = results[:, REF], others[:, REF]
     size, other_size = abs(ref), abs(other_ref)
@@ -149,23 +151,23 @@ def _ratio_of_scales(results: FloatArray, others: FloatArray, family: int) -> Fl
 
 
 def _fit_rows(rows: FloatArray, family: int, lmbda: FloatArray, weight: Weights) -> FloatArray:
-    """Return the results of the rows at given lambdas."""
+    """Return the results of columns, given as rows, at given lambdas."""
     return fit_in_memory(rows.T, family, np.ascontiguousarray(lmbda), weight, 1)
 
 
 def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, weight: Weights) -> FloatArray:
-    """Return location and scale of standardised rows under Huber's least favourable density, as for `Carroll`.
+    """Return location and scale of standardised columns under Huber's least favourable density: (2, p).
 
     Parameters
     ----------
     rows : (p, n) ndarray
         Columns of the data as rows, NaN missing.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     results : (p, N_RESULTS) ndarray
         The results that standardise the rows.
     weight : (n,) ndarray
-        One weight for each value of a row; None: all one.
+        Weight of each value of a row; None: all 1.
     """
     z = rows.copy()
     APPLY[family, FORWARD_STANDARDIZED](z, results, np.zeros(len(z), dtype=np.int64))
@@ -179,7 +181,7 @@ def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, we
 
 
 def restandardize(results: FloatArray, loc: FloatArray | float, scale: FloatArray) -> None:
-    """Move the location and multiply the scale of fits; both in units of their scale."""
+    """Add `loc` scales to the location of each fit and multiply the scale by `scale`, in place."""
     results[:, LOC] += loc * results[:, SCALE]
     results[:, SCALE] *= scale
     results[:, INTERCEPT] = (results[:, INTERCEPT] - loc) / scale

@@ -10,12 +10,12 @@ any                    two passes (`kernels.likelihood.two_pass`): columns that 
                        tightly clustered, of enormous range, or short without their missing values
 =====================  ===============================================================================================
 
-Measured on one thread, with standard normal columns: lockstep takes 0.11, 0.19 and 0.84 of the time of columns one by
-one at 50, 200 and 512 rows. Power sums take 1.7, 0.96 and 0.79 of the time of one pass at 300,000, 1,000,000 and
-3,000,000 rows, and let all threads share one column. Profiles at four lambdas from power sums take 2.2 of the direct
-time at 8,000 rows and 0.55 at 32,768; intervals 1.7 and 0.37.
+Measured on one thread, with standard normal columns: at 50, 200 and 512 rows, lockstep takes 0.11, 0.19 and 0.84 times
+as long as fitting column by column. At 300,000, 1,000,000 and 3,000,000 rows, power sums take 1.7, 0.96 and 0.79 times
+as long as one pass, and let all threads work on one column. At 8,000 and 32,768 rows, profiles at four lambdas from
+power sums take 2.2 and 0.55 times as long as directly; intervals take 1.7 and 0.37 times as long.
 
-Groups of rows that are short are padded up to `LOCKSTEP_MAX` (`powerkern._engine.ragged`).
+Short groups of rows are padded up to `LOCKSTEP_MAX` (`powerkern._engine.ragged`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MANY = 4
 def maximize_likelihood(
     values: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int, progress: bool = False
 ) -> FloatArray:
-    """Fit every column by maximum likelihood, or evaluate it at given lambdas: (p, N_RESULTS).
+    """Fit every column by maximum likelihood, or compute the results at given lambdas: (p, N_RESULTS).
 
     Arguments and result are as for `fit_matrix` in `_engine.by_column`.
     """
@@ -53,24 +53,24 @@ def maximize_likelihood(
 def fit_in_memory(
     values: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int, progress: bool = False
 ) -> FloatArray:
-    """Fit every column without power sums, whatever its length; arguments as in `maximize_likelihood`."""
+    """Fit every column without power sums, however long it is; arguments as in `maximize_likelihood`."""
     lockstep = len(values) <= LOCKSTEP_MAX
     return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress, lockstep=lockstep)
 
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: Weights = None) -> ColumnFit:
-    """Fit one vector as `fit_in_memory`, without overhead; the caller checks domain and shape.
+    """Fit one vector as `fit_in_memory` does, with little overhead. The caller must check domain and shape.
 
     Parameters
     ----------
     x : (n,) ndarray
         Contiguous float64.
     family : int
-        A code of `kernels.transforms.family`.
+        Code of the transform, see `kernels.transforms.family`.
     lmbda : float
         A given lambda; NaN if it is to be fitted.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weight of each row; None: all 1.
     """
     out, given, scratch = np.empty((1, N_RESULTS)), np.array([lmbda]), FitScratch(x.size)
     by_column.fit_part(x.reshape(-1, 1), family, given, weight, scratch, out, x.size <= LOCKSTEP_MAX)
@@ -78,7 +78,7 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: Weight
 
 
 def profile_likelihood(values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return g of every column at every lambda, (p, len(lmbdas)).
+    """Return the negative profile log-likelihood g, per unit of weight, for every column and lambda: (p, len(lmbdas)).
 
     Parameters
     ----------
@@ -95,16 +95,21 @@ def profile_likelihood(values: Columns, family: int, lmbdas: FloatArray, weight:
 def find_intervals(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return the two lambdas of each column at which g exceeds its minimum by `drop`, (p, 2).
+    """Return, for each column, the two lambdas at which g (see `profile_likelihood`) exceeds its minimum by `drop`.
 
     Parameters
     ----------
     values, family, weight, n_threads
         As in `maximize_likelihood`.
     lmbda : (p,) ndarray
-        Where g is smallest.
+        The minimum of g.
     drop : (p,) ndarray
         Differences of g.
+
+    Returns
+    -------
+    (p, 2) ndarray
+        The lambdas.
     """
     find = by_column.interval_matrix if len(values) < _LONG else find_long_intervals
     return find(values, family, lmbda, drop, weight, n_threads)

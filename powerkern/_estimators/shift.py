@@ -1,7 +1,7 @@
-"""The shift of Box-Cox: its check, and the conversion of results of shifted and divided columns to the data's units.
+"""The Box-Cox shift: its validation, and the conversion of results for shifted and scaled columns to the data's units.
 
-Kernels see (x + shift)/divisor, rounded twice. Their results are translated here to the units of the
-data, where a shift is the `CENTER` of a row of results: (x - center)/divisor is transformed, center = -shift.
+Kernels receive (x + shift)/divisor, rounded twice. Here the results are converted to the units of the data. There
+(x - center)/divisor is transformed, and the field `CENTER` of the results is -shift.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 
 def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[Any] | None = None) -> FloatArray:
-    """Validate `shift` and return one value per column.
+    """Validate `shift` and return one value per column, (p,).
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[A
     Raises
     ------
     TypeError
-        If the shift is not a number.
+        The shift is not a number.
     ValueError
-        If it does not have one value, or `p`, if one is not finite, or if the family has no shift.
+        The shift has neither one value nor p, a value is not finite, or the family has no shift.
     """
     if isinstance(shift, float) and shift == 0.0:  # none, at the cost of nothing
         return np.zeros(p)
@@ -53,9 +53,18 @@ def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[A
 
 
 def convert_to_data_units(results: FloatArray, shift: FloatArray, divisor: FloatArray | None = None) -> None:
-    """Translate the results of columns that were shifted and divided, in place: range, kept interval, likelihood.
+    """Convert ranges, kept intervals and likelihoods for ``(values + shift)/divisor`` to the data's units, in place.
 
-    The range is exact to the rounding of the sum; the interval keeps the same values, to the last bit.
+    Ranges are exact except for the rounding of the sum. The kept interval contains exactly the same values as before.
+
+    Parameters
+    ----------
+    results : (p, N_RESULTS) ndarray
+        Results in the units of the shifted and divided columns; changed in place.
+    shift : (p,) ndarray
+        The amount added to each column.
+    divisor : (p,) ndarray, optional
+        The divisor of each column; default: 1.
     """
     if not shift.any() and divisor is None:
         return
@@ -71,7 +80,7 @@ def convert_to_data_units(results: FloatArray, shift: FloatArray, divisor: Float
 def express_in_data_units(
     results: FloatArray, matrix: Matrix, shift: FloatArray, divisor: FloatArray | None = None
 ) -> None:
-    """Convert the results of ``(values + shift)/divisor`` to the units of the matrix, in place, with exact ranges.
+    """Convert results for ``(values + shift)/divisor`` to the units of the matrix, in place, with exact ranges.
 
     Parameters
     ----------
@@ -91,7 +100,7 @@ def express_in_data_units(
 
 
 def extremes(values: NDArray[Any], weight: Weights) -> FloatArray:
-    """Return the smallest and the largest value of positive weight in each column, NaN if there is none: (p, 2)."""
+    """Return the smallest and the largest value of positive weight in each column, (p, 2); NaN if there is none."""
     counted = values if weight is None else values[weight > 0.0]
     if not len(counted):
         return np.full((values.shape[1], 2), np.nan)
@@ -99,7 +108,7 @@ def extremes(values: NDArray[Any], weight: Weights) -> FloatArray:
 
 
 def _largest(limit: FloatArray, shift: FloatArray, divisor: FloatArray) -> FloatArray:
-    """Return the largest x for which ``(x + shift)/divisor``, rounded, is at most `limit`; NaN if `limit` is NaN."""
+    """Return the largest x for which the rounded value of ``(x + shift)/divisor`` is at most `limit`; NaN for NaN."""
 
     def is_within(x: FloatArray) -> BoolArray:
         with np.errstate(over="ignore"):

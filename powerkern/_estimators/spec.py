@@ -1,7 +1,7 @@
 """`FitSpec`: all options of a fit, and the one table of options that exclude each other.
 
-It lives here, above the estimators and below the results, because a fit keeps the specification from which it was made,
-and because engines, chunks, scikit-learn's classes and the command line pass it on unchanged.
+The module is placed above the estimators and below the results, because every fit stores the specification that it was
+made from, and engines, chunks, scikit-learn's classes and the command line pass it on unchanged.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from powerkern._input.messages import shown
 from powerkern._typing import Bounds, FloatArray, Limits
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
-#: The better of the two families, column by column.
+#: Value of ``family=``: the better of the two families, column by column.
 BEST = "best"
 #: Families that a fit may have.
 FIT_FAMILIES = (*FAMILIES, BEST)
-#: Treatments of rows whose group the fit has not seen.
+#: Treatments of rows whose group was not in the fitted data.
 UnknownGroups = Literal["raise", "nan", "pooled"]
 #: Treatments of columns that have no fit.
 OnFailure = Literal["raise", "passthrough"]
@@ -43,7 +43,7 @@ _UNBOUNDED = np.array([[-np.inf], [np.inf]])
 
 
 class ChunkOptions(TypedDict, total=False):
-    """The options of `powerkern.fit` that all fits from chunks share."""
+    """The options of `powerkern.fit` that every fit from chunks accepts."""
 
     standardize: bool
     lmbda: ArrayLike | None
@@ -58,7 +58,7 @@ class ChunkOptions(TypedDict, total=False):
 
 
 class FitOptions(ChunkOptions, total=False):
-    """The options of `powerkern.fit` with groups and without."""
+    """The options that `powerkern.fit` accepts with and without groups."""
 
     sample_weight: ArrayLike | str | None
     below: object
@@ -72,10 +72,10 @@ class FitOptions(ChunkOptions, total=False):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FitSpec:
-    """All options of a fit, as `powerkern.fit` documents them; checked by `FitSpec.checked`.
+    """All options of a fit, as documented in `powerkern.fit`. Create it by `FitSpec.checked`, which validates them.
 
-    A fit keeps it. `lmbda`, `shift`, `bounds` and `limits` are then None, numbers, or tuples with one number for
-    each column.
+    Every fit stores its specification. In a stored one, `lmbda`, `shift`, `bounds` and `limits` are None, numbers, or
+    tuples with one number per column.
     """
 
     family: str = "yeo-johnson"
@@ -87,7 +87,7 @@ class FitSpec:
     ymax: float | None = None
     bounds: Any = None
     limits: Any = None
-    #: Whether cells may have limits in place of values, by `limits` or by the data `below`, `above` and `between`.
+    #: Whether cells may be censored, by `limits` or by the arguments `below`, `above` and `between`.
     censored: bool = False
     criterion: str = LIKELIHOOD
     infinite: Infinite = "raise"
@@ -103,22 +103,22 @@ class FitSpec:
 
     @classmethod
     def checked(cls, *, grouped: bool = False, in_chunks: bool = False, **given: Any) -> Self:
-        """Return the specification with these arguments of `powerkern.fit`, before any data are read.
+        """Validate these arguments of `powerkern.fit`, before any data are read, and return the specification.
 
         Parameters
         ----------
         grouped : bool
             Whether groups of rows are fitted.
         in_chunks : bool
-            Whether the rows are never in memory together.
+            Whether the rows are read in chunks and are never in memory together.
         **given
             Arguments of `powerkern.fit`, by name.
 
         Raises
         ------
         TypeError, ValueError
-            The first argument that is not allowed, in the order of `fit`; then the first row of `CONFLICTS` that
-            applies.
+            For the first argument, in the order of `fit`, whose value is not allowed; otherwise for the first row of
+            `CONFLICTS` that applies.
         """
         asked = {}
         for name, value in given.items():
@@ -138,22 +138,22 @@ class FitSpec:
 
     @property
     def method(self) -> Estimator:
-        """The estimator that fits: the requested one, or with ``origin="fit"`` a `WithOrigin` around it."""
+        """The estimator that runs: the requested one, wrapped in `WithOrigin` if ``origin="fit"``."""
         return self.estimator if self.origin is None else WithOrigin(self.estimator)
 
     @property
     def may_overflow(self) -> bool:
-        """True if raw transformed values may overflow, as no bound prevents it."""
+        """True if transformed values may overflow, because no bound on lambda prevents it."""
         return not self.standardize and (self.lmbda is not None or not self.estimator.has_likelihood)
 
     def per_column(self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64) -> ColumnSpec:
-        """Return the options for each of p columns, see `resolved`."""
+        """Return the options for each of p columns; arguments as for `resolved`."""
         return self.resolved(p, names, dtype)[1]
 
     def resolved(
         self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64
     ) -> tuple[Self, ColumnSpec]:
-        """Return the specification that a fit of p columns keeps, and the options for each column.
+        """Match the options with p columns; return the specification that the fit stores and the options by column.
 
         Parameters
         ----------
@@ -192,17 +192,17 @@ class FitSpec:
         return kept, asked
 
     def limits_of(self, p: int) -> FloatArray | None:
-        """Return the limits of p columns, (2, p), or None if there are none."""
+        """Return the detection limits of p columns, (2, p): lower and upper; None if there are none."""
         return None if self.limits is None else given_limits(self.limits, p)
 
     def tiled(self, n_groups: int) -> Self:
-        """Return the options repeated for `n_groups` groups whose columns are put side by side."""
+        """Repeat the options for `n_groups` groups whose columns are placed side by side."""
         bounds, limits = (each and tuple(_repeat(end, n_groups) for end in each) for each in (self.bounds, self.limits))
         lmbda, shift = _repeat(self.lmbda, n_groups), _repeat(self.shift, n_groups)
         return replace(self, lmbda=lmbda, shift=shift, bounds=bounds, limits=limits)
 
     def part(self, columns: NDArray[np.intp]) -> Self:
-        """Return the specification of some of the columns of a fit."""
+        """Return the specification restricted to some columns of a fit."""
         each_column = (self.lmbda, self.shift, *(self.bounds or ()), *(self.limits or ()))
         if not any(isinstance(each, tuple) for each in each_column):
             return self
@@ -216,7 +216,7 @@ def _is_default(value: object, default: object) -> bool:
 
 
 def _plain(given: Any, columns: FloatArray) -> Any:
-    """Return an argument with the entries `columns` as None, a number or a tuple of numbers."""
+    """Return an argument in the form that a specification stores: None, one number, or a tuple of numbers."""
     if given is None:
         return None
     return tuple(columns.tolist()) if np.ndim(given) else float(columns[0])
@@ -230,7 +230,7 @@ def _take(entries: Any, columns: NDArray[np.intp]) -> Any:
     return tuple(entries[j] for j in columns.tolist()) if isinstance(entries, tuple) else entries
 
 
-# --- what is allowed ----------------------------------------------------------------------------------
+# --- allowed values and combinations ---------------------------------------------------------------------------------
 
 
 def _one_of(*known: str) -> Callable[[str, Any], str]:
@@ -248,7 +248,7 @@ def _limit(name: str, value: Any) -> float:
 
 
 def _readable(name: str, value: Any) -> Any:
-    """Return an argument that holds real numbers; its labels are aligned with the columns later."""
+    """Raise unless an argument consists of real numbers; return it unchanged, to be aligned with the columns later."""
     as_reals(name, value)
     return value
 
@@ -275,13 +275,13 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 class Conflict(NamedTuple):
-    """A row of the table of arguments that exclude each other; it applies only if `argument` was given."""
+    """A row of the table of options that exclude each other; it applies only if the user gave `argument`."""
 
     argument: str
     holds: Callable[[FitSpec], bool]
     message: Callable[[FitSpec], str]
     error: type[Exception] = ValueError
-    #: Whether the row is for fits without groups, or for fits from chunks only.
+    #: Whether the row applies only to fits without groups, or only to fits from chunks.
     without_groups: bool = False
     in_chunks: bool = False
 
@@ -298,7 +298,7 @@ _ONLY_WITH_GROUPS = "dropna, unknown and shrink work only with groups=; leave th
 
 
 def _fits_limits(spec: FitSpec) -> bool:
-    """Return whether the estimator has a likelihood for censored cells."""
+    """Return whether the requested estimator can fit censored cells."""
     return spec.estimator.has_likelihood and not spec.estimator.sets_unit and not spec.estimator.needs_origin
 
 
@@ -411,5 +411,5 @@ CONFLICTS: tuple[Conflict, ...] = (
 )
 
 _DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(FitSpec)}
-#: These options as users give them.
+#: The defaults of these options in the form in which users pass them.
 _WORDS = {**_DEFAULTS, "estimator": ML.name}

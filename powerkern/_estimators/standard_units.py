@@ -19,7 +19,17 @@ STANDARDIZED = ("none", "mad", "std")
 
 
 def quantiles_of(columns: FloatArray, weights: FloatArray | None, at: tuple[float, ...]) -> FloatArray:
-    """Return linearly interpolated quantiles of sorted rows, NaN last, as `numpy.quantile` does: (len(at), p)."""
+    """Return linearly interpolated quantiles of sorted columns, as `numpy.quantile` does: (len(at), p).
+
+    Parameters
+    ----------
+    columns : (p, n) ndarray
+        Sorted columns as rows, NaN last.
+    weights : (p, n) ndarray or None
+        Weights of the values; None: all 1.
+    at : tuple of float
+        Probabilities between 0 and 1.
+    """
     counts = np.count_nonzero(~np.isnan(columns), axis=1)
     found = np.full((len(at), len(columns)), np.nan)
     if weights is None:
@@ -41,7 +51,10 @@ def quantiles_of(columns: FloatArray, weights: FloatArray | None, at: tuple[floa
 
 
 def moments_of(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation (1/n) of each row, computed about its first value in units of its range."""
+    """Return mean and standard deviation (1/n) of each row.
+
+    They are computed from differences to the first value in units of the range, so that they cannot overflow.
+    """
     with np.errstate(all="ignore"):
         first, unit = columns[:, :1], np.nanmax(np.abs(columns - columns[:, :1]), axis=1, initial=0.0, keepdims=True)
         u = (columns - first) / np.where(unit > 0.0, unit, 1.0)
@@ -56,7 +69,8 @@ def moments_of(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatAr
 def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: int) -> tuple[FloatArray, FloatArray]:
     """Return the center and the divisor of each column: median and MAD, or mean and standard deviation.
 
-    The standard deviation replaces a MAD of 0. A column without spread, or whose spread is 0 in float64, gets 0 and 1.
+    If the MAD is 0, the standard deviation replaces it. A column without spread, or whose spread underflows to 0, gets
+    the center 0 and the divisor 1.
 
     Parameters
     ----------
@@ -65,7 +79,7 @@ def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: 
     values : (n, p) ndarray or AffineView
         The matrix.
     weight : (n,) ndarray
-        One weight a row, a number of repetitions; None: all one.
+        Weight of each row, as a number of repetitions; None: all 1.
     n_threads : int
         Largest number of threads at work.
     """
@@ -89,6 +103,6 @@ def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: 
 def replace_unusable_scales(
     center: FloatArray, divisor: FloatArray, others: tuple[float | FloatArray, float | FloatArray] = (0.0, 1.0)
 ) -> tuple[FloatArray, FloatArray]:
-    """Return centers and divisors, replaced by `others` where they are not finite or the divisor is 0."""
+    """Replace centers and divisors by `others` where either is not finite or the divisor is 0; return the results."""
     fine: NDArray[np.bool_] = np.isfinite(center) & np.isfinite(divisor) & (divisor > 0.0)
     return np.where(fine, center, others[0]), np.where(fine, divisor, others[1])

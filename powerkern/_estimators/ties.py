@@ -1,6 +1,7 @@
 """Sorting of columns with their weights, and fits of columns in which more than half of the values are equal.
 
-The other values are fitted alone. The tied value is transformed like any other, and kept if it is within the cut-off.
+Such columns are fitted without the tied value. It is transformed like any other value, and kept if it is within the
+cut-off.
 """
 
 from __future__ import annotations
@@ -25,14 +26,21 @@ from powerkern.kernels.results import (
     X_MIN,
 )
 
-#: Fits sorted columns, rows with NaN last, with weights or without.
+#: Function that fits sorted columns (rows, NaN last), with their weights or None.
 Fit = Callable[[FloatArray, FloatArray | None], FloatArray]
 
 
 def sort_with_weights(block: FloatArray, weight: Weights) -> tuple[FloatArray, FloatArray | None]:
-    """Sort the rows of a block, NaN last, and put their weights in the same order; values of zero weight become NaN.
+    """Sort the rows of a block, NaN last, and reorder the weights alike; return the sorted rows and their weights.
 
-    `block` is overwritten.
+    Values of zero weight become NaN.
+
+    Parameters
+    ----------
+    block : (p, n) ndarray
+        Columns as rows; overwritten.
+    weight : (n,) ndarray or None
+        Weight of each value of a row; None: all 1, and None is returned for the weights.
     """
     if weight is None:
         block.sort(axis=1)  # numpy's is vectorised and releases the GIL
@@ -43,7 +51,7 @@ def sort_with_weights(block: FloatArray, weight: Weights) -> tuple[FloatArray, F
 
 
 def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, out: FloatArray) -> None:
-    """Replace the results of columns without spread by fits of the values that differ from the median.
+    """Refit columns whose spread is zero because of a tied value, without this value, and replace their results.
 
     Parameters
     ----------
@@ -52,7 +60,7 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
     columns : (k, n) ndarray
         Sorted columns as rows, NaN last.
     weights : (k, n) ndarray or None
-        Weights of these values; None: all one.
+        Weights of these values; None: all 1.
     out : (k, N_RESULTS) ndarray
         The results of the columns; changed in place.
     """
@@ -70,7 +78,17 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
 
 
 def count_ties(found: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
-    """Add the weight of the tied values to the counts of fits without them; count ties within the cut-off as kept."""
+    """Add the tied values to the results of fits that left them out, in place; they count as kept within the cut-off.
+
+    Parameters
+    ----------
+    found : (k, N_RESULTS) ndarray
+        The results.
+    ties : (k,) ndarray
+        The tied value of each column.
+    tied : (k,) ndarray
+        Total weight of the tied value of each column.
+    """
     inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
     n_fitted = found[:, N_KEPT].copy()
     all_kept = n_fitted + np.where(inside, tied, 0.0)
@@ -83,10 +101,21 @@ def count_ties(found: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
 def without_ties(
     columns: FloatArray, weights: FloatArray | None, rows: NDArray[np.intp]
 ) -> tuple[FloatArray, FloatArray | None, FloatArray, FloatArray]:
-    """Remove the values equal to the row median from the sorted columns `rows`.
+    """Remove the tied value, which is the median, from the columns at positions `rows`.
 
-    Returns the remaining values (NaN last) and their weights (None if there are none), then the median of each row and
-    the total weight of the values removed.
+    Parameters
+    ----------
+    columns : (p, n) ndarray
+        Sorted columns as rows, NaN last.
+    weights : (p, n) ndarray or None
+        Weights of the values; None: all 1.
+    rows : (k,) ndarray
+        Positions of the columns to take.
+
+    Returns
+    -------
+    (k, n) ndarray, (k, n) ndarray or None, (k,) ndarray, (k,) ndarray
+        The other values, NaN last; their weights (None if there are none); the tied value; its total weight.
     """
     x = columns[rows]
     w = np.ones(x.shape) if weights is None else weights[rows]

@@ -146,7 +146,7 @@ def keep_untransformed(
     values : (n, p) ndarray
         The data.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weight of each row; None: all 1.
     n_threads : int
         Largest number of threads at work.
     """
