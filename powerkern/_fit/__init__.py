@@ -1,1 +1,1 @@
-"""`fit`, and the choice of a family."""
+"""`fit`, and the choice between the two families."""

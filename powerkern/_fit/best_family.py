@@ -1,4 +1,4 @@
-"""The better of the two families, column by column."""
+"""Choice of the better family for each column."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from powerkern.kernels.normality.moments import PPCC
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, LMBDA, NLL, STATUS
 from powerkern.kernels.transforms.family import BOX_COX, FORWARD_STANDARDIZED, YEO_JOHNSON
 
-#: A p-value below this says that the central part is not normal.
+#: Level of the test of central normality: with a p-value below it, the central part is not normal.
 _LEVEL = 0.05
-#: Columns compared at a time when both families are fitted robustly.
+#: Number of columns compared at a time when both families are fitted robustly.
 _COMPARED = 64
 
 
 class BestOf(NamedTuple):
-    """An estimator in both families; each column takes the better one.
+    """Fits every column with both families and keeps the better fit.
 
-    It depends on the results of fits, which compare the families.
+    It runs after the fits, whose results it compares, and is therefore not an `Estimator`.
     """
 
     estimator: Estimator
     criterion: str
 
     def fit_columns(self, matrix: Matrix, asked: ColumnSpec, run: Run) -> tuple[FloatArray, IntArray]:
-        """Fit every column; return the results by the better family, and the code of that family."""
+        """Fit every column with both families; return the results of the better one, and its code for each column."""
         results, other = (self.estimator.fit_columns(matrix, code, asked, run) for code in (YEO_JOHNSON, BOX_COX))
         values, weight = matrix.values, matrix.weight
 
@@ -60,9 +60,14 @@ class BestOf(NamedTuple):
 def box_cox_is_better(
     box_cox: FloatArray, yeo_johnson: FloatArray, compared: Callable[[BoolArray], BoolArray] | None
 ) -> BoolArray:
-    """Return, by column, whether Box-Cox is the better family: the only one that can be fitted, or the better fit.
+    """Return a mask of the columns that only Box-Cox can fit, or that Box-Cox fits better.
 
-    ``compared(at)`` compares the two fits of the columns in the mask `at`; None compares likelihoods.
+    Parameters
+    ----------
+    box_cox, yeo_johnson : (p, N_RESULTS) ndarray
+        The results of both families.
+    compared : function or None
+        Takes a mask of columns; returns which of these Box-Cox fits better. None: compare likelihoods.
     """
     found = (box_cox[:, STATUS] >= 0) & ~is_failed(box_cox[:, STATUS])
     better: BoolArray = found & is_failed(yeo_johnson[:, STATUS])
@@ -75,7 +80,7 @@ def box_cox_is_better(
 
 
 def kept_by_both(box_cox: FloatArray, yeo_johnson: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and the largest value that both fits keep; the fits are compared on values in this range."""
+    """Return the ends of the interval of values that both fits keep, in which the fits are compared: (p,) and (p,)."""
     low, high = (
         pick(box_cox[:, end], yeo_johnson[:, end]) for pick, end in ((np.maximum, KEPT_LOW), (np.minimum, KEPT_HIGH))
     )
@@ -91,7 +96,23 @@ def _box_cox_is_nearer(
     distance: Callable[[NDArray[Any], int, FloatArray, Weights, int], FloatArray],
     n_threads: int,
 ) -> BoolArray:
-    """Return, by column, whether the values that both fits keep are closer to normal under Box-Cox."""
+    """Return a mask of columns whose values, as far as both fits keep them, are closer to normal under Box-Cox.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The data.
+    weight : (n,) ndarray or None
+        Weight of each row; None: all 1.
+    at : (k,) ndarray
+        Positions of the columns to compare.
+    box_cox, yeo_johnson : (k, N_RESULTS) ndarray
+        The results of both families for these columns.
+    distance : function
+        Measures how far from normal transformed columns are: an entry of `_DISTANCES`.
+    n_threads : int
+        Largest number of threads at work.
+    """
     better = np.zeros(at.size, dtype=np.bool_)
     low, high = kept_by_both(box_cox, yeo_johnson)
     for start in range(0, at.size, _COMPARED):
@@ -104,18 +125,18 @@ def _box_cox_is_nearer(
 
 
 def _nll(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return the negative log-likelihood per observation at the lambdas of the fits."""
+    """Return the negative log-likelihood per observation at the lambdas in `results`."""
     center, divisor, lmbda = results[:, CENTER], results[:, DIVISOR], np.ascontiguousarray(results[:, LMBDA])
     return fit_in_memory((values - center) / divisor, family, lmbda, weight, n_threads)[:, NLL] + np.log(divisor)
 
 
 def _minus_ppcc(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return minus the correlation of transformed values with normal quantiles."""
+    """Return minus the correlation of the transformed values with normal quantiles."""
     return -moments_matrix(values, family, results, weight, n_threads)[:, 1, PPCC]
 
 
 def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return `pearson_normality` of transformed columns."""
+    """Return `pearson_normality` of the transformed columns."""
     z = np.empty_like(values)
     transform_matrix(values, z, np.full(len(results), family), FORWARD_STANDARDIZED, results, n_threads)
     return np.array([pearson_normality(column, weight) for column in z.T])
@@ -128,14 +149,14 @@ def _central_statistic(
     return central_matrix(values, family, results, weight, n_threads).statistic
 
 
-#: The measures of how far from normal columns are, once transformed, by the names of criteria.
+#: Functions that measure how far from normal the transformed columns are, by the name of the criterion.
 _DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _central_statistic, "ppcc": _minus_ppcc, "pearson": _pearson}
 
 
 def keep_untransformed(
     results: FloatArray, families: IntArray, values: NDArray[Any], weight: Weights, n_threads: int
 ) -> None:
-    """Set lambda to 1 where the untransformed column is closer to normal in its centre, or the transform fails.
+    """Set lambda to 1 where the untransformed column is closer to normal in its center, or the transform is rejected.
 
     Parameters
     ----------

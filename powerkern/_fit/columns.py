@@ -1,4 +1,4 @@
-"""Fits of the columns of a matrix, by one family or by the better one for each column."""
+"""Fit the columns of a matrix with one family, or with the better family for each column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OFFER = ", or use infinite='missing'"
 
 
 def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> ColumnTable:
-    """Fit the columns of a matrix.
+    """Fit every column of a matrix and return the table of results.
 
     Parameters
     ----------
@@ -30,14 +30,14 @@ def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> C
     spec : FitSpec
         The options of the fit.
     asked : ColumnSpec
-        The requests for each column of the matrix.
+        Given lambdas, shifts and limits of each column of the matrix.
     run : Run
         Threads and progress.
 
     Raises
     ------
     ValueError
-        The first value outside the domain of the family, by column and row.
+        A value is outside the domain of the family; the message names column and row of the first one.
     """
     families: IntArray | str = spec.family
     censored = None

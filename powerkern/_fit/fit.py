@@ -1,4 +1,4 @@
-"""Fitting power transforms to the columns of a matrix."""
+"""`fit`: fit power transforms to the columns of a matrix."""
 
 from __future__ import annotations
 
@@ -83,28 +83,29 @@ def fit(
     Parameters
     ----------
     X : (n, p) or (n,) array-like
-        Real numbers: arrays of any library in memory, of any order and strides, lists, data frames of any library that
-        narwhals reads, Arrow data, masked arrays. Not changed, and copied only if small (128 KB). NaN (masked, null)
-        is missing and ignored.
+        Real numbers: arrays of any library in memory, in any order and with any strides, masked arrays, lists, Arrow
+        data, or data frames of any library that narwhals reads. X is not changed, and copied only if small (128 KB).
+        NaN, masked and null entries are missing, and ignored.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
-        The transform; "best": the better one by `criterion`, column by column, for positive values.
+        The transform. "best": for each column, the one that `criterion` prefers; columns that are not positive get
+        Yeo-Johnson.
     estimator : Estimator or str, default "mle"
-        How lambda is found: by maximum likelihood (`ML`), resistant to outliers (`AdaptiveRewML`, `RewML`, `RewMLNR`,
-        `Carroll`, `MTL`), or by the largest correlation in a normal QQ plot (`PPCC`). An estimator with default options
-        can be given by name: "mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc".
+        How lambda is estimated: by maximum likelihood (`ML`), by a method that resists outliers (`AdaptiveRewML`,
+        `RewML`, `RewMLNR`, `Carroll`, `MTL`), or by the largest correlation in a normal QQ plot (`PPCC`). An estimator
+        with default options can be given by name: "mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc".
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, or str, optional
         Non-negative weights of the rows, or the name of the column that holds them (not fitted). Integer weights act
         as repeated rows, and other weights interpolate; rows of weight 0 are ignored.
     lmbda : float or (p,) array-like, optional
-        Take these lambdas instead of fitting; NaN entries are fitted. Only with "mle".
+        Use these lambdas instead of fitting; NaN entries are fitted. Only with "mle".
     shift : float or (p,) array-like, default 0
         Box-Cox transforms ``x + shift``, a sum in float64, for values above -shift. The shift is not fitted.
     origin : {"fit"}, optional
-        "fit": transform ``(x - center)/divisor``, both found with lambda, which ``a + b x`` then does not change. With
-        "mle", "central-mle", "robust", "rewml" or "rewml-nr"; 10 to 50 times the work. See the guide on units and
-        origin.
+        "fit": also fit an origin and a unit of each column, and transform ``(x - center)/divisor``. lambda is then the
+        same for x and ``a + b x``. Only with "mle", "central-mle", "robust", "rewml" or "rewml-nr"; the fit takes 10 to
+        50 times as long. See the guide on units and origin.
     ymax : float, optional
         Upper limit on ``|psi|``; lambda is restricted so that no value of the data exceeds it. Default: no limit when
         standardizing, else the largest float64 divided by 1e4. Only with "mle".
@@ -131,14 +132,15 @@ def fit(
         statistic of the untransformed column is smaller still, or if the p-value of the better transform is below
         0.05. Robust fits are compared on the values that both keep.
     infinite : {"raise", "missing", "keep"}, default "raise"
-        Infinite values: an error; or "missing": left out, like NaN, with a warning that counts them; or "keep": left
-        out of the fit, and passed on by `transform` and its inverse. The fit's `transform` has this as its default.
+        Treatment of infinite values. "raise": an error. "missing": they are left out, like NaN, and a warning counts
+        them. "keep": they are left out of the fit, and passed on by `transform` and its inverse. The fit's `transform`
+        uses the same treatment by default.
     on_failure : {"raise", "passthrough"}, default "raise"
-        Columns with values outside the domain of Box-Cox: an error; or "passthrough": they pass unchanged, with a
-        warning that lists them, and so do columns with fewer than three distinct values, which have the same shape
-        under every lambda.
+        Treatment of columns with values outside the domain of Box-Cox. "raise": an error. "passthrough": they pass
+        unchanged, and a warning lists them; so do columns with fewer than three distinct values, which have the same
+        shape under every lambda.
     column_names : sequence of str, optional
-        Names used in messages and kept with the fit; default: the names in a data frame.
+        Names used in messages and stored with the fit; default: the names in a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
         Treatment of columns of a data frame that hold no numbers: raise an error, or leave them out, with a
         warning or silently.
@@ -146,9 +148,10 @@ def fit(
         Fit each group of rows separately. Give the labels of the rows (numbers, text, dates, categories, in any
         order), or the column or columns of a data frame that hold the labels (they are not fitted).
     dropna : bool, optional
-        Rows without a label: True leaves them out, False makes them a group. Default: an error.
+        Treatment of rows without a label: True leaves them out, False makes them a group. Default: an error.
     unknown : {"raise", "nan", "pooled"}, default "raise"
-        How the fit treats rows of groups that it has not seen: "pooled" transforms them by the fit of all rows.
+        How the fit treats rows of groups that were not in the data. "raise": an error. "nan": the results are NaN.
+        "pooled": the fit of all rows transforms them.
     shrink : bool, default False
         Shrink each group's lambda towards the pooled lambda, more strongly for groups with little information. Only
         with "mle".

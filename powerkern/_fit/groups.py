@@ -1,4 +1,4 @@
-"""Fits of groups of rows: every group has its own lambdas."""
+"""Fit groups of rows, each with lambdas of its own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fit_groups(
     data: FittedData,
     run: Run,
 ) -> GroupedFit:
-    """Fit every group of the rows of a matrix, and all rows together if requested.
+    """Fit every group of rows of a matrix and, if requested, all rows together.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ def fit_groups(
     labels_of_rows : (Keys, Runs)
         The groups, and the group of each row.
     spec, asked : FitSpec, ColumnSpec
-        The options of the fit, and the requests for each column.
+        The options of the fit, and given lambdas, shifts and limits of each column.
     labels : ColumnLabels
         The labels of the columns.
     data : FittedData
-        The data as the fit remembers them.
+        The references to the data that the fit stores.
     run : Run
         Threads and progress.
     """
@@ -76,9 +76,24 @@ def _fit_each_group(
     given: FloatArray | None = None,
     data: GroupedData | None = None,
 ) -> ColumnTable:
-    """Fit every column of every group, or evaluate it at `given` lambdas, (G, p); return the results group by group.
+    """Fit every column of every group, or compute the results at given lambdas; return one row per group and column.
 
-    The fingerprints of the groups are recorded in `data`, if that is given.
+    Parameters
+    ----------
+    matrix : Matrix
+        The data.
+    runs : Runs
+        The group of each row.
+    keys : Keys
+        The groups.
+    spec, asked : FitSpec, ColumnSpec
+        The options of the fit, and given lambdas, shifts and limits of each column.
+    run : Run
+        Threads and progress.
+    given : (G, p) ndarray, optional
+        Lambdas at which to compute the results of each group.
+    data : GroupedData, optional
+        Receives the fingerprints of the groups.
     """
     n_groups, p = len(keys), matrix.values.shape[1]
     groups = Groups(runs, n_groups, LOCKSTEP_MAX)
@@ -88,7 +103,7 @@ def _fit_each_group(
     scratch = BlockScratch()
 
     def fit_side_by_side(part: Matrix, batch: slice, threads: int) -> None:
-        """Fit a matrix that holds the groups of a batch side by side, and store the results."""
+        """Fit a matrix whose columns are those of the groups of a batch, side by side, and store the results."""
         nonlocal has_units
         at = groups.codes[batch]
         each = asked.tiled(at.size)
@@ -137,7 +152,21 @@ def _rows_of(matrix: Matrix, rows: Any) -> Matrix:
 
 
 def _locate_error(error: ValueError, groups: Groups, batch: slice, matrix: Matrix, keys: Keys) -> ValueError:
-    """Translate an error about a matrix of groups side by side: name the user's column, and the row or the group."""
+    """Restate an error about a matrix of groups side by side in terms of the user's column, row and group.
+
+    Parameters
+    ----------
+    error : ValueError
+        The error, with the place in the matrix of groups.
+    groups : Groups
+        The rows of each group.
+    batch : slice
+        The groups whose columns are in the matrix.
+    matrix : Matrix
+        The data of the user.
+    keys : Keys
+        The labels of the groups.
+    """
     place = place_of(error)
     if place is None or place.column is None:
         return error

@@ -1,4 +1,4 @@
-"""The identity transform for columns outside the domain, or whose data do not determine lambda."""
+"""The identity transform, for columns outside the domain or with too few distinct values to determine lambda."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from powerkern._status import Route, Status, is_failed
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import BAD_NOT_POSITIVE, STATUS, ColumnFit
 
-#: Two values have the same shape under every lambda; three have not. R's caret has this threshold, recipes has five.
+#: Two values have the same shape under every lambda, three do not. R's caret uses the same threshold, recipes five.
 _FEWEST_DISTINCT = 3
-#: Rows in which different values are looked for before a whole column is.
+#: Number of rows that are searched for distinct values before the whole column is.
 _FIRST_ROWS = 50
 
 
 def pass_unfitted(results: FloatArray, values: NDArray[Any], weight: Weights) -> None:
-    """Write the identity transform of columns outside the domain, or with too few distinct values.
+    """Replace the results of columns outside the domain, or with too few distinct values, by the identity transform.
 
     Parameters
     ----------
     results : (p, N_RESULTS) ndarray
-        The rows that the fit wrote; changed in place.
+        The results of the fit; changed in place.
     values : (n, p) ndarray
         The data.
     weight : (n,) ndarray or None
@@ -42,12 +42,22 @@ def pass_unfitted(results: FloatArray, values: NDArray[Any], weight: Weights) ->
 
 
 def _has_distinct(x: FloatArray) -> bool:
-    """Return whether there are enough distinct values."""
+    """Return whether x has at least `_FEWEST_DISTINCT` distinct values, not counting NaN."""
     return np.unique(x[~np.isnan(x)]).size >= _FEWEST_DISTINCT
 
 
 def _identity_row(x: FloatArray, weight: Weights, status: Status) -> ColumnFit:
-    """Return the row of a column that passes unchanged; `x` are its values of positive weight."""
+    """Return the results of a column that passes unchanged, with a given status.
+
+    Parameters
+    ----------
+    x : (m,) ndarray
+        The values of positive weight.
+    weight : (n,) ndarray or None
+        Weights of all rows.
+    status : Status
+        Why the column is not transformed.
+    """
     known = ~np.isnan(x)
     n_obs = float(np.count_nonzero(known)) if weight is None else float(weight[weight > 0.0][known].sum())
     low, high = float(np.min(x[known])), float(np.max(x[known]))

@@ -1,4 +1,4 @@
-"""Empirical Bayes estimates: lambdas of groups are shrunk towards the lambda of all rows."""
+"""Empirical Bayes estimates of the lambdas of groups, which shrink them towards the lambda of all rows."""
 
 from __future__ import annotations
 
@@ -11,18 +11,27 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA0, N_EVAL, STATUS
 
-#: Tolerances of the variance between groups, its full precision: the smallest rtol that `brentq` accepts.
+#: Tolerances of the variance between groups: full precision, with the smallest rtol that `brentq` accepts.
 _SMALLEST, _RTOL = np.finfo(np.float64).tiny, 4.0 * np.finfo(np.float64).eps
-#: A guard: Brent's method bisects at worst, some 1,000 times down to the smallest float64.
+#: Limit on iterations. At worst Brent's method bisects, some 1,000 times down to the smallest float64.
 _MAX_ITER = 5000
 
 
 def shrink_lambdas(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray], ColumnTable]) -> ColumnTable:
-    """Compute results at lambdas between each group's and the pooled one; `at` fits given lambdas, (G, p).
+    """Return the results at lambdas shrunk from those of the groups towards the pooled ones.
 
     If the lambdas of groups are normal about lambda_0 with variance ``tau^2``, and the likelihood of a group has its
-    maximum at lambda_g with curvature ``1/s_g^2``, the posterior mean is ``(w lambda_g + v lambda_0)/(w + v)`` with ``w
-    = 1/s_g^2`` and ``v = 1/tau^2``. `between` estimates tau^2.
+    maximum at lambda_g with curvature ``1/s_g^2``, the posterior mean is ``(w lambda_g + v lambda_0)/(w + v)`` with
+    ``w = 1/s_g^2`` and ``v = 1/tau^2``. `between` estimates tau^2.
+
+    Parameters
+    ----------
+    columns : ColumnTable
+        The results of each column of each group, group by group.
+    pooled : ColumnTable
+        The results of each column for all rows.
+    at : function
+        Takes lambdas, (G, p); returns the results at these.
     """
     p = len(pooled)
     lmbda, information = columns.lmbda.reshape(-1, p).copy(), columns.information.reshape(-1, p)
@@ -42,10 +51,17 @@ def shrink_lambdas(columns: ColumnTable, pooled: ColumnTable, at: Callable[[Floa
 
 
 def between(estimates: FloatArray, variances: FloatArray, center: float) -> float:
-    """Estimate the variance between groups about a known center, beyond the variances of their estimates.
+    """Estimate the variance of the true values of groups about a known center, in excess of the estimation variances.
 
     The estimate is the root of ``sum (x_g - c)^2/(s_g^2 + tau^2) = G`` [1], or 0 if the left side is below G at 0. It
     is consistent for any distribution of the groups.
+
+    Parameters
+    ----------
+    estimates, variances : (G,) ndarray
+        The estimate of each group, x_g, and its variance, s_g^2.
+    center : float
+        The center c.
 
     References
     ----------

@@ -1,1 +1,1 @@
-"""Reading and checking of all input: arrays, data frames, batches, files, arguments."""
+"""Reading and validation of all input: arrays, data frames, batches, files and arguments."""

@@ -1,11 +1,12 @@
-"""Alignment by label: one rule for every argument that has one value per row or one value per column.
+"""Alignment by label: one rule for all arguments that have one value per row or one value per column.
 
-The same labels in another order are put in order. Other labels are refused, and the message names one of them. Where
-either side has no labels, values are taken by position.
+If both sides have the same labels in different orders, values are reordered. If their labels differ, an error names one
+of them. If either side has no labels, values are matched by position.
 
-Rows have labels where pandas, Modin, cuDF or xarray give them an index. Two default indexes of one length have the same
-labels, and a default index beside labels of another kind is refused: pandas would fill such rows with NaN. Columns that
-nobody named (labels 0, 1, 2, ... in this order) are taken by position beside columns that are named by text.
+Rows have labels where pandas, Modin, cuDF or xarray give them an index. Two default indexes of the same length have the
+same labels. A default index next to labels of another kind is an error, whereas pandas would fill such rows with NaN.
+Columns with default names (labels 0, 1, 2, ... in this order) are matched by position with columns that have text
+names.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from powerkern._input.messages import shown
 
 
 def row_labels(X: Any) -> Any:
-    """Return the labels of the rows of `X` as an index; None if it has none."""
+    """Return the labels of the rows of `X` as an index, or None if they have no labels."""
     own = library(X)
     if own == "narwhals" and hasattr(X, "implementation"):
         return row_labels(X.to_native())
@@ -36,21 +37,21 @@ def row_labels(X: Any) -> Any:
 
 
 def align_rows(values: Any, X: Any, what: str, whose: str = "X") -> Any:
-    """Return `values`, which has one entry per row of `X`, in the order of the rows of `X`.
+    """Return `values`, which have one entry per row of `X`, reordered like the rows of `X`.
 
     Parameters
     ----------
     values : object
         The argument: series, data frame, array or list.
     X : object
-        The data whose rows it describes.
+        The data whose rows the argument describes.
     what, whose : str
-        The names of both in messages.
+        The names of the argument and of the data in messages.
 
     Raises
     ------
     ValueError
-        If both have labels and these differ, or are not unique and in different orders.
+        Both have labels, and these differ, or are repeated and in different orders.
     """
     own = row_labels(values)
     labels = None if own is None else row_labels(X)
@@ -86,7 +87,7 @@ def _first(labels: Any, chosen: Any) -> Any:
 
 
 def axis_labels(X: Any) -> list[Any] | None:
-    """Return the labels of the columns of an xarray matrix; None if it has none, or if `X` is something else."""
+    """Return the labels of the columns of an xarray matrix, or None if it has none or `X` is something else."""
     if library(X) != "xarray" or not hasattr(X, "indexes") or len(X.dims) != 2:
         return None
     index = X.indexes.get(X.dims[1])
@@ -94,19 +95,19 @@ def axis_labels(X: Any) -> list[Any] | None:
 
 
 def are_default(labels: Sequence[Any]) -> bool:
-    """Return whether columns have pandas' default labels 0, 1, 2, ..., that is, no names."""
+    """Return whether labels are pandas' default labels 0, 1, 2, ..., which stand for unnamed columns."""
     return all(is_whole_label(label) and label == j for j, label in enumerate(labels))
 
 
 def is_whole_label(label: Any) -> bool:
-    """Return whether a label is a whole number, and not True or False."""
+    """Return whether a label is an integer; True and False are not."""
     return isinstance(label, Integral) and not isinstance(label, bool | np.bool_)
 
 
 def matching_order(labels: Sequence[Any], wanted: Sequence[Any]) -> list[int] | None:
-    """Return the positions of the labels `wanted` among `labels`; None if columns have to be taken by position.
+    """Return the positions of the labels `wanted` among `labels`, or None if columns must be matched by position.
 
-    None says nothing about the number of columns; see `refuse_other_labels` for labels that do not match.
+    The result is also None if a label is missing; the caller checks this, and the number of columns.
     """
     if len(labels) == len(wanted) and (len(labels) == 1 or list(labels) == list(wanted)):
         return None
@@ -117,10 +118,10 @@ def matching_order(labels: Sequence[Any], wanted: Sequence[Any]) -> list[int] | 
 
 
 def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any], *, one_may_differ: bool = True) -> bool:
-    """Return whether differing labels are compatible because the columns of one side have default labels.
+    """Return whether columns with differing labels may be matched by position, because one side has default labels.
 
-    Default labels do not match other whole numbers, which count as names. With `one_may_differ`, a single column may
-    have any label.
+    Default labels do not match other integers, which count as names. With `one_may_differ`, a single column may have
+    any label.
     """
     if one_may_differ and len(labels) == len(wanted) == 1:
         return True
@@ -131,7 +132,7 @@ def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any], *, one_may_
 
 
 class ColumnNames(NamedTuple):
-    """The names of columns in results, and their labels in the data."""
+    """Names of columns in the results of a fit, and their labels in the data."""
 
     #: Names in results; None if there are none.
     names: list[Any] | None
@@ -140,19 +141,19 @@ class ColumnNames(NamedTuple):
 
     @property
     def are_new(self) -> bool:
-        """True if the user renamed labelled columns."""
+        """True if the user gave columns names other than their labels in the data."""
         return self.labels is not None and self.names != self.labels
 
 
 def merging_order(own: ColumnNames, other: ColumnNames) -> list[int] | None:
     """Return the position in `other` of each column of `own`, or None if both have the same order.
 
-    Labels of the data decide. Names decide where the data on either side have no labels.
+    Columns are matched by their labels in the data, or by their names if either side has no labels.
 
     Raises
     ------
     ValueError
-        If a column is missing in `other`, or has two names.
+        A column is missing in `other`, or the two sides give it different names.
     """
     by_label = own.labels is not None and other.labels is not None
     wanted, given = (own.labels, other.labels) if by_label else (own.names, other.names)
@@ -177,13 +178,13 @@ def merging_order(own: ColumnNames, other: ColumnNames) -> list[int] | None:
 
 
 def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:
-    """Return `values`, a number or one entry per column, in the order of the columns called `names`.
+    """Return `values`, a number or one entry per column, reordered like the columns called `names`.
 
     Parameters
     ----------
     values : object
-        The argument. Series are aligned by their index, square data frames of one row and one column for each column
-        by both. Anything else is returned unchanged.
+        The argument. Series are aligned by their index; square data frames, with one row and one column per column, by
+        index and columns. Anything else is returned unchanged.
     names : sequence or None
         The labels of the columns; None: they have none, and `values` are taken by position.
     what : str
@@ -192,7 +193,7 @@ def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:
     Raises
     ------
     ValueError
-        If the labels differ.
+        The labels differ.
     """
     if names is None:
         return values
@@ -209,7 +210,7 @@ def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:
 
 
 def _order(labels: list[Any], names: Sequence[Any], what: str) -> list[int] | None:
-    """Return the positions of `names` among `labels`, or None if they are in order already; refuse other labels."""
+    """Return the positions of `names` among `labels`, or None if they are in order already; raise for other labels."""
     if len(labels) != len(names) or labels == list(names):
         return None  # the caller compares lengths
     order = matching_order(labels, names)
@@ -227,7 +228,7 @@ def _order(labels: list[Any], names: Sequence[Any], what: str) -> list[int] | No
 
 
 def few(names: Sequence[Any]) -> str:
-    """Return the first few labels of a list, for a message."""
+    """Return the first five labels of a list and the number of others, for a message."""
     text = ", ".join(map(repr, names[:5]))
     return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"
 
@@ -236,18 +237,18 @@ def few(names: Sequence[Any]) -> str:
 
 
 def labels_to_record(labels: Sequence[Any] | None) -> list[Any] | None:
-    """Return labels of columns as JSON values: text unchanged, other labels as an object {type: text}.
+    """Return column labels as JSON values: text unchanged, any other label as an object {type: text}.
 
     Raises
     ------
     TypeError
-        If a label is of a type that JSON does not keep.
+        A label has a type that cannot be stored.
     """
     return None if labels is None else [_label_to_record(label) for label in labels]
 
 
 def labels_from_record(record: Any) -> list[Any] | None:
-    """Return the labels in a record of `labels_to_record`; raise ValueError for any other record."""
+    """Return the labels that `labels_to_record` stored; raise ValueError for any other record."""
     if record is None:
         return None
     if not isinstance(record, list):

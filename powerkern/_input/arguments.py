@@ -1,4 +1,4 @@
-"""Checks shared by several interfaces: numbers, lambdas, bounds, weights, values outside the domain."""
+"""Validation of arguments that several interfaces share: numbers, lambdas, bounds, weights, out-of-domain values."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from powerkern._typing import FloatArray, IntArray, Weights
 
 _FLOAT64 = np.dtype(np.float64)
 
-#: Distance from overflow of raw transformed values when no ymax is given, as in scipy.
+#: Factor by which transformed values stay below overflow if no ymax is given, as in scipy.
 _SAFETY = 1e4
 
 
 def as_generator(rng: Any) -> np.random.Generator:
-    """Convert the argument `rng` to a generator, as SPEC 7 of Scientific Python describes.
+    """Convert the argument `rng` to a random generator, as SPEC 7 of Scientific Python describes.
 
-    A generator is returned itself; None, a whole number of at least 0, a seed sequence or a bit generator seeds a new
-    one, as by `numpy.random.default_rng`.
+    A generator is returned unchanged. None, an integer of at least 0, a seed sequence or a bit generator seeds a new
+    generator, as in `numpy.random.default_rng`.
     """
     is_seed = is_integer(rng) and rng >= 0
     kinds = np.random.Generator | np.random.BitGenerator | np.random.SeedSequence
@@ -43,14 +43,14 @@ def as_generator(rng: Any) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
-#: Largest whole number that an argument may be, unless its function has another limit.
+#: Largest integer that an argument may be, unless its function has another limit.
 _LARGEST_COUNT = 2**31 - 1
-#: Largest `n_starts`: every start is a whole search.
+#: Largest `n_starts`, because every start is a complete search.
 MOST_STARTS = 10_000
 
 
 def as_whole(what: str, value: object, least: int = 1, most: int = _LARGEST_COUNT) -> int:
-    """Return an argument that must be a whole number, as an int; refuse anything else.
+    """Return an argument as an int; raise unless it is an integer within limits.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def as_whole(what: str, value: object, least: int = 1, most: int = _LARGEST_COUN
 
 
 def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
-    """Return an argument that must be a number in an interval, such as "[0, 1)", as a float; refuse anything else."""
+    """Return an argument as a float; raise unless it is a number in an interval, such as "[0, 1)"."""
     if not is_real(value):
         raise TypeError(f"{what} must be a number, got {shown(value)}")
     low, high = map(float, interval[1:-1].split(","))
@@ -87,7 +87,7 @@ def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
 
 
 def column_positions(columns: Any, n: int) -> IntArray:
-    """Return the positions of some of n columns, given as one position or several, a mask, or a slice."""
+    """Return the positions of the selected columns among n, given one position, several, a mask or a slice."""
     every: IntArray = np.arange(n)
     if isinstance(columns, slice):
         columns = every[columns]
@@ -105,7 +105,7 @@ def column_positions(columns: Any, n: int) -> IntArray:
 
 
 def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
-    """Return whether weights are given and all are zero, as in some chunks of a data set."""
+    """Return whether weights were given and are all zero, as they may be in a chunk of the data."""
     if sample_weight is None:
         return False
     weights = numbers(sample_weight, "sample_weight")
@@ -113,12 +113,12 @@ def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
 
 
 def weights_of(sample_weight: ArrayLike | None, n: int) -> Weights:
-    """Return weights in the form that kernels require: contiguous and writable."""
+    """Validate weights and return them as the kernels require: contiguous and writable; None if none were given."""
     return None if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
 
 
 def each_column(what: str, value: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
-    """Return an argument with one number, or one for each of p columns, as a writable array of p numbers.
+    """Return an argument with one number, or one per column, as a writable array of p numbers.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def each_column(what: str, value: object, p: int, names: Sequence[Any] | None = 
 
 
 def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None = None) -> FloatArray:
-    """Return one lambda per column, NaN where it is to be fitted; a series is aligned with the labels `names`."""
+    """Return one lambda per column, NaN where lambda is to be fitted; a series is aligned with the labels `names`."""
     if lmbda is None:
         return np.full(p, np.nan)
     given = each_column("lmbda", lmbda, p, names)
@@ -148,7 +148,7 @@ def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None =
 
 
 def as_pair(what: str, value: object) -> tuple[Any, Any]:
-    """Return an argument that must be a pair (low, high); each end may be None, a number or numbers."""
+    """Return an argument that must be a pair (low, high); each of the two may be None, a number or an array."""
     try:
         pair = to_list(value)
     except TypeError:
@@ -161,7 +161,7 @@ def as_pair(what: str, value: object) -> tuple[Any, Any]:
 
 
 def column_ends(what: str, pair: tuple[Any, Any], p: int, names: Sequence[Any] | None) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and the upper ends that a pair gives for each column.
+    """Return the lower and the upper ends of an interval for each column, (p,) and (p,).
 
     Parameters
     ----------
@@ -180,16 +180,16 @@ def column_ends(what: str, pair: tuple[Any, Any], p: int, names: Sequence[Any] |
 
 
 def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
-    """Return the smallest and the largest lambda of each column, as two rows; infinite for no bound.
+    """Return the smallest and the largest lambda of each column, (2, p); infinite where there is no bound.
 
     Series are aligned with the labels `names`.
 
     Raises
     ------
     TypeError
-        If they are not a pair of numbers, or of arrays of numbers.
+        `bounds` is not a pair of numbers or of arrays of numbers.
     ValueError
-        If there are not `p` of them (or one), one is NaN, or low is above high.
+        There are neither 1 nor `p` of them, one is NaN, or low is above high.
     """
     if bounds is None:
         return np.repeat([[-math.inf], [math.inf]], p, axis=1)
@@ -205,7 +205,17 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
 
 
 def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
-    """Return the bound on raw transformed values; infinite for standardised output, unless a bound is given."""
+    """Return the limit on transformed values: `ymax` if given, else infinity or, if not standardized, near overflow.
+
+    Parameters
+    ----------
+    ymax : float or None
+        The argument of the user.
+    standardize : bool
+        Whether the output is standardized.
+    dtype : dtype
+        Type of the data, which determines the type of the output and thus where it overflows.
+    """
     if ymax is None:
         return math.inf if standardize else float(np.finfo(output_type(dtype)).max) / _SAFETY
     limit = as_reals("ymax", ymax)
@@ -218,7 +228,7 @@ def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _
 
 
 def refuse_infinite(matrix: Matrix) -> None:
-    """Raise for the first infinite value of the first column that has one."""
+    """Raise if any value is infinite; the error names the first one of the first column that has one."""
     if matrix.values.dtype.kind != "f":
         return
     with np.errstate(over="ignore", invalid="ignore"):
@@ -238,20 +248,20 @@ def domain_error_in(
     shift: float = 0.0,
     remedy_of_infinite: str = "",
 ) -> ValueError:
-    """Return the error for the first value of column `j` that is outside the domain, or infinite.
+    """Return the error for the first value of column `j` that is infinite or outside the domain.
 
     Parameters
     ----------
     matrix : Matrix
         The data.
     j : int
-        Position of the column, which has such a value.
+        Position of the column, which must contain such a value.
     names : list of str or None
         Names of the columns.
     weight : (n,) ndarray
-        One weight a row; rows of weight 0 are ignored. None: all one.
+        Weight of each row; rows of weight 0 are ignored. None: all 1.
     shift : float
-        What is added to the values.
+        The amount added to the values.
     remedy_of_infinite : str
         The end of the message about an infinite value.
     """
@@ -271,18 +281,18 @@ def domain_error_in(
 
 
 class Place(NamedTuple):
-    """The column, the row (None for a whole column) and the reason of an error."""
+    """The place and the reason of an error, stored in the exception."""
 
-    #: Counted from 0; None where the input is one-dimensional.
+    #: Position of the column; None if the input is one-dimensional.
     column: int | None
-    #: Counted from 0; None where the error is about the whole column.
+    #: Number of the row, from 0; None if the error is about the whole column.
     row: int | None
     #: The message without the location.
     reason: str
 
 
 def column_error(j: int, names: Sequence[Any] | None, reason: str) -> ValueError:
-    """Return the error about column j as a whole."""
+    """Return an error about column j as a whole."""
     error = ValueError(f"{column_label(j, names)}: {reason}")
     vars(error)["place"] = Place(j, None, reason)
     return error
@@ -297,12 +307,12 @@ def domain_error(
     shift: float = 0.0,
     remedy: str = "",
 ) -> ValueError:
-    """Return the error for a value outside the domain.
+    """Return the error for a value outside the domain of the transform.
 
     Parameters
     ----------
     kind : str
-        A key of `_DOMAIN_REMEDIES`.
+        A key of `_DOMAIN_REMEDIES`, which says what is wrong.
     j : int or None
         Position of the column; None for 1-D input.
     i : int
@@ -312,7 +322,7 @@ def domain_error(
     names : sequence of str or None
         Names of the columns.
     shift : float
-        What is added to the values.
+        The amount added to the values.
     remedy : str
         Further advice, added at the end of the message.
     """
@@ -323,16 +333,16 @@ def domain_error(
 
 
 def describe_cell(i: int, j: int | None, names: Sequence[Any] | None) -> str:
-    """Return the place of a cell for a message: its column, unless `j` is None (1-D input), and its row."""
+    """Return the place of a cell for a message: column and row, or the row alone if `j` is None (1-D input)."""
     return f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
 
 
 def place_of(error: Exception) -> Place | None:
-    """Return the location stored in an error, for callers that name it differently; None if it has none."""
+    """Return the place stored in an error, for callers that describe it in other words; None if there is none."""
     return vars(error).get("place")
 
 
-#: Reasons why values are outside the domain, and the remedies.
+#: Ends of the messages about values outside the domain: what is wrong, and what to do.
 _DOMAIN_REMEDIES = {
     "overflow": ", which plus shift = {shift} overflows float64; divide both by the largest value",
     "not above": " and not above -shift = {end}, beyond which the shifted Box-Cox transformation is defined; fit with "

@@ -1,4 +1,4 @@
-"""Arrays of other libraries, such as PyTorch and JAX: read through DLPack, and returned as arrays of the same kind."""
+"""Arrays of other libraries, such as PyTorch and JAX. They are read through DLPack; results have the same kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Devices of DLPack whose memory this process can read: the CPU, and memory shared with a GPU.
+#: DLPack devices whose memory this process can read: the CPU, and memory shared with a GPU.
 _READABLE = frozenset((1, 3, 11, 13))
 _DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI", 15: "WebGPU"}
 
@@ -24,7 +24,7 @@ def read_foreign_array(X: Any, what: str) -> NDArray[Any]:
     Raises
     ------
     TypeError
-        The array is not in memory, or its library does not export it.
+        The array is not in main memory, or its library does not export it.
     """
     try:
         device, number = X.__dlpack_device__()
@@ -50,7 +50,7 @@ def _to_numpy(X: Any) -> NDArray[Any]:
 
 
 def as_array_like(values: NDArray[Any], X: Any) -> Any:
-    """Return values as an array of the library and on the device of X; unchanged if X is not of an array library."""
+    """Return values as an array of the library and on the device of X; unchanged if X is not from an array library."""
     if type(X) is np.ndarray or not is_foreign_array(X):
         return values
     if hasattr(X, "__array_namespace__"):

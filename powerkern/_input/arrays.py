@@ -1,7 +1,8 @@
-"""Checks of all input.
+"""Conversion of arrays and data frames to numbers, and validation.
 
-Whatever a user passes becomes a real numeric array, or one sentence that names the column, the row and the remedy.
-TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong shape or value.
+Whatever a user passes becomes an array of real numbers, or raises an error whose message is one sentence with column,
+row and remedy. TypeError: data of this kind can never be fitted. ValueError: the kind is right, shape or value is
+wrong.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from powerkern._typing import BoolArray
 
 
 class Matrix(NamedTuple):
-    """A matrix as the user gave it: any real dtype, memory order, strides and byte order."""
+    """A matrix as the user passed it: any real dtype, memory order, strides and byte order."""
 
     #: Two-dimensional; shares memory with the input wherever the input is an array already.
     values: NDArray[Any]
-    #: Labels of the columns, when there are any.
+    #: Labels of the columns, if there are any.
     names: list[Any] | None
-    #: Whether the input was one-dimensional; `values` has shape (n, 1) then.
+    #: Whether the input was one-dimensional; `values` then has shape (n, 1).
     was_vector: bool
-    #: Weights of the rows; None where there are none.
+    #: Weights of the rows; None if there are none.
     weight: NDArray[np.float64] | None = None
-    #: The other end of the interval in which each cell is known to lie, beside its number in `values`: NaN where the
-    #: cell is that number, -inf and inf where it is below or above it. None: all cells are numbers.
+    #: Second end of the interval of each censored cell; `values` has the first. -inf or inf: the value lies below or
+    #: above the first end. NaN: the cell is not censored. None: no cell is.
     ends: NDArray[np.float64] | None = None
     #: Labels of the columns in the data, which `names` may replace; None if the data have none.
     labels: list[Any] | None = None
-    #: The input, and the part of it that was read, where results take the form of the input.
+    #: The input, and the part of it that was read, for results in the form of the input.
     given: Any = None
     part: Any = None
 
@@ -49,7 +50,7 @@ class Matrix(NamedTuple):
 
 
 def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
-    """Read anything array-like as a two-dimensional real array, without a copy if possible.
+    """Read anything array-like as a two-dimensional array of real numbers, without a copy if possible.
 
     Parameters
     ----------
@@ -65,9 +66,9 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
     Raises
     ------
     TypeError
-        If X does not hold real numbers, is sparse, or is a Dask collection.
+        X does not hold real numbers, is sparse, or is a Dask collection.
     ValueError
-        If X is not one- or two-dimensional, is ragged or empty, or `column_names` do not fit.
+        X has neither one nor two dimensions, is ragged or empty, or `column_names` do not match the columns.
     """
     matrix = as_rows(X, column_names, what)
     if matrix.values.shape[0] == 0:
@@ -76,7 +77,7 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
 
 
 def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
-    """Read a matrix as `as_matrix` does, but accept no rows."""
+    """Read a matrix as `as_matrix` does, but accept a matrix without rows."""
     values, names, wide = _contents(X, what, column_names)
     labels = names
     _warn_of_rounding(values, wide, column_names if names is None else names, what)
@@ -92,7 +93,7 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
 
 
 def numbers(X: object, what: str = "X") -> NDArray[Any]:
-    """Convert anything array-like to a real array of the same dimensions; masked and null entries become NaN.
+    """Convert anything array-like to real numbers in an array of the same shape; masked and null entries become NaN.
 
     Raises
     ------
@@ -105,7 +106,7 @@ def numbers(X: object, what: str = "X") -> NDArray[Any]:
 
 
 def refuse_non_numbers(X: object, what: str = "X") -> None:
-    """Raise the errors of `numbers` without converting the data; columns of Python numbers pass."""
+    """Raise the errors of `numbers` without converting the data; object arrays of Python numbers are accepted."""
     frame = as_frame(X)
     if frame is not None:
         _refuse_columns(frame, what)
@@ -132,7 +133,25 @@ def as_reals(what: str, value: object) -> NDArray[np.float64]:
 def _contents(
     X: object, what: str, column_names: Sequence[str] | None = None, dimensions: tuple[int, ...] | None = (1, 2)
 ) -> tuple[NDArray[Any], list[Any] | None, list[bool]]:
-    """Return the numbers, the column names, and whether float64 may round integers (by column, or once for all)."""
+    """Read anything array-like as an array of real numbers.
+
+    Parameters
+    ----------
+    X : object
+        The input.
+    what : str
+        Name of the argument in messages.
+    column_names : sequence of str, optional
+        Names of the columns, for messages.
+    dimensions : tuple of int or None
+        Accepted numbers of dimensions; None: any.
+
+    Returns
+    -------
+    ndarray, list or None, list of bool
+        The numbers; the names of the columns in the input; whether float64 may round integers, for each column or once
+        for all columns.
+    """
     if type(X) is np.ndarray and X.dtype == np.float64 and (dimensions is None or X.ndim in dimensions):
         return X, None, [False]
     frame = as_frame(X)
@@ -161,12 +180,24 @@ def _contents(
     return values, names, [describe_dtype(values.dtype).is_wide_integer]
 
 
-#: Beyond it, float64 does not represent every integer.
+#: Largest integer up to which float64 represents every integer.
 _LARGEST_INTEGER = 2**53
 
 
 def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[str] | None, what: str) -> None:
-    """Warn about columns of integers too large for float64; `wide` has one entry per column, or one for all."""
+    """Warn about columns of integers too large for float64.
+
+    Parameters
+    ----------
+    values : ndarray
+        The numbers.
+    wide : list of bool
+        Whether the integer type exceeds float64: one entry per column, or one for all.
+    names : sequence of str or None
+        Names of the columns.
+    what : str
+        Name of the argument in messages.
+    """
     if not any(wide) or values.size == 0:
         return
     if values.ndim == 1:
@@ -189,7 +220,7 @@ def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[st
 
 
 def _from_sequence(X: Any, what: str) -> NDArray[Any]:
-    """Return lists and scalars as an array; None is missing, and integers may have any size."""
+    """Return lists and scalars as an array; None becomes NaN, and integers may have any size."""
     try:
         values = np.asarray(X)
     except ValueError:
@@ -216,7 +247,7 @@ def _ragged(X: Any, what: str) -> ValueError:
 
 
 def _as_floats(values: NDArray[Any], what: str) -> NDArray[np.float64]:
-    """Return an array of Python numbers as float64; None is missing."""
+    """Return an array of Python numbers as float64; None becomes NaN."""
     try:
         return objects_as_floats(values.ravel()).reshape(values.shape)
     except OverflowError:
@@ -230,7 +261,7 @@ def _too_large(what: str) -> ValueError:
 
 
 def _length(row: Any) -> int | None:
-    """Return the number of values in a row; None if it is a single value."""
+    """Return the number of values in a row, or None if the row is a single value."""
     try:
         return None if isinstance(row, str | bytes) else len(row)
     except TypeError:
@@ -238,7 +269,7 @@ def _length(row: Any) -> int | None:
 
 
 def filled(X: Any) -> Any:
-    """Return a masked array as a plain one, with NaN for masked entries; anything else unchanged."""
+    """Return a masked array as a plain array with NaN for masked entries; return anything else unchanged."""
     if not is_masked_array(X):
         return X
     if not np.ma.is_masked(X) or kind_of(X.dtype) != "number":
@@ -250,7 +281,7 @@ def filled(X: Any) -> Any:
 
 
 def is_masked_array(X: object) -> bool:
-    """Return whether X is a masked array, without `numpy.ma`, which NumPy imports at first use."""
+    """Return whether X is a masked array, without touching `numpy.ma`, which NumPy imports at first use."""
     return type(X) is not np.ndarray and is_instance_by_name(X, "numpy.ma", "MaskedArray")
 
 
@@ -261,7 +292,11 @@ def _refuse_columns(frame: Frame, what: str) -> None:
 
 
 def _frame_values(frame: Frame, what: str) -> NDArray[Any]:
-    """Return one array: the library's own when all columns are of one type of NumPy, float64 otherwise."""
+    """Return the values of a data frame as one array, without a copy where the library can provide it.
+
+    Columns of one NumPy type keep this type; all others become float64, or float32 if every column is of single
+    precision.
+    """
     types = frame.types
     if not types:
         return np.empty((0, 0))
@@ -290,7 +325,7 @@ def _frame_column(frame: Frame, j: int, dtype: DTypeLike, what: str) -> NDArray[
 
 
 def output_type(dtype: Any) -> type[np.floating[Any]]:
-    """Return the type of transformed values: float32 for float32 of either byte order, otherwise float64."""
+    """Return the type of transformed values: float32 for float32 input of either byte order, otherwise float64."""
     return np.float32 if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32 else np.float64
 
 
@@ -327,30 +362,40 @@ def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: st
 
 
 def column_label(j: int, names: Sequence[Any] | None) -> str:
-    """Return the name of a column in messages: ``column 3`` or ``column 3 ('price')``."""
+    """Return how messages refer to a column: ``column 3`` or ``column 3 ('price')``."""
     return (
         f"column {j}" if names is None or (is_whole_label(names[j]) and names[j] == j) else f"column {j} ({names[j]!r})"
     )
 
 
 def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
-    """Return the first few columns of a list, for a message."""
+    """Return how messages refer to several columns: the first ten, and the number of others."""
     every = [int(j) for j in indices]
     text = ", ".join(column_label(j, names) for j in every[:10])
     return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
 
 
 def warn_of_columns(cases: Iterable[tuple[BoolArray, str]], names: Sequence[str] | None, consequence: str = "") -> None:
-    """Warn once, listing the columns of each case with its description, unless no case has any."""
+    """Warn once about all columns that are affected by any of several cases.
+
+    Parameters
+    ----------
+    cases : iterable of ((p,) ndarray of bool, str)
+        The affected columns and the description of each case.
+    names : sequence of str or None
+        Names of the columns.
+    consequence : str
+        The end of the message.
+    """
     parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in cases if has.any()]
     if parts:
         warn("; ".join(parts) + consequence)
 
 
 def position_of(column: object, names: Sequence[Any] | None, p: int) -> int:
-    """Return where a column is among p columns, given its label or its position.
+    """Return the position of a column among p columns, given its label or its position.
 
-    Whole numbers are positions, unless there are whole numbers among the labels: they are labels then, as in pandas.
+    An integer is a position, unless integers are among the labels: then it is a label, as in pandas.
 
     Raises
     ------
@@ -387,7 +432,7 @@ def _is_among(column: object, labels: list[Any]) -> bool:
 
 @contextlib.contextmanager
 def chunk_errors(chunk: str) -> Iterator[None]:
-    """Prefix errors raised in the block with the chunk's name; row numbers are relative to the chunk."""
+    """Prefix errors raised in this context with the name of the chunk; row numbers are relative to the chunk."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -398,7 +443,7 @@ def chunk_errors(chunk: str) -> Iterator[None]:
 
 
 def as_names(column_names: Sequence[Any], p: int) -> list[Any]:
-    """Return the labels that a user gives to p columns, checked."""
+    """Validate and return the names that a user gives to p columns."""
     if isinstance(column_names, str):
         raise TypeError(f"column_names is one string; pass a list of {p} names")
     names = to_list(column_names.tolist() if hasattr(column_names, "tolist") else column_names)
@@ -420,15 +465,10 @@ def as_names(column_names: Sequence[Any], p: int) -> list[Any]:
 def check_n_features(
     values: NDArray[Any], p_fitted: int, names: Sequence[Any] | None, fitted_names: Sequence[Any] | None
 ) -> None:
-    """Refuse a matrix whose columns do not match the fit.
+    """Raise unless the columns of a matrix match those of the fit.
 
-    Labels are compared where both have them, unless one of both has default labels and the other none that are whole
-    numbers; a single column may have any name.
-
-    Raises
-    ------
-    ValueError
-        If the number of columns, their names or their order differ from the fit's.
+    Labels are compared if both sides have them, unless the labels of one side are default ones and none of the labels
+    of the other is an integer. A single column may have any name.
 
     Parameters
     ----------
@@ -437,7 +477,12 @@ def check_n_features(
     p_fitted : int
         Number of columns of the fit.
     names, fitted_names : sequence or None
-        Labels of the columns, of the matrix and of the fit.
+        Labels of the columns of the matrix and of the fit.
+
+    Raises
+    ------
+    ValueError
+        The number of columns, their names or their order differ from the fit's.
     """
     p = values.shape[1]
     if names is None or fitted_names is None or may_go_by_position(names, fitted_names):
@@ -462,7 +507,7 @@ def check_n_features(
 
 
 def _count(n: int | None, noun: str) -> str:
-    """Return a count in words, such as "2 columns"; None gives "a single column"."""
+    """Return a count with its noun, such as "2 columns"; None gives "a single column"."""
     if n is None:
         return f"a single {noun}"
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
@@ -472,12 +517,12 @@ def _count(n: int | None, noun: str) -> str:
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether an argument is a whole number of any size; True and False are not."""
+    """Return whether an argument is an integer of any size; True and False are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Return whether an argument is a whole number of 64 bits; True and False are not."""
+    """Return whether an argument is an integer of at most 64 bits; True and False are not."""
     return is_integer(value) and -(2**63) <= int(value) < 2**63
 
 
@@ -487,17 +532,17 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def to_list(value: Any) -> list[Any]:
-    """Return the entries of an iterable as a list, also of a memory view, which Python iterates in one dimension."""
+    """Return the entries of an iterable as a list, also of a memory view, which Python can iterate only if 1-D."""
     return value.tolist() if isinstance(value, memoryview) else list(value)
 
 
 def as_choice(what: str, value: object, known: Iterable[str]) -> str:
-    """Return an argument that must be one of the `known` words.
+    """Return an argument that must be one of the words `known`.
 
     Raises
     ------
     ValueError
-        If it is not; the nearest word is suggested.
+        The argument is none of these words; the message suggests the most similar one.
     """
     options = list(known)
     if isinstance(value, str) and value in options:
@@ -508,25 +553,26 @@ def as_choice(what: str, value: object, known: Iterable[str]) -> str:
 
 
 def as_flag(what: str, value: object) -> bool:
-    """Return a bool; reject anything but True and False."""
+    """Return an argument as a bool; raise unless it is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{what} must be True or False, got {shown(value)}")
     return bool(value)
 
 
-#: Weights must sum to more.
+#: The sum of the weights must be larger.
 _LEAST_TOTAL = 1e-290
 
 
 def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") -> NDArray[np.float64]:
-    """Return sample weights as a contiguous float64 vector; `name` is the argument's name in messages.
+    """Validate sample weights and return them as a contiguous float64 vector; `name` is the name of the argument.
 
     Raises
     ------
     TypeError
-        If they are not real numbers.
+        The weights are not real numbers.
     ValueError
-        If there is not one per row, one is negative, NaN or infinite, or they sum to zero or out of float64's range.
+        There is not one weight per row; a weight is negative, NaN or infinite; or the sum is zero or out of float64's
+        range.
     """
     values, *_ = _contents(sample_weight, name)  # no warning of rounding: nothing is lost by it
     if values.shape != (n_rows,):

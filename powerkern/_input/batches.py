@@ -1,4 +1,4 @@
-"""Tables that this process reads in batches of rows: of pyarrow, polars, DuckDB and Ibis."""
+"""Tables of pyarrow, polars, DuckDB and Ibis that this process reads in batches of rows."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from powerkern._input import frames
 from powerkern._input.arrays import chunk_errors
 from powerkern._input.foreign import is_instance_by_name, library
 
-#: Rows are read in batches of about as many cells.
+#: Approximate number of cells of a batch of rows.
 CELLS = 2**20
 
 
 class Batches(NamedTuple):
-    """A table that can be read in batches several times, each time from its start."""
+    """A table that can be read repeatedly in batches, from its start each time."""
 
-    #: A data frame of its columns with a row of missing values; None for a column by itself.
+    #: A data frame with the table's columns and one row of missing values; None for a single column.
     blank: Any
-    #: ``read(names, rows)``: some of the columns (None: all), in batches of `rows` rows.
+    #: ``read(names, rows)`` yields the columns `names` (None: all) in batches of `rows` rows.
     read: Callable[[list[str] | None, int], Iterator[Any]]
 
     def of(self, names: list[str] | None) -> Iterator[Any]:
-        """Read some of the columns (None: all) in batches that take little memory."""
+        """Yield batches of the columns `names` (None: all), each of about `CELLS` cells."""
         every = 1 if self.blank is None else len(frames.names_of(self.blank) or [])
         return self.read(names, max(1, CELLS // max(1, every if names is None else len(names))))
 
 
 def batches_of(X: Any) -> Batches | None:
-    """Return a reader of X in batches; None if X is not such a table, or can be read only once."""
+    """Return a reader of X in batches, or None if X is no such table or can be read only once."""
     if is_instance_by_name(X, "narwhals", "LazyFrame"):
         return batches_of(X.to_native())
     return next((make(X) for module, names, make in _KINDS if is_instance_by_name(X, module, *names)), None)
@@ -38,9 +38,9 @@ def batches_of(X: Any) -> Batches | None:
 def applied(
     X: Any, function: Callable[[Any], Any], out: object = None, of_blank: Callable[[Any], Any] | None = None
 ) -> Any:
-    """Apply `function` to each batch of X when it is read; return None if X is in memory.
+    """Return a lazy table that applies `function` to each batch of X as it is read, or None if X is in memory.
 
-    A lazy frame of polars comes back as such, anything else as a RecordBatchReader.
+    For a lazy frame of polars the result is a lazy frame, otherwise a RecordBatchReader of pyarrow.
 
     Parameters
     ----------
@@ -119,7 +119,8 @@ def _dataset(X: Any) -> Batches:
 def _groups(fragment: Any) -> list[Any]:
     """Return the row groups of a fragment, or the fragment itself if it has none.
 
-    pyarrow would read a data set ahead of its consumer, and could hold all of it in memory.
+    Row groups are read one by one, because pyarrow reads a data set ahead of its consumer and could hold all of it in
+    memory.
     """
     groups: list[Any] = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
     return groups
@@ -137,9 +138,18 @@ def _file(X: Any) -> Batches:
 
 
 def row_groups(file: Any, names: list[str] | None, rows: int) -> Iterator[Any]:
-    """Read a Parquet file in batches.
+    """Yield the rows of a Parquet file in batches.
 
-    Each row group has its own iterator; a common one would keep all groups in memory.
+    Each row group has an iterator of its own; a common one would keep all groups in memory.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+        The file.
+    names : list of str or None
+        Columns to read; None: all.
+    rows : int
+        Largest number of rows of a batch.
     """
     for i in range(file.num_row_groups):
         yield from file.iter_batches(batch_size=rows, row_groups=[i], columns=names)

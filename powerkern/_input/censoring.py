@@ -1,7 +1,7 @@
-"""Censored cells, which are only known to lie below or above a limit, or between two numbers.
+"""Censored cells: values known only to lie below a limit, above a limit, or between two numbers.
 
-The user marks them by arrays of the shape of the data, or by limits for columns. A matrix then stores one end of the
-interval of each censored cell as its value, and the second end in `Matrix.ends`.
+The user marks them by arrays of the shape of the data, or by limits of the columns. A matrix then stores one end of the
+interval of each censored cell as its value, and the other end in `Matrix.ends`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from powerkern._typing import BoolArray, FloatArray
 
 
 class Marks(NamedTuple):
-    """The arguments of `powerkern.fit` that mark censored cells."""
+    """The arguments `below`, `above` and `between` of `powerkern.fit`, which mark censored cells."""
 
     below: Any = None
     above: Any = None
@@ -30,7 +30,7 @@ class Marks(NamedTuple):
 
     @property
     def are_given(self) -> bool:
-        """True if the user passed any of them."""
+        """True if the user passed any of the three."""
         return self.below is not None or self.above is not None or self.between is not None
 
 
@@ -39,18 +39,18 @@ NO_MARKS = Marks()
 
 
 class Flags(NamedTuple):
-    """Marks that columns of a data frame hold, by the name of the column that they mark."""
+    """Marks read from columns of a data frame, by the name of the column whose cells they mark."""
 
     by_column: Mapping[Any, BoolArray]
 
 
 def without_flags(X: Any, marks: Marks) -> tuple[Any, Marks]:
-    """Read the columns of `X` that hold flags; return the other columns, and marks with the flags.
+    """Read the columns of `X` that hold flags; return `X` without them, and the marks with the flags filled in.
 
     Raises
     ------
     TypeError, ValueError
-        If flags are named and `X` is not a data frame, a column is missing, or a flag is not True or False.
+        Flags are named but `X` is not a data frame, a column is missing, or a flag is not True or False.
     """
     taken: set[Any] = set()
     for name in ("below", "above"):
@@ -67,16 +67,16 @@ def without_flags(X: Any, marks: Marks) -> tuple[Any, Marks]:
 
 
 def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
-    """Return the lower and the upper limit of each column, (2, p); a missing limit is infinite.
+    """Return the lower and the upper detection limit of each column, (2, p); infinite where there is none.
 
     Series are aligned with the labels `names`.
 
     Raises
     ------
     TypeError
-        If `limits` is not a pair of numbers, or of arrays of numbers.
+        `limits` is not a pair of numbers or of arrays of numbers.
     ValueError
-        If the number of limits is neither 1 nor `p`, a limit is NaN, or a lower limit is not below the upper one.
+        The number of limits is neither 1 nor `p`, a limit is NaN, or a lower limit is not below the upper one.
     """
     lower, upper = column_ends("limits", as_ends("limits", limits), p, names)
     wrong = ~(lower < upper)
@@ -90,7 +90,7 @@ def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> 
 
 
 def as_ends(name: str, value: Any) -> tuple[Any, Any]:
-    """Return a pair of limits, or of arrays of them; raise for anything else."""
+    """Return an argument that must be a pair of limits, or of arrays of limits; raise for anything else."""
     if isinstance(value, str | dict | set) or not hasattr(value, "__len__") or len(value) != 2:
         raise TypeError(f"{name} must be a pair (low, high), None where there is no limit, got {shown(value)}")
     low, high = value
@@ -98,7 +98,7 @@ def as_ends(name: str, value: Any) -> tuple[Any, Any]:
 
 
 def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None = None) -> Matrix:
-    """Return a copy of a matrix with the intervals of its censored cells.
+    """Return a copy of a matrix that stores the intervals of its censored cells.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None =
     Raises
     ------
     TypeError, ValueError
-        If marks have another shape or other labels, are not True and False, or contradict each other.
+        Marks have another shape or other labels, are not True and False, or contradict each other.
     """
     values: NDArray[Any] = matrix.values
     below, above = (_flags(name, getattr(marks, name), matrix, X) for name in ("below", "above"))
@@ -133,7 +133,7 @@ def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None =
 
 
 def with_censored(matrix: Matrix, chunk: object, marks: Marks, limits: FloatArray | None) -> Matrix:
-    """Return a matrix with the intervals of its censored cells; the matrix itself if it can have none.
+    """Return a matrix that stores the intervals of its censored cells, or the matrix itself if it can have none.
 
     Parameters
     ----------
@@ -152,7 +152,19 @@ def with_censored(matrix: Matrix, chunk: object, marks: Marks, limits: FloatArra
 
 
 def _flags(name: str, given: Any, matrix: Matrix, X: Any) -> BoolArray | None:
-    """Read a mask of the shape of a matrix, aligned with it by label; raise for entries but True and False."""
+    """Read a mask with the shape of a matrix, aligned with it by label; raise for entries other than True and False.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, "below" or "above".
+    given : object
+        The argument; None: no mask.
+    matrix : Matrix
+        The data after reading.
+    X : object
+        The data that the user passed.
+    """
     if given is None:
         return None
     if isinstance(given, Flags):
@@ -170,7 +182,7 @@ def _flags(name: str, given: Any, matrix: Matrix, X: Any) -> BoolArray | None:
 
 
 def _spread_flags(name: str, flags: Flags, matrix: Matrix) -> BoolArray:
-    """Return the mask of a matrix whose columns have these flags; columns without flags are not marked."""
+    """Expand the flags of some columns to a mask with the shape of the matrix."""
     names = matrix.names or []
     mask = np.zeros(matrix.values.shape, dtype=bool)
     for column, each in flags.by_column.items():
@@ -182,9 +194,9 @@ def _spread_flags(name: str, flags: Flags, matrix: Matrix) -> BoolArray:
 
 
 def _open_ends(below: BoolArray | None, above: BoolArray | None, like: NDArray[Any]) -> FloatArray:
-    """Return -inf where `below`, inf where `above`, NaN elsewhere, in the order of the array `like`.
+    """Return -inf where `below` is set, inf where `above` is set and NaN elsewhere, in the memory order of `like`.
 
-    The product of a sign and infinity takes a seventh of the time of an assignment under a mask.
+    Multiplying a sign by infinity takes a seventh of the time of an assignment under a mask.
     """
     order: Literal["F", "C"] = "F" if like.flags.f_contiguous else "C"
     if below is None and above is None:
@@ -198,7 +210,7 @@ def _open_ends(below: BoolArray | None, above: BoolArray | None, like: NDArray[A
 
 
 def _cells_like(name: str, given: Any, matrix: Matrix, X: Any) -> NDArray[Any]:
-    """Read an argument with a number, or True or False, for each cell of a matrix."""
+    """Read an argument that has one entry per cell of a matrix, aligned by label; arguments as in `_flags`."""
     given = frames.order_frame(align_rows(given, X, name), matrix.names, name)
     values = as_rows(given, what=name).values
     if values.shape != matrix.values.shape:
@@ -209,9 +221,20 @@ def _cells_like(name: str, given: Any, matrix: Matrix, X: Any) -> NDArray[Any]:
 
 
 def _mark_between(between: Any, ends: FloatArray, matrix: Matrix, X: Any) -> FloatArray:
-    """Store the intervals of `between`: the upper ends in `ends`, the lower ends in the values, which are returned.
+    """Store the intervals of the argument `between`: upper ends in `ends`, lower ends in a copy of the values.
 
-    An interval that is open below has its upper end in the values, and -inf in `ends`.
+    The copy is returned. An interval that is open below has its upper end in the values, and -inf in `ends`.
+
+    Parameters
+    ----------
+    between : (lower, upper)
+        The argument of the user.
+    ends : (n, p) ndarray
+        The second ends of the intervals; changed in place.
+    matrix : Matrix
+        The data after reading.
+    X : object
+        The data that the user passed.
     """
     pair = as_ends("between", between)
     lower, upper = (
@@ -238,16 +261,16 @@ def _mark_between(between: Any, ends: FloatArray, matrix: Matrix, X: Any) -> Flo
 
 
 def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray, is_marked: bool) -> FloatArray:
-    """Censor cells at or beyond the limits of their columns, and marked cells without a number; return the values.
+    """Censor cells at or beyond the limits of their columns, and marked cells without a number; return the new values.
 
     Parameters
     ----------
     values, ends : (n, p) ndarray
-        The cells; `ends` are changed.
+        The values, and the second ends of the intervals, which are changed in place.
     limits : (2, p) ndarray
-        The limits.
+        The lower and the upper limits of the columns.
     is_marked : bool
-        True if the user marked cells, so that `ends` may have entries.
+        True if the user marked cells, so that `ends` may have entries already.
     """
     values = np.array(values, dtype=np.float64)
     for limit, beyond, end in ((limits[0], np.less_equal, -math.inf), (limits[1], np.greater_equal, math.inf)):
@@ -263,7 +286,7 @@ def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray, is
 
 
 def _refuse_cells(wrong: BoolArray, matrix: Matrix, reason: str) -> None:
-    """Raise for the first marked cell, with this reason; do nothing if there is none."""
+    """Raise an error about the first cell that is True in the mask `wrong`, with this reason; do nothing if none is."""
     if wrong.any():
         j = int(np.argmax(wrong.any(axis=0)))
         i = int(np.argmax(wrong[:, j]))

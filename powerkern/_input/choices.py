@@ -1,4 +1,4 @@
-"""Words that arguments accept, for the package and its command line; this module imports nothing slow."""
+"""Words that arguments accept, for the package and the command line. This module imports nothing slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of columns, of arrays and of data frames: their kinds, and the reason why a column holds no numbers."""
+"""Types of columns of arrays and data frames: the kind of each type, and why it holds no numbers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 _KINDS = {**dict.fromkeys("biuf", "number"), **dict.fromkeys("SUT", "text"), **dict.fromkeys("Mm", "time")}
 _KINDS |= {"c": "complex", "O": "object"}
 
-#: Types that narwhals calls unknown, by the names that their libraries give them.
+#: Kinds of types that narwhals does not know, by their names in other libraries.
 _UNKNOWN_KINDS = (("number", r"null$|half_?float|float16"), ("time", r"period"), ("encoded", r"run_end_encoded"))
 
-#: How messages about columns that hold no numbers end; callers that can leave such columns out say how.
+#: Ends of messages about columns that hold no numbers. Callers that can leave such columns out add how.
 LEAVE_OUT = ", or leave it out"
 
 COMPLAINTS = {
@@ -33,11 +33,11 @@ COMPLAINTS = {
 
 
 class ColumnType(NamedTuple):
-    """The type of a column of any library."""
+    """The type of a column, whatever library it comes from."""
 
     #: "number", "text", "time", "category", "encoded", "complex", "object" or "other".
     kind: str
-    #: As the library calls it.
+    #: Name of the type in its library.
     name: str
     #: Whether it is float32.
     is_single: bool = False
@@ -46,19 +46,19 @@ class ColumnType(NamedTuple):
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
-    """Return the kind of an array of this type: "number", "text", "time", ..."""
+    """Return the kind of a NumPy type: "number", "text", "time", ..."""
     return _KINDS.get(dtype.kind, "other")
 
 
 @functools.lru_cache(maxsize=256)
 def describe_dtype(dtype: np.dtype[Any]) -> ColumnType:
-    """Return the type of a column that has a type of NumPy."""
+    """Return the column type that corresponds to a NumPy type."""
     is_wide = dtype.kind in "iu" and dtype.itemsize >= 8
     return ColumnType(kind_of(dtype), str(dtype), dtype.newbyteorder("=") == np.float32, is_wide)
 
 
 def describe_narwhals_type(dtype: Any, name: str) -> ColumnType:
-    """Return the type of a column that has a type of narwhals, and is called `name` in messages."""
+    """Return the column type that corresponds to a type of narwhals; messages call it `name`."""
     kind: Any = type(dtype)
     return _describe_narwhals_class(kind, name)
 
@@ -81,14 +81,14 @@ def _describe_narwhals_class(dtype: Any, name: str) -> ColumnType:
 
 
 def reject_cells(cells: Any, place: Callable[[int], str], what: str, dtype: object) -> NoReturn:
-    """Raise for the first cell that is not a real number or, if all are, for the type of the column.
+    """Raise an error about the first cell that is not a real number or, if all are, about the type of the column.
 
     Parameters
     ----------
     cells : iterable
         The cells of the column.
     place : callable
-        Called with the position of a cell; returns its name in the message.
+        Takes the position of a cell; returns how the message refers to it.
     what : str
         Name of the column in messages.
     dtype : object
@@ -101,7 +101,7 @@ def reject_cells(cells: Any, place: Callable[[int], str], what: str, dtype: obje
 
 
 def is_number(cell: object) -> bool:
-    """Return whether a cell of an object array is a number or None; `astype(float)` converts both."""
+    """Return whether a cell of an object array is a number or None, which ``astype(float)`` converts."""
     return is_missing(cell) or isinstance(cell, Real | Decimal | np.bool_ | np.floating | np.integer)
 
 
@@ -120,10 +120,10 @@ def _cell_remedy(cell: object) -> str:
 
 
 def objects_as_floats(cells: Any) -> NDArray[np.float64]:
-    """Return Python numbers as float64; None and NA are missing."""
+    """Return Python numbers as float64; None and NA become NaN."""
     return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells], dtype=np.float64)
 
 
 def is_missing(cell: object) -> bool:
-    """Return whether a cell is None or NA of pandas."""
+    """Return whether a cell is None or pandas' NA."""
     return cell is None or type(cell).__name__ == "NAType"

@@ -1,4 +1,4 @@
-"""Objects of other libraries: recognised by the names of their classes, so that none of the libraries is imported."""
+"""Recognise objects of other libraries by the names of their classes, without importing the libraries."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 
 class _Kind(NamedTuple):
-    """Objects whose numbers are not in an array, or not in memory."""
+    """A kind of object that is rejected, because its numbers are not in an array or not in memory."""
 
-    #: The module of their class, or the beginning of its name.
+    #: The module of the class, or the beginning of the name of the module.
     module: str
-    #: The class; "" for all of the module.
+    #: Name of the class; "" for every class of the module.
     name: str
-    #: Their description.
+    #: Description of the objects, for messages.
     what: str
     #: The remedy; {X} stands for the object.
     remedy: str
@@ -23,7 +23,8 @@ class _Kind(NamedTuple):
 
 _IN_BATCHES = "fit it by powerkern.sketch.fit_chunks({X}), which reads it in batches, or load it with {X}"
 
-#: Objects that `fit` refuses, and the function for each. The first match of a class, or of a base of it, counts.
+#: Objects that `fit` rejects, and the function to use instead. The first row that matches the class, or one of its
+#: bases, applies.
 _KINDS = (
     _Kind("dask", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
     _Kind("dask_expr", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
@@ -60,7 +61,7 @@ _LIBRARIES = {"pandas", "modin", "cudf", "scipy", "sparse", *(kind.module.partit
 
 
 def library(X: object) -> str:
-    """Return the library that the type of X comes from, or ""; nothing is imported to find out."""
+    """Return the name of the library that defines the type of X, or "", without importing it."""
     return "" if type(X) is np.ndarray else _library_of(type(X).__mro__)
 
 
@@ -71,7 +72,7 @@ def _library_of(classes: tuple[type, ...]) -> str:
 
 
 def is_instance_by_name(X: object, module: str, *names: str) -> bool:
-    """Return whether X is of one of these classes of a library, or derived from one."""
+    """Return whether X is an instance of one of the classes `names` of a library, or of a class derived from one."""
     return any(_belongs(cls, module) and cls.__name__ in names for cls in type(X).__mro__)
 
 
@@ -80,7 +81,7 @@ def _belongs(cls: type, module: str) -> bool:
 
 
 def find_refusal(X: object) -> _Kind | None:
-    """Return the row of the table of refused objects that describes X; None if X is not refused."""
+    """Return the row of `_KINDS` that describes X, or None if X is accepted."""
     return _find_refusal(type(X).__mro__) if library(X) else None
 
 
@@ -93,7 +94,7 @@ def _find_refusal(classes: tuple[type, ...]) -> _Kind | None:
 
 
 def refuse_foreign(X: object, what: str = "X") -> None:
-    """Refuse objects that `np.asarray` would silently load, densify or misread."""
+    """Raise for objects that ``np.asarray`` would silently load, densify or misread."""
     refuse_remote(X, what)
     if hasattr(X, "toarray") or (library(X) == "sparse" and hasattr(X, "todense")):
         method = "toarray" if hasattr(X, "toarray") else "todense"
@@ -101,7 +102,7 @@ def refuse_foreign(X: object, what: str = "X") -> None:
 
 
 def refuse_remote(X: object, what: str = "X") -> None:
-    """Refuse tables that are not in the memory of this process."""
+    """Raise for tables that are not in the memory of this process."""
     kind = find_refusal(X)
     if kind is not None:
         raise TypeError(f"{what} is {kind.what}; {kind.remedy.format(X=what)}")

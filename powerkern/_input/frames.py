@@ -1,4 +1,4 @@
-"""Functions on data frames and series of any library: columns by name, results with the labels of the input."""
+"""Functions on data frames and series of any library: select columns by name, and label results like the input."""
 
 from __future__ import annotations
 
@@ -21,19 +21,29 @@ NonNumeric = Literal["raise", "warn", "ignore"]
 
 
 def _as_table(X: Any) -> Frame | None:
-    """Return a data frame, wrapped; None if X is anything else, such as a series."""
+    """Return a wrapped data frame, or None if X is anything else, such as a series."""
     frame = as_frame(X)
     return None if frame is None or frame.is_series else frame
 
 
 def names_of(X: Any) -> list[Any] | None:
-    """Return the labels of the columns of a data frame; None if X is not one."""
+    """Return the column labels of a data frame, or None if X is not a data frame."""
     frame = _as_table(X)
     return None if frame is None else frame.names
 
 
 def chosen_positions(X: Any, non_numeric: NonNumeric, kept: Sequence[str] = ()) -> list[int] | None:
-    """Return the positions of numeric columns of a data frame, and of those named in `kept`; None: all columns."""
+    """Return the positions of the columns of a data frame that are numeric or named in `kept`; None: all columns.
+
+    Parameters
+    ----------
+    X : object
+        The data.
+    non_numeric : {"raise", "warn", "ignore"}
+        Treatment of other columns. "raise" selects all columns, so that the reader rejects them; "warn" warns.
+    kept : sequence of str
+        Names of columns to select in any case.
+    """
     as_choice("non_numeric", non_numeric, ("raise", "warn", "ignore"))
     frame = None if non_numeric == "raise" else _as_table(X)
     if frame is None:
@@ -51,7 +61,7 @@ def chosen_positions(X: Any, non_numeric: NonNumeric, kept: Sequence[str] = ()) 
 
 
 def numeric_positions(X: Any) -> tuple[list[int] | None, list[Any] | None]:
-    """Return the positions of the numeric columns of a data frame, and all column names; None for other types."""
+    """Return the positions of the numeric columns of a data frame and the names of all; (None, None) for other data."""
     frame = _as_table(X)
     if frame is None:
         return None, None
@@ -62,14 +72,22 @@ def numeric_positions(X: Any) -> tuple[list[int] | None, list[Any] | None]:
 
 
 def _numeric(frame: Frame) -> list[int]:
-    """Return the positions of the columns that hold numbers, Python objects among them."""
+    """Return the positions of the columns that hold numbers, including columns of Python numbers."""
     return [j for j in range(len(frame.types)) if frame.holds_numbers(j)]
 
 
 def without_weights(X: Any, sample_weight: Any, what: str = "X") -> tuple[Any, Any]:
-    """Return rows and their weights, which may be given as the name of the column of a data frame that holds them.
+    """Return the rows without the column of weights, and the weights.
 
-    That column is then removed from the rows. Weights with row labels are put in the order of the rows.
+    Parameters
+    ----------
+    X : object
+        The rows.
+    sample_weight : object
+        The weights, which are aligned with the rows by label, or the name of the column of a data frame that holds
+        them.
+    what : str
+        The name of X in messages.
     """
     if sample_weight is None:
         return X, None
@@ -89,7 +107,7 @@ def without_weights(X: Any, sample_weight: Any, what: str = "X") -> tuple[Any, A
 
 
 def read_flags(X: Any, name: Any, argument: str) -> BoolArray:
-    """Return the column of a data frame that holds flags, True and False, or 1 and 0; raise for anything else.
+    """Return a column of flags (True and False, or 1 and 0) of a data frame as a mask; raise for other values.
 
     Parameters
     ----------
@@ -118,7 +136,7 @@ def read_flags(X: Any, name: Any, argument: str) -> BoolArray:
 
 
 def without_columns(X: Any, left_out: Collection[Any]) -> Any:
-    """Return a data frame without some of its columns, given by name."""
+    """Return a data frame without the columns called `left_out`."""
     frame = _as_table(X)
     assert frame is not None
     rest = frame.select([j for j, name in enumerate(frame.names or []) if name not in left_out])
@@ -126,7 +144,17 @@ def without_columns(X: Any, left_out: Collection[Any]) -> Any:
 
 
 def position_named(name: Any, names: list[Any], argument: str) -> int:
-    """Return the position of the column that an argument names; raise unless exactly one has this name."""
+    """Return the position of the column called `name`; raise unless exactly one column has this name.
+
+    Parameters
+    ----------
+    name : object
+        The name.
+    names : list
+        The names of all columns.
+    argument : str
+        The argument in which the user gave the name, for messages.
+    """
     if names.count(name) != 1:
         found = "no column" if name not in names else "more than one column"
         raise ValueError(f"{argument}={shown(name)}: there is {found} of that name among {', '.join(map(repr, names))}")
@@ -134,7 +162,7 @@ def position_named(name: Any, names: list[Any], argument: str) -> int:
 
 
 def select(X: Any, rows: NDArray[np.intp] | None, columns: Any) -> Any:
-    """Select rows (None: all) and columns by position; return a data frame for a data frame, else an array."""
+    """Select rows (None: all) and columns by position; return a data frame for a data frame, otherwise an array."""
     frame = _as_table(X)
     if frame is None:
         matrix = as_matrix(X)
@@ -145,7 +173,7 @@ def select(X: Any, rows: NDArray[np.intp] | None, columns: Any) -> Any:
 
 
 def columns_named(X: Any, names: list[Any] | None) -> Any:
-    """Return the columns `names` of a data frame, in that order; return X unchanged if one of them is missing."""
+    """Return the columns `names` of a data frame in this order, or X unchanged if one is missing."""
     frame = None if names is None else _as_table(X)
     if frame is None or names is None:
         return X
@@ -159,8 +187,8 @@ def columns_named(X: Any, names: list[Any] | None) -> Any:
 def order_chunk(chunk: Any, labels: Sequence[Any] | None) -> Any:
     """Put the labelled columns of a chunk in the order of `labels`, the labels of the first chunk.
 
-    A chunk with other labels is returned unchanged, for the caller to refuse; so is one with unnamed columns, which the
-    caller takes by position.
+    A chunk with other labels is returned unchanged, and the caller rejects it. A chunk with unnamed columns is returned
+    unchanged as well, and the caller matches its columns by position.
     """
     if labels is None:
         return chunk
@@ -172,9 +200,9 @@ def order_chunk(chunk: Any, labels: Sequence[Any] | None) -> Any:
 
 
 def replace_columns(X: Any, part: Any, values: NDArray[Any]) -> Any:
-    """Return a copy of `X` with columns `part` replaced by `values`.
+    """Return a copy of `X` in which the columns of `part` are replaced by `values`.
 
-    If `X` is not a data frame or series, `values` are returned, as an array of the library of `X`.
+    If `X` is not a data frame or series, `values` are returned as an array of the library of `X`.
     """
     frame = as_frame(X)
     if frame is None:
@@ -185,23 +213,23 @@ def replace_columns(X: Any, part: Any, values: NDArray[Any]) -> Any:
 
 
 def column_at(X: Any, position: int) -> Any:
-    """Return one column of a data frame, as a series of its library."""
+    """Return one column of a data frame, given by position, as a series of its library."""
     frame = as_frame(X)
     assert frame is not None
     return frame.series(position)
 
 
 def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = None) -> Any:
-    """Label `values`, one row per row of `part`, like `part` if that is a frame or series; else return them unchanged.
+    """Return `values` with the labels of `part` if that is a data frame or series, otherwise unchanged.
 
-    Values keep their type, and get the index of `part` and its names, or the names `columns`.
+    Values keep their type. They get the index of `part`, and its column names or the names `columns`.
     """
     frame = as_frame(part)
     return values if frame is None else frame.label(values, columns)
 
 
 def order_frame(value: Any, names: list[Any] | None, what: str) -> Any:
-    """Return a data frame in the order of the columns called `names`; anything else unchanged; refuse other labels."""
+    """Return a data frame with its columns in the order `names`, or another object unchanged; raise on other labels."""
     labels = names_of(value)
     if labels is None or names is None:
         return value
@@ -212,7 +240,7 @@ def order_frame(value: Any, names: list[Any] | None, what: str) -> Any:
 
 
 def label_like(values: FloatArray, *sources: Any) -> Any:
-    """Label values like the first source of the same shape; return an array if that source has no labels."""
+    """Return `values` labelled like the first source of the same shape, or as an array if that source has no labels."""
     for source in sources:
         if getattr(source, "shape", None) == values.shape:
             return labelled(source, values)
@@ -220,9 +248,18 @@ def label_like(values: FloatArray, *sources: Any) -> Any:
 
 
 def by_name(values: NDArray[Any], names: Sequence[Any] | None, levels: Sequence[Any] | None = None) -> Any:
-    """Return statistics of columns as a pandas series by their labels.
+    """Return one value per column as a pandas series with the labels of the columns.
 
-    Return an array if the columns have no labels or pandas is not installed. `levels` are the names of label levels.
+    If the columns have no labels or pandas is not installed, the array is returned.
+
+    Parameters
+    ----------
+    values : (p,) ndarray
+        The values.
+    names : sequence or None
+        Labels of the columns.
+    levels : sequence, optional
+        Names of the levels of labels that have several levels.
     """
     if names is None:
         return values
@@ -237,7 +274,7 @@ def by_name(values: NDArray[Any], names: Sequence[Any] | None, levels: Sequence[
 
 
 def level_names(X: Any) -> list[Any] | None:
-    """Return the names of the levels of the column labels of a data frame of pandas; None if they have none."""
+    """Return the names of the levels of the column labels of a pandas data frame, or None if they have no names."""
     if library(X) != "pandas" or not hasattr(X, "columns"):
         return None
     names = list(X.columns.names)

@@ -1,4 +1,4 @@
-"""Late imports, during which forks wait."""
+"""Imports at first use, during which forks wait."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from powerkern._fork_lock import no_fork
 
 
 def import_late(name: str) -> ModuleType:
-    """Import a module while no fork is under way, and return it."""
+    """Import and return a module, while no fork is in progress."""
     with no_fork():
         return importlib.import_module(name)

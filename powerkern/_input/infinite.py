@@ -1,4 +1,4 @@
-"""Treatments of infinite values: refuse them, treat them as missing, or keep them."""
+"""Treatment of infinite values: raise an error, treat them as missing, or keep them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from powerkern._typing import IntArray
 
 
 def as_infinite(value: object) -> Infinite:
-    """Return a treatment of infinite values; raise for any other argument."""
+    """Return an argument that must be a treatment of infinite values; raise for any other value."""
     return as_choice("infinite", value, get_args(Infinite))  # type: ignore[return-value]
 
 
 def without_infinite(matrix: Matrix, infinite: Infinite, *, warns: bool = True) -> Matrix:
-    """Return the data to fit. Unless ``infinite="raise"``, infinite values are replaced by NaN in a copy.
+    """Return the data to fit: unless ``infinite="raise"``, a copy with NaN in place of infinite values.
 
     Parameters
     ----------
@@ -50,5 +50,13 @@ def without_infinite(matrix: Matrix, infinite: Infinite, *, warns: bool = True) 
 
 
 def describe_missing(counts: IntArray, label: Callable[[int], str]) -> str:
-    """Return the warning that gives the number of infinite values treated as missing, by column."""
+    """Return the warning that counts the infinite values treated as missing, by column.
+
+    Parameters
+    ----------
+    counts : (p,) ndarray of int
+        Number of infinite values in each column.
+    label : function
+        Takes the position of a column; returns its name for messages.
+    """
     return counted("infinite value", counts, "treated as missing", label)

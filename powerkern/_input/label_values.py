@@ -1,4 +1,4 @@
-"""Labels of arrays, lists and data frames as arrays of one kind each."""
+"""Convert group labels from arrays, lists and data frames to arrays of a single type."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from powerkern._input.foreign import library
 from powerkern._input.wrapping import as_frame
 from powerkern._typing import BoolArray
 
-#: Kinds of labels, by the kind of their NumPy type.
+#: Kinds of labels, by the kind of NumPy type.
 KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "text", "M": "dates", "m": "durations"}
 
 
 def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return labels as an array; or encode them as positions (-1: missing) in an array of the distinct labels."""
+    """Return labels as an array and None; or, if they must be encoded, their codes and the distinct labels.
+
+    Codes are positions among the distinct labels, -1 for missing ones.
+    """
     if type(column) is np.ndarray and column.dtype.kind in KINDS:
         return column, None
     own = library(column)
@@ -49,14 +52,14 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 
 def cast_exactly(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], BoolArray]:
-    """Cast labels to another type of their kind; return them with a mask of the labels whose value is unchanged.
+    """Cast labels to another type of the same kind; return them, and a mask of the labels whose value is unchanged.
 
     NumPy compares signed with unsigned integers in float64, which rounds integers beyond 2**53.
 
     Raises
     ------
     ValueError
-        Labels are floats that may be rounded integers, and the other type is of integers.
+        The labels are floats that may be rounded integers, and the other type is an integer type.
     """
     if labels.dtype.kind == dtype.kind or labels.dtype.kind not in "iuf" or dtype.kind not in "iuf":
         return labels, np.ones(labels.shape, dtype=np.bool_)
@@ -73,14 +76,14 @@ def cast_exactly(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[An
 
 
 def objects(cells: Any) -> NDArray[Any]:
-    """Return Python objects as a vector, without converting them."""
+    """Return Python objects as a vector of dtype object, without converting them."""
     found = np.empty(len(cells), dtype=object)
     found[:] = list(cells)
     return found
 
 
 def _encode_objects(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Encode Python objects as positions in an array of the distinct objects."""
+    """Return the codes of Python objects (-1: missing), and the array of the distinct objects."""
     _check_kinds(cells)
     table: dict[Any, int] = {}
     codes = np.array(
@@ -102,7 +105,7 @@ def is_missing_label(cell: Any) -> bool:
 
 
 def _check_kinds(cells: NDArray[Any]) -> None:
-    """Refuse labels of different kinds: 1, "1" and True would be equal in some libraries but not in others."""
+    """Raise if labels are of different kinds, because 1, "1" and True are equal in some libraries and not in others."""
     of = {kind: _kind_of(kind) for kind in set(map(type, cells.tolist()))}
     found = {name: kind for kind, name in of.items() if name}
     if len(found) <= 1 and all(name is not None for name in of.values()):
@@ -126,7 +129,7 @@ def _check_kinds(cells: NDArray[Any]) -> None:
 
 
 def _kind_of(kind: type) -> str | None:
-    """Return the kind of labels of a type; "" for missing values, None if it cannot be a label."""
+    """Return the kind of labels of a Python type: "" for missing values, None if the type cannot be a label."""
     if kind in (type(None),) or kind.__name__ in ("NAType", "NaTType"):
         return ""
     if issubclass(kind, bool | np.bool_):
@@ -141,12 +144,22 @@ def _kind_of(kind: type) -> str | None:
 
 
 def _as_exact(cell: Any, method: str, convert: Any) -> Any:
-    """Return a date or duration as a NumPy scalar, with the nanoseconds that pandas keeps."""
+    """Return a date or duration as a NumPy scalar, including the nanoseconds that pandas stores.
+
+    Parameters
+    ----------
+    cell : object
+        The date or duration.
+    method : str
+        Method of pandas objects that converts them.
+    convert : callable
+        Converts all other objects.
+    """
     return getattr(cell, method)() if hasattr(cell, method) else convert(cell)
 
 
 def _from_objects(cells: NDArray[Any]) -> NDArray[Any]:
-    """Convert distinct labels to a single dtype; fail if two of them become equal."""
+    """Convert distinct labels to a single dtype; raise if two of them become equal."""
     _check_kinds(cells)
     kinds = {_kind_of(type(cell)) for cell in cells} - {""}
     kind = kinds.pop() if kinds else "numbers"

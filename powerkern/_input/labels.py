@@ -1,4 +1,4 @@
-"""Labels of groups: numbers, text, dates, categories, of one or several keys; the group of each row."""
+"""Group labels (numbers, text, dates or categories, in one or several keys), and the group of each row."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from powerkern._typing import BoolArray, IntArray
 
 #: The argument `groups`: labels, or names of columns of a data frame.
 GroupsLike: TypeAlias = ArrayLike | Sequence[str] | str
-#: Codes of rows whose group a fit has not seen, and of rows without a label, which are left out.
+#: Codes of rows whose group is not in the fit, and of rows without a label, which are left out.
 UNKNOWN, MISSING = -1, -2
-#: Whole numbers are counted, rather than sorted, if their range is at most this many times their number.
+#: Integers are counted instead of sorted if their range is at most this multiple of their number.
 _DENSE = 4
 _MOST_CODES = 2**62
 _NONE_MISSING = np.zeros(0, dtype=np.bool_)
@@ -40,25 +40,25 @@ class Runs(NamedTuple):
         return int(self.lengths.sum())
 
     def rows(self, chosen: BoolArray) -> IntArray:
-        """Return the row numbers of some runs."""
+        """Return the row numbers that belong to the runs in the mask `chosen`."""
         starts, lengths = self.starts[chosen], self.lengths[chosen]
         return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
 
 
 @dataclass(frozen=True)
 class Keys:
-    """The groups of a fit, sorted by label (first key varies slowest); missing labels sort last.
+    """The groups of a fit, sorted by label (the first key varies slowest); missing labels sort last.
 
     Attributes
     ----------
     names : list of str or None
-        The columns that hold the labels, where they were given by name.
+        The columns of the data that held the labels, if these were given by name.
     categories : list of ndarray
-        All labels of each key, in ascending order.
+        All distinct labels of each key, in ascending order.
     codes : (G,) ndarray of int
-        The groups: positions of their labels in the categories, the last key counting fastest.
+        One code per group: the positions of its labels in the categories, combined so that the last key varies fastest.
     several : bool
-        Whether labels are tuples.
+        Whether a group label is a tuple, with an entry per key.
     """
 
     names: list[str] | None
@@ -71,29 +71,29 @@ class Keys:
 
     @property
     def positions(self) -> list[IntArray]:
-        """The position of each group's label in the categories of each key; after the last one if it is missing."""
+        """For each key, the position of each group's label in the categories; one past the end if it is missing."""
         sizes = [each.size + 1 for each in self.categories]
         return list(np.unravel_index(self.codes, sizes)) if self.codes.size else [self.codes for _ in sizes]
 
     def labels(self, at: IntArray | slice = slice(None)) -> list[Any]:
-        """Return labels of the groups as Python objects: tuples if there are several keys, None for a missing one."""
+        """Return labels of the groups as Python objects: tuples if there are several keys, None for a missing label."""
         each = [_cells(known, position[at]) for known, position in zip(self.categories, self.positions, strict=True)]
         return list(zip(*each, strict=True)) if self.several else each[0]
 
     def columns(self) -> list[list[Any]]:
-        """Return the labels of the groups, key by key."""
+        """Return the labels of all groups, one list per key."""
         return [_cells(known, position) for known, position in zip(self.categories, self.positions, strict=True)]
 
     def label(self, g: int) -> Any:
-        """Return the label of one group."""
+        """Return the label of group number g."""
         return self.labels(np.array([g]))[0]
 
     def codes_of(self, columns: list[Any]) -> Runs:
-        """Return the group code of each row from one column of labels per key; UNKNOWN for a new label."""
+        """Return the group of each row, given a column of labels per key; `UNKNOWN` for labels that no group has."""
         return self._found(columns)[0]
 
     def runs_of(self, X: Any, groups: Any, n: int, dropna: bool | None) -> Runs:
-        """Return the group code of each row, `UNKNOWN` for a new label, `MISSING` for none.
+        """Return the group of each row: `UNKNOWN` for a label that no group has, `MISSING` for no label.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Keys:
         n : int
             Number of rows.
         dropna : bool or None
-            Missing labels: True gives them no group, False makes them a group, and None raises.
+            Treatment of missing labels: True gives them no group, False makes them a group, and None raises.
         """
         if groups is None and self.names is None:
             raise TypeError("pass groups=, the labels of the rows")
@@ -117,7 +117,7 @@ class Keys:
         return runs
 
     def _found(self, columns: list[Any]) -> tuple[Runs, BoolArray]:
-        """Return the group of each run, and whether its label is missing."""
+        """Return the group of each run of rows, and a mask of the runs whose label is missing."""
         if len(columns) != len(self.categories):
             raise ValueError(f"groups has {len(columns)} keys, the fit has {len(self.categories)}")
         matched = [_coded(each).matched(known) for each, known in zip(columns, self.categories, strict=True)]
@@ -126,7 +126,7 @@ class Keys:
         return runs._replace(codes=_places(runs.codes, self.codes)), _is_missing(runs.codes, sizes)
 
     def joined(self, other: Keys) -> Keys:
-        """Return the union of these groups and `other`; raise if their labels are of different kinds."""
+        """Return the union of these groups and the groups `other`; raise if their labels are of different kinds."""
         categories = []
         for own, theirs in zip(self.categories, other.categories, strict=True):
             if own.size and theirs.size and KINDS[own.dtype.kind] != KINDS[theirs.dtype.kind]:
@@ -141,14 +141,14 @@ class Keys:
     # --- JSON -------------------------------------------------------------------------------------------
 
     def to_record(self) -> dict[str, Any]:
-        """Return the entries for JSON, with labels as text, which keeps all digits."""
+        """Return the groups as a dict for JSON; labels are stored as text, with all digits."""
         tables = [{"type": _type_of(each), "labels": _texts(each)} for each in self.categories]
         positions = [position.astype(np.float64) for position in self.positions]
         return {"group_names": self.names, "several": self.several, "keys": tables, "groups": positions}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Keys:
-        """Build the groups from entries of `to_record`; raise KeyError, TypeError or ValueError for other entries."""
+        """Return the groups stored by `to_record`; raise KeyError, TypeError or ValueError for any other record."""
         names, several = record["group_names"], record["several"]
         categories = [_labels(table["type"], table["labels"]) for table in record["keys"]]
         sizes = [each.size + 1 for each in categories]
@@ -167,13 +167,23 @@ class Keys:
 
 
 def _recode_labels(keys: Keys, categories: list[NDArray[Any]]) -> Iterator[IntArray]:
-    """Return the positions of the labels of groups in other categories, which contain them."""
+    """Yield, for each key, the positions of the groups' labels among other categories that contain them."""
     for own, known, at in zip(keys.categories, categories, keys.positions, strict=True):
         yield np.append(np.searchsorted(known, own), known.size)[at]
 
 
 def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple[Keys, Runs]]:
-    """Return the rows without columns of labels, the groups, and the group of each row."""
+    """Return the rows without the columns of labels, the groups, and the group of each row.
+
+    Parameters
+    ----------
+    X : object
+        The data.
+    groups : object
+        The labels, or the names of the columns of X that hold them, as in `powerkern.fit`.
+    dropna : bool or None
+        Treatment of missing labels, as in `Keys.runs_of`.
+    """
     X = loaded(X)
     columns, names, several = _columns(X, groups)
     coded = [_coded(column) for column in columns]
@@ -185,16 +195,16 @@ def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple
 
 
 def _number_groups(coded: list[_Coded], dropna: bool | None) -> tuple[IntArray, Runs]:
-    """Return the codes of the groups that occur, and for each run the index of its group among them.
+    """Return the codes of the groups that occur, and for each run of rows the number of its group.
 
     Parameters
     ----------
     coded : list of _Coded
         The labels of the rows by each key.
     dropna : bool or None
-        Whether rows without a label are left out, or a group of their own; None: an error.
+        Treatment of rows without a label: True leaves them out, False makes them a group, None raises.
     """
-    if len(coded) == 1 and coded[0].has_all:  # nothing is missing, and every category has rows: most labels are so
+    if len(coded) == 1 and coded[0].has_all:  # the usual case: no label is missing, and every category has rows
         return np.arange(coded[0].categories.size), coded[0].runs
     sizes = [each.categories.size + 1 for each in coded]
     runs = _combined(coded, sizes)
@@ -208,7 +218,7 @@ def _number_groups(coded: list[_Coded], dropna: bool | None) -> tuple[IntArray, 
 
 
 def without_names(X: Any, names: list[str] | None) -> Any:
-    """Return a data frame without the columns of these names; it need not have them."""
+    """Return a data frame without the columns called `names`, some of which it may not have."""
     if names is None or (every := frames.names_of(X)) is None:
         return X
     rest = [j for j, name in enumerate(every) if name not in names]
@@ -216,7 +226,7 @@ def without_names(X: Any, names: list[str] | None) -> Any:
 
 
 def check_rows(runs: Runs, n: int) -> None:
-    """Raise if the number of labels is not the number of rows."""
+    """Raise unless there is one label per row."""
     if runs.n_rows != n:
         raise ValueError(f"groups has {runs.n_rows} labels, and there are {n} rows")
 
@@ -225,7 +235,7 @@ def check_rows(runs: Runs, n: int) -> None:
 
 
 def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
-    """Return the columns of labels, their names if they are columns of X, and whether there may be several keys."""
+    """Return one column of labels per key, the names of these columns in X (or None), and whether labels are tuples."""
     if type(X) is np.ndarray and type(groups) is np.ndarray and groups.ndim == 1:  # neither has names
         return [groups], None, False
     names = _names_among(X, groups)
@@ -246,7 +256,7 @@ def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
 
 
 def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
-    """Return the names in `groups` and their positions among the columns of X; None if `groups` holds labels."""
+    """Return the names in `groups` and their positions among the columns of X, or None if `groups` holds labels."""
     known = frames.names_of(X)
     if isinstance(groups, str):
         if known is None:
@@ -268,15 +278,15 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
 
 
 class _Coded(NamedTuple):
-    """Labels of rows as runs of positions in the sorted categories; a missing label has the position after the last."""
+    """Labels of rows for one key, encoded as positions in the sorted categories; missing labels come after the last."""
 
     runs: Runs
     categories: NDArray[Any]
-    #: Whether no label is missing, and every category has rows.
+    #: Whether every row has a label, and every category has rows.
     has_all: bool
 
     def matched(self, known: NDArray[Any]) -> _Coded:
-        """Return these labels as positions in other categories, UNKNOWN where a label is not among them."""
+        """Return the labels as positions among the categories `known`; UNKNOWN for a label that is not among them."""
         own = self.categories
         if own.size and known.size and KINDS[own.dtype.kind] != KINDS[known.dtype.kind]:
             raise TypeError(
@@ -307,7 +317,7 @@ def _coded(column: Any) -> _Coded:
 
 
 def _find_runs(values: NDArray[Any]) -> tuple[IntArray, IntArray]:
-    """Return where runs of equal values begin, and their lengths; every value is a run if most values change."""
+    """Return where runs of equal values begin, and their lengths; if most values differ, each value is a run."""
     n = values.size
     changes = values[1:] != values[:-1]
     if 2 * np.count_nonzero(changes) > n:
@@ -323,9 +333,9 @@ def _find_runs(values: NDArray[Any]) -> tuple[IntArray, IntArray]:
 
 
 def _sorted_categories(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray, bool]:
-    """Return the distinct labels in ascending order, and the position of each row's label; missing labels sort last.
+    """Return the distinct labels in ascending order, the position of each label among them, and whether any is missing.
 
-    Also return whether labels are missing.
+    Missing labels are not among the distinct ones and get the position after the last.
     """
     if labels.dtype.kind in "iub":
         missing, some = _NONE_MISSING, False
@@ -366,7 +376,7 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
 
 
 def _places(codes: IntArray, known: IntArray) -> IntArray:
-    """Return the position of each code among the known codes, which ascend; UNKNOWN for any other."""
+    """Return the position of each code among the ascending codes `known`; UNKNOWN for a code that is not among them."""
     end = int(known[-1]) + 1
     if end <= _DENSE * codes.size:
         table = np.full(end + 1, UNKNOWN, dtype=np.int64)
@@ -377,7 +387,15 @@ def _places(codes: IntArray, known: IntArray) -> IntArray:
 
 
 def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
-    """Combine the codes of several keys into one code per row; the last key varies fastest."""
+    """Combine the codes of several keys into one code per row, in which the last key varies fastest.
+
+    Parameters
+    ----------
+    coded : list of _Coded
+        The labels of the rows by each key.
+    sizes : list of int
+        For each key, the number of categories plus one.
+    """
     if len(coded) == 1:
         return coded[0].runs
     if np.prod([float(size) for size in sizes]) > _MOST_CODES:
@@ -391,7 +409,7 @@ def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
 
 
 def _is_missing(codes: IntArray, sizes: list[int]) -> BoolArray:
-    """Return which codes have a missing label."""
+    """Return a mask of the combined codes in which a key is missing; `sizes` are as in `_combined`."""
     missing = np.zeros(codes.size, dtype=np.bool_)
     rest = np.maximum(codes, 0)
     for size in reversed(sizes[1:]):
@@ -411,7 +429,7 @@ def _refuse_missing(runs: Runs) -> None:
 
 
 def _cells(categories: NDArray[Any], at: IntArray) -> list[Any]:
-    """Return the labels at these positions as Python objects; a position past the end gives None."""
+    """Return the labels at positions `at` as Python objects; None for a position past the end."""
     found = np.full(at.size, None, dtype=object)
     there = at < categories.size
     if categories.dtype.kind in "Mm":  # scalars of NumPy: Python has no nanoseconds
@@ -429,13 +447,13 @@ def _type_of(categories: NDArray[Any]) -> str:
 
 
 def _texts(categories: NDArray[Any]) -> list[str]:
-    """Return labels as text: numbers in all digits, dates and durations as multiples of their unit."""
+    """Return labels as text: numbers with all digits, dates and durations as integer multiples of their unit."""
     plain = categories.view(np.int64) if categories.dtype.kind in "Mm" else categories
     return [str(label) for label in plain.tolist()]
 
 
 def _labels(name: str, texts: list[str]) -> NDArray[Any]:
-    """Return the labels that `_texts` wrote as text; they must be distinct and in ascending order."""
+    """Return the labels that `_texts` converted to text; raise unless they are distinct and in ascending order."""
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError("they are not a list of text")
     dtype = np.dtype(np.str_ if name == "text" else name)

@@ -1,4 +1,4 @@
-"""Warnings attributed to the calling line, suggestions for misspelled words, and rewording of messages."""
+"""Warnings attributed to the user's line, suggestions for misspelled words, and rewording of messages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-#: Where this file was when it was compiled, which frames say: with bytecode alone it need not be where it is now.
+#: Path of this file when it was compiled, which is the path that frames report. Bytecode may have been moved since.
 _THIS_FILE = (lambda: None).__code__.co_filename
 C = TypeVar("C", bound=type)
 
-#: Frames to skip: the package's own, and contextlib's, which enter its context managers.
+#: Files whose frames are skipped: those of the package, and contextlib, which enters its context managers.
 _OWN = (
     os.path.dirname(os.path.dirname(_THIS_FILE)) + os.sep,
     contextlib.contextmanager.__code__.co_filename,
@@ -31,7 +31,7 @@ _muted: ContextVar[bool] = ContextVar("muted", default=False)
 
 @contextlib.contextmanager
 def muted() -> Iterator[None]:
-    """Suppress the package's own warnings; unlike `warnings.catch_warnings`, in this thread only."""
+    """Suppress the package's own warnings in this context, in this thread only (unlike `warnings.catch_warnings`)."""
     token = _muted.set(True)
     try:
         yield
@@ -50,10 +50,10 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 class Rewording(contextlib.ContextDecorator):
-    """A context manager, or a decorator, that replaces words in the messages of errors.
+    """A context manager and decorator that replaces words in the messages of errors.
 
-    Errors speak of the parameters of `powerkern.fit`. A caller whose parameters have other names, or that has more or
-    fewer of them, replaces these words once, for all errors that can arise under it.
+    Messages use the parameter names of `powerkern.fit`. Callers with other or fewer parameters replace these names
+    once, for all errors that are raised in the context.
 
     Parameters
     ----------
@@ -71,36 +71,36 @@ class Rewording(contextlib.ContextDecorator):
         if not isinstance(error, TypeError | ValueError) or not error.args or not isinstance(error.args[0], str):
             return
         error.args = (self.reword(error.args[0]), *error.args[1:])
-        place = vars(error).get("place")  # of a value outside the domain: its reason is shown elsewhere, too
+        place = vars(error).get("place")  # the command line shows the reason of out-of-domain errors separately
         if place is not None:
             vars(error)["place"] = place._replace(reason=self.reword(place.reason))
 
     def reword(self, text: str) -> str:
-        """Return a text with its words replaced."""
+        """Return a text with all replacements made."""
         for pattern, replacement in self._replacements:
             text = re.sub(pattern, replacement, text)
         return text
 
 
 def shown(value: object, longest: int = 80) -> str:
-    """Return the representation of an argument for a message, on one line and cut if it is long."""
+    """Return the repr of an argument for a message, on one line and shortened to about `longest` characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= longest else f"{text[: longest - 3]}... ({type(value).__name__})"
 
 
 def counted(noun: str, counts: Iterable[int], what: str, label: Callable[[int], str], most: int = 5) -> str:
-    """Return a sentence with the total number of values of a kind, and their numbers by column.
+    """Return a sentence that counts values of a kind, in total and by column.
 
     Parameters
     ----------
     noun : str
         The kind of value, in the singular.
     counts : iterable of int
-        The number of values of each column.
+        The number of values in each column.
     what : str
         The predicate of the sentence, after "are".
     label : function
-        Returns the name of a column, given by position.
+        Takes the position of a column; returns its name.
     most : int
         Largest number of columns to name.
     """
@@ -112,7 +112,10 @@ def counted(noun: str, counts: Iterable[int], what: str, label: Callable[[int], 
 
 
 def did_you_mean(word: object, known: Iterable[Any]) -> str:
-    """Return the end of a message about an unknown word: the nearest known word (or initials), "" if none is near."""
+    """Return "; did you mean ...?" with the most similar known word, or "" if none is similar.
+
+    A word is also recognised by the initials of its parts, such as "pl" for "petal length".
+    """
     plain = {_plain(each): each for each in known if isinstance(each, str)}
     initials = {"".join(part[0] for part in each.split() if part): each for each in plain}
     asked = _plain(str(word))
@@ -123,11 +126,11 @@ def did_you_mean(word: object, known: Iterable[Any]) -> str:
 
 
 def _plain(word: str) -> str:
-    """Return a word without capitals and punctuation."""
+    """Return a word in lower case, with spaces in place of hyphens and underscores."""
     return " ".join(word.lower().replace("_", " ").replace("-", " ").split())
 
 
-#: Name of a parameter in other libraries, or in other functions here -> its possible names here.
+#: Names of parameters in other libraries or functions, and their possible names in the function that was called.
 _SYNONYMS = {
     "by": ("groups",),
     "column": ("column_names", "variables", "names"),
@@ -161,10 +164,17 @@ _SYNONYMS = {
 
 
 def suggest_keywords(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Make public functions and classes among the `names` suggest a parameter when they get an unknown keyword.
+    """Make functions and classes suggest a parameter when they are called with an unknown keyword.
 
-    They are wrapped, in `namespace` and in the module that defines them, where pickle looks for them. A call costs 0.2
-    to 0.7 us more.
+    They are wrapped, both in `namespace` and in the module that defines them, where pickle looks for them. A call takes
+    0.2 to 0.7 us longer.
+
+    Parameters
+    ----------
+    namespace : dict
+        The namespace of a module.
+    names : iterable of str
+        Names of public functions and classes in it; other objects are skipped.
     """
     for name in names:
         function = namespace.get(name)
@@ -177,7 +187,7 @@ def suggest_keywords(namespace: dict[str, Any], names: Iterable[str]) -> None:
 
 
 def suggest_in_class(kind: C) -> C:
-    """Make a class and its own public methods suggest a parameter for an unknown keyword; return the class."""
+    """Make the public methods that a class defines suggest a parameter for an unknown keyword; return the class."""
     for name, function in list(vars(kind).items()):
         is_plain = isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__")
         if is_plain and (name == "__init__" or not name.startswith("_")):
@@ -186,9 +196,9 @@ def suggest_in_class(kind: C) -> C:
 
 
 def suggest_in_constructor(kind: C) -> C:
-    """Make the constructor of a class suggest a parameter for an unknown keyword; change nothing else.
+    """Make only the constructor of a class suggest a parameter for an unknown keyword; return the class.
 
-    For estimators of scikit-learn, which reads signatures and wraps methods itself.
+    This is for scikit-learn estimators: scikit-learn reads their signatures and wraps their methods itself.
     """
     constructor: Any = vars(kind)["__init__"]
     kind.__init__ = _with_suggestions(constructor)  # type: ignore[misc]
@@ -196,7 +206,7 @@ def suggest_in_constructor(kind: C) -> C:
 
 
 def _with_suggestions(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function so that its errors about unknown keywords suggest a parameter."""
+    """Wrap a function so that its TypeError about an unknown keyword also suggests a parameter."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -213,7 +223,7 @@ def _with_suggestions(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _suggest_parameter(function: Callable[..., Any], keywords: Iterable[str]) -> str:
-    """Return the end of the message about the first keyword that the function does not have."""
+    """Return the suggestion for the first keyword that is not a parameter of the function; "" if all are parameters."""
     parameters = inspect.signature(function).parameters
     known = [name for name in parameters if name != "self"]
     unknown = next((word for word in keywords if word not in known), None)
@@ -227,7 +237,7 @@ def _suggest_parameter(function: Callable[..., Any], keywords: Iterable[str]) ->
 
 
 def suggest_name(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message about a parameter that is not among the `known` ones; "" if none is near."""
+    """Return a suggestion for a parameter name that is not among `known`, or "" if no known name is similar."""
     names = list(known)
     synonyms = [repr(name) for name in _SYNONYMS.get(word.lower(), ()) if name in names]
     return f"; did you mean {' or '.join(synonyms)}?" if synonyms else did_you_mean(word, names)

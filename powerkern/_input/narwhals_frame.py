@@ -1,6 +1,7 @@
 """Data frames and series that narwhals reads: polars, pyarrow, Modin, cuDF, and anything that exports Arrow data.
 
-This module is imported when such an object is first passed, so that arrays and pandas do not pay for narwhals.
+This module is imported when such an object is first passed, so that users of arrays and pandas do not wait for the
+import of narwhals.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from powerkern._input.columns import ColumnType, describe_narwhals_type
 from powerkern._input.foreign import is_instance_by_name, library
 from powerkern._input.frame import Frame
 
-#: Types that NumPy has, too.
+#: Types that also exist in NumPy.
 _NUMPY_TYPES = frozenset(
     (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32, nw.Float64)
 )
 
 
 class NarwhalsFrame(Frame):
-    """A data frame or series in memory, wrapped by narwhals; a series as a frame of one column.
+    """A data frame or series in memory, wrapped by narwhals. A series is stored as a frame of one column.
 
     Parameters
     ----------
     frame : narwhals.DataFrame
         The wrapped data frame.
     is_series : bool
-        Whether the user gave a series.
+        Whether the user passed a series.
     unwrap : callable
-        Returns a data frame or series of narwhals as the kind of object that the user gave.
+        Converts a data frame or series of narwhals to the kind of object that the user passed.
     """
 
     def __init__(self, frame: nw.DataFrame[Any], is_series: bool, unwrap: Callable[[Any], Any]) -> None:
@@ -71,7 +72,7 @@ class NarwhalsFrame(Frame):
         ]
 
     def _type_name(self, j: int) -> str:
-        """Return the name of a type that narwhals does not know."""
+        """Return the name of the type of column `j` in its library, for a type that narwhals does not know."""
         native = self._columns[j].to_native()
         return str(getattr(native, "type", None) or native.dtype)
 
@@ -135,14 +136,14 @@ class NarwhalsFrame(Frame):
         return self._unwrap(self._like(values[:, np.newaxis], [name])[:, 0])
 
     def _like(self, values: NDArray[Any], names: Sequence[Any]) -> nw.DataFrame[Any]:
-        """Return values as a frame of the same library, with its row labels if it has some."""
+        """Return values as a frame of the same library with the column names `names` and the row labels, if any."""
         native = self._frame.to_native()
         if self._frame.implementation.is_pandas_like():
             return nw.from_native(type(native)(values, columns=list(names), index=native.index), eager_only=True)
         return nw.from_dict(dict(zip(names, values.T, strict=True)), backend=self._frame.implementation)
 
     def _with_nulls(self, result: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-        """Return `result` with the null entries of this frame, whose columns have the same names."""
+        """Return `result` with null entries where this frame has them; both must have the same column names."""
         nullable = [one for one in self._columns if one.null_count()]
         if not nullable:
             return result
@@ -152,7 +153,7 @@ class NarwhalsFrame(Frame):
 
 
 def wrap_by_narwhals(X: Any) -> NarwhalsFrame | None:
-    """Return a data frame or series in memory, wrapped; None if X is neither, or is lazy.
+    """Wrap a data frame or series in memory; return None if X is neither or is lazy.
 
     Raises
     ------
@@ -179,14 +180,14 @@ def wrap_by_narwhals(X: Any) -> NarwhalsFrame | None:
 
 
 def rewrapping(X: Any) -> Callable[[Any], Any]:
-    """Return the function that wraps other objects as X is wrapped: by narwhals itself, or a stable version of it."""
+    """Return a function that wraps objects as X is wrapped, by narwhals itself or by one of its stable versions."""
     parts = type(X).__module__.split(".")
     home = importlib.import_module(".".join(parts[:3]) if parts[1] == "stable" else parts[0])
     return lambda other: home.from_native(nw.to_native(other, pass_through=True), allow_series=True)
 
 
 def _as_chunked(X: Any) -> Any:
-    """Return a record batch or array of pyarrow as a table or chunked array."""
+    """Return a pyarrow record batch as a table and a pyarrow array as a chunked array."""
     import pyarrow
 
     is_batch = is_instance_by_name(X, "pyarrow", "RecordBatch")
@@ -194,7 +195,7 @@ def _as_chunked(X: Any) -> Any:
 
 
 def _without_chunks(wrapped: Any) -> Any:
-    """Return a table or chunked array of pyarrow as a record batch or array."""
+    """Return a pyarrow table as a record batch and a chunked array as an array."""
     import pyarrow
 
     native = wrapped.to_native()
@@ -204,7 +205,7 @@ def _without_chunks(wrapped: Any) -> Any:
 
 
 def _load_arrow(X: Any) -> Any:
-    """Return an object that exports Arrow data as a table, or a column, of pyarrow."""
+    """Return an object that exports Arrow data as a pyarrow table or column."""
     try:
         import pyarrow
     except ImportError:
@@ -215,7 +216,7 @@ def _load_arrow(X: Any) -> Any:
 
 
 def is_numeric_arrow_type(dtype: Any) -> bool:
-    """Return whether a type of pyarrow is one of real numbers; False for any other object."""
+    """Return whether an object is a pyarrow type of real numbers."""
     import pyarrow
 
     if not isinstance(dtype, pyarrow.DataType):
@@ -232,7 +233,17 @@ def _has_notes(schema: Any) -> bool:
 
 
 def _with_notes(given: Any, table: Any, names: Sequence[str]) -> Any:
-    """Return an Arrow table with the metadata of another, and of its fields; `names` are the transformed columns."""
+    """Return an Arrow table with the metadata of another table and of its fields.
+
+    Parameters
+    ----------
+    given : pyarrow.Table
+        The table whose metadata are copied.
+    table : pyarrow.Table
+        The table that receives them.
+    names : sequence of str
+        The transformed columns, for which pandas' notes on types are dropped.
+    """
     import pyarrow
 
     fields = [field.with_type(column.type) for field, column in zip(given.schema, table.columns, strict=True)]
@@ -241,7 +252,7 @@ def _with_notes(given: Any, table: Any, names: Sequence[str]) -> Any:
 
 
 def without_types(metadata: Mapping[bytes, bytes] | None, names: Sequence[str]) -> Mapping[bytes, bytes] | None:
-    """Return the metadata of an Arrow table, without pandas' notes on the types of the transformed columns."""
+    """Return the metadata of an Arrow table without pandas' notes on the types of the columns `names`."""
     if metadata is None or b"pandas" not in metadata:
         return metadata
     pandas = json.loads(metadata[b"pandas"])

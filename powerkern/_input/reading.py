@@ -1,4 +1,4 @@
-"""Reading of data: numbers, column names and row weights. Results are returned in the form of the input."""
+"""Read data (numbers, column names, row weights), and return results in the form of the input."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from powerkern._input.messages import Rewording
 from powerkern._input.wrapping import as_frame
 from powerkern._typing import FloatArray
 
-#: For functions with the argument `non_numeric`.
+#: End of messages of functions that have the argument `non_numeric`.
 OFFERING_NON_NUMERIC = Rewording((f"{LEAVE_OUT}$", f"{LEAVE_OUT} (of a data frame: non_numeric='ignore')"))
-#: For functions that need all columns, as those that apply a fit.
+#: End of messages of functions that need all columns, such as those that apply a fit.
 NEEDING_ALL = Rewording((f"{LEAVE_OUT}$", ""))
 
 
@@ -32,7 +32,7 @@ def read(
     non_numeric: frames.NonNumeric | None = None,
     what: str = "X",
 ) -> Matrix:
-    """Read the data to fit, as `as_matrix` does, and their weights.
+    """Read the data to fit and their weights.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def read_chunk(
     *,
     labels: Sequence[Any] | None = None,
 ) -> Matrix:
-    """Read one chunk. Unlike `read`, accept no rows and all-zero weights.
+    """Read one chunk of the data. Unlike `read`, accept a chunk without rows and weights that are all zero.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def read_fitted(
 
 
 def _refuse_turned(X: Any, names: list[Any], what: str) -> None:
-    """Refuse a matrix of xarray whose first dimension has the labels of the fitted columns."""
+    """Raise for an xarray matrix that is transposed: its first dimension has the labels of the fitted columns."""
     if library(X) != "xarray" or len(X.dims) != 2:
         return
     rows, columns = X.dims
@@ -150,26 +150,26 @@ def _refuse_turned(X: Any, names: list[Any], what: str) -> None:
 
 
 def _refuse_one_row(X: object, names: list[Any], what: str) -> None:
-    """Refuse a row of a data frame, which is a series with an entry for each column."""
+    """Raise for a single row of a data frame, that is, a series with one entry per column."""
     labels = row_labels(X)
     if labels is not None and len(labels) == len(names) and set(labels) == set(names):
         raise ValueError(f"{what} is one row of a data frame; pass a frame of one row, such as X.iloc[[0]]")
 
 
 def wrap_like_input(matrix: Matrix, values: NDArray[Any]) -> Any:
-    """Return `values` in place of the columns that were read, in the form of the input; see `replace_columns`."""
+    """Return `values`, which replace the columns that were read, in the form of the input; see `replace_columns`."""
     if matrix.was_vector and values.ndim == 2:
         values = values[:, 0]
     return frames.replace_columns(matrix.given, matrix.part, values)
 
 
 def labelled(matrix: Matrix, values: NDArray[Any]) -> Any:
-    """Return `values`, shaped as the columns that were read, with their index and names; see `frames.labelled`."""
+    """Return `values`, shaped like the columns that were read, with the index and names of these, if any."""
     return frames.labelled(matrix.part, values[:, 0] if matrix.was_vector else values)
 
 
 def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Check a user's ``out=`` array, and return it.
+    """Validate and return an array that the user passed as ``out=``.
 
     Parameters
     ----------
@@ -183,9 +183,9 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
     Raises
     ------
     TypeError
-        If `out` is not an array.
+        `out` is not an array.
     ValueError
-        If it has another shape or dtype, is read-only, or overlaps the input without being the same array.
+        `out` has another shape or dtype, is read-only, or overlaps the input without being the same array.
     """
     if not isinstance(out, np.ndarray) or is_masked_array(out):
         raise TypeError(f"out is a {type(out).__name__}; pass a plain NumPy array")
@@ -203,7 +203,7 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
 
 
 def _overlap_shifted(out: NDArray[Any], values: NDArray[Any]) -> bool:
-    """Return whether writing a cell of `out` could change input cells that are still to be read."""
+    """Return whether writing to a cell of `out` could change input cells that have yet to be read."""
     if _layout(out) == _layout(values):
         return False
     try:
@@ -213,6 +213,6 @@ def _overlap_shifted(out: NDArray[Any], values: NDArray[Any]) -> bool:
 
 
 def _layout(a: NDArray[Any]) -> tuple[int, np.dtype[Any], list[tuple[int, int]]]:
-    """Return the address, type and strides of an array; axes of length 1 are left out."""
+    """Return the address, dtype and strides of an array, without the axes of length 1."""
     axes = [(length, stride) for length, stride in zip(a.shape, a.strides, strict=True) if length != 1]
     return a.__array_interface__["data"][0], a.dtype, axes

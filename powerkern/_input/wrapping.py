@@ -10,12 +10,12 @@ from powerkern._input.foreign import find_refusal, library
 from powerkern._input.frame import Frame
 from powerkern._input.pandas_frame import PandasFrame
 
-#: Libraries whose objects are not data frames, so that narwhals need not be imported for them.
+#: Libraries whose objects are not data frames; narwhals is not imported for them.
 _WITHOUT_FRAMES = frozenset(("builtins", "numpy", "scipy", "sparse", "xarray", "torch", "jax", "jaxlib", "array"))
 
 
 def as_frame(X: Any) -> Frame | None:
-    """Return a data frame or series in memory, wrapped; None if X is anything else. A `Frame` is returned unchanged."""
+    """Return a data frame or series in memory as a `Frame`, or None if X is anything else."""
     if type(X) is np.ndarray:
         return None
     if isinstance(X, Frame):
@@ -31,7 +31,7 @@ def as_frame(X: Any) -> Frame | None:
 
 
 def unwrap(X: Any) -> Any:
-    """Return the data that a `Frame` wraps; anything else unchanged."""
+    """Return the data that a `Frame` wraps, or any other object unchanged."""
     return X.native if isinstance(X, Frame) else X
 
 
@@ -42,6 +42,6 @@ def as_plain(X: Any) -> Any:
 
 
 def loaded(X: Any) -> Any:
-    """Return X as an object that can be read again: a stream of Arrow data as a table, anything else unchanged."""
+    """Return X in a form that can be read repeatedly: a stream of Arrow data as a table, anything else unchanged."""
     frame = as_frame(X)
     return X if frame is None else frame.native

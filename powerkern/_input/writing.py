@@ -1,4 +1,4 @@
-"""Files that are replaced only when they are complete."""
+"""Write files so that a reader never sees an incomplete one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Open a file next to `path` that replaces it when the block ends without an error.
+    """Yield the path of a temporary file next to `path`, which it replaces when the context ends without an error.
 
-    Until then, and after an error (a full disk, Ctrl-C), the old file remains. Permissions are preserved. A device or a
-    pipe is written directly.
+    Until then, and after an error (a full disk, Ctrl-C), the old file remains. Permissions are preserved. If `path` is
+    a device or a pipe, it is written directly.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():

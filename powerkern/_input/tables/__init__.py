@@ -1,1 +1,1 @@
-"""Tables in files: CSV (also .tsv, also compressed), Parquet and .npy, in blocks of rows, for the command line."""
+"""Tables in files for the command line: text such as CSV, perhaps compressed, Parquet and .npy, in blocks of rows."""

@@ -1,4 +1,4 @@
-"""Read tables, whole or in blocks of rows, and write them in blocks; the name of a file says of which kind it is."""
+"""Read tables, whole or in blocks of rows, and write them in blocks. The name of a file determines its format."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from powerkern._input.tables.table import (
 from powerkern._input.tables.text import TextSource, TextWriter, decode_text, read_text, stream_text
 from powerkern._input.writing import replacing
 
-#: The delimiter of a text table by its kind; None: found in its first lines.
+#: The delimiter of each kind of text table; None: detected in the first lines.
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None}
 
 
 def _open_zstandard(file: Any, mode: str) -> Any:
-    """Open a .zst path to write, or an open file to read, by the standard library (Python 3.14) or pyarrow."""
+    """Open a .zst path for writing, or an open file for reading, with the standard library (Python 3.14) or pyarrow."""
     if sys.version_info >= (3, 14):
         return importlib.import_module("compression.zstd").open(file, mode)
     try:
@@ -53,9 +53,9 @@ _COMPRESSED: dict[str, Callable[[Any, Any], Any]] = {
     ".xz": lzma.open,
     ".zst": _open_zstandard,
 }
-#: Beginnings of compressed files, which are read by these, whatever their names are.
+#: First bytes of compressed files, which determine how a file is read, whatever its name.
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
-#: How files that are not text tables begin, with the kind of each for the message.
+#: First bytes of files that are not text tables, and their description for the message.
 _OTHERS = {
     b"PK\x03\x04": "a ZIP archive or a spreadsheet (.xlsx, .ods): unpack it, or save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "an old spreadsheet (.xls): save the sheet as CSV",
@@ -67,19 +67,27 @@ _OTHERS = {
 
 
 def _is_standard(path: Path | None) -> bool:
-    """Return whether a path denotes standard input or output."""
+    """Return whether a path stands for standard input or output."""
     return path is None or str(path) == "-"
 
 
 def _open_to_write(path: Path) -> BinaryIO:
-    """Open a file to write, compressed if its name says so."""
+    """Open a file for writing, compressed if its name ends in the suffix of a compressed format."""
     opener: Callable[[Path, Any], Any] = _COMPRESSED.get(path.suffix.lower(), Path.open)
     opened: BinaryIO = opener(path, "wb")
     return opened
 
 
 def _decompressed(file: Any, label: str) -> Any:
-    """Return a reader of a text file, decompressed if its first bytes say so; raise for other kinds of files."""
+    """Return a reader of a text file, decompressed if its first bytes say so; raise for other kinds of files.
+
+    Parameters
+    ----------
+    file : binary file
+        The open file.
+    label : str
+        Its name in messages.
+    """
     if not isinstance(file, io.BufferedReader):  # whose beginning can be read without being lost
         file = io.BufferedReader(file)
     begin: bytes = file.peek(16)
@@ -93,28 +101,28 @@ def _decompressed(file: Any, label: str) -> Any:
 
 
 class Writer(Protocol):
-    """A table that is written block by block."""
+    """Interface of the writers of tables, which write block by block."""
 
     def write(self, block: Block, result: NDArray[Any]) -> None:
-        """Append rows, `result` in place of the block's numbers."""
+        """Append the rows of a block, with `result` in place of the numbers that were read."""
 
     def finish(self) -> None:
         """Complete the file."""
 
 
 def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Table:
-    """Read the columns of a table that `choose` picks, or the numeric columns.
+    """Read the columns of a table that `choose` selects.
 
     Parameters
     ----------
     path : Path
         The file.
     choose : callable
-        Chooses columns, given all names and whether the file contains them.
+        Takes the names of all columns, and whether the file contains them; returns the `Selection` of columns.
     text : TextFormat
-        How numbers and cells are written in text.
+        The format of numbers and cells in text tables.
     keep : bool
-        Keep the rows; if False, only the description of the columns is returned.
+        Store the rows; if False, only the description of the columns is returned.
     """
     kind = _kind(path)
     with one_line_file_errors("read", _label(path)), ExitStack() as stack:
@@ -126,13 +134,23 @@ def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Tab
 
 
 def is_longer(path: Path, size: int) -> bool:
-    """Return whether a text or Parquet table, which can be read again, has more than `size` bytes."""
+    """Return whether a text or Parquet file has more than `size` bytes; False for standard input and other files."""
     return not _is_standard(path) and _kind(path) != ".npy" and path.is_file() and path.stat().st_size > size
 
 
 @contextmanager
 def stream(path: Path, choose: Choice, text: TextFormat) -> Iterator[tuple[FileLayout, Iterator[Block]]]:
-    """Read the columns that `choose` picks in blocks of rows, and keep the other columns unchanged."""
+    """Yield the layout of a table, and an iterator over its rows in blocks; columns not selected pass unchanged.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    choose : callable
+        Selects the columns to read as numbers, as in `read`.
+    text : TextFormat
+        The format of numbers and cells in text tables.
+    """
     kind = _kind(path)
     with ExitStack() as stack:
         with one_line_file_errors("read", _label(path)):
@@ -164,22 +182,31 @@ def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> T
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """Open a file that replaces `path` when it is complete, see `replacing`; turn I/O errors into one-line messages."""
+    """Yield a temporary path that replaces `path` at the end, see `replacing`; shorten messages about I/O errors."""
     with one_line_file_errors("write", path), replacing(path) as part:
         yield part
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file that replaces an old one when it is complete."""
+    """Write a text file; an old file of this name is replaced only when the new one is complete."""
     with replaced(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def write(path: Path | None, layout: FileLayout, text: TextFormat) -> Iterator[Writer]:
-    """Open the writer of a table; without a path it writes CSV to standard output.
+    """Yield the writer of a table in the format of its file name; without a path it writes CSV to standard output.
 
-    The file replaces an old one only when it is complete: the old one may be the table that is read.
+    An old file, which may be the table that is being read, is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; None or "-": standard output.
+    layout : FileLayout
+        The columns of the table that is read.
+    text : TextFormat
+        The format of numbers and cells in text tables.
     """
     if path is None or _is_standard(path):
         if sys.stdout is None:
@@ -205,7 +232,7 @@ def _writer(stack: ExitStack, path: Path, part: Path, layout: FileLayout, text: 
 
 
 def check_output(path: Path | None) -> None:
-    """Raise now if a table could not be written."""
+    """Raise, before any work is done, if a table cannot be written to this path."""
     if path is not None and not _is_standard(path):
         _kind(path)
         check_folder(path)
@@ -216,7 +243,7 @@ def _label(path: Path) -> str:
 
 
 def _kind(path: Path) -> str:
-    """Return the kind of a file from its name."""
+    """Return the format of a file, judged by its name."""
     if _is_standard(path):
         return ".csv"
     suffixes = [suffix.lower() for suffix in path.suffixes]

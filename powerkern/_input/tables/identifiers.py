@@ -1,4 +1,4 @@
-"""Columns of whole numbers that are identifiers, not measurements: customer keys, postcodes, article numbers."""
+"""Detect columns of integers that are identifiers, not measurements: customer keys, postcodes, article numbers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from powerkern._input.messages import warn
 from powerkern._input.tables.table import BadInput
 
-#: Whole numbers beyond this are rounded in float64.
+#: Integers beyond this are rounded in float64.
 _EXACT = 2**53
-#: Fewest digits of whole numbers that are all different and equally long, and of others that are all different. These
-#: are our choices: house prices, populations and counts of bytes are shorter, or their lengths differ.
+#: Distinct integers count as identifiers if all have the same number of digits, at least the first number, or if all
+#: have at least the second. Both are our choices: house prices, populations and counts of bytes have fewer digits, or
+#: different numbers of digits.
 _LONG, _VERY_LONG = 7, 12
 #: Number of rows that are searched for repetitions; they take 8 MB per column.
 _ROWS_COMPARED = 2**20
@@ -44,20 +45,20 @@ class IdentifierEvidence:
 
     @property
     def is_open(self) -> bool:
-        """True if all values so far are whole, so that the column may hold identifiers."""
+        """True if all values so far are integers and nothing else marks the column as measurements."""
         return self._is_whole
 
     def close(self) -> None:
-        """Record that the column holds measurements: its cells have units, thousands separators or limits."""
+        """Record that the column holds measurements, because its cells have units, thousands separators or limits."""
         self._is_whole = False
 
     @property
     def rounded(self) -> str | None:
-        """The first whole number that float64 rounds, and its position."""
+        """The first integer that float64 rounds, and its position; None if there is none."""
         return self._rounded
 
     def add_cells(self, cells: Sequence[str], numbers: NDArray[np.float64], lines: Sequence[int]) -> None:
-        """Add the cells of a column of text, the numbers that were read from them, and their lines in the file."""
+        """Add cells of a text column, the numbers that were read from them, and their lines in the file."""
         large = np.flatnonzero(np.abs(numbers) >= _EXACT).tolist()
         if not all(_DIGITS.fullmatch(cells[i]) for i in large):  # 1e30, whole in float64 as all large numbers are
             self.close()
@@ -71,7 +72,7 @@ class IdentifierEvidence:
             self._rounded = next((f"line {lines[i]}: {cells[i].strip()}" for i in rounded), None)
 
     def add_values(self, values: NDArray[Any], start: int) -> None:
-        """Add integers (also Python's, in an object array) or floats; `start` is the number of rows before them."""
+        """Add numbers of a column: integers, floats or Python integers; `start` is the number of rows before them."""
         numbers = values.astype(np.float64)
         large = np.flatnonzero(np.abs(numbers) >= _EXACT).tolist()
         if large and values.dtype.kind == "f":
@@ -81,7 +82,15 @@ class IdentifierEvidence:
             self._rounded = next((f"row {start + i}: {values[i]}" for i in rounded), None)
 
     def _add_numbers(self, numbers: NDArray[np.float64], example: Callable[[int], str]) -> bool:
-        """Add numbers; return whether all numbers of the column are whole."""
+        """Add numbers; return whether all numbers of the column so far are integers.
+
+        Parameters
+        ----------
+        numbers : (n,) ndarray
+            The numbers.
+        example : function
+            Takes a position in `numbers`; returns the value and its place in the file as text.
+        """
         known = numbers[~np.isnan(numbers)]
         self._is_whole = self._is_whole and bool(np.isfinite(known).all()) and bool((known == np.rint(known)).all())
         if not self._is_whole or known.size == 0:
@@ -97,14 +106,14 @@ class IdentifierEvidence:
         return True
 
     def _is_long(self) -> bool:
-        """Return whether the numbers have as many digits as identifiers; see `_LONG`."""
+        """Return whether all numbers have as many digits as identifiers have; see `_LONG`."""
         if self._lowest < 1.0:
             return False
         shortest, longest = len(str(int(self._lowest))), len(str(int(self._highest)))
         return shortest >= _VERY_LONG or (shortest == longest and shortest >= _LONG)
 
     def reason(self) -> str | None:
-        """Return why the column holds identifiers, with an example; None if it does not."""
+        """Return why the column seems to hold identifiers, with an example; None if it does not."""
         if not self._is_whole or self._n == 0:
             return None
         if self._padded is not None:
@@ -119,13 +128,31 @@ class IdentifierEvidence:
 
 
 def warn_about_rounding(label: str, name: str, evidence: IdentifierEvidence) -> None:
-    """Warn if a column that is read as numbers holds whole numbers that float64 rounds."""
+    """Warn if a column that is read as numbers contains integers that float64 rounds.
+
+    Parameters
+    ----------
+    label : str
+        Name of the file in messages.
+    name : str
+        Name of the column.
+    evidence : IdentifierEvidence
+        What is known about the column.
+    """
     if evidence.rounded is not None:
         warn(f"column {name!r} of {label}: whole numbers beyond 2**53 are rounded to 16 digits ({evidence.rounded})")
 
 
 def no_numbers(label: str, identifiers: Mapping[str, str]) -> BadInput:
-    """Return the error for a table without columns of numbers, or with identifiers only."""
+    """Return the error for a table without numeric columns, or whose numeric columns are all identifiers.
+
+    Parameters
+    ----------
+    label : str
+        Name of the file in messages.
+    identifiers : mapping of str to str
+        The columns of identifiers, and why they are taken to be such.
+    """
     message = f"{label} has no column of numbers"
     for name, reason in identifiers.items():
         message += f": column {name!r} holds {reason}, taken for identifiers; --columns fits it anyway"
@@ -134,6 +161,6 @@ def no_numbers(label: str, identifiers: Mapping[str, str]) -> BadInput:
 
 
 def _is_named_id(name: str) -> bool:
-    """Return whether the word id begins or ends the name: "id", "user_id", "ID number", "customerId"; not "paid"."""
+    """Return whether a name begins or ends with the word "id", as "user_id", "ID number" and "customerId" do."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)
     return bool(words) and "id" in (words[0].lower(), words[-1].lower())

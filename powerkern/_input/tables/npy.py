@@ -1,4 +1,4 @@
-"""Arrays in .npy files: mapped into memory, written block by block."""
+"""Arrays in .npy files: mapped into memory for reading, written block by block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from powerkern._input.tables.table import BadInput, Block, Choice, FileLayout, T
 
 
 def read_npy(path: Path, choose: Choice) -> Table:
-    """Return all rows, as stored in the file."""
+    """Read the columns that `choose` selects; the array stays on disk and is mapped into memory."""
     array = open_npy(path)
     names, matrix = _columns(array)
     selection = choose(names, False)
@@ -37,7 +37,7 @@ def read_npy(path: Path, choose: Choice) -> Table:
 
 
 def stream_npy(path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
-    """Return the layout and the blocks of rows; columns that were not chosen are copied unchanged."""
+    """Return the layout of a table and an iterator over its rows in blocks; columns not selected pass unchanged."""
     array = open_npy(path)
     names, matrix = _columns(array)
     positions = choose(names, False).candidates(len(names))
@@ -57,7 +57,7 @@ def _blocks(matrix: NDArray[Any], layout: FileLayout) -> Iterator[Block]:
 
 
 def _columns(array: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[Any]]:
-    """Return the positions of the columns as text, and the array as a matrix."""
+    """Return the names of the columns, which are their positions as text, and the array as a matrix."""
     matrix = array.reshape(len(array), -1)
     return tuple(map(str, range(matrix.shape[1]))), matrix
 
@@ -67,7 +67,7 @@ def _layout(array: NDArray[Any], names: tuple[str, ...], positions: Sequence[int
 
 
 def _gather_evidence(name: str, column: NDArray[Any]) -> IdentifierEvidence:
-    """Read a column of integers for signs of identifiers."""
+    """Return evidence on whether a column of integers holds identifiers."""
     evidence = IdentifierEvidence(name)
     for start in range(0, len(column), CELLS):
         evidence.add_values(column[start : start + CELLS], start)
@@ -75,7 +75,7 @@ def _gather_evidence(name: str, column: NDArray[Any]) -> IdentifierEvidence:
 
 
 class NpyWriter:
-    """An array that is written block by block. The header is completed last, when the number of rows is known."""
+    """Writer of an array, block by block. The header is completed last, when the number of rows is known."""
 
     def __init__(self, file: IO[bytes], path: Path, layout: FileLayout) -> None:
         if layout.other_names:
@@ -87,7 +87,7 @@ class NpyWriter:
         self._dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def write(self, block: Block, result: NDArray[Any]) -> None:
-        """Append rows."""
+        """Append the rows of a block, with `result` in place of the numbers that were read."""
         if self._rows == 0:
             self._dtype = result.dtype
             self._write_header()
@@ -95,7 +95,7 @@ class NpyWriter:
         self._file.write(np.ascontiguousarray(result).data)
 
     def finish(self) -> None:
-        """Write the header again: NumPy leaves room in it for the number of rows."""
+        """Rewrite the header with the final number of rows, for which NumPy leaves room."""
         self._file.seek(0)
         self._write_header()
 
@@ -106,14 +106,14 @@ class NpyWriter:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first few of many names, for a message."""
+    """Return the first few names of a list, for a message."""
     shown = ", ".join(names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
 # --- reading ------------------------------------------------------------------------------------------
 
-#: Errors of NumPy on files that it cannot read.
+#: Exceptions that NumPy raises for files that it cannot read.
 _NPY_ERRORS = (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionError, MemoryError, TokenError)
 
 

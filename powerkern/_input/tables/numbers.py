@@ -1,4 +1,4 @@
-"""Cells of text as numbers: decimal signs, thousands separators, units, and numbers that float64 cannot hold."""
+"""Parse cells of text as numbers, with decimal signs, thousands separators and units."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from numpy.typing import NDArray
 
 from powerkern._input.tables.table import TextFormat
 
-#: Cells (stripped, in lower case) that stand for a missing number.
+#: Cells, stripped and in lower case, that stand for a missing value.
 _MISSING = frozenset({"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "<na>"})
-#: The minus of typesetters, which float() does not know.
+#: The typographic minus sign, which float() does not accept.
 _MINUS = "\N{MINUS SIGN}"
 #: The characters that each thousands separator stands for: spaces may be no-break, narrow or thin, apostrophes curly.
 _SEPARATORS = {" ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 
 
 class BadCell(NamedTuple):
-    """The first cell of a block that cannot be read as a number of its column: its index and the reason."""
+    """The first cell of a block that cannot be read as a number of its column."""
 
     at: int
-    #: The end of a sentence about the cell.
+    #: What is wrong, as the end of a sentence about the cell.
     reason: str
-    #: True for a number that float64 cannot hold: an error even where other odd cells make a column be left out.
+    #: True for a number outside the range of float64, which is an error even where other bad cells only lead to the
+    #: column being left out.
     is_fatal: bool = False
     #: True for a number with another unit than the first one of the column.
     is_unit: bool = False
@@ -37,14 +38,14 @@ class BadCell(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """The numbers of some of a column's cells."""
+    """The result of parsing some cells of a column."""
 
     #: NaN where a cell is missing or not a number.
     numbers: NDArray[np.float64]
     problem: BadCell | None = None
     #: Whether at least half of the known cells are numbers.
     mostly_numbers: bool = True
-    #: -1 where the number is a limit that the value lies below, 1 where it lies above, else 0; None: no limits.
+    #: -1 where the value lies below the number, a limit; 1 where it lies above it; else 0. None: no limits.
     marks: NDArray[np.int8] | None = None
 
 
@@ -53,7 +54,7 @@ _LIMIT = re.compile(r"\s*(?:([<\N{LESS-THAN OR EQUAL TO}])|[>\N{GREATER-THAN OR 
 
 
 def split_limit(cell: str) -> tuple[int, str]:
-    """Return the mark of a cell, -1 for ``<0.05`` and 1 for ``>100``, and its rest; 0 and the cell if it has none."""
+    """Split a cell into a mark (-1 for ``<0.05``, 1 for ``>100``, 0 for neither) and the rest of its text."""
     found = _LIMIT.match(cell)
     if found is None:
         return 0, cell
@@ -61,13 +62,23 @@ def split_limit(cell: str) -> tuple[int, str]:
 
 
 def limit_without_number(what: str, column: str, mark: int) -> tuple[str, str]:
-    """Return the reason why a cell such as ``<LOD`` cannot be read, and the option that gives its limit."""
+    """Return why a cell such as ``<LOD`` cannot be read, and advice on the option that sets its limit.
+
+    Parameters
+    ----------
+    what : str
+        How the message refers to the cell.
+    column : str
+        Name of the column.
+    mark : int
+        -1 for ``<``, 1 for ``>``.
+    """
     option = "--below-limit" if mark < 0 else "--above-limit"
     return f"{what} is a limit without a number", f"; pass {option} {shlex.quote(f'{column}=NUMBER')}"
 
 
 class CellParser:
-    """Reads the cells of tables of one format."""
+    """Parses single cells of tables of one format."""
 
     def __init__(self, text: TextFormat) -> None:
         self._text = text
@@ -84,13 +95,13 @@ class CellParser:
         )
 
     def is_missing(self, cell: str) -> bool:
-        """Return whether a cell denotes a missing number."""
+        """Return whether a cell stands for a missing value."""
         return cell.strip().casefold() in self._missing
 
     def value(self, cell: str) -> tuple[float, str]:
-        """Return the number in a cell that is not missing, and its unit; raise ValueError if there is none.
+        """Return the number and the unit in a cell that is not missing; raise ValueError if it holds no number.
 
-        A limit such as ``<0.05`` has a number where limits are read.
+        If limits are read, ``<0.05`` counts as the number 0.05.
         """
         if not self._text.censored.refusal:
             cell = split_limit(cell)[1]
@@ -112,7 +123,7 @@ class CellParser:
 
 
 class ColumnParser:
-    """Reads the cells of one column, block by block; all have the same unit, or none has one.
+    """Parses the cells of one column, block by block; either all of them have the same unit or none has a unit.
 
     Parameters
     ----------
@@ -134,7 +145,7 @@ class ColumnParser:
         return self._unit is not None and self._unit[0] != ""
 
     def parse(self, cells: Sequence[str], lines: Sequence[int]) -> Parsed:
-        """Return the numbers in the cells of these lines."""
+        """Parse the cells in these lines of the file."""
         numbers, marks = self._plain_numbers(cells), None
         if numbers is None:
             numbers, marks, problem, n_wrong = self._parse_each(cells, lines)
@@ -151,7 +162,7 @@ class ColumnParser:
         return Parsed(numbers, _out_of_range(numbers, cells), marks=marks)
 
     def _plain_numbers(self, cells: Sequence[str]) -> NDArray[np.float64] | None:
-        """Return the numbers if float() reads all cells as this format defines them; None otherwise."""
+        """Return the numbers if ``float()`` reads every cell as this format defines it, otherwise None."""
         if self._text.decimal == "." and not self.has_unit() and "_" not in "".join(cells):
             with contextlib.suppress(ValueError):  # a cell is missing or not a number
                 return np.fromiter(map(float, cells), np.float64, len(cells))
@@ -160,9 +171,21 @@ class ColumnParser:
     def _parse_each(
         self, cells: Sequence[str], lines: Sequence[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.int8] | None, BadCell | None, int]:
-        """Return the numbers, the marks of limits, the first problem, and the number of cells that are no numbers.
+        """Parse the cells one by one.
 
-        A limit that cannot be read is a problem only if the column has no other.
+        A limit that cannot be read is reported only if the column has no other problem.
+
+        Parameters
+        ----------
+        cells : sequence of str
+            The cells.
+        lines : sequence of int
+            Their lines in the file.
+
+        Returns
+        -------
+        ndarray, ndarray or None, BadCell or None, int
+            The numbers, the marks of limits, the first problem, and the number of cells that hold no number.
         """
         numbers, marks, problem, n_wrong = np.full(len(cells), math.nan), np.zeros(len(cells), np.int8), None, 0
         limit_problem: BadCell | None = None
@@ -192,7 +215,10 @@ class ColumnParser:
         return numbers, marks if marks.any() else None, problem or limit_problem, n_wrong
 
     def _limit_problem(self, index: int, cell: str, mark: int) -> BadCell | None:
-        """Return why a limit cannot be read: limits are not read at all, or it has no number; None if it needs none."""
+        """Return why a cell with a limit cannot be read; None if it can.
+
+        Either limits are not read at all, or the limit has no number and the column has no limit that could replace it.
+        """
         censored = self._text.censored
         if censored.refusal:
             return BadCell(index, f"{cell!r} is a limit, not a number", limit_remedy=censored.refusal)
@@ -209,7 +235,7 @@ def _quoted(unit: str) -> str:
 
 
 def _out_of_range(numbers: NDArray[np.float64], cells: Sequence[str]) -> BadCell | None:
-    """Return the first cell whose digits became infinite or zero."""
+    """Return the first cell whose number overflows to infinity or underflows to zero in float64; None if none does."""
     for index in np.flatnonzero(np.isinf(numbers)).tolist():
         if re.search(r"\d", cells[index]):  # not the word inf
             return BadCell(index, f"{cells[index]!r} is too large for float64, which ends at 1.8e308", True)
@@ -222,6 +248,6 @@ def _out_of_range(numbers: NDArray[np.float64], cells: Sequence[str]) -> BadCell
 
 
 def holds_only_numbers(cells: Sequence[str]) -> bool:
-    """Return whether all cells are plain numbers or missing, and one is a number."""
+    """Return whether all cells are plain numbers or missing, and at least one is a number."""
     parsed = ColumnParser(CellParser(TextFormat()), TextFormat()).parse(cells, range(len(cells)))
     return parsed.problem is None and any(cell.strip() for cell in cells)

@@ -18,7 +18,7 @@ from powerkern._input.tables.table import BadInput, Block, Choice, FileLayout, S
 
 
 def pyarrow() -> Any:
-    """Import pyarrow; if it is absent, raise an error that says how to install it."""
+    """Import and return pyarrow; if it is not installed, raise an error that says how to install it."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -27,7 +27,7 @@ def pyarrow() -> Any:
 
 
 def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True) -> Table:
-    """Return the columns that `choose` picks, or the numeric columns.
+    """Read the columns that `choose` selects.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True)
 
 
 def stream_parquet(file: IO[bytes], path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
-    """Return the layout and the blocks of rows; columns that were not chosen are copied unchanged."""
+    """Return the layout of a table and an iterator over its rows in blocks; columns not selected pass unchanged."""
     data = _opened(file, path)
     names, _, positions = _select(data, path, choose)
     layout = FileLayout(names, True, tuple(positions), data.schema_arrow.metadata)
@@ -88,7 +88,7 @@ def _blocks(data: Any, path: Path, layout: FileLayout) -> Iterator[Block]:
 
 
 def _gather_evidence(data: Any, path: Path, names: Sequence[str]) -> dict[str, IdentifierEvidence]:
-    """Read the columns for signs of identifiers; stop after the first batch for columns that are not whole."""
+    """Return evidence, by name, on which columns hold identifiers; stop reading a column when it has a fraction."""
     evidence, start = {name: IdentifierEvidence(name) for name in names}, 0
     for batch in _batches(data, path, list(names)):
         for name in names:
@@ -108,7 +108,7 @@ def _gather_evidence(data: Any, path: Path, names: Sequence[str]) -> dict[str, I
 
 
 def _whole_values(column: Any) -> NDArray[Any]:
-    """Return the values of a column without rounding whole numbers: as Python integers if necessary."""
+    """Return the values of a column without rounding integers, as Python integers if necessary."""
     pa = pyarrow()
     if column.null_count or pa.types.is_decimal(column.type):
         if pa.types.is_floating(column.type):
@@ -144,7 +144,7 @@ def _arrow_sentences(path: Path) -> Iterator[None]:
 
 
 def _select(data: Any, path: Path, choose: Choice) -> tuple[tuple[str, ...], Selection, list[int]]:
-    """Return the names of the columns, the selection, and the positions of the columns that it picks."""
+    """Return the names of all columns, the selection of `choose`, and the positions of the selected columns."""
     schema = data.schema_arrow
     names = tuple(schema.names)
     check_distinct(names, path.name)
@@ -161,21 +161,21 @@ def _select(data: Any, path: Path, choose: Choice) -> tuple[tuple[str, ...], Sel
 
 
 def _is_numeric(one: Any) -> bool:
-    """Return whether a field of the schema holds real numbers."""
+    """Return whether a field of the schema has a type of real numbers."""
     types, kind = pyarrow().types, one.type
     is_index = one.name.startswith("__index_level_")  # pandas' own
     return not is_index and bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 class ParquetWriter:
-    """A Parquet file that is written in groups of rows."""
+    """Writer of a Parquet file, one group of rows per block."""
 
     def __init__(self, file: IO[bytes], layout: FileLayout) -> None:
         self._file, self._layout = file, layout
         self._writer: Any = None
 
     def write(self, block: Block, result: NDArray[Any]) -> None:
-        """Append a group of rows."""
+        """Append the rows of a block, with `result` in place of the numbers that were read."""
         from powerkern._input.narwhals_frame import without_types
 
         pa = pyarrow()
@@ -191,6 +191,6 @@ class ParquetWriter:
         self._writer.write_table(data)
 
     def finish(self) -> None:
-        """Write the footer."""
+        """Write the footer and close the file."""
         if self._writer is not None:
             self._writer.close()

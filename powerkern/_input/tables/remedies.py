@@ -1,4 +1,4 @@
-"""Remedies for cells that are not numbers: the option that reads them, or the change to make."""
+"""Advice on cells that are not numbers: the option that would read them, or how to change the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from powerkern._input.tables.table import TextFormat
 _THOUSANDS = (None, ",", ".", " ", "'")
 #: Names of separators that are awkward to type.
 _SPOKEN = {" ": "space", "'": "apostrophe"}
-#: Units beside the signs of currencies, which Unicode knows.
+#: Units in addition to currency signs, which Unicode classifies.
 _UNITS = ("%", "\N{PER MILLE SIGN}", "\N{DEGREE SIGN}")
 _CURRENCIES = (
     "AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "INR", "JPY", "KRW", "MXN", "NOK", "NZD",
@@ -24,24 +24,24 @@ _CURRENCIES = (
 )  # fmt: skip
 _IN_PARENTHESES = re.compile(r"\(\s*\D?\s*[\d.,' ]+\s*\D?\s*\)")
 _LAST_WORD = re.compile(r"\d\s*([^\W\d_]+)\s*$")
-#: Most different cells that are taken for marks of missing values.
+#: Largest number of distinct cells that are taken for marks of missing values.
 _MOST_MARKS = 3
 
 
 def find_remedy(cells: Sequence[str], text: TextFormat, uses_decimal: bool) -> str:
-    """Return advice on how to read these cells, to end an error message; "" if no remedy is known.
+    """Return the end of an error message that says how to read these cells, or "" if no remedy is known.
 
-    An option is proposed only if it makes all cells numbers. If several equally simple options do, with different
-    numbers, all of them are named, each with its number.
+    An option is proposed only if it turns all cells into numbers. If several equally simple options do so with
+    different numbers, the message names each of them with its number.
 
     Parameters
     ----------
     cells : sequence of str
         Some cells of the column.
     text : TextFormat
-        How the table is read.
+        The format in which the table is read.
     uses_decimal : bool
-        Whether other columns have the decimal sign of `text`, so that another one would misread them.
+        Whether other columns use the decimal sign of `text`, so that another decimal sign would misread them.
     """
     parser = CellParser(text)
     known = [cell for cell in cells if not parser.is_missing(cell)]
@@ -77,26 +77,26 @@ def find_remedy(cells: Sequence[str], text: TextFormat, uses_decimal: bool) -> s
 
 
 def are_nearly_numbers(cells: Sequence[str], at: int, text: TextFormat) -> bool:
-    """Return whether the cell at this index, or all known cells of the column, are numbers in another format."""
+    """Return whether the cell at position `at`, or every cell that is not missing, is a number in some other format."""
     parser = CellParser(text)
     known = [cell for cell in cells if not parser.is_missing(cell)]
     return bool(_formats_that_read([cells[at]], text) or _formats_that_read(known, text))
 
 
 def _marks_in(known: Sequence[str]) -> list[str]:
-    """Return the cells without letters and digits, which may mean missing, if they are few."""
+    """Return the cells without letters and digits, which may stand for missing values, if they are few."""
     marks = [cell.strip() for cell in known if not any(map(str.isalnum, cell))]
     different = list(dict.fromkeys(marks))
     return different if len(different) <= _MOST_MARKS and len(marks) <= len(known) / 2 else []
 
 
 def _missing_option(text: TextFormat, marks: Sequence[str]) -> str:
-    """Return the option that makes the marks count as missing."""
+    """Return the command-line option that makes these cells count as missing."""
     return f"--missing={_as_argument((*text.missing, *marks))}"
 
 
 def _formats_that_read(known: Sequence[str], text: TextFormat) -> list[TextFormat]:
-    """Return the formats, other than `text`, in which all the cells are numbers of the same unit."""
+    """Return the formats, other than `text`, in which all cells are numbers of the same unit."""
     units = {text.units: None, tuple(dict.fromkeys((*text.units, *_units_in(known)))): None}
     formats = (
         text._replace(decimal=decimal, thousands=thousands, units=units)
@@ -107,7 +107,7 @@ def _formats_that_read(known: Sequence[str], text: TextFormat) -> list[TextForma
 
 
 def _reads(text: TextFormat, known: Sequence[str]) -> bool:
-    """Return whether all the cells are numbers of the same unit in a format."""
+    """Return whether all cells are numbers of the same unit in this format."""
     parser, units = CellParser(text), set()
     try:
         for cell in known:
@@ -118,7 +118,7 @@ def _reads(text: TextFormat, known: Sequence[str]) -> bool:
 
 
 def _units_in(cells: Sequence[str]) -> list[str]:
-    """Return the signs of percentages and currencies in the cells, and the word that ends each of several cells."""
+    """Return percent and currency signs in the cells, and words that end several of the cells."""
     characters = set("".join(cells))
     signs = [c for c in sorted(characters) if c in _UNITS or unicodedata.category(c) == "Sc"]
     words = {word for cell in cells for word in re.findall("[A-Z]{3}", cell)}
@@ -132,7 +132,7 @@ def _n_changes(other: TextFormat, text: TextFormat) -> int:
 
 
 def _options(other: TextFormat, text: TextFormat) -> str:
-    """Return the options that turn one format into the other."""
+    """Return the command-line options that turn the format `text` into the format `other`."""
     words = []
     if other.decimal != text.decimal:
         words.append("--decimal ," if other.decimal == "," else "no --decimal")

@@ -1,4 +1,4 @@
-"""The columns of a table, blocks of its rows, and error messages about files."""
+"""Data structures for tables (columns, blocks of rows, text format), and error messages about files."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from numpy.typing import NDArray
 
 
 class BadInput(Exception):
-    """Input that cannot be used; the message is one sentence that says why."""
+    """Error about input that cannot be used; the message is one sentence for the user of the command line."""
 
 
 class Selection(NamedTuple):
-    """The columns of a table to read as numbers, by position."""
+    """The columns of a table that are to be read as numbers, by position."""
 
     #: None: every numeric column that does not hold identifiers.
     positions: Sequence[int] | None = None
     #: Columns that are left out.
     excluded: Collection[int] = ()
-    #: Columns that are read besides, whatever they hold: the weights of the rows.
+    #: Columns to read in addition, whatever they contain: the weights of the rows.
     required: Sequence[int] = ()
 
     def candidates(self, n_columns: int) -> list[int]:
-        """Return the positions of the columns to consider in a table of `n_columns` columns."""
+        """Return the positions of the columns that may be read, in a table of `n_columns` columns."""
         if self.positions is None:
             return [j for j in range(n_columns) if j not in self.excluded or j in self.required]
         return list(dict.fromkeys((*self.positions, *self.required)))
 
     def is_requested(self, position: int) -> bool:
-        """Return whether the user selected a column by name, so that it must hold numbers."""
+        """Return whether the user named the column, so that it must hold numbers."""
         return self.positions is not None or position in self.required
 
 
-#: Picks columns: (names, are they real names) -> their selection.
+#: Function that selects columns. Arguments: the names of all columns, and whether the file contains them.
 Choice = Callable[[Sequence[str], bool], Selection]
 
-#: Why a column that counts, or that has no name, is left out.
+#: Reason for leaving out a column of row numbers, or a first column without a name.
 NAMES_ROWS = "names the rows"
 
 
 class CensoredCells(NamedTuple):
-    """How cells such as ``<0.05`` and ``<LOD`` are read: as limits that the value lies below or above, or not."""
+    """How cells such as ``<0.05`` and ``<LOD`` are read: as detection limits of the value, or as an error."""
 
-    #: Why they are not read; "" if they are.
+    #: Why limits are not read, as the end of an error message; "" if they are read.
     refusal: str = "; write numbers only"
     #: Names of the columns whose lower and upper limits are known, so that ``<LOD`` and ``>LOQ`` need no number.
     below: Collection[str] = ()
@@ -59,26 +59,26 @@ class CensoredCells(NamedTuple):
 
 
 class TextFormat(NamedTuple):
-    """The format of a text table; an entry is None if it is to be detected."""
+    """The format of a text table; fields that are None are detected."""
 
-    #: None: found in the first lines.
+    #: None: detected in the first lines.
     delimiter: str | None = None
     decimal: str = "."
-    #: The sign between groups of digits; a space and an apostrophe stand for their typographic relatives, too.
+    #: The sign between groups of digits; a space and an apostrophe also stand for their typographic variants.
     thousands: str | None = None
-    #: Signs and words beside numbers, such as "%": all cells of a column have the same one, or none.
+    #: Signs and words next to numbers, such as "%". All cells of a column must have the same one, or none.
     units: tuple[str, ...] = ()
     #: Further cells that count as missing.
     missing: tuple[str, ...] = ()
-    #: How lines begin that are skipped.
+    #: Prefix of lines to skip.
     comment: str | None = None
-    #: None: by the byte-order mark, or else UTF-8.
+    #: None: given by the byte-order mark, or else UTF-8.
     encoding: str | None = None
     header: bool = True
     censored: CensoredCells = CensoredCells()
 
     def without_missing(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return numbers with NaN in place of the values that mean "missing"."""
+        """Return numbers with NaN in place of those that the format declares missing."""
         for cell in self.missing:
             with suppress(ValueError):  # a word
                 numbers[numbers == float(cell)] = np.nan
@@ -86,22 +86,22 @@ class TextFormat(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some rows of a table."""
+    """Some consecutive rows of a table."""
 
-    #: (n, p) numbers, missing ones NaN.
+    #: The numbers, (n, p); NaN where missing.
     matrix: NDArray[Any]
     #: The cells of the other columns by position, if the caller requested them.
     rest: Mapping[int, Sequence[object]]
-    #: The line of the file that each row of a text table ends on.
+    #: For text tables, the line of the file on which each row ends.
     lines: NDArray[np.int64] | None = None
-    #: The first row, where lines are not counted.
+    #: Number of the first row, in files without lines.
     start: int = 0
-    #: (n, p) -1 where the number is a limit that the value lies below, 1 where it lies above, else 0; None: no limits.
+    #: (n, p): -1 where the value lies below the number, a limit; 1 where it lies above it; else 0. None: no limits.
     marks: NDArray[np.int8] | None = None
 
 
 def stack_blocks(blocks: Sequence[Block]) -> Block:
-    """Return one block with the rows of all blocks, without the cells of other columns."""
+    """Concatenate blocks of rows; cells of columns that are not numbers are dropped."""
     lines = [block.lines for block in blocks if block.lines is not None]
     marks = None
     if any(block.marks is not None for block in blocks):
@@ -113,43 +113,43 @@ def stack_blocks(blocks: Sequence[Block]) -> Block:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """The columns of a file."""
+    """The columns of a file: their names, which of them are read as numbers, and how the file stores them."""
 
     #: Names of all columns; their positions as text where the file has no names.
     names: tuple[str, ...]
-    #: False when `names` are mere positions.
+    #: False if `names` are just positions.
     named: bool
-    #: Where the columns of numbers stand in `names`.
+    #: Positions of the numeric columns in `names`.
     positions: tuple[int, ...]
-    #: Parquet's own notes (pandas keeps its index there).
+    #: Metadata of a Parquet file, in which pandas stores its index.
     metadata: Mapping[bytes, bytes] | None = None
-    #: True when the file holds a vector rather than a matrix.
+    #: True if the file holds a vector rather than a matrix.
     is_vector: bool = False
     #: The delimiter of a text table.
     delimiter: str = ","
-    #: Where the weights of the rows stand in `names`, if they are a column.
+    #: Position of the column of weights in `names`, if there is one.
     weights: int | None = None
 
     @property
     def matrix_names(self) -> list[str]:
-        """Names of the matrix's columns."""
+        """Names of the columns that are read as numbers."""
         return [self.names[position] for position in self.positions]
 
     @property
     def other_names(self) -> list[str]:
-        """Names of the columns that are neither in the matrix nor weights."""
+        """Names of the columns that are neither read as numbers nor weights."""
         in_matrix = {*self.positions, self.weights}
         return [name for position, name in enumerate(self.names) if position not in in_matrix]
 
     def less(self, weights: str | None) -> FileLayout:
-        """Return the layout without the column that holds weights."""
+        """Return the layout without the column called `weights`."""
         if weights is None:
             return self
         at = self.positions[self.matrix_names.index(weights)]
         return replace(self, positions=tuple(other for other in self.positions if other != at), weights=at)
 
     def place(self, block: Block, j: int, i: int) -> str:
-        """Return the location of row `i`, column `j` of a block for messages; text tables count lines of the file."""
+        """Return where row `i`, column `j` of a block is, for messages; in text tables as a line of the file."""
         name = self.names[self.positions[j]]
         column = f"column {name!r}" if self.named else f"column {name}"
         return f"{column}, row {block.start + i}" if block.lines is None else f"{column}, line {block.lines[i]}"
@@ -157,29 +157,28 @@ class FileLayout:
 
 @dataclass(frozen=True)
 class Table:
-    """The contents of a file."""
+    """The contents of a file: its layout, its rows if they were kept, and notes on columns that were left out."""
 
     layout: FileLayout
     n_rows: int
-    #: Why columns that look like numbers are left out, by name: the line and the cell that is not one, or that they
-    #: number the rows.
+    #: Why columns that look numeric were left out, by name: the line and the cell that is not a number, or NAMES_ROWS.
     odd: Mapping[str, str]
     #: All rows, if the caller requested them.
     block: Block | None = None
-    #: Why columns count as identifiers, by name.
+    #: Why columns were taken for identifiers, by name.
     identifiers: Mapping[str, str] = field(default_factory=dict)
-    #: How many cells lie below, and how many above, a limit that the cell states, by name of the column.
+    #: Numbers of cells that state an upper limit (``<0.05``) and a lower limit (``>100``), by name of the column.
     n_marked: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def rows(self) -> Block:
-        """The values of all rows; only available after reading with ``keep=True``."""
+        """The values of all rows. Only available after reading with ``keep=True``."""
         assert self.block is not None
         return self.block
 
 
 def check_distinct(names: Sequence[str], label: str) -> None:
-    """Raise if two columns have the same name."""
+    """Raise if two columns have the same name; `label` is the name of the file."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -192,7 +191,15 @@ def check_distinct(names: Sequence[str], label: str) -> None:
 
 @contextmanager
 def one_line_file_errors(verb: str, path: Path | str) -> Iterator[None]:
-    """Turn errors about damaged, missing or unreadable files into one-sentence messages."""
+    """Turn errors about damaged, missing or unreadable files into one-sentence messages.
+
+    Parameters
+    ----------
+    verb : str
+        What is being done, as in "read" or "write".
+    path : Path or str
+        The file.
+    """
     try:
         yield
     except UnicodeDecodeError as error:
@@ -208,7 +215,7 @@ def one_line_file_errors(verb: str, path: Path | str) -> Iterator[None]:
 
 
 def check_folder(path: Path | None) -> None:
-    """Raise now, before any work is done, if a file could not be written."""
+    """Raise, before any work is done, if the folder of a file does not exist or cannot be written to."""
     if path is None:
         return
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""Tables of text, read and written in blocks of rows; errors name the line and the cell."""
+"""Tables of text, read and written in blocks of rows. Errors name the line and the cell."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from powerkern._input.tables.table import (
     check_distinct,
 )
 
-#: Rows of text are read and written in blocks of about as many cells.
+#: Approximate number of cells of a block in which rows are read and written.
 _CELLS_AT_ONCE = 2**16
-#: Delimiters in the order of preference, and the number of lines in which they are looked for.
+#: Delimiters in order of preference, and the number of lines in which they are counted.
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
-#: The first line that states the delimiter, for Excel.
+#: A first line that declares the delimiter for Excel.
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
-#: How text files that are not tables begin, with the kind of each for the message.
+#: First characters of text files that are not tables, and their description for the message.
 _OTHER_TEXTS = {"<!doctype": "a web page", "<html": "a web page", "<?xml": "XML", "[{": "JSON", '{"': "JSON"}
-#: Names of a first column that names the rows: pandas and R write none, pandas reads none as the second; the others are
-#: believed if the column counts.
+#: Names of a first column of row labels. pandas and R write no name, and pandas reads that back as "Unnamed: 0". A
+#: column with one of the other names must also count the rows.
 _NO_NAMES, _ROW_NAMES = ("", "Unnamed: 0"), ("index", "rownames", "row.names", "row_names", "rowid")
 
 
@@ -55,7 +55,7 @@ _MARKS = {
 
 
 def decode_text(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
-    """Return the text of a file; without an encoding, by its byte-order mark or else UTF-8."""
+    """Return a text reader of a file, in the given encoding or, if None, that of its byte-order mark or UTF-8."""
     buffered = io.BufferedReader(file) if not isinstance(file, io.BufferedReader) else file  # type: ignore[type-var]
     if encoding is None:
         begin = buffered.peek(4)
@@ -65,7 +65,7 @@ def decode_text(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
 
 
 def best_delimiter(lines: Sequence[str]) -> str:
-    """Return the delimiter that cuts the first lines into the most cells, equally many in each; by default a comma."""
+    """Return the delimiter that splits the first lines into the most cells, equally many per line; default: a comma."""
 
     def fitness(delimiter: str) -> tuple[bool, int]:
         try:
@@ -98,7 +98,7 @@ def _find_text(rows: Iterator[_Row]) -> tuple[list[_Row], _Row | None]:
 
 
 class TextSource:
-    """A table of text that is read from its beginning to its end, once.
+    """A text table that is read once, from beginning to end.
 
     Blank lines are skipped, except in a table of one column: there, each one below the header is a missing value.
 
@@ -111,7 +111,7 @@ class TextSource:
     kind_delimiter : str or None
         The delimiter that the file's name suggests.
     text : TextFormat
-        How numbers and cells are written; its delimiter takes precedence.
+        The format of numbers and cells. A delimiter given there takes precedence.
     """
 
     def __init__(self, file: TextIO, label: str, kind_delimiter: str | None, text: TextFormat) -> None:
@@ -139,7 +139,7 @@ class TextSource:
         self._rows = itertools.chain(blank, () if self._second is None else (self._second,), rows)
 
     def _blank_comments(self, lines: Iterable[str], comment: str) -> Iterator[str]:
-        """Yield blank lines in place of comments, so that they count, and note their numbers."""
+        """Yield the lines with blank ones in place of comments, whose line numbers are recorded in `_comments`."""
         for number, line in enumerate(lines, 1):
             if line.startswith(comment):
                 self._comments.add(number)
@@ -148,7 +148,7 @@ class TextSource:
                 yield line
 
     def _numbered(self, lines: Iterator[str]) -> Iterator[_Row]:
-        """Yield rows, also blank ones, with the lines they end on."""
+        """Yield all rows, including blank ones, each with the number of its last line."""
         reader = csv.reader(lines, delimiter=self.delimiter, strict=True, skipinitialspace=self.delimiter == " ")
         last = 0
         try:
@@ -178,7 +178,7 @@ class TextSource:
         return ("", *names) if named_rows else names, not named_rows
 
     def blocks(self) -> Iterator[tuple[list[int], list[tuple[str, ...]]]]:
-        """Yield blocks: the lines of their rows, and as many columns of cells as the header has."""
+        """Yield blocks of rows: the lines of the rows, and the cells of each column in the header."""
         if self._second is None:
             raise BadInput(f"{self.label} has a header but no rows")
         rows, width = self._rows, len(self.names)
@@ -200,7 +200,7 @@ class TextSource:
             yield lines, columns
 
     def _check_unnamed(self, lines: Sequence[int], columns: Sequence[Sequence[str]]) -> None:
-        """Raise if several columns without a name contain values, because names could not distinguish them."""
+        """Raise if several columns without a name contain values, because names could not tell them apart."""
         unnamed = [j for j, name in enumerate(self.names) if not name]
         for j in unnamed[1:]:
             for line, cell in zip(lines, columns[j], strict=True):
@@ -218,12 +218,22 @@ class TextSource:
         return self.names[0].casefold() in _ROW_NAMES and counts
 
     def refuse(self, position: int, line: int, reason: str) -> BadInput:
-        """Return the error for a cell of a column."""
+        """Return the error about a cell.
+
+        Parameters
+        ----------
+        position : int
+            Position of the column.
+        line : int
+            Line of the file.
+        reason : str
+            What is wrong.
+        """
         return BadInput(f"{self.label}, column {self.names[position]!r}, line {line}: {reason}")
 
 
 def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
-    """Return the chosen columns, or the numeric ones: all rows, or none if `keep` is False."""
+    """Read the columns that `choose` selects; store the rows only if `keep` is set."""
     selection = choose(source.names, source.text.header)
     reading = _Reading(source, selection)
     blocks: dict[int, list[Parsed]] = {position: [] for position in reading.columns}
@@ -254,38 +264,38 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
 
 
 def _marks_of(parsed: Parsed) -> NDArray[np.int8]:
-    """Return the mark of each cell."""
+    """Return the marks of the cells: -1 for those with an upper limit such as ``<0.05``, 1 for ``>100``, else 0."""
     return np.zeros(parsed.numbers.size, np.int8) if parsed.marks is None else parsed.marks
 
 
 class _Reading:
-    """State of reading a text table: the columns that may hold numbers, and the reasons why others are left out."""
+    """State of reading a text table: the columns that may hold numbers, and why other columns are left out."""
 
     def __init__(self, source: TextSource, selection: Selection) -> None:
         self._source, self._selection = source, selection
         cells = CellParser(source.text)
         without_limits = source.text._replace(censored=CensoredCells())
-        #: Readers of the columns that are still read, by position.
+        #: Parsers of the columns that have not been left out, by position.
         self.columns = {
             j: ColumnParser(cells, without_limits if j in selection.required else source.text, source.names[j])
             for j in selection.candidates(len(source.names))
         }
-        #: How many cells hold a limit that the value lies below, and above.
+        #: Numbers of cells such as ``<0.05`` and of cells such as ``>100``, by position of the column.
         self.n_marked = dict.fromkeys(self.columns, (0, 0))
         self._evidence = {j: IdentifierEvidence(source.names[j]) for j in self.columns}
         self._has_numbers = {j for j in self.columns if selection.is_requested(j)}
-        #: Reasons by name; the columns by remedy whose cells surprise, with a reason.
+        #: Why columns were left out, by name. `_odd`: columns that look numeric but are not, with reasons, by remedy.
         self.reasons: dict[str, str] = {}
         self.identifiers: dict[str, str] = {}
         self._odd: dict[str, list[tuple[str, str]]] = {}
 
     def leave_out(self, position: int, reason: str | None = None) -> None:
-        """Stop reading this column, and record the reason if there is one."""
+        """Stop reading a column, and record the reason if there is one."""
         if self.columns.pop(position, None) is not None and reason is not None:
             self.reasons[self._source.names[position]] = reason
 
     def parse(self, lines: Sequence[int], cells: Sequence[Sequence[str]]) -> Iterator[tuple[int, Parsed]]:
-        """Yield the columns of numbers in a block; leave out the others."""
+        """Yield position and parsed cells of each numeric column of a block; leave out columns that are not numeric."""
         wrong = []
         for position, column in self.columns.items():
             parsed = column.parse(cells[position], lines)
@@ -305,7 +315,7 @@ class _Reading:
             self._refuse_or_leave_out(position, parsed, lines, cells)
 
     def _count_marks(self, position: int, marks: NDArray[np.int8]) -> None:
-        """Count the cells that hold a limit."""
+        """Add the cells that hold a limit to the counts of the column."""
         n_below, n_above = self.n_marked[position]
         self.n_marked[position] = (
             n_below + int(np.count_nonzero(marks < 0)),
@@ -315,7 +325,19 @@ class _Reading:
     def _add_evidence(
         self, position: int, cells: Sequence[str], numbers: NDArray[np.float64], lines: Sequence[int]
     ) -> None:
-        """Add the cells to the evidence for identifiers."""
+        """Add cells to the evidence on whether the column holds identifiers.
+
+        Parameters
+        ----------
+        position : int
+            Position of the column.
+        cells : sequence of str
+            The cells.
+        numbers : (n,) ndarray
+            The numbers read from them.
+        lines : sequence of int
+            Their lines in the file.
+        """
         evidence = self._evidence[position]
         if not evidence.is_open:
             return
@@ -328,7 +350,19 @@ class _Reading:
     def _refuse_or_leave_out(
         self, position: int, parsed: Parsed, lines: Sequence[int], cells: Sequence[Sequence[str]]
     ) -> None:
-        """Raise for a requested column, or for a number that float64 cannot hold; leave out other columns."""
+        """Raise if a column was requested or holds a number outside the range of float64; otherwise leave it out.
+
+        Parameters
+        ----------
+        position : int
+            Position of the column.
+        parsed : Parsed
+            Its parsed cells, with the problem.
+        lines : sequence of int
+            Lines of the rows in the file.
+        cells : sequence of sequence of str
+            The cells of all columns.
+        """
         problem, source = parsed.problem, self._source
         assert problem is not None
         is_requested = self._selection.is_requested(position)
@@ -342,7 +376,7 @@ class _Reading:
             self._odd.setdefault(remedy, []).append((source.names[position], reason))
 
     def _remedy(self, problem: BadCell, position: int, cells: Sequence[Sequence[str]]) -> str:
-        """Return the end of the sentence about a cell that is not a number."""
+        """Return the end of the message about a cell that is not a number."""
         if problem.is_fatal:
             return f"; rescale the column, or pass --missing={cells[position][problem.at].strip()}"
         if problem.limit_remedy:
@@ -358,7 +392,7 @@ class _Reading:
         return find_remedy(cells[position], text, uses_decimal)
 
     def finish(self) -> tuple[int, ...]:
-        """Return the positions of the columns of numbers; say which columns are left out, and what is rounded."""
+        """Return the positions of the numeric columns; warn about columns left out and about rounded numbers."""
         for position in [j for j in self.columns if not self._selection.is_requested(j)]:
             reason = self._evidence[position].reason()
             if reason is not None and position in self._has_numbers:
@@ -374,7 +408,7 @@ class _Reading:
         return positions
 
     def _no_numbers(self) -> BadInput:
-        """Return the error for a table without a column of numbers."""
+        """Return the error about a table without numeric columns."""
         source = self._source
         for remedy, columns in self._odd.items():
             places = _in_a_list([name for name, _ in columns])
@@ -387,19 +421,29 @@ class _Reading:
 
 
 def _left_out(label: str, columns: Sequence[tuple[str, str]], remedy: str) -> str:
-    """Return the message about columns that are left out and share a remedy, each with its reason."""
+    """Return the message about columns that are left out and share a remedy.
+
+    Parameters
+    ----------
+    label : str
+        Name of the file.
+    columns : sequence of (str, str)
+        The columns, and the reason for each.
+    remedy : str
+        The end of the message.
+    """
     verb = "is" if len(columns) == 1 else "are"
     return f"{_in_a_list([name for name, _ in columns])} of {label} {verb} left out: {columns[0][1]}{remedy}"
 
 
 def _in_a_list(names: Sequence[str]) -> str:
-    """Return the first few columns of many."""
+    """Return the first few names of a list, for a message."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"column{'' if len(names) == 1 else 's'} {', '.join(map(repr, names[:3]))}{more}"
 
 
 def _check_text(first: str, label: str) -> None:
-    """Raise if the first line of a file cannot begin a table of text."""
+    """Raise if the first line of a file shows that it is not a table of text."""
     if "\0" in first:
         raise BadInput(
             f"{label} is not text: give it the extension of its type, or, if it is UTF-16 without a byte-order mark, "
@@ -412,7 +456,7 @@ def _check_text(first: str, label: str) -> None:
 
 
 def _csv_problem(error: str, first: int, last: int) -> str:
-    """Return the place and the reason of an error of csv in a row of these lines."""
+    """Return where a row cannot be parsed, and why; the row spans the lines `first` to `last`."""
     if "unexpected end" in error:
         return f"line {first}: a quotation mark is opened in this row and never closed"
     if first < last:
@@ -421,7 +465,7 @@ def _csv_problem(error: str, first: int, last: int) -> str:
 
 
 def stream_text(source: TextSource, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
-    """Return the layout and the blocks of rows; columns that were not chosen are copied unchanged."""
+    """Return the layout of a table and an iterator over its rows in blocks; columns not selected pass unchanged."""
     selection = choose(source.names, source.text.header)
     assert selection.positions is not None
     positions = tuple(selection.candidates(len(source.names)))
@@ -445,7 +489,7 @@ def _text_blocks(source: TextSource, selection: Selection, layout: FileLayout) -
 
 
 class TextWriter:
-    """A table of text that is written block by block.
+    """Writer of a text table, block by block.
 
     Parameters
     ----------
@@ -456,7 +500,7 @@ class TextWriter:
     delimiter : str
         The delimiter.
     text : TextFormat
-        How numbers are written, and whether there is a header.
+        The format of numbers, and whether there is a header.
     """
 
     def __init__(self, file: TextIO, layout: FileLayout, delimiter: str, text: TextFormat) -> None:
@@ -465,7 +509,7 @@ class TextWriter:
         self._header: tuple[str, ...] | None = layout.names if layout.named or text.header else None
 
     def write(self, block: Block, result: NDArray[Any]) -> None:
-        """Append rows, `result` in place of the block's numbers."""
+        """Append the rows of a block, with `result` in place of the numbers that were read."""
         if self._header is not None:  # not before: errors in the first rows come first
             self._writer.writerow(self._header)
             self._header = None
@@ -482,11 +526,11 @@ class TextWriter:
             self._writer.writerows(zip(*columns, strict=True))
 
     def finish(self) -> None:
-        """Do nothing: all rows have been written."""
+        """Do nothing, because all rows have been written."""
 
 
 def _as_cells(values: NDArray[Any], decimal: str) -> list[Any]:
-    """Format numbers for csv: in the shortest exact form, with missing numbers empty."""
+    """Format numbers as cells, in the shortest exact form; missing numbers become empty cells."""
     cells = [None if math.isnan(value) else value for value in values.tolist()]
     return cells if decimal == "." else [cell if cell is None else repr(cell).replace(".", decimal) for cell in cells]
 
