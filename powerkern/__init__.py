@@ -33,7 +33,7 @@ __all__ = ["__version__", *_HOMES]  # noqa: F405
 
 
 def __getattr__(name: str) -> Any:
-    """Return the version, or a public name or module, which is imported now."""
+    """Return the version, or import and return a public function, class or module."""
     if name == "__version__":
         return _version()
     if name in _MODULES:
@@ -56,7 +56,7 @@ def __dir__() -> list[str]:
 
 
 def _module(name: str) -> Any:
-    """Import a public module; if a library that it needs is missing, it counts as absent, and the error says why."""
+    """Import a public module. If a library that it needs is missing, raise AttributeError with the reason."""
     try:
         return import_late(f"{__name__}.{name}")
     except ImportError as error:

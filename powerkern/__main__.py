@@ -1,6 +1,6 @@
 """The command line: ``python -m powerkern demo | fit | summary | transform | inverse | outliers | plot | ...``.
 
-Words are checked before anything slow is imported.
+Arguments are checked before anything slow is imported.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:  # PyInstaller and its like find the modules of commands here
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code.
+    """Run the command line and return the exit code.
 
-    0: done. 1: standard output could not be written to; silently if its reader (head, less) has gone.
-    2: bad input, or a file that could not be written. 130: interrupted; 143, 129: ended by SIGTERM or SIGHUP.
+    0: success. 1: standard output cannot be written to (without a message if its reader, such as head or less, has
+    exited). 2: bad input, or a file that cannot be written. 130: interrupted; 143, 129: ended by SIGTERM or SIGHUP.
     """
     if getattr(sys, "frozen", False):  # an application that carries its own Python: `compile` starts it as a worker
         import multiprocessing
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    """Carry out the command; the caller handles output that cannot be written."""
+    """Run the command and return the exit code; the caller handles errors of standard output."""
     try:
         args = parser().parse_args(argv)
     except SystemExit as stop:  # --help and --version, or a command that does not exist
@@ -75,9 +75,10 @@ def _run(argv: Sequence[str] | None) -> int:
 
 @contextmanager
 def _interrupts_by_signal() -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt for the signals of schedulers and closed terminals, so that unfinished files are removed.
+    """Raise KeyboardInterrupt on SIGTERM and SIGHUP in this context, so that unfinished files are removed.
 
-    Yields the list of the signals received. Handlers that others have set stay.
+    Schedulers and closed terminals send these signals. Yields the list of the signals received. Handlers that others
+    have installed are left in place.
     """
     received: list[int] = []
 
@@ -101,7 +102,7 @@ def _interrupts_by_signal() -> Iterator[list[int]]:
 
 @contextmanager
 def _ctrl_c_while_compiling() -> Iterator[None]:
-    """Repeat a KeyboardInterrupt that was raised inside one of LLVM's callbacks and lost there."""
+    """Raise KeyboardInterrupt again, in this context, if it was raised and lost inside one of LLVM's callbacks."""
     previous = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:
@@ -118,7 +119,7 @@ def _ctrl_c_while_compiling() -> Iterator[None]:
 
 
 def _warned_once() -> Callable[..., None]:
-    """Return a `showwarning` that prints each message once, since reading a file several times repeats its warnings."""
+    """Return a `showwarning` that prints each message only once, because a file that is read twice warns twice."""
     once = functools.cache(complain)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -1,8 +1,8 @@
-"""The lock under which code is imported late, loaded or compiled; a fork waits for it.
+"""The lock under which code is imported late, loaded or compiled. A fork waits for it.
 
-A child process has the forking thread alone: a lock that another thread holds is never released in it. There is one
-lock for all of this, and its hook is registered before anything can be under way: a lock of a module that is imported
-late would have its hook registered too late for a fork that is waiting already.
+A child process has only the forking thread, so that a lock held by another thread is never released in the child. One
+lock serves all of this, and its hook is registered before any of it can be in progress. If a module that is imported
+late had a lock of its own, the hook would be registered too late for a fork that is already waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOCK = threading.RLock()
 
 @contextlib.contextmanager
 def no_fork() -> Iterator[None]:
-    """Let forks wait while code is imported, loaded or compiled, and other threads that want to do the same."""
+    """Delay forks, and other threads that enter this context, while code is imported, loaded or compiled."""
     _wait_before_other_hooks()
     with LOCK:
         yield
@@ -26,9 +26,10 @@ def no_fork() -> Iterator[None]:
 
 @functools.cache
 def _wait_before_other_hooks() -> None:
-    """Import modules of the standard library whose hooks take locks, and register ours once more, to run first.
+    """Import standard modules whose fork hooks take locks, then register our hook again, so that it runs first.
 
-    Otherwise a fork would take their locks, and then wait for a thread that imports code, and that waits for theirs.
+    Otherwise a fork could take their locks and then wait for a thread that imports code and itself waits for these
+    locks.
     """
     with LOCK:
         import concurrent.futures.thread  # noqa: F401
@@ -38,7 +39,7 @@ def _wait_before_other_hooks() -> None:
 
 
 def _register_hook() -> None:
-    """Register the hook that delays forks. Hooks run last in, first out."""
+    """Register the hook that delays forks. Hooks run in reverse order of registration."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=LOCK.acquire, after_in_parent=_release, after_in_child=_release)
 

@@ -1,4 +1,4 @@
-"""Per-column status codes and the sentences that explain them."""
+"""Status codes of columns, and the sentences that explain them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class _Outcome(IntEnum):
-    """A status: a number, with its meaning in words."""
+    """An integer status code with a sentence that explains it."""
 
     sentence: str
 
@@ -22,14 +22,14 @@ class _Outcome(IntEnum):
 
 
 class Status(_Outcome):
-    """The outcome of one column: a number, as kernels write it, and a `sentence`.
+    """The outcome of the fit of one column: an integer code, as the kernels write it, with a `sentence`.
 
-    A column has one status, the most severe that applies: NOT_CERTIFIED or UNRESOLVED, then FEW_VALUES,
-    TAIL_KEPT, NOT_SETTLED, AT_BOUND, and last those that do not call lambda into question.
+    Each column has the most severe status that applies: NOT_CERTIFIED or UNRESOLVED, then FEW_VALUES, TAIL_KEPT,
+    NOT_SETTLED, AT_BOUND, and last those that do not call lambda into question.
     """
 
-    #: Optimum found and certified: a sign change of the score was observed, or is implied (Newton-Kantorovich), and by
-    #: convexity it is the only one.
+    #: Optimum found and certified: a sign change of the score was observed, or is implied (Newton-Kantorovich). By
+    #: convexity there is no other optimum.
     OK = 0, "optimum found and certified"
     #: lambda is at a bound, set by ``bounds=`` or ``ymax=``.
     AT_BOUND = 1, "lambda is at a bound, set by bounds= or ymax="
@@ -43,15 +43,15 @@ class Status(_Outcome):
     UNREPRESENTABLE = 5, "not fitted: lambda or its scale is beyond the range of float64 (identity transform)"
     #: The search reached its maximum number of evaluations without a certificate.
     NOT_CERTIFIED = 6, "no optimum was certified; do not rely on lambda"
-    #: The objective (robust, normality criterion, regression) had several minima; the lowest found was taken.
+    #: The objective (robust, normality criterion, regression) has several minima; lambda is the lowest one found.
     MULTIMODAL = 7, "the objective has several minima; the lowest one found was taken"
-    #: No robust fit: more than half of the values are equal, and the others vary too little (or R's conventions
-    #: were chosen). The transform is the identity.
+    #: No robust fit: more than half of the values are equal, and the others vary too little (or the fit follows R's
+    #: conventions). The transform is the identity.
     NO_SPREAD = 8, "not fitted robustly: more than half of the values are equal (identity transform)"
-    #: The sums (of a sketch, or of the sites of a federated fit) do not resolve the column well enough.
+    #: The sums (of a sketch, or of the sites of a federated fit) are not accurate enough for the column.
     UNRESOLVED = 9, "the sums do not resolve the column; use a finer grid (or quantum), or fit the rows"
-    #: Optimum of an objective that may have others (robust, normality criterion, regression): a scan of lambda found
-    #: none lower, which is not a proof.
+    #: Optimum of an objective that may have several (robust, normality criterion, regression). A scan of lambda found
+    #: no lower one, which is not a proof.
     SCANNED = 10, "optimum found; a scan of lambda found no lower one"
     #: No maximum: the likelihood grows to the end of the scan of lambda.
     AT_END = 11, "no optimum: the likelihood still grows at the end of the scan of lambda; do not rely on lambda"
@@ -61,41 +61,43 @@ class Status(_Outcome):
     TOO_FEW = 13, "not fitted: no more values than coefficients (identity transform)"
     #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
     ROUNDED = 14, "lambda rounded to a convenient power inside the interval of its optimum"
-    #: A robust fit kept all values on one side, although a tenth of the column is outlying there under the transform
+    #: A robust fit kept all values in one tail, although a tenth of the column is outlying there under the transform
     #: that is rectified on that side.
     TAIL_KEPT = (
         15,
         "no value was left out on one side although many there look outlying; lambda may describe the outliers",
     )
-    #: Reweighting reached its maximum number of steps before the values kept settled. Lambda is optimal for these.
+    #: Reweighting reached its maximum number of steps while the set of kept values still changed. Lambda is optimal for
+    #: the last set.
     NOT_SETTLED = 16, "reweighting did not settle: the values kept still change from step to step"
-    #: A robust fit of the values that differ from the median: more than half are equal to it.
+    #: More than half of the values are equal to the median; the robust fit is of the other values.
     TIED = 17, "more than half of the values are equal; fitted to the others, by a scan of lambda"
     #: A fit from summaries of the rows (bins, rounded sums): ``lmbda_error``, which bounds the difference from a fit of
     #: the rows themselves, exceeds 0.01 standard errors.
     BRACKETED = 18, "optimum found from summaries of the rows; lambda is within lmbda_error of the exact optimum"
     #: A robust fit of at most three values, which are too few to identify an outlier.
     FEW_VALUES = 19, "at most three values, too few to tell which one is an outlier; do not rely on lambda"
-    #: lambda of a group, drawn towards the lambda of all rows (``shrink=True``).
+    #: lambda of a group, shrunk towards the lambda of all rows (``shrink=True``).
     SHRUNK = 20, "lambda shrunk from the optimum of the group towards the optimum of all rows"
-    #: Origin and lambda found; the unit is at an end of its range, where the likelihood is largest or does not depend
-    #: on it (`origin="fit"`).
+    #: With ``origin="fit"``: origin and lambda found. The unit is at an end of its range, where the likelihood is
+    #: largest or does not depend on the unit.
     UNIT_AT_END = 21, "origin and lambda found; the unit is at the limit of its search range, which is the usual case"
-    #: Lambda and the unit found; the origin is at an end of its range (`origin="fit"`).
+    #: With ``origin="fit"``: lambda and the unit found. The origin is at an end of its range.
     ORIGIN_AT_END = 22, "the origin is at the limit of its search range; lambda is the best one for that origin"
-    #: Not transformed, lambda = 1: neither transform makes its centre normal, or nearer (``criterion="central"``).
+    #: With ``criterion="central"``: not transformed, lambda = 1, because neither family brings the center of the column
+    #: closer to normal.
     LEFT_AS_IT_IS = 23, "not transformed (lambda = 1): neither family brings the centre of the column closer to normal"
     #: No maximum: apart from censored cells, there are fewer than two distinct values, and fewer than three distinct
     #: ends of intervals and values. The transform is the identity.
     FEW_OBSERVED = 24, "not fitted: fewer than two distinct values besides censored cells (identity transform)"
     #: Not transformed (``on_failure="passthrough"``): some values are outside the domain of Box-Cox.
     OUTSIDE_DOMAIN = 25, "left as it is: values outside the domain of the transform (identity transform)"
-    #: Not transformed (``on_failure="passthrough"``): with one or two distinct values, all lambdas give one shape.
+    #: Not transformed (``on_failure="passthrough"``): one or two distinct values have the same shape under all lambdas.
     FEW_DISTINCT = 26, "left as it is: fewer than three distinct values (identity transform)"
 
     @property
     def failed(self) -> bool:
-        """True if the column has no fit and its transform is the identity."""
+        """True if the column could not be fitted, so that its transform is the identity."""
         return self in (
             Status.CONSTANT,
             Status.EMPTY,
@@ -109,12 +111,12 @@ class Status(_Outcome):
 
     @property
     def is_estimate(self) -> bool:
-        """True if lambda was estimated from the data, reliably or not; not if given, clipped, rounded or missing."""
+        """True if lambda was estimated from the data, reliably or not; False if given, clipped, rounded or missing."""
         return not (self.failed or self in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED))
 
 
 class Route(IntEnum):
-    """The route by which the optimum of one column was found."""
+    """The algorithm that found the optimum of one column."""
 
     #: No optimum was found: the transform is the identity.
     NONE = 0
@@ -124,20 +126,20 @@ class Route(IntEnum):
     TWO_PASS = 2
     #: Power sums of a sketch.
     POWER_SUMS = 3
-    #: Moments sent by sites.
+    #: Moments sent by the sites of a federated fit.
     MOMENTS = 4
-    #: Robust: a maximum likelihood fit of the values that were kept.
+    #: Maximum likelihood fit of the values that a robust estimator kept.
     REFIT = 5
     #: Sums from one pass, over many short columns side by side.
     LOCKSTEP = 6
-    #: As REFIT, from the start that rectifies both sides.
+    #: As REFIT, from the starting value of the transform rectified on both sides.
     REFIT_BOTH_SIDES = 7
     #: Newton's method on the likelihood of values and censored cells.
     CENSORED = 8
 
     @property
     def label(self) -> str:
-        """The route in words; empty if there is none."""
+        """The name of the algorithm in words; "" for `NONE`."""
         return "" if self is Route.NONE else self.name.lower().replace("_", " ")
 
 
@@ -147,7 +149,7 @@ def is_failed(status: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 class LocationStatus(_Outcome):
-    """The outcome of one column's location and scale."""
+    """The outcome of the estimation of location and scale of one column."""
 
     #: The estimating equations hold to rounding, or the estimator needs no iteration.
     CONVERGED = 0, "converged"
@@ -162,11 +164,11 @@ class LocationStatus(_Outcome):
 
 
 class JointStatus(_Outcome):
-    """The outcome of a fit of columns together."""
+    """The outcome of a joint fit of several columns."""
 
     #: A local optimum: the gradient is 0 to rounding, and the Hessian positive definite.
     CONVERGED = 0, "local optimum found; the likelihood may have others, but none was seen"
-    #: As CONVERGED, and the best of several optima found from different starts.
+    #: As CONVERGED; the best of several optima found from different starting values.
     SEVERAL_OPTIMA = 1, "the best of several local optima, found from different starts"
     #: The search stopped before it reached an optimum.
     NOT_CONVERGED = 2, "not converged: no local optimum was reached"

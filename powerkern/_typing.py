@@ -11,9 +11,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Float32Array: TypeAlias = NDArray[np.float32]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
-#: Weights of the rows; None where all count alike. Kernels get an empty array for None, see `powerkern._engine`.
+#: Weights of the rows; None: all 1. Kernels receive an empty array for None, see `powerkern._engine`.
 Weights: TypeAlias = FloatArray | None
-#: Smallest and largest lambda, of all columns or of each; None for no bound.
+#: Smallest and largest lambda, for all columns or for each; None for no bound.
 Bounds: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]
 #: Lower and upper detection limit, for all columns or for each; None for no limit.
 Limits: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]

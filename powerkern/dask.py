@@ -1,4 +1,4 @@
-"""Power transforms of Dask arrays, data frames and delayed chunks, without gathering them.
+"""Power transforms of Dask arrays, data frames and delayed chunks, which are never gathered in one place.
 
 `fit` makes two passes over the chunks, one for the ranges of the columns and one for the sketches (see
 `powerkern.sketch`). `transform` and `inverse_transform` are lazy, chunk by chunk. Chunks may be blocks of rows, of
@@ -42,7 +42,7 @@ __all__ = ["fit", "inverse_transform", "transform"]
 
 
 class _DaskChunk(NamedTuple):
-    """A block of the data, not yet computed, with its row weights and its name for error messages."""
+    """A block of the data that is not yet computed, the weights of its rows, and its name for error messages."""
 
     data: Any
     weight: Any
@@ -50,7 +50,7 @@ class _DaskChunk(NamedTuple):
 
 
 class _ColumnBlock(NamedTuple):
-    """A block of columns: their number (None if unknown), and their chunks from top to bottom."""
+    """A block of columns: their number (None if unknown), and the chunks that hold them, from top to bottom."""
 
     width: int | None
     chunks: list[_DaskChunk]
@@ -94,10 +94,25 @@ def fit(
     """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
 
     The fit runs on the current scheduler (threads, processes, a `distributed.Client`), with one thread per task. A
-    chunk is reduced to a summary of about 10 kB per column and released. Summaries are merged in pairs as they arrive,
-    so that about as many are in memory as there are threads, plus the logarithm of the number of chunks. If a worker
-    dies, Dask recomputes what it held, and the result is the same, bit for bit. Robust estimators take more passes; see
-    `powerkern.sketch.fit_chunks`.
+    chunk is reduced to a summary of about 10 kB per column and released. Summaries are merged in pairs as they arrive.
+    The number of summaries in memory is therefore about the number of threads plus the logarithm of the number of
+    chunks. If a worker dies, Dask recomputes what it held, and the result is the same, bit for bit. Robust estimators
+    take more passes; see `powerkern.sketch.fit_chunks`.
+
+    Parameters
+    ----------
+    X : dask array of shape (n, p) or (n,), dask data frame or series, or list of delayed chunks
+        Data of any real dtype; NaN is missing. Chunk sizes may be unknown. Delayed chunks are blocks of rows in any
+        form that `powerkern.fit` accepts.
+    family, estimator, progress, **options
+        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
+    groups : str or list of str, optional
+        The column, or columns, of a data frame that hold the labels of groups of rows, as in
+        `powerkern.sketch.fit_chunks`. The rows of a group may be spread over partitions; they are not shuffled.
+    sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
+        Non-negative row weights. For a data frame with partitions of unknown lengths, pass a Dask series or array with
+        the same partitions. For delayed chunks, pass a list with one array per chunk. For data frames, delayed or not,
+        the name of the weight column is also accepted; this column is then not fitted.
 
     Parameters
     ----------
@@ -183,7 +198,7 @@ def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infi
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
     """Undo `transform`, lazily: `PowerFit.inverse_transform` of each chunk.
 
-    `out_of_range` is as in `PowerFit.inverse_transform`. Warnings appear where the chunk is computed.
+    `out_of_range` is as in `PowerFit.inverse_transform`. Warnings are issued where the chunk is computed.
     """
     as_choice("out_of_range", out_of_range, get_args(OutOfRange))
     return _applied(Z, fit, functools.partial(_transformed, method="inverse_transform", out_of_range=out_of_range))
@@ -193,9 +208,16 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list[Any] | None = None) -> Engine:
-    """Return the engine: one graph for each pass over all blocks, fused if its tasks also make the chunks.
+    """Return the engine of a fit, which runs each pass over all blocks as one Dask graph.
 
-    `labels` are the columns of a data frame, in whose order its partitions are read.
+    Parameters
+    ----------
+    blocks : list of _ColumnBlock
+        The blocks of columns.
+    makes_chunks : bool
+        Whether computing a chunk takes tasks of its own, which are then fused with its summary.
+    labels : list or None
+        The column labels of a data frame; its partitions are read in this order of columns.
     """
     edges = np.cumsum([0, *(block.width or 0 for block in blocks)])
 
@@ -218,7 +240,9 @@ def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list
 
 
 def _on_chunk(function: Pass[S], labels: list[Any] | None, data: Any, weight: Any, name: str) -> S | None:
-    """Apply a pass to a chunk; return None if it has no rows. Errors name the chunk and count rows from its start.
+    """Apply a pass to a chunk and return the summary, or None if the chunk has no rows.
+
+    Errors name the chunk and count rows from its start.
 
     Parameters
     ----------
@@ -240,20 +264,20 @@ def _on_chunk(function: Pass[S], labels: list[Any] | None, data: Any, weight: An
 
 
 def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
-    """Merge two summaries; either may be None (no rows)."""
+    """Merge two summaries with `merge`; None stands for the summary of no rows."""
     if a is None or b is None:
         return b if a is None else a
     return merge(a, b)
 
 
 def _summaries(function: Pass[S], labels: list[Any] | None, chunks: list[_DaskChunk]) -> list[Any]:
-    """Return the delayed summaries of chunks."""
+    """Return the delayed summaries of chunks by one pass; `labels` give the order in which columns are read."""
     ask = dask.delayed(functools.partial(_on_chunk, function, labels), pure=False, traverse=False)
     return [ask(*chunk) for chunk in chunks]
 
 
 def _tree(parts: list[Any], merge: Callable[[S, S], S]) -> Any:
-    """Merge delayed summaries as a tree of neighbors, so that few are in memory at once."""
+    """Merge delayed summaries pairwise in a tree of neighbors, so that few are in memory at once."""
     join = dask.delayed(functools.partial(_merged, merge), pure=False, traverse=False)
     while len(parts) > 1:
         odd = parts[len(parts) // 2 * 2 :]
@@ -262,10 +286,10 @@ def _tree(parts: list[Any], merge: Callable[[S, S], S]) -> Any:
 
 
 def _fused(trees: list[Any]) -> Any:
-    """Fuse the computation of each chunk with the task that summarises it, so that no chunk waits in memory.
+    """Fuse the task that computes each chunk with the task that summarises it, so that chunks do not wait in memory.
 
-    Graphs are optimised here, because a distributed scheduler ignores the setting, and only for arrays, because graphs
-    of data frames may contain tasks in Dask's old notation, which this optimisation does not support.
+    Graphs are optimised here because a distributed scheduler ignores the setting. This is done only for arrays, because
+    graphs of data frames may contain tasks in Dask's old notation, which this optimisation does not support.
     """
     with dask.config.set({"optimization.fuse.delayed": True}):
         return dask.optimize(*trees)
@@ -275,14 +299,14 @@ def _fused(trees: list[Any]) -> Any:
 
 
 def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
-    """Transform a chunk; return an empty chunk with the output type."""
+    """Apply a method of a fit to a chunk; an empty chunk is returned with the output type."""
     if len(block) == 0:
         return block.astype(output_type(block.dtype)) if isinstance(block, np.ndarray) else block
     return getattr(fit, method)(block, n_threads=1, **options)
 
 
 def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
-    """Apply a function to every chunk of a collection, lazily."""
+    """Apply a function, which receives a chunk and the fit, to every chunk of a collection, lazily."""
     as_power_fit(fit)
     if _is_list(X):
         return [dask.delayed(function, pure=False, traverse=False)(chunk, fit) for chunk in X]
@@ -323,17 +347,17 @@ def _is_frame(X: Any) -> bool:
 
 
 def _labels(X: Any) -> list[Any] | None:
-    """Return the labels of the columns of a Dask data frame; None for anything else."""
+    """Return the column labels of a Dask data frame, or None for any other collection."""
     return frames.names_of(X._meta) if _is_frame(X) else None
 
 
 def _is_list(X: Any) -> bool:
-    """Return whether X is a list of delayed chunks (or of futures)."""
+    """Return whether X is a list of delayed chunks or of futures."""
     return isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_delayed, X))
 
 
 def _is_delayed(chunk: Any) -> bool:
-    """Return whether a chunk is delayed, or a future."""
+    """Return whether a chunk is delayed or a future."""
     return isinstance(chunk, Delayed) or type(chunk).__module__.startswith("distributed.")
 
 
@@ -349,7 +373,7 @@ def _check_array(X: Any) -> None:
 
 
 def _blocks(X: Any, sample_weight: Any) -> list[_ColumnBlock]:
-    """Return the chunks of each block of columns."""
+    """Return the blocks of columns of a collection, each with its chunks and the weights of their rows."""
     if _is_list(X):
         weights = sample_weight
         if sample_weight is None or isinstance(sample_weight, str):
@@ -385,7 +409,17 @@ def _blocks(X: Any, sample_weight: Any) -> list[_ColumnBlock]:
 
 
 def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) -> list[Any]:
-    """Return the weights of the rows of each chunk."""
+    """Return the weights of the rows of each chunk.
+
+    Parameters
+    ----------
+    sample_weight : object
+        The argument of the user.
+    rows : tuple of float or None
+        Number of rows of each chunk, NaN if unknown; None for data frames, which do not know any.
+    n_chunks : int
+        Number of chunks from top to bottom.
+    """
     if sample_weight is None or isinstance(sample_weight, str):
         return [sample_weight] * n_chunks
     n = math.nan if rows is None else sum(rows)

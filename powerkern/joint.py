@@ -165,21 +165,21 @@ def fit_joint(
 
 
 class JointFit(StoredFit, RoundedPowers):
-    """Power transforms fitted to columns together; made by `fit_joint`.
+    """Power transforms fitted to columns together, returned by `fit_joint`.
 
     Attributes
     ----------
     power_fit : PowerFit
-        The transforms, column by column, with the lambdas of the joint fit; `powerkern.plot` draws these.
+        The transforms of the columns with the lambdas of the joint fit, for `powerkern.plot`, say.
     family, column_names, n_features, lmbda, lambdas
         As in `powerkern.PowerFit`.
     lmbda_cov : (p, p) ndarray
         Covariance matrix of `lmbda`, the inverse Hessian of the negative log-likelihood; NaN if it is not positive
         definite.
     llf : float
-        Joint log-likelihood ``-n (1/2 ln det S - sum_j (lmbda_j - 1) mean(J_j))``, without constants, as
-        `powerkern.fit` states it. Add ``-n p/2 (1 + ln(2 pi))`` for the log-likelihood of the data. R's
-        ``car::powerTransform`` states minus this, plus ``(p - 1) n/2 ln(n/(n - 1))``.
+        Joint log-likelihood ``-n (1/2 ln det S - sum_j (lmbda_j - 1) mean(J_j))``, without constants, as in
+        `powerkern.fit`. Add ``-n p/2 (1 + ln(2 pi))`` for the log-likelihood of the data. R's ``car::powerTransform``
+        reports minus this, plus ``(p - 1) n/2 ln(n/(n - 1))``.
     nll : float
         Minus `llf`.
     coef : (rank, p) ndarray
@@ -192,7 +192,8 @@ class JointFit(StoredFit, RoundedPowers):
     n_obs : float
         Number of complete rows; with weights, the sum of their weights.
     n_iter : int
-        Number of evaluations of the joint likelihood and its derivatives, without those for starts with covariates.
+        Number of evaluations of the joint likelihood and its derivatives. Evaluations for starting values with
+        covariates are not counted.
     status : JointStatus
         Outcome of the search; its `sentence` describes it.
     """
@@ -216,7 +217,7 @@ class JointFit(StoredFit, RoundedPowers):
     _data: FittedData | None
 
     def __init__(self, found: JointFitState, rows: JointRows | None = None, data: FittedData | None = None) -> None:
-        """Make a fit from its parts.
+        """Build a fit from the results of the search.
 
         Parameters
         ----------
@@ -250,11 +251,11 @@ class JointFit(StoredFit, RoundedPowers):
 
     @property
     def lambdas(self) -> Any:
-        """`lmbda` as a pandas series by the labels of the columns, if they have labels and pandas is installed."""
+        """`lmbda` as a pandas series with the labels of the columns, if they have labels and pandas is installed."""
         return self.power_fit.lambdas
 
     def _optimum(self) -> LikelihoodOptimum:
-        """Return the maximum of the likelihood, for tests and rounded powers."""
+        """Return the maximum of the likelihood in the form that tests and rounded powers use."""
         nll, n_obs = np.asarray(self.nll), np.asarray(self.n_obs)
         return LikelihoodOptimum(
             self.lmbda, nll, self.standard_error(), n_obs, self.n_features, names=self.column_names
@@ -272,17 +273,17 @@ class JointFit(StoredFit, RoundedPowers):
     # --- applying ---------------------------------------------------------------------------------------
 
     def transform(self, X: object, **options: Any) -> Any:
-        """Transform and standardise every column of `X`; as `PowerFit.transform`."""
+        """Transform and standardise every column of `X`; see `PowerFit.transform`."""
         return self.power_fit.transform(X, **options)
 
     def inverse_transform(self, Z: object, *, out_of_range: OutOfRange = "nan", **options: Any) -> Any:
-        """Undo `transform`; as `PowerFit.inverse_transform`."""
+        """Undo `transform`; see `PowerFit.inverse_transform`."""
         return self.power_fit.inverse_transform(Z, out_of_range=out_of_range, **options)
 
     def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> Any:
         """Return the Mahalanobis distance of each transformed row from the fitted normal distribution.
 
-        ``sqrt(r^T cov^-1 r)``, r the standardised transformed row less its fitted mean.
+        The distance is ``sqrt(r^T cov^-1 r)``, where r is the standardised transformed row minus its fitted mean.
 
         Parameters
         ----------
@@ -342,7 +343,7 @@ class JointFit(StoredFit, RoundedPowers):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Interval:
-        """Return an interval for each lambda; the other lambdas are free.
+        """Return a confidence interval for each lambda, with the other lambdas unrestricted.
 
         Parameters
         ----------
@@ -394,7 +395,7 @@ class JointFit(StoredFit, RoundedPowers):
         return name_intervals(interval, self.column_names)
 
     def standard_error(self) -> FloatArray:
-        """Return the standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
+        """Return the standard errors of lambda: the square roots of the diagonal of `lmbda_cov`."""
         return np.asarray(np.sqrt(np.diag(self.lmbda_cov)))
 
     def lr_test(
@@ -406,9 +407,9 @@ class JointFit(StoredFit, RoundedPowers):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> LikelihoodRatio:
-        """Test given lambdas, all together, by the likelihood ratio.
+        """Test whether all lambdas have given values, by one likelihood ratio test.
 
-        ``2 (nll(lmbda0) - nll)`` is chi-square with p degrees of freedom, up to O(1/n), if `lmbda0` is true.
+        If `lmbda0` is true, ``2 (nll(lmbda0) - nll)`` is chi-square with p degrees of freedom, up to O(1/n).
 
         Parameters
         ----------
@@ -450,7 +451,7 @@ class JointFit(StoredFit, RoundedPowers):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Summary:
-        """Make a table of the lambdas, with joint tests of no transform, of logarithms and of the rounded powers.
+        """Return a table of the lambdas, with joint tests of no transform, of logarithms and of the rounded powers.
 
         Parameters
         ----------
@@ -488,7 +489,7 @@ class JointFit(StoredFit, RoundedPowers):
     def _likelihood(
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
     ) -> FittedLikelihood:
-        """Return the likelihood of the fitted data, which are remembered or passed again.
+        """Return the likelihood of the fitted data, which are either remembered or passed again.
 
         Parameters
         ----------
@@ -505,7 +506,13 @@ class JointFit(StoredFit, RoundedPowers):
         return FittedLikelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
 
     def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> JointRows:
-        """Return the complete rows of the fitted data; raise if other data than the fitted ones are passed."""
+        """Return the complete rows of the fitted data; raise if the data passed are not the fitted ones.
+
+        Parameters
+        ----------
+        X, covariates, sample_weight
+            As in `confint`; None: the remembered data.
+        """
         if X is None:
             if covariates is not None or sample_weight is not None:
                 raise ValueError(
@@ -535,7 +542,7 @@ class JointFit(StoredFit, RoundedPowers):
 
 
 def _count_phrase(n: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
+    """Return a count with its noun, in the plural unless the count is 1."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
 

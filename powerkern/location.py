@@ -1,4 +1,4 @@
-"""Estimate location and scale of columns: mean and standard deviation, order statistics, M-estimators."""
+"""Estimate location and scale of columns by mean and standard deviation, order statistics or M-estimators."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _N_RESULTS = 4
 
 
 class _Pair(NamedTuple):
-    """The location and scale that a `LocationScale` unpacks to."""
+    """Location and scale, the two elements to which a `LocationScale` unpacks."""
 
     loc: FloatArray
     scale: FloatArray
@@ -76,7 +76,7 @@ class LocationScale(_Pair):
 
 
 class _Method(NamedTuple):
-    """A method: its compiled function, the default constants, and a function that checks and orders constants."""
+    """A method: its compiled function, the defaults of its constants, and a function that validates and orders them."""
 
     function: Callable[..., None]
     defaults: Mapping[str, Any]
@@ -92,7 +92,7 @@ def _positive(what: str, value: object) -> float:
 
 
 def _order(center: str, spread: str) -> _Method:
-    """Return the method that estimates this center and this scale from order statistics."""
+    """Return the method that estimates the center `center` and the scale `spread` from order statistics."""
     codes = [float(_CENTERS.index(center)), float(_SPREADS.index(spread))]
     if center != "trimmed":
         return _Method(order_columns, {}, lambda: [*codes, 0.0, 0.0])
@@ -106,7 +106,7 @@ def _order(center: str, spread: str) -> _Method:
 
 
 def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]:
-    """Return the checked constants of "huber-scale" in order."""
+    """Validate the constants of "huber-scale", and return them in the order that its kernel expects."""
     code = _SCALE_CENTERS.index(as_choice("center", center, _SCALE_CENTERS))
     lost = as_number("ddof", ddof, "[0, inf)")
     if code and lost:
@@ -115,7 +115,7 @@ def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]
 
 
 def _proposal2_options(k: object, k_location: object) -> list[float]:
-    """Return the checked constants of "huber-proposal2" in order."""
+    """Validate the constants of "huber-proposal2", and return them in the order that its kernel expects."""
     return [_positive("k", k), _positive("k_location", k if k_location is None else k_location)]
 
 
@@ -250,7 +250,7 @@ def location_scale(
 def measure_location(
     matrix: Matrix, method: str, /, *, n_threads: int, progress: bool = False, **constants: Any
 ) -> LocationScale:
-    """Estimate location and scale of the columns of a matrix that has been read; messages use its column names.
+    """Estimate location and scale of the columns of a matrix that was read already; messages name its columns.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def location_results(
 
 
 def location_scale_of(results: FloatArray, names: list[str] | None) -> LocationScale:
-    """Make a `LocationScale` from rows of results; warn about columns without a valid result."""
+    """Return the `LocationScale` of rows of results; warn about columns without a valid result."""
     status = results[:, 3].astype(np.int64)
     invalid = (LocationStatus.EMPTY, LocationStatus.MAX_ITER, LocationStatus.OVERFLOW)
     warn_of_columns([(status == code, code.sentence) for code in invalid], names)
@@ -296,7 +296,10 @@ def location_scale_of(results: FloatArray, names: list[str] | None) -> LocationS
 
 
 def points_estimator(method: str, constants: Mapping[str, Any]) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """Return the method as a function of ascending values and weights: ``estimate(x, w)`` returns a row of results."""
+    """Return a function ``estimate(x, w)`` that applies a method to ascending values x with weights w.
+
+    It returns a row of results: location, scale, iterations, status.
+    """
     function, options = compiled(method, constants)
 
     def estimate(x: FloatArray, w: FloatArray) -> FloatArray:
@@ -310,7 +313,7 @@ def points_estimator(method: str, constants: Mapping[str, Any]) -> Callable[[Flo
 
 
 def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., None], FloatArray]:
-    """Return the compiled function of a method, and its checked constants in the order of the function."""
+    """Return the compiled function of a method, and its validated constants in the order that the function expects."""
     chosen = METHODS[as_choice("method", method, METHODS)]
     for name in constants:
         if name not in chosen.defaults:
@@ -323,7 +326,7 @@ def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., N
 def _estimator(
     function: Callable[..., None], options: FloatArray, weight: Weights
 ) -> Callable[[FloatArray, slice], FloatArray]:
-    """Return the callback of `measure_columns`, which estimates a block of columns."""
+    """Return a function that estimates location and scale of a block of columns, for `measure_columns`."""
 
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))
@@ -338,7 +341,7 @@ def _estimator(
 
 
 def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: Weights) -> None:
-    """Raise for the first column with an infinite value."""
+    """Raise an error about the first infinite value, if the status of a column reports one."""
     infinite = np.flatnonzero(status == BAD_INFINITE)
     if infinite.size:
         raise domain_error_in(matrix, int(infinite[0]), matrix.names, weight)

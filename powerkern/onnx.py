@@ -1,4 +1,4 @@
-"""Convert transforms to ONNX graphs, for runtimes without Python; tested in onnxruntime.
+"""Convert transforms to ONNX graphs, for runtimes without Python; tested with onnxruntime.
 
 `to_onnx` converts a fit, or its inverse, to a model. Importing this module also registers a converter with skl2onnx, so
 that pipelines with a `powerkern.sklearn.PowerTransformer` can be converted.
@@ -6,7 +6,7 @@ that pipelines with a `powerkern.sklearn.PowerTransformer` can be converted.
 A graph computes in float64, whatever its input and output types, relative to the reference of the fit inside the data.
 It is as accurate as the fit, to about 1e-13 of the standard deviation, even if lambda is in the hundreds. It differs
 from `PowerFit.transform` in two ways. Values outside the domain or the range become NaN or infinite without an error or
-warning. Powers that overflow, of values far beyond the fitted data, become infinite. Raw output (``standardize=False``)
+warning. For values far beyond the fitted data, powers that overflow become infinite. Raw output (``standardize=False``)
 with lambda in the hundreds has lost its digits, as in `PowerFit`, and cannot be inverted.
 """
 
@@ -101,7 +101,7 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
 
 
 def _fit_of(transformer: object) -> PowerFit:
-    """Return the fit of a transformer; raise if it cannot be converted."""
+    """Return the fit of a transformer; raise if the transformer cannot be converted."""
     if not isinstance(transformer, PowerTransformer):
         raise TypeError(
             f"to_onnx takes a PowerFit or a powerkern.sklearn.PowerTransformer, got {type(transformer).__name__}; "
@@ -117,33 +117,41 @@ def _fit_of(transformer: object) -> PowerFit:
 
 
 class _Graph:
-    """Nodes and constants of a model."""
+    """The nodes and constants of a model under construction."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Add a node; return the name of its output."""
+        """Add a node and return the name of its output."""
         name = output or f"t{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
         return name
 
     def constant(self, values: FloatArray | NDArray[np.bool_]) -> str:
-        """Add a constant; return its name."""
+        """Add a constant and return its name."""
         name = f"c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
 
 
 class _Builder:
-    """Builder of array expressions from functions that add a node or a constant."""
+    """Builds array expressions. Methods take and return names of arrays; operators of ONNX are methods, too.
+
+    Parameters
+    ----------
+    add : function
+        Adds a node for an operator and its inputs; returns the name of the output.
+    constant : function
+        Adds a constant; returns its name.
+    """
 
     def __init__(self, add: Callable[..., str], constant: Callable[[Any], str]) -> None:
         self._add, self._constant = add, constant
 
     def of(self, values: Any) -> str:
-        """Add a constant, one number or one per column; return names unchanged."""
+        """Add a constant (one number, or one per column) and return its name; return a name unchanged."""
         if isinstance(values, str):
             return values
         array = np.asarray(values)
@@ -153,7 +161,7 @@ class _Builder:
         return lambda *inputs: self._add(operator, *(self.of(a) for a in inputs))
 
     def log(self, u: str, q: str) -> str:
-        """Build ``ln u`` for u = 1 + q; Kahan's correction restores the digits of q that rounding lost."""
+        """Build ``ln u`` from u = 1 + q and q. Kahan's correction restores the digits of q lost by rounding u."""
         rest = self.Sub(u, 1.0)
         near = self.Less(self.Abs(rest), 0.5)
         exact = self.Equal(rest, 0.0)
@@ -162,7 +170,7 @@ class _Builder:
         return self.Where(near, self.Where(exact, q, self.Mul(log, factor)), log)
 
     def expm1_ratio(self, t: str) -> str:
-        """Build ``expm1(t)/t``, 1 at 0."""
+        """Build ``expm1(t)/t``, which is 1 at t = 0."""
         u = self.Exp(t)
         rest, exact = self.Sub(u, 1.0), self.Equal(u, 1.0)
         near = self.Less(self.Abs(t), 0.5)
@@ -171,16 +179,16 @@ class _Builder:
         return self.Where(near, by_log, self.Div(rest, self.Where(near, 1.0, t)))
 
     def log1p_ratio(self, t: str) -> str:
-        """Build ``log1p(t)/t``, 1 at 0."""
+        """Build ``log1p(t)/t``, which is 1 at t = 0."""
         zero = self.Equal(t, 0.0)
         return self.Where(zero, 1.0, self.Div(self.log(self.Add(t, 1.0), t), self.Where(zero, 1.0, t)))
 
     def power(self, exponent: FloatArray, d: str) -> str:
-        """Build ``expm1(m d)/m``, d for m = 0."""
+        """Build ``expm1(m d)/m`` for the exponents m, which is d at m = 0."""
         return self.Mul(d, self.expm1_ratio(self.Mul(d, exponent)))
 
     def log_of_power(self, exponent: FloatArray, v: str) -> str:
-        """Build ``log1p(m v)/m``, v for m = 0."""
+        """Build ``log1p(m v)/m`` for the exponents m, which is v at m = 0."""
         return self.Mul(v, self.log1p_ratio(self.Mul(v, exponent)))
 
     def expm1(self, d: str) -> str:
@@ -189,10 +197,11 @@ class _Builder:
 
 
 class _Constants:
-    """Constants of the transforms of all columns, each (n_features,).
+    """Constants of the transforms, each an array with one entry per column.
 
-    Let x' = sign (x - center)/divisor and u = (offset + x')/(offset + a). For x' >= 0 (or Box-Cox), psi is
-    ``growth b_m(ln u)``, otherwise ``zero - other_growth b_(2-m)(log1p(-x'))``, both relative to a >= 0 in the data.
+    Let x' = sign (x - center)/divisor and u = (offset + x')/(offset + a). For x' >= 0, and always for Box-Cox, psi is
+    ``growth b_m(ln u)``. Otherwise it is ``zero - other_growth b_(2-m)(log1p(-x'))``. Both are relative to psi at a >=
+    0, a value inside the data.
     """
 
     def __init__(self, fit: PowerFit, constant: bool) -> None:
@@ -218,7 +227,7 @@ class _Constants:
 
 
 def _forward(b: _Builder, x: str, fit: PowerFit, constant: bool) -> str:
-    """Build the transform of x.
+    """Build the transform of x and return its name.
 
     Parameters
     ----------
@@ -250,7 +259,7 @@ def _forward(b: _Builder, x: str, fit: PowerFit, constant: bool) -> str:
 
 
 def _inverse(b: _Builder, z: str, fit: PowerFit, constant: bool) -> str:
-    """Build the value whose transform is z.
+    """Build the inverse transform of z and return its name.
 
     Parameters
     ----------
@@ -285,7 +294,7 @@ def _inverse(b: _Builder, z: str, fit: PowerFit, constant: bool) -> str:
 
 
 def _shape(operator: Any) -> None:
-    """Set the output type for skl2onnx: the input's, or float32 if the input is not floating-point."""
+    """Set the output type for skl2onnx: the type of the input, or float32 if the input is not floating-point."""
     if len(operator.inputs) != 1:
         raise ValueError("PowerTransformer converts with one input, a table; declare it so in initial_types")
     given = operator.inputs[0].type
@@ -294,7 +303,7 @@ def _shape(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Add the nodes of a transformer for skl2onnx."""
+    """Add the nodes of a transformer to a graph of skl2onnx."""
 
     def add(kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         name = output or scope.get_unique_variable_name("powerkern")
@@ -316,7 +325,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _version_of(kind: str) -> int:
-    """Return the opset in which an operator last changed, up to 17."""
+    """Return the opset, at most 17, in which an operator last changed."""
     return int(defs.get_schema(kind, max_inclusive_version=_OPSET).since_version)
 
 

@@ -1,7 +1,8 @@
 """Power transforms of Ray datasets, and of chunks that are objects or tasks of Ray.
 
-`fit` makes two passes. Tasks reduce blocks of rows to ranges of the columns, then to sketches (see `powerkern.sketch`),
-which tasks merge in pairs as they arrive. `transform` and `inverse_transform` are lazy steps of a dataset.
+`fit` makes two passes. In each, tasks reduce blocks of rows to summaries: first to ranges of the columns, then to
+sketches (see `powerkern.sketch`). Further tasks merge the summaries in pairs as they arrive. `transform` and
+`inverse_transform` are lazy steps of a dataset.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def fit(
 
 
 def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infinite: Infinite | None = None) -> Any:
-    """Transform the fitted columns of a dataset, lazily; other columns pass through.
+    """Transform the fitted columns of a dataset, lazily; other columns are passed through.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _over_blocks(X: Any, names: list[str]) -> Engine:
-    """Return the engine of a dataset: each block is reduced to an outcome, in the task that produces it if possible."""
+    """Return the engine for a dataset: each block is reduced to an outcome, if possible by the task that makes it."""
     table = X.select_columns(names)
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
@@ -172,7 +173,7 @@ def _over_blocks(X: Any, names: list[str]) -> Engine:
 
 
 def _over_chunks(chunks: list[tuple[Any, ...]]) -> Engine:
-    """Return the engine of chunks: a task reduces each chunk to an outcome."""
+    """Return the engine for chunks: a task reduces each chunk to an outcome."""
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         shared = ray.put(function)
@@ -183,7 +184,7 @@ def _over_chunks(chunks: list[tuple[Any, ...]]) -> Engine:
 
 
 def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """Merge all parts in order of arrival, with a bounded number of running tasks, and return the summary."""
+    """Merge parts in order of arrival and return the final summary; the number of running tasks is bounded."""
     most = max(2, _AHEAD * int(ray.cluster_resources().get("CPU", 1)))
     running: list[Any] = []
     single: list[Any] = []
@@ -205,7 +206,17 @@ def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
 
 
 def _summarised(function: Pass[Any], position: int, *given: Any) -> ChunkOutcome:
-    """Return the outcome of a chunk and its weights, each passed as data or as a function that returns data."""
+    """Return the outcome of applying a pass to one chunk.
+
+    Parameters
+    ----------
+    function : Pass
+        The pass.
+    position : int
+        Number of the chunk.
+    *given
+        The chunk and its weights, each as data or as a function that returns data.
+    """
     name = f"chunk {position}"
     outcome = outcome_of(name, lambda: function(*(one() if callable(one) else one for one in given)))
     return dataclasses.replace(outcome, position=position)
@@ -214,7 +225,7 @@ def _summarised(function: Pass[Any], position: int, *given: Any) -> ChunkOutcome
 def _summarised_block(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], block: pyarrow.Table
 ) -> pyarrow.Table:
-    """Return the outcome of a block, which is read a few rows at a time.
+    """Return the outcome of applying a pass to a block, which is read a few rows at a time.
 
     Parameters
     ----------
@@ -232,14 +243,17 @@ def _summarised_block(
 
 
 def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> ChunkOutcome:
-    """Merge outcomes and blocks of outcomes, the first chunk first, because it determines the order of columns."""
+    """Merge outcomes and tables of outcomes into one outcome.
+
+    The chunk that comes first in the data is merged first, because it determines the order of the columns.
+    """
     outcomes = sorted((outcome for part in parts for outcome in _outcomes(part)), key=lambda outcome: outcome.position)
     total = merged_outcomes(merge, outcomes)
     return dataclasses.replace(total, position=outcomes[0].position) if outcomes else total
 
 
 def _outcomes(part: ChunkOutcome | pyarrow.Table) -> Iterator[ChunkOutcome]:
-    """Yield the outcomes in a part."""
+    """Yield the outcomes in a part, which is an outcome itself or a table of outcomes."""
     if isinstance(part, ChunkOutcome):
         yield part
     elif part.num_rows:
@@ -288,13 +302,13 @@ def _transformed(fit: PowerFit, method: str, options: dict[str, Any], block: pya
 
 
 def _parts(block: pyarrow.Table) -> Iterator[pyarrow.Table]:
-    """Divide a block into parts of a few rows."""
+    """Yield a block in parts of a few rows each."""
     rows = max(1, CELLS // block.num_columns)
     return (block.slice(start, rows) for start in range(0, block.num_rows, rows))
 
 
 def _place(rows: int) -> str:
-    """Describe a part of a block by its first row, for error messages."""
+    """Return how error messages refer to a part of a block: by its first row."""
     return f"a block of the dataset, from row {rows} of it"
 
 

@@ -57,12 +57,12 @@ def fit_regression(
     Parameters
     ----------
     Y : (n, p) or (n,) array-like
-        Responses, one per column. NaN is missing for that response only: its other rows are used.
+        Responses, one per column. A NaN is missing only for its response; the other responses use the row.
     covariates : (n, k) or (n,) array-like
         Covariates shared by all responses: numeric, none missing. With a `formula`, a data frame.
     family : {"box-cox", "yeo-johnson", "best"}, default "box-cox"
-        The transform; "best" chooses the one with the larger likelihood for each column, and Yeo-Johnson if values are
-        not positive.
+        The transform. "best": for each response, the one with the larger likelihood; responses that are not positive
+        get Yeo-Johnson.
     formula : str, optional
         The right-hand side of a model formula, such as ``"~ weight + C(group)"``, that `formulaic` evaluates in the
         data frame `covariates`. The formula determines whether there is an intercept.
@@ -75,10 +75,10 @@ def fit_regression(
     shift : float or (p,) array-like, default 0
         For Box-Cox: transform ``y + shift``.
     bounds : (low, high), optional
-        Smallest and largest fitted lambda: numbers, or (p,) arrays with one per response; None, or
-        infinity, for no bound. If the optimum of a response is outside, the lowest value between the bounds is
-        sought on a grid of 65 lambdas, then on finer grids about it, to about 1e-8 in lambda; the status at an end
-        is `Status.AT_BOUND`. Given lambdas are not bounded.
+        Smallest and largest fitted lambda: numbers, or (p,) arrays with one per response; None or infinity means no
+        bound. If the optimum of a response is outside, the minimum between the bounds is searched for on a grid of 65
+        lambdas, then on finer grids around it, to about 1e-8 in lambda. If it is at a bound, the status is
+        `Status.AT_BOUND`. Lambdas that were given are not bounded.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False
@@ -107,22 +107,22 @@ def fit_regression(
 
     Notes
     -----
-    Unlike the likelihood of a column without covariates, this one may have several minima. It is scanned over
-    lambda, in steps of 1/2 in units of one over the standard deviation of the logs, to four such units
-    around 0 (1 for Yeo-Johnson data of both signs), and further while it decreases. Newton's and Halley's methods
-    refine each sign change of the derivative. In long columns an evenly spaced sample of the rows is scanned first;
-    all rows are scanned if the sample showed anything but one minimum, or if no root for all rows lies in its
-    range. The status reports the only minimum, the lowest of several, or a likelihood that grows to the end of the
-    scan, whose ends are in `RegressionFit.scanned`.
+    Unlike the likelihood of a column without covariates, this one may have several minima. It is scanned over lambda in
+    steps of 1/2, in units of one over the standard deviation of the logs, to four such units around 0 (1 for
+    Yeo-Johnson data of both signs), and farther while it decreases. Newton's and Halley's methods refine each sign
+    change of the derivative. In long columns an evenly spaced sample of the rows is scanned first. All rows are scanned
+    if the sample shows anything but one minimum, or if the derivative over all rows has no root in the range of the
+    sample's. The status reports the only minimum, the lowest of several, or a likelihood that grows to the end of the
+    scan. The ends of the scan are in `RegressionFit.scanned`.
 
-    lambda is accurate to about 1e-12 on well-conditioned data. The residual sum of squares is formed from
+    lambda is accurate to about 1e-12 on well-conditioned data. The residual sum of squares is computed from
     residuals if it is a small part of the total.
 
-    Lambda is found by maximum likelihood; robust estimators are not available. Carroll's replaces the standard
-    deviation by Huber's scale of the residuals, which bounds the influence of a residual but not of a row of
-    covariates: a remote row attracts the fit, its residual is small under every lambda, and the scale does not detect
-    it. The scale is useful only with coefficients that resist such rows; their objective has local minima for each
-    lambda, so no certificate could be given. Outlying responses show in `RegressionFit.residuals`.
+    Only maximum likelihood is available, no robust estimator. Carroll's estimator replaces the standard deviation by
+    Huber's scale of the residuals. This bounds the influence of a residual, but not of a row of covariates: a remote
+    row attracts the fit, its residual is small under every lambda, and the scale does not detect it. The scale is
+    useful only with coefficients that resist such rows. Their objective has local minima for each lambda, so that no
+    optimum could be certified. Outlying responses show in `RegressionFit.residuals`.
 
     References
     ----------
@@ -151,9 +151,9 @@ def fit_regression(
     given, shift, limits = asked.lmbda, asked.shift, asked.limit.bounds
     problem = RegressionProblem.of(matrix, design, terms.intercept, weight, shift)
     code = YEO_JOHNSON if family == BEST else FAMILIES[family]
-    figures, families = _fitted(problem, code, given, limits, threads, progress), np.full(p, code)
+    figures, families = _fit_family(problem, code, given, limits, threads, progress), np.full(p, code)
     if family == BEST:
-        other = _fitted(problem, BOX_COX, given, limits, threads, progress)
+        other = _fit_family(problem, BOX_COX, given, limits, threads, progress)
         better = box_cox_is_better(other.results, figures.results, None)
         figures.put(better, other, better)
         families[better] = BOX_COX
@@ -170,10 +170,10 @@ def fit_regression(
     return RegressionFit(power, terms, figures, problem.basis.center, problem, data.take_prints(threads))
 
 
-def _fitted(
+def _fit_family(
     problem: RegressionProblem, family: int, given: FloatArray, bounds: FloatArray, n_threads: int, progress: bool
 ) -> Figures:
-    """Fit every response under one family.
+    """Fit every response with one family.
 
     Parameters
     ----------
@@ -191,17 +191,17 @@ def _fitted(
         Show a progress bar.
     """
     everything = np.arange(problem.values.shape[1])
-    figures = _within(problem, problem.basis, everything, family, given, bounds, n_threads, progress)
+    figures = _fit_within(problem, problem.basis, everything, family, given, bounds, n_threads, progress)
     deficient = np.flatnonzero(figures.results[:, STATUS] == BAD_RANK)
     for columns, basis in problem.bases(deficient):
-        part = _within(problem, basis, columns, family, given[columns], bounds[:, columns], n_threads, False)
+        part = _fit_within(problem, basis, columns, family, given[columns], bounds[:, columns], n_threads, False)
         figures.put(columns, part)
     too_few = figures.results[:, STATUS] == BAD_RANK
     figures.results[too_few, STATUS] = Status.TOO_FEW
     return figures
 
 
-def _within(
+def _fit_within(
     problem: RegressionProblem,
     basis: Basis,
     columns: NDArray[np.intp],
@@ -211,7 +211,7 @@ def _within(
     n_threads: int,
     progress: bool,
 ) -> Figures:
-    """Fit some of the responses, with lambda within bounds.
+    """Fit some of the responses, with each lambda within its bounds.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def _within(
     progress : bool
         Show a progress bar.
     """
-    figures = _fitted_with(problem, basis, columns, family, given, n_threads, progress)
+    figures = _fit_unbounded(problem, basis, columns, family, given, n_threads, progress)
     moved = find_outside(figures.results, bounds, given)
     if not moved.size:
         return figures
@@ -244,14 +244,14 @@ def _within(
         return problem.figures(profile, basis, columns[moved], lmbdas.shape[1], n_threads)
 
     best = minimize_within(g, bounds[:, moved], figures.scanned[moved])
-    again = _fitted_with(problem, basis, columns[moved], family, best, n_threads, False)
+    again = _fit_unbounded(problem, basis, columns[moved], family, best, n_threads, False)
     mark_bounded(again.results, bounds[:, moved])
     again.scanned[:] = figures.scanned[moved]
     figures.put(moved, again)
     return figures
 
 
-def _fitted_with(
+def _fit_unbounded(
     problem: RegressionProblem,
     basis: Basis,
     columns: NDArray[np.intp],
@@ -260,12 +260,12 @@ def _fitted_with(
     n_threads: int,
     progress: bool,
 ) -> Figures:
-    """Fit some of the responses without bounds.
+    """Fit some of the responses, without bounds on lambda.
 
     Parameters
     ----------
     problem, basis, columns, family, given, n_threads, progress
-        As in `_within`.
+        As in `_fit_within`.
     """
     width = N_RESULTS + 2 + basis.rank
 

@@ -159,7 +159,7 @@ def fit(
 
 
 def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infinite: Infinite | None = None) -> Any:
-    """Transform the fitted columns of a Spark data frame, lazily; other columns pass through.
+    """Transform the fitted columns of a Spark data frame, lazily; other columns are passed through.
 
     Parameters
     ----------
@@ -194,7 +194,17 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _engine(X: Any, names: list[str], keys: Sequence[str] = ()) -> Engine:
-    """Return the engine: one job for each pass over the named numeric columns and the columns of labels."""
+    """Return the engine of a fit: one Spark job per pass over the numeric columns `names` and the label columns.
+
+    Parameters
+    ----------
+    X : pyspark.sql.DataFrame
+        The data.
+    names : list of str
+        The numeric columns to fit, and the column of weights.
+    keys : sequence of str
+        The columns of group labels.
+    """
     fields = _fields([*names, *keys])[len(names) :]
     labels = [_column(key).alias(field) for key, field in zip(keys, fields, strict=True)]
     table = X.select([*_doubles(names), *labels])
@@ -216,8 +226,8 @@ def _engine(X: Any, names: list[str], keys: Sequence[str] = ()) -> Engine:
 def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
     """Yield the number of parts that each merging stage produces, down to one.
 
-    In the first pass the number of partitions is unknown, and Spark sizes a single stage. Its summaries are small:
-    ranges of the columns, and samples for robust estimators.
+    In the first pass the number of partitions is unknown, and Spark chooses the size of a single stage. The summaries
+    of this pass are small: ranges of the columns, and samples for robust estimators.
     """
     if partitions is None:
         yield ()
@@ -230,7 +240,7 @@ def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
 def _summarised(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Reduce a partition to one row with its outcome, or to no row if it is empty.
+    """Reduce a partition to one row that holds its outcome, or to no row if the partition is empty.
 
     Parameters
     ----------
@@ -250,7 +260,7 @@ def _summarised(
 
 
 def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Merge the outcomes sent to this task into one row."""
+    """Merge the outcomes that were sent to this task, and yield the result as one row."""
     total, partitions = ChunkOutcome(), 0
     for batch in batches:
         some = (pickle.loads(outcome.as_buffer()) for outcome in batch.column("outcome"))
@@ -261,7 +271,7 @@ def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBa
 
 
 def _row(partitions: int, outcome: ChunkOutcome) -> pyarrow.RecordBatch:
-    """Return an outcome as a row of Arrow data."""
+    """Return an outcome, and the number of partitions it covers, as a row of Arrow data."""
     arrays = [
         pyarrow.array([_partition()], pyarrow.int32()),
         pyarrow.array([partitions], pyarrow.int32()),
@@ -271,12 +281,12 @@ def _row(partitions: int, outcome: ChunkOutcome) -> pyarrow.RecordBatch:
 
 
 def _place(rows: int) -> str:
-    """Describe a batch by its partition and first row, for error messages."""
+    """Return how error messages refer to a batch: by its partition and first row."""
     return f"partition {_partition()}, from row {rows} of it"
 
 
 def _partition() -> int:
-    """Return the number of the partition of this task."""
+    """Return the number of the partition that this task processes."""
     return int(TaskContext.get().partitionId())
 
 
@@ -287,7 +297,7 @@ _COMPUTED = "computed by powerkern"
 
 
 def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
-    """Apply a method of a fit to its columns by one Python function, as a struct; other columns never leave the JVM."""
+    """Apply a method of a fit by a Python function that receives only the fitted columns; others stay in the JVM."""
     as_power_fit(fit)
     names = columns_to_read(_table(X), fit.column_names, None)
     check_n_features(np.empty((0, len(names))), fit.n_features, None, None)
@@ -308,7 +318,7 @@ def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
 def _computed(
     fit: PowerFit, method: str, options: dict[str, Any], names: list[str], batches: Iterator[pandas.DataFrame]
 ) -> Iterator[pandas.DataFrame]:
-    """Apply a method of a fit to batches of rows.
+    """Yield the results of a method of a fit for batches of rows.
 
     Parameters
     ----------
@@ -332,12 +342,12 @@ def _computed(
 
 
 def _missing_as_in(given: Any, computed: Any) -> Any:
-    """Restore null where the input was null, and NaN where pandas produced null from other values."""
+    """Return an expression that is null where the input was null, and NaN where pandas made other values null."""
     return when(given.isNotNull(), coalesce(computed, lit(np.nan)))
 
 
 def _result_type(given: Any) -> Any:
-    """Return float for float columns, otherwise double."""
+    """Return the type of a transformed column: float for float columns, otherwise double."""
     return FloatType() if isinstance(given, FloatType) else DoubleType()
 
 
@@ -345,7 +355,7 @@ def _result_type(given: Any) -> Any:
 
 
 def _table(X: Any) -> list[TableColumn]:
-    """Return the name and the type of each column of a Spark data frame, and whether it is numeric."""
+    """Return name, type and whether it is numeric, for each column of a Spark data frame."""
     if not isinstance(X, DataFrame):
         raise TypeError(f"X is a {type(X).__name__}, not a Spark data frame; use powerkern.fit for data in memory")
     return [
@@ -355,17 +365,17 @@ def _table(X: Any) -> list[TableColumn]:
 
 
 def _fields(names: Sequence[str]) -> list[str]:
-    """Return the names of fields for columns."""
+    """Return field names x0, x1, ... for columns, whose own names may contain any characters."""
     return [f"x{j}" for j in range(len(names))]
 
 
 def _doubles(names: Sequence[str]) -> list[Any]:
-    """Return the columns cast to double."""
+    """Return expressions that cast the columns to double."""
     return [_column(name).cast("double").alias(field) for name, field in zip(names, _fields(names), strict=True)]
 
 
 def _column(name: str) -> Any:
-    """Return a column by its name, which may contain dots and quotes."""
+    """Return the expression for a column by name; the name may contain dots and quotes."""
     return col("`" + name.replace("`", "``") + "`")
 
 

@@ -1,7 +1,7 @@
-"""Power transforms of labelled arrays: DataArrays and Datasets of xarray keep dimensions, coordinates and attributes.
+"""Power transforms of xarray's DataArrays and Datasets, with their dimensions, coordinates and attributes.
 
-`fit` takes the dimensions along which a column runs; every point of the other dimensions is a separate column. Arrays
-in memory are fitted by `powerkern.fit`. Dask arrays, chunked along any dimensions, are fitted lazily by
+The argument `dim` of `fit` names the dimensions along which a column runs. Every point of the other dimensions is a
+separate column. Arrays in memory are fitted by `powerkern.fit`, Dask arrays, chunked along any dimensions, lazily by
 `powerkern.dask.fit`.
 """
 
@@ -121,18 +121,18 @@ def fit(
 
 
 class _VariableFit(NamedTuple):
-    """The fit of a variable, and the position of its column for each point of the dimensions that were kept."""
+    """The fit of a variable, and a DataArray with the position of the fit's column for each point that was kept."""
 
     fit: PowerFit
     position: Any
 
     def figure(self, values: Any, name: str) -> Any:
-        """Return an array with one number per column as a DataArray."""
+        """Return an array with one entry per column as a DataArray called `name`."""
         return self.position.copy(data=np.asarray(values)[self.position.values]).rename(name)
 
 
 def _figure(name: str) -> Any:
-    """Make a property that returns an attribute of `PowerFit` as a DataArray or, by variable, as a Dataset."""
+    """Return a property that gives an attribute of `PowerFit` as a DataArray or, for a Dataset, as a Dataset."""
 
     def figures(fit: XarrayFit) -> Any:
         return fit._gathered({key: one.figure(getattr(one.fit, name), name) for key, one in fit._columns.items()})
@@ -143,8 +143,8 @@ def _figure(name: str) -> Any:
 class XarrayFit:
     """Power transforms fitted to a DataArray, or to the variables of a Dataset.
 
-    It has the attributes of `PowerFit` with one number per column, as DataArrays over the dimensions that were kept,
-    with their coordinates; for a Dataset, as Datasets. A fit can be pickled.
+    The fit has the attributes of `PowerFit` that hold one number per column. Each is a DataArray over the dimensions
+    that were kept, with their coordinates, or, if a Dataset was fitted, a Dataset of such arrays. A fit can be pickled.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class XarrayFit:
         return f"XarrayFit({each})"
 
     def confint(self, **options: Any) -> tuple[Any, Any]:
-        """Return the lower and upper ends of the intervals for lambda, as in `PowerFit.confint`."""
+        """Return the lower and the upper ends of the confidence intervals for lambda, as in `PowerFit.confint`."""
         ends = {name: one.fit.confint(**options) for name, one in self._columns.items()}
         low, high = (
             self._gathered({name: one.figure(ends[name][side], word) for name, one in self._columns.items()})
@@ -232,11 +232,11 @@ class XarrayFit:
         return self._applied(Z, "inverse_transform", {**options, "out_of_range": out_of_range})
 
     def _gathered(self, figures: Mapping[Hashable, Any]) -> Any:
-        """Return results as a Dataset by variable, or as a DataArray."""
+        """Return results by variable as a Dataset or, if a DataArray was fitted, as a DataArray."""
         return xr.Dataset(figures) if self._of_dataset else next(iter(figures.values()))
 
     def _applied(self, X: Any, method: str, options: dict[str, Any]) -> Any:
-        """Call a method of the fit on `X`: variable by variable for a Dataset, once for a DataArray."""
+        """Apply a method of the fit to `X`, variable by variable if `X` is a Dataset."""
         variables = _variables(X)
         if isinstance(X, xr.Dataset) != self._of_dataset:
             kinds = ("a Dataset", "a DataArray") if self._of_dataset else ("a DataArray", "a Dataset")
@@ -256,10 +256,10 @@ class XarrayFit:
 
 
 class _StackedArray:
-    """A DataArray as a matrix: a column for every point of the dimensions `features`, rows along all others.
+    """A DataArray stacked to a matrix: columns are points of the dimensions `features`, rows are points of all others.
 
-    A block of a Dask array becomes a block of the matrix, so nothing is rechunked; columns and rows are in the
-    order of blocks.
+    A block of a Dask array becomes a block of the matrix, so that nothing is rechunked. Columns and rows are ordered
+    block by block.
     """
 
     def __init__(self, X: Any, features: Sequence[Hashable]) -> None:
@@ -274,7 +274,7 @@ class _StackedArray:
         self._border = max(1, len(self.samples))
 
     def fit(self, *arguments: Any, **options: Any) -> PowerFit:
-        """Fit the columns, in memory or with Dask."""
+        """Fit the columns, in memory or with Dask; arguments as in `powerkern.fit`."""
         fitted: PowerFit
         if self.is_lazy:
             from powerkern import dask
@@ -285,7 +285,7 @@ class _StackedArray:
         return fitted
 
     def apply(self, fit: PowerFit, method: str, options: dict[str, Any]) -> Any:
-        """Return the result of a method of a fit for the matrix, in memory or with Dask."""
+        """Apply a method of a fit to the matrix, in memory or with Dask."""
         if self.is_lazy:
             from powerkern import dask
 
@@ -294,25 +294,25 @@ class _StackedArray:
 
     @property
     def matrix(self) -> Any:
-        """All values as a matrix."""
+        """The array as a matrix."""
         shape = self._data.shape
         return self._reshaped(self._data, (math.prod(shape[: self._border]), math.prod(shape[self._border :])))
 
     @property
     def order(self) -> IntArray:
-        """The position in row-major order of the point of `features` to which each column belongs."""
+        """For each column, the position of its point among all points of `features` in row-major order."""
         shape = self._data.shape[self._border :]
         numbers = np.arange(math.prod(shape)).reshape(shape)
         return np.asarray(self._reshaped(self._chunked(numbers, self._border, None), (numbers.size,)))
 
     def weights(self, weight: Any) -> Any:
-        """Return weights along some of the other dimensions as one weight for each row."""
+        """Return weights along some of the row dimensions as one weight per row."""
         rows = self._labelled.isel(dict.fromkeys(self.features, 0), drop=True).transpose(*self.samples)
         each = self._chunked(_along(weight, rows, "sample_weight").data, 0, self._border)
         return self._reshaped(each, (rows.size,))
 
     def restored(self, matrix: Any) -> Any:
-        """Return a matrix of the same shape as a DataArray like X."""
+        """Return a matrix of the same shape, unstacked to a DataArray like X."""
         data = self._reshaped(matrix, self._data.shape, self._data.chunks if self.is_lazy else None)
         data = data if self.samples else data[0]
         ordered = xr.Variable([*self.samples, *self.features], data if self.features else data[..., 0])
@@ -321,7 +321,7 @@ class _StackedArray:
         return result
 
     def _reshaped(self, values: Any, shape: tuple[int, ...], chunks: Any = None) -> Any:
-        """Reshape an array; the blocks of a Dask array are not split or merged."""
+        """Reshape an array; blocks of a Dask array are neither split nor merged."""
         if not self.is_lazy:
             return np.reshape(values, shape)
         import dask.array as da
@@ -329,7 +329,7 @@ class _StackedArray:
         return da.reshape_blockwise(values, shape, chunks)
 
     def _chunked(self, values: Any, first: int, last: int | None) -> Any:
-        """Return an array over some of the axes, chunked like the data."""
+        """Return an array over the axes `first` to `last` of the data, chunked like these."""
         if not self.is_lazy:
             return np.asarray(values)
         import dask.array as da
@@ -340,7 +340,7 @@ class _StackedArray:
 
 
 def _variables(X: Any) -> dict[Hashable, Any]:
-    """Return the DataArrays of X, by name."""
+    """Return the DataArrays of X by name."""
     if isinstance(X, xr.Dataset):
         return dict(X.data_vars)
     if isinstance(X, xr.DataArray):
@@ -349,12 +349,12 @@ def _variables(X: Any) -> dict[Hashable, Any]:
 
 
 def _called(name: Hashable) -> str:
-    """Return the name of a variable for messages."""
+    """Return how messages refer to a variable."""
     return "X" if name is None else f"variable {name!r}"
 
 
 def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
-    """Return the dimensions of X along which a column does not run."""
+    """Return the dimensions of X that are not in `dim`, each point of which is a separate column."""
     over = list(X.dims) if dim is None else [dim] if isinstance(dim, str) else to_list(dim)
     known = ", ".join(map(repr, X.dims))
     for d in over:
@@ -366,15 +366,16 @@ def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
 
 
 def _numbered(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
-    """Return numbers as a DataArray over some dimensions of X, with their coordinates."""
+    """Return numbers, one per point of some dimensions of X, as a DataArray with the coordinates of X."""
     coords = xr.Dataset(coords=X.coords).drop_dims([d for d in X.dims if d not in features], errors="ignore").coords
     return xr.DataArray(numbers.reshape([X.sizes[d] for d in features]), dims=features, coords=coords)
 
 
 def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _StackedArray) -> Any:
-    """Return an argument as one number for all columns, or one for each in the order of the columns of the table.
+    """Return an argument as one number for all columns, or as one number per column of the stacked array.
 
-    Series of pandas have the labels of the dimensions that are kept. Arrays without labels are in the order of `X`.
+    The labels of a pandas series are the coordinates of the dimensions that were kept. Arrays without labels are in the
+    order of `X`.
 
     Parameters
     ----------
@@ -387,7 +388,7 @@ def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _StackedAr
     X : xarray.DataArray
         The variable.
     table : _StackedArray
-        The variable as a matrix.
+        The variable stacked to a matrix.
     """
     if isinstance(value, xr.Dataset):
         value = value[name]
@@ -400,7 +401,7 @@ def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _StackedAr
 
 
 def _bounds(bounds: Any, name: Hashable, X: Any, table: _StackedArray) -> Any:
-    """Return a pair of bounds, each end like `_of_columns`; return anything else unchanged.
+    """Return a pair of bounds with each end converted by `_of_columns`; return anything else unchanged.
 
     Parameters
     ----------
@@ -411,7 +412,7 @@ def _bounds(bounds: Any, name: Hashable, X: Any, table: _StackedArray) -> Any:
     X : xarray.DataArray
         The variable.
     table : _StackedArray
-        The variable as a matrix.
+        The variable stacked to a matrix.
     """
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         return bounds
@@ -422,7 +423,17 @@ def _bounds(bounds: Any, name: Hashable, X: Any, table: _StackedArray) -> Any:
 
 
 def _along(value: Any, like: Any, what: str) -> Any:
-    """Broadcast a DataArray to the dimensions of another, whose coordinates it must have."""
+    """Broadcast a DataArray to the dimensions of `like`, with whose coordinates it is aligned.
+
+    Parameters
+    ----------
+    value : xarray.DataArray
+        The array.
+    like : xarray.DataArray
+        The array with the dimensions of the result.
+    what : str
+        Name of the argument in messages.
+    """
     if not isinstance(value, xr.DataArray):
         raise TypeError(f"{what} is a {type(value).__name__}, not a DataArray")
     if other := [d for d in value.dims if d not in like.dims]:
@@ -436,7 +447,7 @@ def _along(value: Any, like: Any, what: str) -> Any:
 
 
 def _transformed(X: Any, columns: _VariableFit, method: str, options: dict[str, Any]) -> Any:
-    """Apply a method of the fit to a DataArray, with the column of the fit that has the same coordinates.
+    """Apply a method of the fit to a DataArray; points are matched with columns of the fit by their coordinates.
 
     Parameters
     ----------
@@ -456,7 +467,7 @@ def _transformed(X: Any, columns: _VariableFit, method: str, options: dict[str, 
 
 
 def _aligned(position: Any, X: Any) -> Any:
-    """Return the columns of a fit for the points of X, matched by coordinates if there are any."""
+    """Return the array of column positions of a fit for the points of X, matched by coordinates if there are any."""
     for d in position.dims:
         if d not in X.dims:
             raise ValueError(f"X has no dimension {d!r}, and the fit has one column for each point along it")
