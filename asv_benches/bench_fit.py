@@ -268,12 +268,12 @@ class LimitOnLambda(InTurns):
 
     def fit_with_all_bounds(self, family: str) -> None:
         """Fit, computing the bounds on lambda for every column."""
-        usual = limits.near_limit
-        limits.near_limit = lambda family, results, ymax: np.full(len(results), True)
+        usual = limits.may_exceed_limit
+        limits.may_exceed_limit = lambda family, results, ymax: np.full(len(results), True)
         try:
             fit(self.x, family, 1)
         finally:
-            limits.near_limit = usual
+            limits.may_exceed_limit = usual
 
 
 class Columns(InTurns):

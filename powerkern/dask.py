@@ -192,7 +192,7 @@ def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infi
         "out_of_range": out_of_range,
         "infinite": None if infinite is None else as_infinite(infinite),
     }
-    return _applied(X, fit, functools.partial(_transformed, method="transform", **options))
+    return _apply(X, fit, functools.partial(_transform_chunk, method="transform", **options))
 
 
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
@@ -201,7 +201,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
     `out_of_range` is as in `PowerFit.inverse_transform`. Warnings are issued where the chunk is computed.
     """
     as_choice("out_of_range", out_of_range, get_args(OutOfRange))
-    return _applied(Z, fit, functools.partial(_transformed, method="inverse_transform", out_of_range=out_of_range))
+    return _apply(Z, fit, functools.partial(_transform_chunk, method="inverse_transform", out_of_range=out_of_range))
 
 
 # --- passes -------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list
             for each, block in zip(own, blocks, strict=True)
             if each is not None
         ]
-        parts = dask.compute(*(_fused(trees) if makes_chunks else trees))
+        parts = dask.compute(*(_fuse(trees) if makes_chunks else trees))
         if not parts or parts[0] is None:
             raise ValueError("X has no rows or no columns; there is nothing to do")
         whole: S = parts[0] if len(blocks) == 1 else function.join(parts)
@@ -263,7 +263,7 @@ def _on_chunk(function: Pass[S], labels: list[Any] | None, data: Any, weight: An
         return function(frames.order_chunk(data, labels), weight)
 
 
-def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
+def _merge(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
     """Merge two summaries with `merge`; None stands for the summary of no rows."""
     if a is None or b is None:
         return b if a is None else a
@@ -278,14 +278,14 @@ def _summaries(function: Pass[S], labels: list[Any] | None, chunks: list[_DaskCh
 
 def _tree(parts: list[Any], merge: Callable[[S, S], S]) -> Any:
     """Merge delayed summaries pairwise in a tree of neighbors, so that few are in memory at once."""
-    join = dask.delayed(functools.partial(_merged, merge), pure=False, traverse=False)
+    join = dask.delayed(functools.partial(_merge, merge), pure=False, traverse=False)
     while len(parts) > 1:
         odd = parts[len(parts) // 2 * 2 :]
         parts = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)] + odd
     return parts[0] if parts else dask.delayed(None)
 
 
-def _fused(trees: list[Any]) -> Any:
+def _fuse(trees: list[Any]) -> Any:
     """Fuse the task that computes each chunk with the task that summarises it, so that chunks do not wait in memory.
 
     Graphs are optimised here because a distributed scheduler ignores the setting. This is done only for arrays, because
@@ -298,14 +298,14 @@ def _fused(trees: list[Any]) -> Any:
 # --- transforms ---------------------------------------------------------------------------------------
 
 
-def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
+def _transform_chunk(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     """Apply a method of a fit to a chunk; an empty chunk is returned with the output type."""
     if len(block) == 0:
         return block.astype(output_type(block.dtype)) if isinstance(block, np.ndarray) else block
     return getattr(fit, method)(block, n_threads=1, **options)
 
 
-def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
+def _apply(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
     """Apply a function, which receives a chunk and the fit, to every chunk of a collection, lazily."""
     as_power_fit(fit)
     if _is_list(X):
@@ -315,7 +315,7 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
             ColumnTable(fit._table.kernel_rows, "yeo-johnson")
         )  # dummy values are in its domain
         with muted():
-            meta = _transformed(X._meta_nonempty, everywhere, "transform", out_of_range="nan").iloc[:0]
+            meta = _transform_chunk(X._meta_nonempty, everywhere, "transform", out_of_range="nan").iloc[:0]
         return X.map_partitions(function, fit, meta=meta)
     _check_array(X)
     p = 1 if X.ndim == 1 else X.shape[1]

@@ -141,7 +141,7 @@ def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infi
     """
     as_choice("out_of_range", out_of_range, get_args(OutOfRange))
     treatment = None if infinite is None else as_infinite(infinite)
-    return _applied(X, fit, "transform", out_of_range=out_of_range, infinite=treatment)
+    return _apply(X, fit, "transform", out_of_range=out_of_range, infinite=treatment)
 
 
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
@@ -149,7 +149,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
     `out_of_range` is as in `PowerFit.inverse_transform`. Warnings appear in the logs of the workers.
     """
-    return _applied(Z, fit, "inverse_transform", out_of_range=out_of_range)
+    return _apply(Z, fit, "inverse_transform", out_of_range=out_of_range)
 
 
 # --- passes -------------------------------------------------------------------------------------------
@@ -161,13 +161,13 @@ def _over_blocks(X: Any, names: list[str]) -> Engine:
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         parts = table.map_batches(
-            functools.partial(_summarised_block, function, merge, names),
+            functools.partial(_summarise_block, function, merge, names),
             batch_size=None,
             batch_format="pyarrow",
             zero_copy_batch=True,
         )
         bundles = parts.iter_internal_ref_bundles()
-        return _settled((ref for bundle in bundles for ref in bundle.block_refs), merge)
+        return _merge_all((ref for bundle in bundles for ref in bundle.block_refs), merge)
 
     return run
 
@@ -177,13 +177,13 @@ def _over_chunks(chunks: list[tuple[Any, ...]]) -> Engine:
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         shared = ray.put(function)
-        tasks = (_SUMMARISED.remote(shared, i, *chunk) for i, chunk in enumerate(chunks))
-        return _settled(tasks, merge)
+        tasks = (_SUMMARISE.remote(shared, i, *chunk) for i, chunk in enumerate(chunks))
+        return _merge_all(tasks, merge)
 
     return run
 
 
-def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
+def _merge_all(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     """Merge parts in order of arrival and return the final summary; the number of running tasks is bounded."""
     most = max(2, _AHEAD * int(ray.cluster_resources().get("CPU", 1)))
     running: list[Any] = []
@@ -194,7 +194,7 @@ def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
         (ready,), running = ray.wait(running, fetch_local=False)
         single.append(ready)
         if len(single) == 2:
-            running.append(_MERGED.remote(merge, single.pop(), single.pop()))
+            running.append(_MERGE.remote(merge, single.pop(), single.pop()))
 
     for part in parts:
         running.append(part)
@@ -202,10 +202,10 @@ def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
             step()
     while running:
         step()
-    return _merged(merge, *map(ray.get, single)).value()
+    return _merge(merge, *map(ray.get, single)).value()
 
 
-def _summarised(function: Pass[Any], position: int, *given: Any) -> ChunkOutcome:
+def _summarise(function: Pass[Any], position: int, *given: Any) -> ChunkOutcome:
     """Return the outcome of applying a pass to one chunk.
 
     Parameters
@@ -222,7 +222,7 @@ def _summarised(function: Pass[Any], position: int, *given: Any) -> ChunkOutcome
     return dataclasses.replace(outcome, position=position)
 
 
-def _summarised_block(
+def _summarise_block(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], block: pyarrow.Table
 ) -> pyarrow.Table:
     """Return the outcome of applying a pass to a block, which is read a few rows at a time.
@@ -242,7 +242,7 @@ def _summarised_block(
     return pyarrow.table({"outcome": [pickle.dumps(total)]})
 
 
-def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> ChunkOutcome:
+def _merge(merge: Callable[[Any, Any], Any], *parts: Any) -> ChunkOutcome:
     """Merge outcomes and tables of outcomes into one outcome.
 
     The chunk that comes first in the data is merged first, because it determines the order of the columns.
@@ -260,22 +260,22 @@ def _outcomes(part: ChunkOutcome | pyarrow.Table) -> Iterator[ChunkOutcome]:
         yield from (pickle.loads(outcome.as_buffer()) for outcome in part.column("outcome"))
 
 
-_SUMMARISED, _MERGED = ray.remote(_summarised), ray.remote(_merged)
+_SUMMARISE, _MERGE = ray.remote(_summarise), ray.remote(_merge)
 
 
 # --- transforms ---------------------------------------------------------------------------------------
 
 
-def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
+def _apply(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     """Apply a method of a fit to every block of a dataset, lazily."""
     if not isinstance(X, ray.data.Dataset):
         raise TypeError(f"X is a {type(X).__name__}, not a Ray dataset; in a task, call the method {method} of the fit")
     as_power_fit(fit)
-    function = functools.partial(_transformed, fit, method, options)
+    function = functools.partial(_transform_chunk, fit, method, options)
     return X.map_batches(function, batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
 
 
-def _transformed(fit: PowerFit, method: str, options: dict[str, Any], block: pyarrow.Table) -> pyarrow.Table:
+def _transform_chunk(fit: PowerFit, method: str, options: dict[str, Any], block: pyarrow.Table) -> pyarrow.Table:
     """Transform the fitted columns of a block, a few rows at a time.
 
     Parameters

@@ -147,8 +147,8 @@ def fit_regression(
     matrix = matrix._replace(values=data.values, weight=data.weight)
     weight, (n, p) = matrix.weight, matrix.values.shape
     terms, design = read_covariates(covariates, formula, intercept, n, Y, "Y")
-    (spec, asked), threads = spec.resolved(p, matrix.names), thread_count(n_threads)
-    given, shift, limits = asked.lmbda, asked.shift, asked.limit.bounds
+    (spec, requested), threads = spec.match_columns(p, matrix.names), thread_count(n_threads)
+    given, shift, limits = requested.lmbda, requested.shift, requested.limit.bounds
     problem = RegressionProblem.of(matrix, design, terms.intercept, weight, shift)
     code = YEO_JOHNSON if family == BEST else FAMILIES[family]
     figures, families = _fit_family(problem, code, given, limits, threads, progress), np.full(p, code)

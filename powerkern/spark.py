@@ -179,7 +179,7 @@ def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infi
     """
     as_choice("out_of_range", out_of_range, get_args(OutOfRange))
     treatment = None if infinite is None else as_infinite(infinite)
-    return _applied(X, fit, "transform", out_of_range=out_of_range, infinite=treatment)
+    return _apply(X, fit, "transform", out_of_range=out_of_range, infinite=treatment)
 
 
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
@@ -187,7 +187,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
     `out_of_range` is as in `PowerFit.inverse_transform`. Warnings appear in the logs of the executors.
     """
-    return _applied(Z, fit, "inverse_transform", out_of_range=out_of_range)
+    return _apply(Z, fit, "inverse_transform", out_of_range=out_of_range)
 
 
 # --- passes -------------------------------------------------------------------------------------------
@@ -213,9 +213,9 @@ def _engine(X: Any, names: list[str], keys: Sequence[str] = ()) -> Engine:
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         nonlocal partitions
-        parts = table.mapInArrow(functools.partial(_summarised, function, merge, names), _OUTCOME)
+        parts = table.mapInArrow(functools.partial(_summarise, function, merge, names), _OUTCOME)
         for level in _levels(partitions):
-            parts = parts.repartition(*level, "part").mapInArrow(functools.partial(_merged, merge), _OUTCOME)
+            parts = parts.repartition(*level, "part").mapInArrow(functools.partial(_merge, merge), _OUTCOME)
         rows = parts.collect()
         partitions = sum(row.partitions for row in rows)
         return merged_outcomes(merge, (pickle.loads(row.outcome) for row in rows)).value()
@@ -237,7 +237,7 @@ def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
         yield (partitions,)
 
 
-def _summarised(
+def _summarise(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
     """Reduce a partition to one row that holds its outcome, or to no row if the partition is empty.
@@ -259,7 +259,7 @@ def _summarised(
         yield _row(1, total)
 
 
-def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _merge(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Merge the outcomes that were sent to this task, and yield the result as one row."""
     total, partitions = ChunkOutcome(), 0
     for batch in batches:
@@ -296,7 +296,7 @@ def _partition() -> int:
 _COMPUTED = "computed by powerkern"
 
 
-def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
+def _apply(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     """Apply a method of a fit by a Python function that receives only the fitted columns; others stay in the JVM."""
     as_power_fit(fit)
     names = columns_to_read(_table(X), fit.column_names, None)
@@ -304,7 +304,7 @@ def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     fields = _fields(names)
 
     def computed(batches: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
-        return _computed(fit, method, options, names, batches)
+        return _compute(fit, method, options, names, batches)
 
     schema = StructType([StructField(field, DoubleType()) for field in fields])
     results = {
@@ -315,7 +315,7 @@ def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     return X.withColumn(_COMPUTED, whole).withColumns(results).drop(_COMPUTED)
 
 
-def _computed(
+def _compute(
     fit: PowerFit, method: str, options: dict[str, Any], names: list[str], batches: Iterator[pandas.DataFrame]
 ) -> Iterator[pandas.DataFrame]:
     """Yield the results of a method of a fit for batches of rows.

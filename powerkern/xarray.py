@@ -105,18 +105,18 @@ def fit(
             variables.pop(sample_weight.name, None)
     columns = {}
     for name, one in variables.items():
-        with chunk_errors(_called(name)):
+        with chunk_errors(_describe_variable(name)):
             table = _StackedArray(one, _features(one, dim))
             fitted = table.fit(
                 family,
                 estimator,
                 sample_weight=None if sample_weight is None else table.weights(sample_weight),
-                lmbda=_of_columns(lmbda, "lmbda", name, one, table),
-                shift=_of_columns(shift, "shift", name, one, table),
+                lmbda=_per_column(lmbda, "lmbda", name, one, table),
+                shift=_per_column(shift, "shift", name, one, table),
                 bounds=_bounds(bounds, name, one, table),
                 **options,
             )
-            columns[name] = _VariableFit(fitted, _numbered(one, table.features, np.argsort(table.order)))
+            columns[name] = _VariableFit(fitted, _as_data_array(one, table.features, np.argsort(table.order)))
     return XarrayFit(columns, isinstance(X, xr.Dataset))
 
 
@@ -126,18 +126,18 @@ class _VariableFit(NamedTuple):
     fit: PowerFit
     position: Any
 
-    def figure(self, values: Any, name: str) -> Any:
+    def as_data_array(self, values: Any, name: str) -> Any:
         """Return an array with one entry per column as a DataArray called `name`."""
         return self.position.copy(data=np.asarray(values)[self.position.values]).rename(name)
 
 
-def _figure(name: str) -> Any:
+def _per_column_attribute(name: str) -> Any:
     """Return a property that gives an attribute of `PowerFit` as a DataArray or, for a Dataset, as a Dataset."""
 
-    def figures(fit: XarrayFit) -> Any:
-        return fit._gathered({key: one.figure(getattr(one.fit, name), name) for key, one in fit._columns.items()})
+    def get(fit: XarrayFit) -> Any:
+        return fit._collect({key: one.as_data_array(getattr(one.fit, name), name) for key, one in fit._columns.items()})
 
-    return property(figures, doc=f"`PowerFit.{name}`.")
+    return property(get, doc=f"`PowerFit.{name}`.")
 
 
 class XarrayFit:
@@ -157,19 +157,19 @@ class XarrayFit:
         As for `PowerFit`.
     """
 
-    lmbda = _figure("lmbda")
-    lmbda_error = _figure("lmbda_error")
-    loc = _figure("loc")
-    scale = _figure("scale")
-    log_factor = _figure("log_factor")
-    nll = _figure("nll")
-    information = _figure("information")
-    n_obs = _figure("n_obs")
-    n_kept = _figure("n_kept")
-    x_min = _figure("x_min")
-    x_max = _figure("x_max")
-    shift = _figure("shift")
-    status = _figure("status")
+    lmbda = _per_column_attribute("lmbda")
+    lmbda_error = _per_column_attribute("lmbda_error")
+    loc = _per_column_attribute("loc")
+    scale = _per_column_attribute("scale")
+    log_factor = _per_column_attribute("log_factor")
+    nll = _per_column_attribute("nll")
+    information = _per_column_attribute("information")
+    n_obs = _per_column_attribute("n_obs")
+    n_kept = _per_column_attribute("n_kept")
+    x_min = _per_column_attribute("x_min")
+    x_max = _per_column_attribute("x_max")
+    shift = _per_column_attribute("shift")
+    status = _per_column_attribute("status")
 
     def __init__(self, columns: Mapping[Hashable, _VariableFit], of_dataset: bool) -> None:
         self._columns = dict(columns)
@@ -188,7 +188,7 @@ class XarrayFit:
         """Return the lower and the upper ends of the confidence intervals for lambda, as in `PowerFit.confint`."""
         ends = {name: one.fit.confint(**options) for name, one in self._columns.items()}
         low, high = (
-            self._gathered({name: one.figure(ends[name][side], word) for name, one in self._columns.items()})
+            self._collect({name: one.as_data_array(ends[name][side], word) for name, one in self._columns.items()})
             for side, word in enumerate(("low", "high"))
         )
         return low, high
@@ -210,7 +210,7 @@ class XarrayFit:
             Dimensions and their order, coordinates, attributes, name and chunks as in `X`; Dask arrays stay lazy.
             Packing in `encoding` is dropped.
         """
-        return self._applied(X, "transform", options)
+        return self._apply(X, "transform", options)
 
     def inverse_transform(self, Z: Any, *, out_of_range: OutOfRange = "nan", **options: Any) -> Any:
         """Undo `transform`, as in `PowerFit.inverse_transform`.
@@ -229,26 +229,26 @@ class XarrayFit:
         xarray.DataArray or xarray.Dataset
             As `transform`.
         """
-        return self._applied(Z, "inverse_transform", {**options, "out_of_range": out_of_range})
+        return self._apply(Z, "inverse_transform", {**options, "out_of_range": out_of_range})
 
-    def _gathered(self, figures: Mapping[Hashable, Any]) -> Any:
+    def _collect(self, results: Mapping[Hashable, Any]) -> Any:
         """Return results by variable as a Dataset or, if a DataArray was fitted, as a DataArray."""
-        return xr.Dataset(figures) if self._of_dataset else next(iter(figures.values()))
+        return xr.Dataset(results) if self._of_dataset else next(iter(results.values()))
 
-    def _applied(self, X: Any, method: str, options: dict[str, Any]) -> Any:
+    def _apply(self, X: Any, method: str, options: dict[str, Any]) -> Any:
         """Apply a method of the fit to `X`, variable by variable if `X` is a Dataset."""
         variables = _variables(X)
         if isinstance(X, xr.Dataset) != self._of_dataset:
             kinds = ("a Dataset", "a DataArray") if self._of_dataset else ("a DataArray", "a Dataset")
             raise TypeError(f"the fit is of {kinds[0]}, X is {kinds[1]}")
         if not self._of_dataset:
-            return _transformed(X, next(iter(self._columns.values())), method, options)
+            return _transform(X, next(iter(self._columns.values())), method, options)
         if missing := [name for name in self._columns if name not in variables]:
             raise ValueError(f"X has no variable {missing[0]!r}, which was fitted")
         done = {}
         for name, one in self._columns.items():
-            with chunk_errors(_called(name)):
-                done[name] = _transformed(variables[name], one, method, options)
+            with chunk_errors(_describe_variable(name)):
+                done[name] = _transform(variables[name], one, method, options)
         return X.assign(done)
 
 
@@ -296,31 +296,31 @@ class _StackedArray:
     def matrix(self) -> Any:
         """The array as a matrix."""
         shape = self._data.shape
-        return self._reshaped(self._data, (math.prod(shape[: self._border]), math.prod(shape[self._border :])))
+        return self._reshape(self._data, (math.prod(shape[: self._border]), math.prod(shape[self._border :])))
 
     @property
     def order(self) -> IntArray:
         """For each column, the position of its point among all points of `features` in row-major order."""
         shape = self._data.shape[self._border :]
         numbers = np.arange(math.prod(shape)).reshape(shape)
-        return np.asarray(self._reshaped(self._chunked(numbers, self._border, None), (numbers.size,)))
+        return np.asarray(self._reshape(self._chunk_like_data(numbers, self._border, None), (numbers.size,)))
 
     def weights(self, weight: Any) -> Any:
         """Return weights along some of the row dimensions as one weight per row."""
         rows = self._labelled.isel(dict.fromkeys(self.features, 0), drop=True).transpose(*self.samples)
-        each = self._chunked(_along(weight, rows, "sample_weight").data, 0, self._border)
-        return self._reshaped(each, (rows.size,))
+        each = self._chunk_like_data(_broadcast(weight, rows, "sample_weight").data, 0, self._border)
+        return self._reshape(each, (rows.size,))
 
-    def restored(self, matrix: Any) -> Any:
+    def unstack(self, matrix: Any) -> Any:
         """Return a matrix of the same shape, unstacked to a DataArray like X."""
-        data = self._reshaped(matrix, self._data.shape, self._data.chunks if self.is_lazy else None)
+        data = self._reshape(matrix, self._data.shape, self._data.chunks if self.is_lazy else None)
         data = data if self.samples else data[0]
         ordered = xr.Variable([*self.samples, *self.features], data if self.features else data[..., 0])
         result = self._labelled.copy(data=ordered.transpose(*self._labelled.dims).data)
         result.encoding = {}
         return result
 
-    def _reshaped(self, values: Any, shape: tuple[int, ...], chunks: Any = None) -> Any:
+    def _reshape(self, values: Any, shape: tuple[int, ...], chunks: Any = None) -> Any:
         """Reshape an array; blocks of a Dask array are neither split nor merged."""
         if not self.is_lazy:
             return np.reshape(values, shape)
@@ -328,7 +328,7 @@ class _StackedArray:
 
         return da.reshape_blockwise(values, shape, chunks)
 
-    def _chunked(self, values: Any, first: int, last: int | None) -> Any:
+    def _chunk_like_data(self, values: Any, first: int, last: int | None) -> Any:
         """Return an array over the axes `first` to `last` of the data, chunked like these."""
         if not self.is_lazy:
             return np.asarray(values)
@@ -348,7 +348,7 @@ def _variables(X: Any) -> dict[Hashable, Any]:
     raise TypeError(f"X is a {type(X).__name__}, not an xarray DataArray or Dataset; use powerkern.fit")
 
 
-def _called(name: Hashable) -> str:
+def _describe_variable(name: Hashable) -> str:
     """Return how messages refer to a variable."""
     return "X" if name is None else f"variable {name!r}"
 
@@ -365,13 +365,13 @@ def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
     return [d for d in X.dims if d not in over]
 
 
-def _numbered(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
+def _as_data_array(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
     """Return numbers, one per point of some dimensions of X, as a DataArray with the coordinates of X."""
     coords = xr.Dataset(coords=X.coords).drop_dims([d for d in X.dims if d not in features], errors="ignore").coords
     return xr.DataArray(numbers.reshape([X.sizes[d] for d in features]), dims=features, coords=coords)
 
 
-def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _StackedArray) -> Any:
+def _per_column(value: Any, what: str, name: Hashable, X: Any, table: _StackedArray) -> Any:
     """Return an argument as one number for all columns, or as one number per column of the stacked array.
 
     The labels of a pandas series are the coordinates of the dimensions that were kept. Arrays without labels are in the
@@ -395,13 +395,13 @@ def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _StackedAr
     if isinstance(value, pd.Series) and value.index.nlevels == len(table.features):
         value = value.rename_axis(table.features).to_xarray()
     if isinstance(value, xr.DataArray):
-        points = _numbered(X, table.features, np.sort(table.order))
-        value = _along(value, points, what).to_numpy()
+        points = _as_data_array(X, table.features, np.sort(table.order))
+        value = _broadcast(value, points, what).to_numpy()
     return np.reshape(value, -1)[table.order] if np.size(value) == table.order.size > 1 else value
 
 
 def _bounds(bounds: Any, name: Hashable, X: Any, table: _StackedArray) -> Any:
-    """Return a pair of bounds with each end converted by `_of_columns`; return anything else unchanged.
+    """Return a pair of bounds with each end converted by `_per_column`; return anything else unchanged.
 
     Parameters
     ----------
@@ -417,12 +417,12 @@ def _bounds(bounds: Any, name: Hashable, X: Any, table: _StackedArray) -> Any:
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         return bounds
     return tuple(
-        _of_columns(end, f"the {which} end of bounds", name, X, table)
+        _per_column(end, f"the {which} end of bounds", name, X, table)
         for end, which in zip(bounds, ("lower", "upper"), strict=True)
     )
 
 
-def _along(value: Any, like: Any, what: str) -> Any:
+def _broadcast(value: Any, like: Any, what: str) -> Any:
     """Broadcast a DataArray to the dimensions of `like`, with whose coordinates it is aligned.
 
     Parameters
@@ -446,7 +446,7 @@ def _along(value: Any, like: Any, what: str) -> Any:
     return value.broadcast_like(like).transpose(*like.dims)
 
 
-def _transformed(X: Any, columns: _VariableFit, method: str, options: dict[str, Any]) -> Any:
+def _transform(X: Any, columns: _VariableFit, method: str, options: dict[str, Any]) -> Any:
     """Apply a method of the fit to a DataArray; points are matched with columns of the fit by their coordinates.
 
     Parameters
@@ -460,13 +460,13 @@ def _transformed(X: Any, columns: _VariableFit, method: str, options: dict[str, 
     options : dict
         Its options.
     """
-    position = _aligned(columns.position, X)
+    position = _match_points(columns.position, X)
     table = _StackedArray(X, position.dims)
     at = position.to_numpy().reshape(-1)[table.order]
-    return table.restored(table.apply(columns.fit._take(at), method, options))
+    return table.unstack(table.apply(columns.fit._take(at), method, options))
 
 
-def _aligned(position: Any, X: Any) -> Any:
+def _match_points(position: Any, X: Any) -> Any:
     """Return the array of column positions of a fit for the points of X, matched by coordinates if there are any."""
     for d in position.dims:
         if d not in X.dims:

@@ -124,7 +124,7 @@ def fit_table(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
         return fit, files.read(args.data, choose_fitted_columns(fit, args), text)
     found = _read_table(args)
     rows, weight = _split_weights(args, found.layout, found.rows)
-    table = replace(found, layout=found.layout.less(args.weights), block=rows)
+    table = replace(found, layout=found.layout.without_weights(args.weights), block=rows)
     return _fit_rows(args, table, weight), table
 
 
@@ -175,7 +175,7 @@ def _fit_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
         blocks.append(rows)
         weights += [] if weight is None else [weight]
         labels += read_labels(block, layout, args)
-    table = replace(found, layout=layout.less(args.weights), block=stack_blocks(blocks))
+    table = replace(found, layout=layout.without_weights(args.weights), block=stack_blocks(blocks))
     weight = np.concatenate(weights) if weights else None
     fit = _fit_rows(args, table, weight, groups=labels)
     if layout.named:  # the file then records which column holds the labels
@@ -193,7 +193,7 @@ def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     found = _read_table(args, keep=False)
     if len(found.layout.positions) > _MOST_COLUMNS or found.n_marked:
         return fit_table(args)
-    table = replace(found, layout=found.layout.less(args.weights))
+    table = replace(found, layout=found.layout.without_weights(args.weights))
     layout = table.layout
     blocks = _Blocks(args, found.layout)
     with locate_errors_in_file(args.data, layout, blocks.last):

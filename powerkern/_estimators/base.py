@@ -115,7 +115,7 @@ class Estimator(ABC):
         """True if the cut-off for outliers in short columns is a quantile of Student's t; see `PowerFit.outliers`."""
         return False
 
-    def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
+    def fit_columns(self, matrix: Matrix, family: int, requested: ColumnSpec, run: Run) -> FloatArray:
         """Fit every column and return the results, (p, N_RESULTS), in the units of the data.
 
         Parameters
@@ -124,19 +124,19 @@ class Estimator(ABC):
             The data, with the weights of the rows.
         family : int
             Code of the transform, see `kernels.transforms.family`.
-        asked : ColumnSpec
+        requested : ColumnSpec
             The requests for each column.
         run : Run
             Threads and progress.
         """
-        columns = shift_and_scale(matrix.values, asked.shift)
+        columns = shift_and_scale(matrix.values, requested.shift)
         results = self.fit_values(columns, family, matrix.weight, run)
-        self.keep_within(results, columns, family, matrix, asked, run)
-        express_in_data_units(results, matrix, asked.shift)
+        self.clip_lambdas(results, columns, family, matrix, requested, run)
+        express_in_data_units(results, matrix, requested.shift)
         return results
 
     def fit_censored_columns(
-        self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run
+        self, matrix: Matrix, family: int, requested: ColumnSpec, run: Run
     ) -> tuple[FloatArray, FloatArray]:
         """Fit every column of a matrix with censored cells.
 
@@ -185,8 +185,8 @@ class Estimator(ABC):
             `Route` of each column, which tells how the column was fitted; the objective may depend on it.
         """
 
-    def keep_within(
-        self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, asked: ColumnSpec, run: Run
+    def clip_lambdas(
+        self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> None:
         """Clip lambdas to their bounds and recompute the results of the clipped columns, in place.
 
@@ -200,18 +200,18 @@ class Estimator(ABC):
             Code of the transform, see `kernels.transforms.family`.
         matrix : Matrix
             The data, with the weights of the rows and the labels of the columns.
-        asked : ColumnSpec
+        requested : ColumnSpec
             The bounds and the given lambdas.
         run : Run
             Threads and progress.
         """
 
         def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-            return self.results_at(bounded, columns[:, at], family, results[at], matrix.weight, run.n_threads)
+            return self.recompute_at(bounded, columns[:, at], family, results[at], matrix.weight, run.n_threads)
 
-        apply_limit(refit, family, results, None, asked.limit._replace(ymax=math.inf), asked.lmbda)
+        apply_limit(refit, family, results, None, requested.limit._replace(ymax=math.inf), requested.lmbda)
 
-    def results_at(
+    def recompute_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
         """Return the results at other lambdas, computed from the values that the fit of each column did not leave out.
@@ -235,7 +235,7 @@ class Estimator(ABC):
 
     # --- with origin="fit" --------------------------------------------------------------------------------
 
-    def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
+    def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
         """Estimate the origin and the unit of every column.
 
         Parameters
@@ -246,19 +246,19 @@ class Estimator(ABC):
             Code of the transform, see `kernels.transforms.family`.
         weight : (n,) ndarray
             Weight of each row; None: all 1.
-        asked : ColumnSpec
+        requested : ColumnSpec
             The bounds and the given lambdas.
         run : Run
             Threads and progress.
         """
         raise NotImplementedError(f"{type(self).__name__} fits no origin")
 
-    def at_origin(self, family: int) -> Estimator:
+    def for_rescaled(self, family: int) -> Estimator:
         """Return the estimator for columns that are already expressed relative to their origin and in their unit."""
         return self
 
     def fit_at_origin(
-        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
+        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> FloatArray:
         """Fit columns expressed relative to their origin and in their unit; return the results in this unit.
 
@@ -272,7 +272,7 @@ class Estimator(ABC):
             The result of `fit_origin`.
         matrix : Matrix
             The data, with the weights of the rows and the labels of the columns.
-        asked : ColumnSpec
+        requested : ColumnSpec
             The bounds and the given lambdas.
         run : Run
             Threads and progress.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.censored import fit_censored_matrix, interval_censored_matrix, profile_censored_matrix
 from powerkern._engine.gather import Columns
-from powerkern._estimators.power_sums import without_censored
+from powerkern._estimators.power_sums import no_censored_results
 from powerkern._estimators.routes import find_intervals, maximize_likelihood, profile_likelihood
 from powerkern._typing import BoolArray, FloatArray, Weights
 from powerkern.kernels.results import N_RESULTS
@@ -65,7 +65,7 @@ def maximize_censored_likelihood(
         The fields of `kernels.results`, and the fields of `kernels.censored.fit`.
     """
     p = values.shape[1]
-    results, censored = np.empty((p, N_RESULTS)), without_censored(p)
+    results, censored = np.empty((p, N_RESULTS)), no_censored_results(p)
     at, rest = _split(is_censored)
     if at is not None:
         results[at], censored[at] = fit_censored_matrix(

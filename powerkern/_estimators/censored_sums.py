@@ -12,7 +12,7 @@ import numpy as np
 
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.censored import fit_censored_matrix, interval_censored_matrix, profile_censored_matrix
-from powerkern._estimators.power_sums import MixedSums, PowerSums, starts_of
+from powerkern._estimators.power_sums import MixedSums, PowerSums, bin_starts
 from powerkern._status import Status
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.censored.fit import N_CENSORED_FIELDS
@@ -60,7 +60,7 @@ def censored_sums(
     if not has_intervals.any():
         return PowerSums(totals, roundings, family, cells)
     is_summed = intervals.observed[0] < intervals.observed[1]
-    starts = starts_of(cells)
+    starts = bin_starts(cells)
 
     def sums_of(at: IntArray) -> tuple[IntArray, IntArray, int, FloatArray]:
         own = [totals[starts[j] : starts[j + 1]] for j in at]

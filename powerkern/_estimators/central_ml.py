@@ -14,7 +14,7 @@ from powerkern._estimators.options import CUTOFF
 from powerkern._estimators.origin import OriginFit, central_weights, find_origin
 from powerkern._estimators.robust_bounds import restandardize
 from powerkern._estimators.routes import maximize_likelihood
-from powerkern._estimators.standard_units import moments_of
+from powerkern._estimators.standard_units import row_moments
 from powerkern._estimators.ties import sort_with_weights
 from powerkern._input.arrays import Matrix
 from powerkern._status import Status
@@ -71,12 +71,12 @@ class CentralML(Estimator):
         """Raise an error: the estimator has no objective curve, because the origin moves with lambda."""
         raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
 
-    def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
+    def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
         """See `Estimator`."""
         return find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
 
     def fit_at_origin(
-        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
+        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> FloatArray:
         """Standardise the columns by rank-weighted moments, at the lambdas from the search for the origin."""
         results = _standardize_centrally(rescaled, family, origin.lmbda, matrix.weight, run.n_threads)
@@ -108,7 +108,7 @@ def _standardize_centrally(u: Columns, family: int, lmbda: FloatArray, weight: W
         columns, weights = sort_with_weights(block, weight)
         w = central_weights(columns, weights, box_cox)
         APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(len(columns), dtype=np.int64))
-        center, spread = moments_of(columns, w)
+        center, spread = row_moments(columns, w)
         return np.column_stack([center, spread / _SPREAD_OF_NORMAL[box_cox]])
 
     mean, sd = measure_columns(measure, u, 2, n_threads).T

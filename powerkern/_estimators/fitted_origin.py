@@ -34,16 +34,16 @@ class WithOrigin(Estimator):
         """See `Estimator`."""
         return self.inner.cutoff
 
-    def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
+    def fit_columns(self, matrix: Matrix, family: int, requested: ColumnSpec, run: Run) -> FloatArray:
         """Fit origins and units, fit the rescaled columns, and convert the results to the units of the data."""
-        origin = self.inner.fit_origin(matrix.values, family, matrix.weight, asked, run)
+        origin = self.inner.fit_origin(matrix.values, family, matrix.weight, requested, run)
         shift = 0.0 - origin.center
         rescaled = shift_and_scale(matrix.values, shift, origin.divisor)
-        results = self.inner.fit_at_origin(rescaled, family, origin, matrix, asked, run)
+        results = self.inner.fit_at_origin(rescaled, family, origin, matrix, requested, run)
         express_in_data_units(results, matrix, shift, origin.divisor)
         mark_origin(results, origin)
         if not self.inner.has_likelihood:  # whose lambdas are within the bounds already
-            self.inner.keep_within(results, matrix.values, family, matrix, asked, run)
+            self.inner.clip_lambdas(results, matrix.values, family, matrix, requested, run)
         return results
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
@@ -56,4 +56,4 @@ class WithOrigin(Estimator):
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
         """Evaluate the objective of the inner estimator; `values` must be rescaled already."""
-        return self.inner.at_origin(family).objective(values, family, lmbdas, weight, n_threads, routes)
+        return self.inner.for_rescaled(family).objective(values, family, lmbdas, weight, n_threads, routes)

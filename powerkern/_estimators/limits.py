@@ -17,7 +17,7 @@ from powerkern.kernels.transforms.family import is_mirrored
 
 #: Statuses of a fitted but doubtful lambda, and of any fitted lambda.
 _DOUBTFUL = (Status.NOT_CERTIFIED, Status.UNRESOLVED, Status.FEW_VALUES, Status.TAIL_KEPT, Status.NOT_SETTLED)
-FOUND = [status for status in Status if status.is_estimate]
+ESTIMATED = [status for status in Status if status.is_estimate]
 
 
 class LambdaLimit(NamedTuple):
@@ -68,12 +68,12 @@ def apply_limit(
     """
     if not limit.is_active:
         return
-    at, bounded = bounded_lambdas(family, results, names, limit, given)
+    at, bounded = find_bounded_lambdas(family, results, names, limit, given)
     if at.size:
-        results[at] = at_bound(refit(at, bounded), results[at])
+        results[at] = mark_at_bound(refit(at, bounded), results[at])
 
 
-def bounded_lambdas(
+def find_bounded_lambdas(
     family: int, results: FloatArray, names: list[str] | None, limit: LambdaLimit, given: FloatArray
 ) -> tuple[NDArray[np.intp], FloatArray]:
     """Return the positions of the columns whose lambda violates a limit, and the nearest allowed lambdas.
@@ -87,10 +87,10 @@ def bounded_lambdas(
     """
     ymax, lmbda = limit.ymax, results[:, LMBDA]
     least, most = limit.bounds
-    at = np.flatnonzero((lmbda < least) | (lmbda > most) | near_limit(family, results, ymax))
+    at = np.flatnonzero((lmbda < least) | (lmbda > most) | may_exceed_limit(family, results, ymax))
     if not at.size:
         return at, lmbda[at]
-    at = at[np.isnan(given[at]) & np.isin(results[at, STATUS], FOUND)]
+    at = at[np.isnan(given[at]) & np.isin(results[at, STATUS], ESTIMATED)]
     low, high = np.empty((2, at.size))
     lambda_bounds.lambda_ranges(family, results[at, X_MIN], results[at, X_MAX], ymax, low, high)
     impossible = low > high
@@ -108,7 +108,7 @@ def bounded_lambdas(
     return at[moved], bounded[moved]
 
 
-def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
+def mark_at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
     """Set the status AT_BOUND in results recomputed at a bound, unless the status before was doubtful; add evaluations.
 
     Parameters
@@ -125,7 +125,7 @@ def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
     return again
 
 
-def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
+def may_exceed_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
     """Return a mask of the columns that may exceed `ymax`.
 
     The bound ``|psi| = b_m(a) <= a e^max(m a, 0)`` is cheap and rules out most columns.

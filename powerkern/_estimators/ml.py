@@ -16,7 +16,7 @@ from powerkern._estimators.options import CUTOFF
 from powerkern._estimators.origin import OriginFit, find_origin
 from powerkern._estimators.routes import maximize_likelihood, profile_likelihood
 from powerkern._estimators.shift import convert_to_data_units, express_in_data_units
-from powerkern._estimators.standard_units import STANDARDIZED, scaled_by
+from powerkern._estimators.standard_units import STANDARDIZED, center_and_scale
 from powerkern._input.arrays import Matrix, as_choice
 from powerkern._status import Status
 from powerkern._typing import FloatArray, Weights
@@ -73,27 +73,27 @@ class ML(Estimator):
         """True unless columns are standardised first, which needs medians that summaries of chunks do not hold."""
         return not self.sets_unit
 
-    def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
+    def fit_columns(self, matrix: Matrix, family: int, requested: ColumnSpec, run: Run) -> FloatArray:
         """See `Estimator`."""
-        values, weight, shift, divisor = matrix.values, matrix.weight, asked.shift, None
+        values, weight, shift, divisor = matrix.values, matrix.weight, requested.shift, None
         if self.prestandardize != "none" and is_mirrored(family):
-            center, divisor = scaled_by(self.prestandardize, values, weight, run.n_threads)
+            center, divisor = center_and_scale(self.prestandardize, values, weight, run.n_threads)
             shift = 0.0 - center
         columns = shift_and_scale(values, shift, divisor)
-        results = maximize_likelihood(columns, family, asked.lmbda, weight, run.n_threads, run.progress)
-        self.keep_within(results, columns, family, matrix, asked, run)
+        results = maximize_likelihood(columns, family, requested.lmbda, weight, run.n_threads, run.progress)
+        self.clip_lambdas(results, columns, family, matrix, requested, run)
         express_in_data_units(results, matrix, shift, divisor)
         return results
 
     def fit_censored_columns(
-        self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run
+        self, matrix: Matrix, family: int, requested: ColumnSpec, run: Run
     ) -> tuple[FloatArray, FloatArray]:
         """See `Estimator`."""
         assert matrix.ends is not None
-        columns, ends = shift_and_scale(matrix.values, asked.shift), shift_and_scale(matrix.ends, asked.shift)
+        columns, ends = shift_and_scale(matrix.values, requested.shift), shift_and_scale(matrix.ends, requested.shift)
         is_censored = has_censored(matrix.ends)
         results, censored = maximize_censored_likelihood(
-            columns, ends, is_censored, family, asked.lmbda, matrix.weight, run.n_threads, run.progress
+            columns, ends, is_censored, family, requested.lmbda, matrix.weight, run.n_threads, run.progress
         )
 
         def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
@@ -102,8 +102,8 @@ class ML(Estimator):
             )
             return moved
 
-        apply_limit(refit, family, results, matrix.names, asked.limit, asked.lmbda)
-        convert_to_data_units(results, asked.shift)
+        apply_limit(refit, family, results, matrix.names, requested.limit, requested.lmbda)
+        convert_to_data_units(results, requested.shift)
         return results, censored
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
@@ -112,15 +112,15 @@ class ML(Estimator):
             values, family, np.full(values.shape[1], np.nan), weight, run.n_threads, run.progress
         )
 
-    def keep_within(
-        self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, asked: ColumnSpec, run: Run
+    def clip_lambdas(
+        self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> None:
         """Clip lambdas to their bounds and to the interval where transformed values stay within `ymax`, in place."""
 
         def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
             return maximize_likelihood(columns[:, at], family, bounded, matrix.weight, run.n_threads)
 
-        apply_limit(refit, family, results, matrix.names, asked.limit, asked.lmbda)
+        apply_limit(refit, family, results, matrix.names, requested.limit, requested.lmbda)
 
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
@@ -128,17 +128,17 @@ class ML(Estimator):
         """Evaluate the negative log-likelihood g of the class docstring."""
         return profile_likelihood(values, family, lmbdas, weight, n_threads)
 
-    def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
+    def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
         """Maximise the likelihood over origin, unit and lambda; lambda may be given or bounded."""
-        lmbda = np.where(np.isnan(asked.lmbda), asked.limit.bounds, asked.lmbda)
+        lmbda = np.where(np.isnan(requested.lmbda), requested.limit.bounds, requested.lmbda)
         return find_origin(values, family, weight, run.n_threads, lmbda=lmbda, progress=run.progress)
 
     def fit_at_origin(
-        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
+        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> FloatArray:
         """Fit lambda; the information accounts for the fitted origin and unit."""
-        results = maximize_likelihood(rescaled, family, asked.lmbda, matrix.weight, run.n_threads, run.progress)
-        self.keep_within(results, rescaled, family, matrix, asked, run)
+        results = maximize_likelihood(rescaled, family, requested.lmbda, matrix.weight, run.n_threads, run.progress)
+        self.clip_lambdas(results, rescaled, family, matrix, requested, run)
         optimal = (results[:, STATUS] == Status.OK) & np.isfinite(origin.information)
         results[optimal, CURVATURE] = origin.information[optimal]
         return results

@@ -12,7 +12,7 @@ import numpy as np
 
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
-from powerkern._estimators.standard_units import moments_of, quantiles_of, replace_unusable_scales
+from powerkern._estimators.standard_units import replace_unusable_scales, row_moments, row_quantiles
 from powerkern._estimators.ties import sort_with_weights
 from powerkern._status import Status
 from powerkern._typing import FloatArray, IntArray, Weights
@@ -87,8 +87,8 @@ def find_origin(
     @np.errstate(all="ignore")  # infinite values, which the fit refuses, and columns wider than float64
     def search(block: FloatArray, group: slice) -> FloatArray:
         ordered, weights = sort_with_weights(block, weight)
-        lower, median, upper = quantiles_of(ordered, weights, (0.25, 0.5, 0.75))
-        unit = np.where(upper > lower, upper - lower, moments_of(ordered, weights)[1])
+        lower, median, upper = row_quantiles(ordered, weights, (0.25, 0.5, 0.75))
+        unit = np.where(upper > lower, upper - lower, row_moments(ordered, weights)[1])
         median, unit = replace_unusable_scales(median, unit)
         columns = (ordered - median[:, np.newaxis]) / unit[:, np.newaxis]
         columns[~np.isfinite(columns).all(axis=1, where=~np.isnan(columns))] = np.nan
@@ -105,7 +105,7 @@ def find_origin(
         some = np.full((fitted.size, origin_likelihood.N_FOUND), np.nan)
         kernels.origin_columns(columns[fitted], w[fitted], box_cox, ranges[fitted], scratch.work, some)
         found[fitted] = some
-        return _in_own_units(found, ranges, median, unit, ordered, box_cox)
+        return _in_data_units(found, ranges, median, unit, ordered, box_cox)
 
     fields = measure_columns(search, values, _N_FIELDS, n_threads, progress).T.copy()
     center, divisor, lmbda, information, likelihood, n_eval, how = fields
@@ -134,13 +134,13 @@ def _ranges(columns: FloatArray, box_cox: bool, lmbda: FloatArray | None) -> Flo
     gaps = np.diff(columns, axis=1)
     gaps[gaps == 0.0] = np.nan
     gaps.sort(axis=1)
-    gap = quantiles_of(gaps, None, (0.5,))[0]
+    gap = row_quantiles(gaps, None, (0.5,))[0]
     ranges[:, origin_likelihood.ORIGIN, 0] = low - np.maximum(_BELOW, -low)  # the median is 0
     ranges[:, origin_likelihood.ORIGIN, 1] = low - np.minimum(_NEAREST, gap)
     return ranges
 
 
-def _in_own_units(
+def _in_data_units(
     found: FloatArray, ranges: FloatArray, median: FloatArray, unit: FloatArray, x: FloatArray, box_cox: bool
 ) -> FloatArray:
     """Convert results for standardised columns to the units of the data, and add a status: (p, _N_FIELDS).

@@ -53,7 +53,7 @@ def sort_and_weigh(
     return columns, positions, totals
 
 
-def kept_quantiles(n: int) -> Quantiles:
+def cached_quantiles(n: int) -> Quantiles:
     """Return `normal_quantiles` with a cache of its latest results, of 8 MB or one column of `n` values."""
     return functools.lru_cache(maxsize=1 + _KEPT // max(n, 1))(normal_quantiles)
 

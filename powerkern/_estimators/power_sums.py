@@ -18,7 +18,7 @@ from powerkern._engine import by_column
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
 from powerkern._engine.gather import NO_WEIGHTS, Columns
-from powerkern._estimators.ranges import BLOCK_ROWS, Ranges, range_matrix, weight_of
+from powerkern._estimators.ranges import BLOCK_ROWS, Ranges, range_matrix, total_weights
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray, Weights
 from powerkern.kernels.censored.fit import LOC_ERROR, N_CENSORED_FIELDS
@@ -63,7 +63,7 @@ def fit_long_columns(
     step = max(1, n // _GUESSED)
     some = None if weight is None else weight[::step].copy()
     guess = widen_ranges(range_matrix(values[::step], family, some, n_threads), family)
-    cells = grids_for(guess, family, total=n if weight is None else float(weight.sum()))
+    cells = make_grids(guess, family, total=n if weight is None else float(weight.sum()))
     ranges, sums = Ranges(values, family, weight, BLOCK_ROWS), Sketches(values, family, weight, cells)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
@@ -192,9 +192,9 @@ def _compute_power_sums(
 ) -> PowerSums:
     """Compute the power sums of all columns on grids chosen for their ranges.
 
-    The arguments are as for `grids_for` and `sketch_matrix`.
+    The arguments are as for `make_grids` and `sketch_matrix`.
     """
-    cells = grids_for(found, family, largest_exponent)
+    cells = make_grids(found, family, largest_exponent)
     found_sums = sketch_matrix(values, family, cells, weight, n_threads)
     return PowerSums(found_sums.totals, found_sums.roundings, family, cells)
 
@@ -206,7 +206,7 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
     return ColumnFit(*sums.fit(np.array([lmbda]), 1)[0][0].tolist())
 
 
-def grids_for(
+def make_grids(
     found: FloatArray, family: int, largest_exponent: float = 0.0, stream: bool = False, total: float = 0.0
 ) -> FloatArray:
     """Return the grids for the power sums of columns of known ranges, (p, N_GRID); see `kernels.power_sums`.
@@ -227,11 +227,11 @@ def grids_for(
     cells = np.empty((len(found), grids.N_GRID))
     grids.grid_columns(found, family, largest_exponent, int(stream), cells)
     used = cells[:, grids.G_BINS] > 0.0
-    cells[used, grids.G_QUANTUM] = quanta_for(np.maximum(weight_of(found[used]), total))
+    cells[used, grids.G_QUANTUM] = quantum_exponents(np.maximum(total_weights(found[used]), total))
     return cells
 
 
-def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
+def references_for(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the references of Box-Cox streams with the extremes of the grids `cells`: their logs, and themselves."""
     reference_logs, references = np.empty(len(cells)), np.empty(len(cells))
     grids.write_stream_references(np.array(cells), reference_logs, references)
@@ -240,18 +240,18 @@ def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def is_on_reference_grid(cells: FloatArray) -> BoolArray:
     """Return a mask of the grids whose reference is one of those used for Box-Cox streams."""
-    references = on_reference_grid(cells)[1]
+    references = references_for(cells)[1]
     on: BoolArray = abs(cells[:, grids.G_REF] - references) <= _REFERENCE_ERROR * references
     return on
 
 
-def quanta_for(weight: FloatArray) -> FloatArray:
+def quantum_exponents(weight: FloatArray) -> FloatArray:
     """Return, as binary exponents, the quanta of sums whose total weights are `weight`."""
     exponents: FloatArray = np.frexp(np.maximum(weight, _NO_WEIGHT))[1] - float(_BITS)
     return exponents
 
 
-def starts_of(cells: FloatArray) -> IntArray:
+def bin_starts(cells: FloatArray) -> IntArray:
     """Return the position of the first bin of each column, and last the total number of bins."""
     starts = np.zeros(len(cells) + 1, dtype=np.int64)
     cells[:, grids.G_BINS].astype(np.int64).cumsum(out=starts[1:])
@@ -314,7 +314,7 @@ class Sketches:
         p = values.shape[1]
         self._family, self._cells = family, cells
         self._weight = NO_WEIGHTS if weight is None else weight
-        self._starts = starts_of(cells)
+        self._starts = bin_starts(cells)
         self._per_quantum = np.ldexp(1.0, -cells[:, grids.G_QUANTUM].astype(np.int64))
         self._total = np.zeros(p)
         self.totals = np.zeros((int(self._starts[-1]), gauss.N_POWERS), dtype=np.int64)
@@ -384,7 +384,7 @@ def _aligned_zeros(n: int) -> FloatArray:
     return room[start : start + n]
 
 
-def without_censored(p: int) -> FloatArray:
+def no_censored_results(p: int) -> FloatArray:
     """Return what fits report about the censored cells of p columns that have none, (p, N_CENSORED_FIELDS)."""
     table = np.zeros((p, N_CENSORED_FIELDS))
     table[:, LOC_ERROR:] = np.nan
@@ -451,7 +451,7 @@ class PowerSums:
     def __init__(self, totals: IntArray, roundings: IntArray, family: int, cells: FloatArray) -> None:
         self.totals, self.family, self.cells = totals, family, cells
         self._roundings = np.minimum(roundings, [_LARGEST, BLOCK_ROWS, _LARGEST, 1.0])
-        self._starts = starts_of(cells)
+        self._starts = bin_starts(cells)
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
         """Fit all columns; return the results, (p, N_RESULTS), and bounds on the error of lambda due to the sums.
@@ -476,7 +476,7 @@ class PowerSums:
             sketch.fit_sums(*self._columns(group), *given, *self._scratch(group), *found)
 
         for_each_group(job, self._shape, n_threads)
-        return out, without_censored(len(out)), error
+        return out, no_censored_results(len(out)), error
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
         """Return the negative profile log-likelihood g, per unit of weight, of every column at every lambda."""

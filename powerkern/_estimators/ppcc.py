@@ -11,7 +11,7 @@ from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.base import Estimator, Run
 from powerkern._estimators.options import CUTOFF
-from powerkern._estimators.plotting_positions import kept_quantiles, sort_and_weigh
+from powerkern._estimators.plotting_positions import cached_quantiles, sort_and_weigh
 from powerkern._estimators.robust_bounds import move_lambda
 from powerkern._estimators.routes import fit_in_memory
 from powerkern._status import Status
@@ -71,7 +71,7 @@ class PPCC(Estimator):
         if not usable.any():
             return likely
         start = np.where(usable, likely[:, LMBDA], np.nan)
-        quantiles = kept_quantiles(values.shape[0])
+        quantiles = cached_quantiles(values.shape[0])
 
         def search(block: FloatArray, group: slice) -> FloatArray:
             out, work = np.empty((len(block), ppcc.N_OPTIMUM)), ppcc.new_search_work(block.shape[1])
@@ -98,7 +98,7 @@ class PPCC(Estimator):
         routes: FloatArray,
     ) -> FloatArray:
         """Return one minus the correlation of every column at every lambda, (p, len(lmbdas)); `routes` is ignored."""
-        quantiles = kept_quantiles(values.shape[0])
+        quantiles = cached_quantiles(values.shape[0])
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             out, work = np.empty((len(block), lmbdas.size)), np.empty((2, block.shape[1]))
@@ -108,7 +108,7 @@ class PPCC(Estimator):
 
         return measure_columns(evaluate, values, lmbdas.size, n_threads)
 
-    def results_at(
+    def recompute_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
         """Recompute the results of every column at the lambdas `lmbda`."""

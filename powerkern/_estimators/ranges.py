@@ -131,14 +131,14 @@ class Ranges:
 
     def total(self) -> FloatArray:
         """Merge the ranges of all rows into one range per column."""
-        return merged_ranges(in_digits(self._parts))
+        return merge_ranges(split_weights(self._parts))
 
 
 _DIGITS = [sketch.R_WEIGHT, sketch.R_WEIGHT_1, sketch.R_WEIGHT_2]
 _LIMB_BITS = int(math.log2(sketch.LIMB))
 
 
-def in_digits(found: FloatArray) -> FloatArray:
+def split_weights(found: FloatArray) -> FloatArray:
     """Return ranges (last axis) with each weight split into three digits, without rounding."""
     found, weight = found.copy(), found[..., sketch.R_WEIGHT]
     if (weight < sketch.LIMB).all() and (weight == np.floor(weight)).all():  # one digit, as numbers of values have
@@ -153,7 +153,7 @@ def in_digits(found: FloatArray) -> FloatArray:
     return found
 
 
-def weight_of(found: FloatArray) -> FloatArray:
+def total_weights(found: FloatArray) -> FloatArray:
     """Return the weight of each range (last axis), recombined from its digits."""
     level = _LIMB_BITS * found[..., sketch.R_LEVEL].astype(np.int64)
     digits = (np.ldexp(found[..., digit], level - k * _LIMB_BITS) for k, digit in enumerate(_DIGITS))
@@ -161,7 +161,7 @@ def weight_of(found: FloatArray) -> FloatArray:
     return total
 
 
-def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
+def _align_digits(found: FloatArray, level: FloatArray) -> FloatArray:
     """Align the digits of weights to the exponent `level`, dropping digits too small for it."""
     digits, down = found[..., _DIGITS], (level - found[..., sketch.R_LEVEL])[..., None]
     moved: FloatArray = np.where(down == 0.0, digits, 0.0)
@@ -170,7 +170,7 @@ def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
     return moved
 
 
-def merged_ranges(parts: FloatArray) -> FloatArray:
+def merge_ranges(parts: FloatArray) -> FloatArray:
     """Merge ranges (last axis) over all parts (first axis); all sums are sums of integers, and exact.
 
     A column that is outside the domain in any part is marked in the result. Infinite values take precedence over other
@@ -191,5 +191,5 @@ def merged_ranges(parts: FloatArray) -> FloatArray:
         level = np.where(parts[..., sketch.R_WEIGHT] > 0.0, parts[..., sketch.R_LEVEL], -np.inf).max(axis=0)
         level[np.isinf(level)] = 0.0
         merged[..., sketch.R_LEVEL] = level
-        merged[..., _DIGITS] = _at_level(parts, level).sum(axis=0)
+        merged[..., _DIGITS] = _align_digits(parts, level).sum(axis=0)
     return merged

@@ -55,33 +55,33 @@ class Reweighted(RobustEstimator):
             raise ValueError(f"search_range must contain 1 with convention='cellwise', got {shown(self.search_range)}")
 
     @property
-    def as_r(self) -> bool:
+    def follows_r(self) -> bool:
         """True if the estimator follows the conventions of R's package cellWise."""
         return self.convention == "cellwise"
 
     @property
     def widens_small_samples(self) -> bool:
         """See `Estimator`."""
-        return not self.as_r
+        return not self.follows_r
 
     @property
     def criterion(self) -> int:
         """See `RobustEstimator`."""
-        return CELLWISE_QQ if self.as_r else QQ
+        return CELLWISE_QQ if self.follows_r else QQ
 
     @property
     def entries(self) -> EstimatorEntries:
         """See `RobustEstimator`."""
-        return cellwise.ENTRIES if self.as_r else rewml.ENTRIES
+        return cellwise.ENTRIES if self.follows_r else rewml.ENTRIES
 
     @property
     def kernel_options(self) -> Options:
         """The options in the form that the kernels expect."""
         return kernel_options(
             self.cutoff,
-            self.prestandardize or ("median" if self.as_r else "mad"),
+            self.prestandardize or ("median" if self.follows_r else "mad"),
             self.search_range,
-            search=SEARCHES[self.search or ("brent" if self.as_r else "global")],
+            search=SEARCHES[self.search or ("brent" if self.follows_r else "global")],
             n_reweight=n_steps(self.n_reweight),
             c=self.c,
         )
@@ -165,7 +165,7 @@ class RewML(Reweighted):
     @property
     def kernel_options(self) -> Options:
         """The options in the form that the kernels expect."""
-        rule = CELLWISE if self.as_r else QUARTILES
+        rule = CELLWISE if self.follows_r else QUARTILES
         first_weights = self.first_weights or CONVENTIONS[self.convention]
         lower, upper = self.change_points
         return super().kernel_options._replace(

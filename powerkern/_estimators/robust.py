@@ -102,7 +102,7 @@ class RobustEstimator(Estimator):
 
         return measure_columns(evaluate, values, lmbdas.size, n_threads)
 
-    def results_at(
+    def recompute_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
         """Recompute the results at the lambdas `lmbda` from the values that were kept; `rescale` sets the scale."""
@@ -116,13 +116,13 @@ class RobustEstimator(Estimator):
 
     # --- with origin="fit" --------------------------------------------------------------------------------
 
-    def at_origin(self, family: int) -> RobustEstimator:
+    def for_rescaled(self, family: int) -> RobustEstimator:
         """Return the estimator for rescaled columns, without standardisation of its own."""
         return replace(self, prestandardize="none") if is_mirrored(family) else self  # type: ignore[type-var]
 
-    def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
+    def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
         """Fit origins to values weighted by rank, then refit them `_ROUNDS` times to the values that are kept."""
-        threads, estimator = Run(run.n_threads), self.at_origin(family)
+        threads, estimator = Run(run.n_threads), self.for_rescaled(family)
         assert isinstance(values, np.ndarray)  # shift and origin exclude each other
         origin = find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
         for _ in range(_ROUNDS):
@@ -138,10 +138,10 @@ class RobustEstimator(Estimator):
         return origin
 
     def fit_at_origin(
-        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
+        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> FloatArray:
         """Fit columns that are already expressed relative to their origin and in their unit."""
-        return self.at_origin(family).fit_values(rescaled, family, matrix.weight, Run(run.n_threads))
+        return self.for_rescaled(family).fit_values(rescaled, family, matrix.weight, Run(run.n_threads))
 
 
 class _RobustScratch(threading.local):

@@ -120,15 +120,15 @@ class FitSpec:
             For the first argument, in the order of `fit`, whose value is not allowed; otherwise for the first row of
             `CONFLICTS` that applies.
         """
-        asked = {}
+        requested = {}
         for name, value in given.items():
             default = _WORDS[name]
             if value is not default and (type(value) is not type(default) or value != default):
-                asked[name] = _CHECKS[name](name, value)
-        spec = cls(**asked)
+                requested[name] = _CHECKS[name](name, value)
+        spec = cls(**requested)
         for conflict in CONFLICTS:
             if (
-                conflict.argument in asked
+                conflict.argument in requested
                 and not (grouped and conflict.without_groups)
                 and (in_chunks or not conflict.in_chunks)
                 and conflict.holds(spec)
@@ -147,10 +147,10 @@ class FitSpec:
         return not self.standardize and (self.lmbda is not None or not self.estimator.has_likelihood)
 
     def per_column(self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64) -> ColumnSpec:
-        """Return the options for each of p columns; arguments as for `resolved`."""
-        return self.resolved(p, names, dtype)[1]
+        """Return the options for each of p columns; arguments as for `match_columns`."""
+        return self.match_columns(p, names, dtype)[1]
 
-    def resolved(
+    def match_columns(
         self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64
     ) -> tuple[Self, ColumnSpec]:
         """Match the options with p columns; return the specification that the fit stores and the options by column.
@@ -175,9 +175,9 @@ class FitSpec:
         bounds = np.repeat(_UNBOUNDED, p, axis=1) if self.bounds is None else given_bounds(self.bounds, p, names)
         is_free = self.ymax is None and self.standardize
         ymax = np.inf if is_free else output_limit(self.ymax, self.standardize, dtype)
-        asked = ColumnSpec(lmbda, shift, LambdaLimit(ymax, self.ymax is not None, bounds))
+        requested = ColumnSpec(lmbda, shift, LambdaLimit(ymax, self.ymax is not None, bounds))
         if self.lmbda is None and self.bounds is None and self.limits is None and not has_shift:
-            return self, asked
+            return self, requested
         ends = zip(self.bounds or (), bounds, strict=False)
         limits = self.limits and tuple(
             _plain(given, end) for given, end in zip(self.limits, given_limits(self.limits, p, names), strict=True)
@@ -189,7 +189,7 @@ class FitSpec:
             bounds=self.bounds and tuple(_plain(given, end) for given, end in ends),
             limits=limits,
         )
-        return kept, asked
+        return kept, requested
 
     def limits_of(self, p: int) -> FloatArray | None:
         """Return the detection limits of p columns, (2, p): lower and upper; None if there are none."""

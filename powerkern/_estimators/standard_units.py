@@ -18,7 +18,7 @@ from powerkern.kernels.location.loc_scale import MAD_FACTOR
 STANDARDIZED = ("none", "mad", "std")
 
 
-def quantiles_of(columns: FloatArray, weights: FloatArray | None, at: tuple[float, ...]) -> FloatArray:
+def row_quantiles(columns: FloatArray, weights: FloatArray | None, at: tuple[float, ...]) -> FloatArray:
     """Return linearly interpolated quantiles of sorted columns, as `numpy.quantile` does: (len(at), p).
 
     Parameters
@@ -50,7 +50,7 @@ def quantiles_of(columns: FloatArray, weights: FloatArray | None, at: tuple[floa
     return found
 
 
-def moments_of(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def row_moments(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation (1/n) of each row.
 
     They are computed from differences to the first value in units of the range, so that they cannot overflow.
@@ -66,7 +66,9 @@ def moments_of(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatAr
     return (first + unit * mean)[:, 0], unit[:, 0] * sd
 
 
-def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: int) -> tuple[FloatArray, FloatArray]:
+def center_and_scale(
+    prestandardize: str, values: Columns, weight: Weights, n_threads: int
+) -> tuple[FloatArray, FloatArray]:
     """Return the center and the divisor of each column: median and MAD, or mean and standard deviation.
 
     If the MAD is 0, the standard deviation replaces it. A column without spread, or whose spread underflows to 0, gets
@@ -86,13 +88,13 @@ def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: 
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         columns, weights = sort_with_weights(block, weight)
-        center, spread = moments_of(columns, weights)
+        center, spread = row_moments(columns, weights)
         if prestandardize == "mad":
-            median = quantiles_of(columns, weights, (0.5,))[0]
+            median = row_quantiles(columns, weights, (0.5,))[0]
             away = np.abs(columns - median[:, np.newaxis])
             order = np.argsort(away, axis=1)
             ranked = None if weights is None else np.take_along_axis(weights, order, axis=1)
-            mad = MAD_FACTOR * quantiles_of(np.take_along_axis(away, order, axis=1), ranked, (0.5,))[0]
+            mad = MAD_FACTOR * row_quantiles(np.take_along_axis(away, order, axis=1), ranked, (0.5,))[0]
             center, spread = median, np.where(mad > 0.0, mad, spread)
         return np.column_stack([center, spread])
 

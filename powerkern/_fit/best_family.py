@@ -36,9 +36,9 @@ class BestOf(NamedTuple):
     estimator: Estimator
     criterion: str
 
-    def fit_columns(self, matrix: Matrix, asked: ColumnSpec, run: Run) -> tuple[FloatArray, IntArray]:
+    def fit_columns(self, matrix: Matrix, requested: ColumnSpec, run: Run) -> tuple[FloatArray, IntArray]:
         """Fit every column with both families; return the results of the better one, and its code for each column."""
-        results, other = (self.estimator.fit_columns(matrix, code, asked, run) for code in (YEO_JOHNSON, BOX_COX))
+        results, other = (self.estimator.fit_columns(matrix, code, requested, run) for code in (YEO_JOHNSON, BOX_COX))
         values, weight = matrix.values, matrix.weight
 
         def compared(at: BoolArray) -> BoolArray:

@@ -20,7 +20,7 @@ from powerkern.kernels.transforms.family import FAMILIES
 _OFFER = ", or use infinite='missing'"
 
 
-def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> ColumnTable:
+def fit_columns(matrix: Matrix, spec: FitSpec, requested: ColumnSpec, run: Run) -> ColumnTable:
     """Fit every column of a matrix and return the table of results.
 
     Parameters
@@ -29,7 +29,7 @@ def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> C
         The data, or several groups of rows side by side.
     spec : FitSpec
         The options of the fit.
-    asked : ColumnSpec
+    requested : ColumnSpec
         Given lambdas, shifts and limits of each column of the matrix.
     run : Run
         Threads and progress.
@@ -42,16 +42,16 @@ def fit_columns(matrix: Matrix, spec: FitSpec, asked: ColumnSpec, run: Run) -> C
     families: IntArray | str = spec.family
     censored = None
     if matrix.ends is not None:
-        results, censored = spec.method.fit_censored_columns(matrix, FAMILIES[spec.family], asked, run)
+        results, censored = spec.method.fit_censored_columns(matrix, FAMILIES[spec.family], requested, run)
     elif families == BEST:
-        results, families = BestOf(spec.method, spec.criterion).fit_columns(matrix, asked, run)
+        results, families = BestOf(spec.method, spec.criterion).fit_columns(matrix, requested, run)
     else:
-        results = spec.method.fit_columns(matrix, FAMILIES[spec.family], asked, run)
+        results = spec.method.fit_columns(matrix, FAMILIES[spec.family], requested, run)
     if spec.on_failure == "passthrough":
         pass_unfitted(results, matrix.values, matrix.weight)
     outside = np.flatnonzero(results[:, STATUS] < 0)
     if outside.size:
         j = int(outside[0])
-        raise domain_error_in(matrix, j, matrix.names, matrix.weight, asked.shift[j], _OFFER)
+        raise domain_error_in(matrix, j, matrix.names, matrix.weight, requested.shift[j], _OFFER)
     units = weights_of_one(matrix.values, matrix.weight) if spec.estimator.is_robust else None
     return ColumnTable(results, families, unit_weights=units, censored=censored)

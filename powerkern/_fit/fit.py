@@ -221,11 +221,11 @@ def fit(
     levels = None if matrix.names is None or column_names is not None else _frames.level_names(rows)
     run = Run(thread_count(n_threads, matrix.values.size), progress)
     labels = ColumnLabels(matrix.names, levels, matrix.was_vector)
-    spec, asked = spec.resolved(matrix.values.shape[1], matrix.names, matrix.values.dtype)
+    spec, requested = spec.match_columns(matrix.values.shape[1], matrix.names, matrix.values.dtype)
     if has_limits:
         matrix = with_marks(matrix, rows, marks, spec.limits_of(matrix.values.shape[1]))
     data = FittedData.remember(matrix, X, sample_weight)
     if groups_of_rows is not None:
-        return fit_groups(matrix, groups_of_rows, spec, asked, labels, data, run)
-    columns = fit_columns(matrix, spec, asked, run)
+        return fit_groups(matrix, groups_of_rows, spec, requested, labels, data, run)
+    columns = fit_columns(matrix, spec, requested, run)
     return build_power_fit(spec, labels, columns, data.take_prints(run.n_threads))

@@ -31,7 +31,7 @@ def fit_groups(
     matrix: Matrix,
     labels_of_rows: tuple[Keys, Runs],
     spec: FitSpec,
-    asked: ColumnSpec,
+    requested: ColumnSpec,
     labels: ColumnLabels,
     data: FittedData,
     run: Run,
@@ -44,7 +44,7 @@ def fit_groups(
         The data.
     labels_of_rows : (Keys, Runs)
         The groups, and the group of each row.
-    spec, asked : FitSpec, ColumnSpec
+    spec, requested : FitSpec, ColumnSpec
         The options of the fit, and given lambdas, shifts and limits of each column.
     labels : ColumnLabels
         The labels of the columns.
@@ -56,11 +56,11 @@ def fit_groups(
     keys, runs = labels_of_rows
     check_rows(runs, len(matrix.values))
     grouped = data.grouped(len(keys))
-    fit_at = functools.partial(_fit_each_group, matrix, runs, keys, spec, asked, run)
+    fit_at = functools.partial(_fit_each_group, matrix, runs, keys, spec, requested, run)
     columns, pooled = fit_at(data=grouped), None
     if spec.unknown == "pooled" or spec.shrink:
         labelled = _rows_of(matrix, runs.rows(runs.codes >= 0)) if (runs.codes == MISSING).any() else matrix
-        pooled = PowerFit(spec, labels, fit_columns(labelled, spec, asked, Run(run.n_threads)))
+        pooled = PowerFit(spec, labels, fit_columns(labelled, spec, requested, Run(run.n_threads)))
         if spec.shrink:
             columns = shrink_lambdas(columns, pooled._table, fit_at)
     return build_grouped_fit(spec, labels, keys, columns, pooled, grouped, runs)
@@ -71,7 +71,7 @@ def _fit_each_group(
     runs: Runs,
     keys: Keys,
     spec: FitSpec,
-    asked: ColumnSpec,
+    requested: ColumnSpec,
     run: Run,
     given: FloatArray | None = None,
     data: GroupedData | None = None,
@@ -86,7 +86,7 @@ def _fit_each_group(
         The group of each row.
     keys : Keys
         The groups.
-    spec, asked : FitSpec, ColumnSpec
+    spec, requested : FitSpec, ColumnSpec
         The options of the fit, and given lambdas, shifts and limits of each column.
     run : Run
         Threads and progress.
@@ -106,7 +106,7 @@ def _fit_each_group(
         """Fit a matrix whose columns are those of the groups of a batch, side by side, and store the results."""
         nonlocal has_units
         at = groups.codes[batch]
-        each = asked.tiled(at.size)
+        each = requested.tiled(at.size)
         if given is not None:
             each = each._replace(lmbda=given[at].ravel())
         try:

@@ -22,7 +22,7 @@ class Batches(NamedTuple):
     #: ``read(names, rows)`` yields the columns `names` (None: all) in batches of `rows` rows.
     read: Callable[[list[str] | None, int], Iterator[Any]]
 
-    def of(self, names: list[str] | None) -> Iterator[Any]:
+    def read_small(self, names: list[str] | None) -> Iterator[Any]:
         """Yield batches of the columns `names` (None: all), each of about `CELLS` cells."""
         every = 1 if self.blank is None else len(frames.names_of(self.blank) or [])
         return self.read(names, max(1, CELLS // max(1, every if names is None else len(names))))
@@ -35,7 +35,7 @@ def batches_of(X: Any) -> Batches | None:
     return next((make(X) for module, names, make in _KINDS if is_instance_by_name(X, module, *names)), None)
 
 
-def applied(
+def apply_lazily(
     X: Any, function: Callable[[Any], Any], out: object = None, of_blank: Callable[[Any], Any] | None = None
 ) -> Any:
     """Return a lazy table that applies `function` to each batch of X as it is read, or None if X is in memory.
@@ -56,7 +56,7 @@ def applied(
     if library(X) not in ("pyarrow", "polars", "duckdb", "ibis", "narwhals"):
         return None
     if is_instance_by_name(X, "narwhals", "LazyFrame"):
-        result = applied(X.to_native(), function, out, of_blank)
+        result = apply_lazily(X.to_native(), function, out, of_blank)
         if library(result) != "polars":
             return result
         from powerkern._input.narwhals_frame import rewrapping
@@ -76,7 +76,7 @@ def applied(
         return X.map_batches(partial(_or_none, function, blank.clear()), schema=blank.schema, streamable=True)
     import pyarrow
 
-    return pyarrow.RecordBatchReader.from_batches(blank.schema, _each(source.of(None), function))
+    return pyarrow.RecordBatchReader.from_batches(blank.schema, _each(source.read_small(None), function))
 
 
 def _or_none(function: Callable[[Any], Any], none: Any, batch: Any) -> Any:

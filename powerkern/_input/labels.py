@@ -77,12 +77,14 @@ class Keys:
 
     def labels(self, at: IntArray | slice = slice(None)) -> list[Any]:
         """Return labels of the groups as Python objects: tuples if there are several keys, None for a missing label."""
-        each = [_cells(known, position[at]) for known, position in zip(self.categories, self.positions, strict=True)]
+        each = [
+            _labels_at(known, position[at]) for known, position in zip(self.categories, self.positions, strict=True)
+        ]
         return list(zip(*each, strict=True)) if self.several else each[0]
 
     def columns(self) -> list[list[Any]]:
         """Return the labels of all groups, one list per key."""
-        return [_cells(known, position) for known, position in zip(self.categories, self.positions, strict=True)]
+        return [_labels_at(known, position) for known, position in zip(self.categories, self.positions, strict=True)]
 
     def label(self, g: int) -> Any:
         """Return the label of group number g."""
@@ -90,7 +92,7 @@ class Keys:
 
     def codes_of(self, columns: list[Any]) -> Runs:
         """Return the group of each row, given a column of labels per key; `UNKNOWN` for labels that no group has."""
-        return self._found(columns)[0]
+        return self._match(columns)[0]
 
     def runs_of(self, X: Any, groups: Any, n: int, dropna: bool | None) -> Runs:
         """Return the group of each row: `UNKNOWN` for a label that no group has, `MISSING` for no label.
@@ -108,7 +110,7 @@ class Keys:
         """
         if groups is None and self.names is None:
             raise TypeError("pass groups=, the labels of the rows")
-        runs, missing = self._found(_columns(X, self.names if groups is None else groups)[0])
+        runs, missing = self._match(_label_columns(X, self.names if groups is None else groups)[0])
         check_rows(runs, n)
         if dropna is not False:
             runs.codes[missing] = MISSING
@@ -116,14 +118,14 @@ class Keys:
             _refuse_missing(runs)
         return runs
 
-    def _found(self, columns: list[Any]) -> tuple[Runs, BoolArray]:
+    def _match(self, columns: list[Any]) -> tuple[Runs, BoolArray]:
         """Return the group of each run of rows, and a mask of the runs whose label is missing."""
         if len(columns) != len(self.categories):
             raise ValueError(f"groups has {len(columns)} keys, the fit has {len(self.categories)}")
-        matched = [_coded(each).matched(known) for each, known in zip(columns, self.categories, strict=True)]
+        matched = [_coded(each).match(known) for each, known in zip(columns, self.categories, strict=True)]
         sizes = [known.size + 1 for known in self.categories]
-        runs = _combined(matched, sizes)
-        return runs._replace(codes=_places(runs.codes, self.codes)), _is_missing(runs.codes, sizes)
+        runs = _combine_keys(matched, sizes)
+        return runs._replace(codes=_positions_among(runs.codes, self.codes)), _is_missing(runs.codes, sizes)
 
     def joined(self, other: Keys) -> Keys:
         """Return the union of these groups and the groups `other`; raise if their labels are of different kinds."""
@@ -150,7 +152,7 @@ class Keys:
     def from_record(cls, record: dict[str, Any]) -> Keys:
         """Return the groups stored by `to_record`; raise KeyError, TypeError or ValueError for any other record."""
         names, several = record["group_names"], record["several"]
-        categories = [_labels(table["type"], table["labels"]) for table in record["keys"]]
+        categories = [_parse_labels(table["type"], table["labels"]) for table in record["keys"]]
         sizes = [each.size + 1 for each in categories]
         positions = np.array(record["groups"], dtype=np.float64)
         if positions.ndim != 2 or (positions != np.rint(positions)).any():
@@ -185,7 +187,7 @@ def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple
         Treatment of missing labels, as in `Keys.runs_of`.
     """
     X = loaded(X)
-    columns, names, several = _columns(X, groups)
+    columns, names, several = _label_columns(X, groups)
     coded = [_coded(column) for column in columns]
     present, runs = _number_groups(coded, dropna)
     if not present.size:
@@ -207,7 +209,7 @@ def _number_groups(coded: list[_Coded], dropna: bool | None) -> tuple[IntArray, 
     if len(coded) == 1 and coded[0].has_all:  # the usual case: no label is missing, and every category has rows
         return np.arange(coded[0].categories.size), coded[0].runs
     sizes = [each.categories.size + 1 for each in coded]
-    runs = _combined(coded, sizes)
+    runs = _combine_keys(coded, sizes)
     missing = _is_missing(runs.codes, sizes)
     if dropna is None:
         _refuse_missing(runs._replace(codes=np.where(missing, MISSING, 0)))
@@ -234,7 +236,7 @@ def check_rows(runs: Runs, n: int) -> None:
 # --- columns of labels ----------------------------------------------------------------------------------
 
 
-def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
+def _label_columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
     """Return one column of labels per key, the names of these columns in X (or None), and whether labels are tuples."""
     if type(X) is np.ndarray and type(groups) is np.ndarray and groups.ndim == 1:  # neither has names
         return [groups], None, False
@@ -285,7 +287,7 @@ class _Coded(NamedTuple):
     #: Whether every row has a label, and every category has rows.
     has_all: bool
 
-    def matched(self, known: NDArray[Any]) -> _Coded:
+    def match(self, known: NDArray[Any]) -> _Coded:
         """Return the labels as positions among the categories `known`; UNKNOWN for a label that is not among them."""
         own = self.categories
         if own.size and known.size and KINDS[own.dtype.kind] != KINDS[known.dtype.kind]:
@@ -375,7 +377,7 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     return found, at.astype(np.int64)
 
 
-def _places(codes: IntArray, known: IntArray) -> IntArray:
+def _positions_among(codes: IntArray, known: IntArray) -> IntArray:
     """Return the position of each code among the ascending codes `known`; UNKNOWN for a code that is not among them."""
     end = int(known[-1]) + 1
     if end <= _DENSE * codes.size:
@@ -386,7 +388,7 @@ def _places(codes: IntArray, known: IntArray) -> IntArray:
     return np.where(known[at] == codes, at, UNKNOWN).astype(np.int64)
 
 
-def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
+def _combine_keys(coded: list[_Coded], sizes: list[int]) -> Runs:
     """Combine the codes of several keys into one code per row, in which the last key varies fastest.
 
     Parameters
@@ -409,7 +411,7 @@ def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
 
 
 def _is_missing(codes: IntArray, sizes: list[int]) -> BoolArray:
-    """Return a mask of the combined codes in which a key is missing; `sizes` are as in `_combined`."""
+    """Return a mask of the combined codes in which a key is missing; `sizes` are as in `_combine_keys`."""
     missing = np.zeros(codes.size, dtype=np.bool_)
     rest = np.maximum(codes, 0)
     for size in reversed(sizes[1:]):
@@ -428,7 +430,7 @@ def _refuse_missing(runs: Runs) -> None:
         )
 
 
-def _cells(categories: NDArray[Any], at: IntArray) -> list[Any]:
+def _labels_at(categories: NDArray[Any], at: IntArray) -> list[Any]:
     """Return the labels at positions `at` as Python objects; None for a position past the end."""
     found = np.full(at.size, None, dtype=object)
     there = at < categories.size
@@ -452,7 +454,7 @@ def _texts(categories: NDArray[Any]) -> list[str]:
     return [str(label) for label in plain.tolist()]
 
 
-def _labels(name: str, texts: list[str]) -> NDArray[Any]:
+def _parse_labels(name: str, texts: list[str]) -> NDArray[Any]:
     """Return the labels that `_texts` converted to text; raise unless they are distinct and in ascending order."""
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError("they are not a list of text")

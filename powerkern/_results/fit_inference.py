@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.limits import FOUND
+from powerkern._estimators.limits import ESTIMATED
 from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice
@@ -281,7 +281,7 @@ class FitInference(FitAttributes, RoundedPowers):
         def errors(code: int, at: Any) -> FloatArray:
             return bootstrap_errors(self._spec.method, values[:, at], shift[at], weight, code, replicates, threads)
 
-        return np.where(np.isin(self.status, FOUND), self._table.compute_by_family(errors), np.nan)
+        return np.where(np.isin(self.status, ESTIMATED), self._table.compute_by_family(errors), np.nan)
 
     def lr_test(
         self,

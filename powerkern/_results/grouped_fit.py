@@ -162,7 +162,9 @@ class GroupedFit(GroupAttributes):
         if infinite is not None:
             options["infinite"] = infinite
         again = functools.partial(getattr(self, method), groups=groups, **options)
-        lazily = batches.applied(X, again, of_blank=lambda row: self._dropping_missing_labels().transform(row, groups))
+        lazily = batches.apply_lazily(
+            X, again, of_blank=lambda row: self._dropping_missing_labels().transform(row, groups)
+        )
         if lazily is not None:
             return lazily
         X = loaded(X)

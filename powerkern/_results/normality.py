@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import measure_columns
-from powerkern._estimators.plotting_positions import kept_quantiles, sort_and_weigh
+from powerkern._estimators.plotting_positions import cached_quantiles, sort_and_weigh
 from powerkern._input import lazy_scipy_special as special
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.display import short_repr
@@ -89,7 +89,7 @@ def moments_matrix(
     n_threads : int
         Largest number of threads at work.
     """
-    quantiles = kept_quantiles(len(values))
+    quantiles = cached_quantiles(len(values))
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         rows, n = block.shape

@@ -202,7 +202,7 @@ class PowerFit(FitOfCensored):
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
         treatment: Infinite = self._spec.infinite if infinite is None else as_infinite(infinite)
         again = functools.partial(self.transform, n_threads=n_threads, out_of_range=out_of_range, infinite=infinite)
-        lazily = batches.applied(X, again, out)
+        lazily = batches.apply_lazily(X, again, out)
         if lazily is not None:
             return lazily
         matrix = read_fitted(X, self.column_names, self.n_features)
@@ -306,7 +306,7 @@ class PowerFit(FitOfCensored):
         again = functools.partial(
             self._invert, n_threads=n_threads, out_of_range=out_of_range, warns_of_digits=warns_of_digits
         )
-        lazily = batches.applied(Z, again, out)
+        lazily = batches.apply_lazily(Z, again, out)
         if lazily is not None:
             return lazily
         matrix = read_fitted(Z, self.column_names, self.n_features)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators.limits import LambdaLimit, at_bound, bounded_lambdas
+from powerkern._estimators.limits import LambdaLimit, find_bounded_lambdas, mark_at_bound
 from powerkern._estimators.shift import convert_to_data_units
 from powerkern._estimators.spec import FitSpec
 from powerkern._status import Status
@@ -231,7 +231,7 @@ def _apply_limits(
     """
     results = outcome.results
     try:
-        at, bounded = bounded_lambdas(FAMILIES[talk.plan.spec.family], results, None, limit, given)
+        at, bounded = find_bounded_lambdas(FAMILIES[talk.plan.spec.family], results, None, limit, given)
     except ValueError as error:
         raise MergeError(str(error)) from None
     before, errors = results[at].copy(), outcome.lmbda_error[at].copy()
@@ -240,7 +240,7 @@ def _apply_limits(
         for j, lmbda in zip(at, bounded, strict=True)
     }
     yield from _search_all(talk, tasks, outcome)
-    results[at], outcome.lmbda_error[at] = at_bound(results[at], before), errors
+    results[at], outcome.lmbda_error[at] = mark_at_bound(results[at], before), errors
     results[at, LMBDA] = results[at, LMBDA0] = bounded
 
 

@@ -275,7 +275,7 @@ class Server:
         """Build the fit; warn about columns whose lambda is not precise."""
         results, error = outcome
         self._read = {}
-        spec, _ = self._plan.spec.resolved(len(results))
+        spec, _ = self._plan.spec.match_columns(len(results))
         columns = ColumnTable(results, spec.family, lmbda_error=error)
         self._fit = build_power_fit(spec, ColumnLabels(self._columns), columns)
         rough = np.flatnonzero(results[:, STATUS] == Status.BRACKETED)

@@ -411,7 +411,7 @@ def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any
     source = batches_of(opened)
     if source is not None:
         names = frames.names_of(source.blank) or []
-        return source.of(None if columns is None else [names[j] for j in columns])
+        return source.read_small(None if columns is None else [names[j] for j in columns])
     ordered = order.apply(opened)
     return ordered if columns is None else (frames.select(chunk, None, columns) for chunk in ordered)
 

@@ -131,7 +131,7 @@ class ChunkJob:
             censored=found.censored,
         )
         labels = ColumnLabels(names, was_vector=found.range.was_vector)
-        return PowerFit(spec.resolved(p, names)[0], labels, columns, found.sums)
+        return PowerFit(spec.match_columns(p, names)[0], labels, columns, found.sums)
 
 
 class _ChunkFit(NamedTuple):
@@ -192,7 +192,7 @@ class _ChunkFitter(NamedTuple):
         at, p = np.flatnonzero(positive), positive.size
         passes = self.passes.with_labels(found.range.labels)
         names = tuple(found.range.column_names or list[Any](range(p)))
-        part = replace(self.spec.resolved(p, found.range.column_names)[0].part(at), family="box-cox")
+        part = replace(self.spec.match_columns(p, found.range.column_names)[0].part(at), family="box-cox")
         other = _ChunkFitter(replace(passes, columns=positive), part, self.n_threads).fit_family(names)
         _check_unchanged(found.range, at, other.range.n_obs)
         better = box_cox_is_better(

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._estimators.power_sums import (
     ROOM,
-    grids_for,
+    bin_starts,
     is_on_reference_grid,
-    on_reference_grid,
-    quanta_for,
+    make_grids,
+    quantum_exponents,
+    references_for,
     signed_logs,
-    starts_of,
 )
-from powerkern._estimators.ranges import in_digits, merged_ranges, weight_of
+from powerkern._estimators.ranges import merge_ranges, split_weights, total_weights
 from powerkern._input.alignment import ColumnNames, merging_order
 from powerkern._input.arguments import as_number, column_positions
 from powerkern._input.arrays import as_choice, as_reals, column_label
@@ -205,7 +205,7 @@ class Range(_GridColumns, ChunkSummary):
     @property
     def n_obs(self) -> FloatArray:
         """Total weight (without weights: number) of the values and censored cells of each column."""
-        return weight_of(self.table)
+        return total_weights(self.table)
 
     @property
     def x_min(self) -> FloatArray:
@@ -246,7 +246,7 @@ class Range(_GridColumns, ChunkSummary):
 
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
         """Make a grid for this range; arguments are as for `kernels.power_sums`."""
-        cells = grids_for(self.table.copy(), self._code, largest_exponent, stream)
+        cells = make_grids(self.table.copy(), self._code, largest_exponent, stream)
         names, labels = self.column_names, self.labels
         return Grid(self.family, cells, names, self.was_vector, self.shift, labels, self.limits)
 
@@ -254,7 +254,7 @@ class Range(_GridColumns, ChunkSummary):
         """Return the range of the rows of both, with the columns in the order of this range."""
         if (order := self.order_of(other)) is not None:
             other = other.part(order)
-        table = merged_ranges(np.array([self.table, other.table]))
+        table = merge_ranges(np.array([self.table, other.table]))
         names, was_vector = self.column_names or other.column_names, self.was_vector and other.was_vector
         labels = self.labels or other.labels
         return Range(self.family, table, names, was_vector, self.shift, labels, self.limits)
@@ -290,7 +290,7 @@ class Range(_GridColumns, ChunkSummary):
         table[:, ranges.R_LOGS] = middle
         table[:, ranges.R_SQUARES] = middle * middle // ranges.LIMB
         table[:, ranges.R_SQUARES_LOW] = middle * middle % ranges.LIMB
-        return cls(family, in_digits(table), column_names, False)
+        return cls(family, split_weights(table), column_names, False)
 
     def to_bytes(self) -> bytes:
         """Write the range as bytes that `from_bytes` reads back."""
@@ -371,7 +371,7 @@ class Grid(_GridColumns):
     @property
     def starts(self) -> IntArray:
         """Positions at which the bins of each column start, and at which the last bins end."""
-        return starts_of(self.table)
+        return bin_starts(self.table)
 
     def has_room_for(self, weight: FloatArray) -> bool:
         """Return whether sums of this total weight, at most four times the grid's, fit into 64 bits."""
@@ -440,12 +440,12 @@ class Grid(_GridColumns):
     def _make_room(self, cells: FloatArray, weight: FloatArray) -> None:
         """Raise the quanta so that sums of this total weight fit."""
         used = cells[:, G_BINS] > 0
-        cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quanta_for(weight[used]))
+        cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quantum_exponents(weight[used]))
 
     def _refer(self, cells: FloatArray, streamed: BoolArray) -> None:
         """Set the references of the columns of a stream from their extremes."""
         if not is_mirrored(self._code):
-            cells[streamed, G_REF] = on_reference_grid(cells[streamed])[1]
+            cells[streamed, G_REF] = references_for(cells[streamed])[1]
 
     # --- bytes ----------------------------------------------------------------------------------------
 

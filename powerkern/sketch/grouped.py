@@ -172,7 +172,7 @@ def fit_groups(
     def on_groups(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         return map_reduce.engine(_GroupedPass(inner=function, keys=keys, p=found.p, labels=labels), merge)
 
-    spec, _ = job.spec.resolved(found.p, column_names)
+    spec, _ = job.spec.match_columns(found.p, column_names)
     with _groups_in_errors(keys, found.p, column_names):
         wide = replace(job, spec=spec.tiled(len(keys)), column_names=None).fit(on_groups)
     return build_grouped_fit(spec, ColumnLabels(column_names), keys, wide._table)

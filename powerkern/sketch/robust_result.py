@@ -80,7 +80,9 @@ def move_lambda(column: RobustChunkColumn, state: Reweighting | None, row: Float
     given = np.array([lmbda])
     if column.is_whole:
         values, weight = _rows(column)
-        moved: FloatArray = column.estimator.results_at(given, values[:, None], column.family, row[None], weight, 1)[0]
+        moved: FloatArray = column.estimator.recompute_at(given, values[:, None], column.family, row[None], weight, 1)[
+            0
+        ]
         return moved
     assert state is not None
     assert state.fit is not None

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.censored_sums import censored_sums
-from powerkern._estimators.power_sums import N_ROUNDINGS, ROOM, MixedSums, PowerSums, on_reference_grid
+from powerkern._estimators.power_sums import N_ROUNDINGS, ROOM, MixedSums, PowerSums, references_for
 from powerkern._input.arguments import column_positions
 from powerkern._input.arrays import column_label
 from powerkern._status import Status
@@ -190,7 +190,7 @@ def _regridded(old: Sketch, grid: Grid) -> Sketch:
     starts, old_starts = grid.starts, old.grid.starts
     moved = (old.grid.table[:, G_REF] != grid.table[:, G_REF]) & (old.grid.n_bins > 0)
     distance = np.zeros(grid.n_features)
-    distance[moved] = on_reference_grid(old.grid.table[moved])[0] - on_reference_grid(grid.table[moved])[0]
+    distance[moved] = references_for(old.grid.table[moved])[0] - references_for(grid.table[moved])[0]
     for j, (new, cell) in enumerate(zip(grid.table, old.grid.table, strict=True)):
         if cell[G_BINS] == 0:
             continue

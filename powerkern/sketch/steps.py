@@ -420,7 +420,7 @@ def finish(
     found = finish_results(total, spec, thread_count(n_threads))
     labels = ColumnLabels(grid.column_names, was_vector=grid.was_vector)
     table = ColumnTable(found.results, grid.family, lmbda_error=found.error, censored=found.censored)
-    return build_power_fit(spec.resolved(grid.n_features, grid.column_names)[0], labels, table, found.sums)
+    return build_power_fit(spec.match_columns(grid.n_features, grid.column_names)[0], labels, table, found.sums)
 
 
 class FinishedSums(NamedTuple):

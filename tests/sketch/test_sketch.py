@@ -643,7 +643,7 @@ def test_threads_compute_the_starts_of_bins_without_a_lock(monkeypatch):
     """A child forked at that time would otherwise wait for a lock whose owner it does not have."""
     grids = [range_of(np.arange(1.0, 9.0) + k).grid() for k in range(2)]
     both, found = threading.Barrier(2, timeout=5), []
-    monkeypatch.setattr("powerkern.sketch.grids.starts_of", lambda cells: both.wait())
+    monkeypatch.setattr("powerkern.sketch.grids.bin_starts", lambda cells: both.wait())
     lookers = [threading.Thread(target=lambda grid: found.append(grid.starts), args=(grid,)) for grid in grids]
     for thread in lookers:
         thread.start()

@@ -44,11 +44,11 @@ class IdentifierEvidence:
         self._may_repeat, self._values = False, np.empty(0)
 
     @property
-    def is_open(self) -> bool:
+    def may_be_identifiers(self) -> bool:
         """True if all values so far are integers and nothing else marks the column as measurements."""
         return self._is_whole
 
-    def close(self) -> None:
+    def mark_as_measurements(self) -> None:
         """Record that the column holds measurements, because its cells have units, thousands separators or limits."""
         self._is_whole = False
 
@@ -61,7 +61,7 @@ class IdentifierEvidence:
         """Add cells of a text column, the numbers that were read from them, and their lines in the file."""
         large = np.flatnonzero(np.abs(numbers) >= _EXACT).tolist()
         if not all(_DIGITS.fullmatch(cells[i]) for i in large):  # 1e30, whole in float64 as all large numbers are
-            self.close()
+            self.mark_as_measurements()
         if not self._add_numbers(numbers, lambda i: f"line {lines[i]}: {cells[i].strip()}"):
             return
         if self._padded is None and _PADDED.search("\n".join(cells)):
@@ -76,7 +76,7 @@ class IdentifierEvidence:
         numbers = values.astype(np.float64)
         large = np.flatnonzero(np.abs(numbers) >= _EXACT).tolist()
         if large and values.dtype.kind == "f":
-            self.close()
+            self.mark_as_measurements()
         if self._add_numbers(numbers, lambda i: f"row {start + i}: {int(numbers[i])}") and self._rounded is None:
             rounded = (i for i in large if int(values[i]) != int(numbers[i]))
             self._rounded = next((f"row {start + i}: {values[i]}" for i in rounded), None)

@@ -79,7 +79,7 @@ def _blocks(data: Any, path: Path, layout: FileLayout) -> Iterator[Block]:
         matrix = np.empty((batch.num_rows, len(layout.positions)), order="F")
         _fill(matrix, batch, layout.matrix_names)
         for name, each in evidence.items():
-            if each.is_open:
+            if each.may_be_identifiers:
                 each.add_values(_whole_values(batch.column(name)), start)
         yield Block(matrix, {i: batch.column(layout.names[i]) for i in others}, None, start)
         start += batch.num_rows
@@ -95,13 +95,13 @@ def _gather_evidence(data: Any, path: Path, names: Sequence[str]) -> dict[str, I
             evidence[name].add_values(_whole_values(batch.column(name)), start)
         start = batch.num_rows
         break
-    whole = [name for name in names if evidence[name].is_open]
+    whole = [name for name in names if evidence[name].may_be_identifiers]
     if whole and start < data.metadata.num_rows:
         row = 0
         for batch in _batches(data, path, whole):
             skipped = min(max(0, start - row), batch.num_rows)
             for name in whole:
-                if evidence[name].is_open:
+                if evidence[name].may_be_identifiers:
                     evidence[name].add_values(_whole_values(batch.column(name)[skipped:]), row + skipped)
             row += batch.num_rows
     return evidence

@@ -141,7 +141,7 @@ class FileLayout:
         in_matrix = {*self.positions, self.weights}
         return [name for position, name in enumerate(self.names) if position not in in_matrix]
 
-    def less(self, weights: str | None) -> FileLayout:
+    def without_weights(self, weights: str | None) -> FileLayout:
         """Return the layout without the column called `weights`."""
         if weights is None:
             return self

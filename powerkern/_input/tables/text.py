@@ -306,7 +306,7 @@ class _Reading:
                 if parsed.marks is None:
                     self._add_evidence(position, cells[position], parsed.numbers, lines)
                 else:
-                    self._evidence[position].close()
+                    self._evidence[position].mark_as_measurements()
                     self._count_marks(position, parsed.marks)
                 yield position, parsed
             else:
@@ -339,11 +339,11 @@ class _Reading:
             Their lines in the file.
         """
         evidence = self._evidence[position]
-        if not evidence.is_open:
+        if not evidence.may_be_identifiers:
             return
         separator = self._source.text.thousands
         if self.columns[position].has_unit() or (separator is not None and separator in "".join(cells)):
-            evidence.close()
+            evidence.mark_as_measurements()
         else:
             evidence.add_cells(cells, numbers, lines)
 
