@@ -1,8 +1,8 @@
 """The lock under which code is imported late, loaded or compiled. A fork waits for it.
 
 A child process has only the forking thread, so that a lock held by another thread is never released in the child. One
-lock serves all of this, and its hook is registered before any of it can be in progress. If a module that is imported
-late had a lock of its own, the hook would be registered too late for a fork that is already waiting.
+lock serves all of these operations, and its hook is registered before any of them can start. If a module that is
+imported late had a lock of its own, the hook would be registered too late for a fork that is already waiting.
 """
 
 from __future__ import annotations

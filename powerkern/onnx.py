@@ -199,9 +199,9 @@ class _Builder:
 class _Constants:
     """Constants of the transforms, each an array with one entry per column.
 
-    Let x' = sign (x - center)/divisor and u = (offset + x')/(offset + a). For x' >= 0, and always for Box-Cox, psi is
-    ``growth b_m(ln u)``. Otherwise it is ``zero - other_growth b_(2-m)(log1p(-x'))``. Both are relative to psi at a >=
-    0, a value inside the data.
+    Let b_m(a) = (e^(m a) - 1)/m, x' = sign (x - center)/divisor and u = (offset + x')/(offset + a). For x' >= 0, and
+    always for Box-Cox, psi is ``growth b_m(ln u)``. Otherwise it is ``zero - other_growth b_(2-m)(log1p(-x'))``. Both
+    are relative to psi at a >= 0, a value inside the data.
     """
 
     def __init__(self, fit: PowerFit, constant: bool) -> None:

@@ -184,7 +184,7 @@ def _over_chunks(chunks: list[tuple[Any, ...]]) -> Engine:
 
 
 def _merge_all(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """Merge parts in order of arrival and return the final summary; the number of running tasks is bounded."""
+    """Merge the outcomes of `parts` in order of arrival, with a bounded number of running tasks; return the summary."""
     most = max(2, _AHEAD * int(ray.cluster_resources().get("CPU", 1)))
     running: list[Any] = []
     single: list[Any] = []

@@ -321,7 +321,7 @@ class _StackedArray:
         return result
 
     def _reshape(self, values: Any, shape: tuple[int, ...], chunks: Any = None) -> Any:
-        """Reshape an array; blocks of a Dask array are neither split nor merged."""
+        """Reshape an array to `shape`, in Dask to the given chunks; blocks are neither split nor merged."""
         if not self.is_lazy:
             return np.reshape(values, shape)
         import dask.array as da

@@ -36,7 +36,7 @@ _SIGNED = ("--missing", "--units", "--shift", "--bounds", "--search-range")
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser with one-line error messages that also accepts values such as "-999,?"."""
+    """An argument parser with one-line errors that accepts values beginning with a minus sign, such as "-999,?"."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse like argparse, but do not mistake a value such as "-999,?" for an option."""

@@ -105,7 +105,7 @@ class AdaptiveRewML(RobustEstimator):
 
     @property
     def widens_small_samples(self) -> bool:
-        """See `Estimator`."""
+        """True for this estimator; see `Estimator.widens_small_samples`."""
         return True
 
     @property

@@ -125,7 +125,7 @@ class Estimator(ABC):
         family : int
             Code of the transform, see `kernels.transforms.family`.
         requested : ColumnSpec
-            The requests for each column.
+            Given lambdas, shifts and limits of each column.
         run : Run
             Threads and progress.
         """

@@ -26,9 +26,9 @@ def has_censored(ends: FloatArray) -> BoolArray:
 
 
 def _split(is_censored: BoolArray) -> tuple[slice | NDArray[np.intp] | None, slice | NDArray[np.intp] | None]:
-    """Return an index of the columns with censored cells, and one of the columns without.
+    """Return an index of the columns with censored cells, and an index of the columns without.
 
-    The index is None if there is no such column, and a slice, which avoids a copy, if all columns are of the kind.
+    An index that selects no column is None. An index that selects all columns is a slice, which avoids a copy.
     """
     at, rest = np.flatnonzero(is_censored), np.flatnonzero(~is_censored)
     everything = slice(None)

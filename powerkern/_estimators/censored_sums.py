@@ -97,7 +97,10 @@ class CensoredSums(PowerSums):
         self._intervals = intervals
 
     def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Fit all columns; return the results, the results on censored cells, and bounds on the error of lambda."""
+        """Fit all columns; return the results, the results on censored cells, and bounds on the error of lambda.
+
+        The arguments are as for `PowerSums.fit`.
+        """
         p = len(self.cells)
         out, censored, error = np.empty((p, N_RESULTS)), np.empty((p, N_CENSORED_FIELDS)), np.empty(p)
 
@@ -155,7 +158,10 @@ class FewValues(PowerSums):
         self._weight = np.ascontiguousarray(weight)
 
     def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Fit the column; return the results, the results on censored cells, and the error bound of lambda."""
+        """Fit the column; return the results, the results on censored cells, and the error bound of lambda.
+
+        The arguments are as for `PowerSums.fit`.
+        """
         results, censored = fit_censored_matrix(*self._data, self.family, lmbda, self._weight, n_threads)
         if not np.isnan(lmbda[0]):
             return results, censored, np.zeros(1)
@@ -164,13 +170,13 @@ class FewValues(PowerSums):
         return results, censored, SEARCH_ERROR / np.sqrt(results[:, N_OBS] * results[:, CURVATURE])
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
-        """See `CensoredSums.profile`."""
+        """Return the negative profile log-likelihood of the column at every lambda; see `PowerSums.profile`."""
         return profile_censored_matrix(*self._data, self.family, lmbdas, self._weight, n_threads)
 
     def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
-        """See `CensoredSums.likelihood`."""
+        """Return the negative profile log-likelihood of the column at its lambda; see `PowerSums.likelihood`."""
         return self.profile(lmbda, n_threads)[:, 0]
 
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
-        """See `CensoredSums.interval`."""
+        """Return the ends of the likelihood interval of the column; see `PowerSums.interval`."""
         return interval_censored_matrix(*self._data, self.family, lmbda, drop, self._weight, n_threads)

@@ -72,13 +72,13 @@ class CentralML(Estimator):
         raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
-        """See `Estimator`."""
+        """Maximise the rank-weighted likelihood over origin, unit and lambda; see `Estimator.fit_origin`."""
         return find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
 
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Standardise the columns by rank-weighted moments, at the lambdas from the search for the origin."""
+        """Standardise columns by rank-weighted moments at the lambdas of `origin`; see `Estimator.fit_at_origin`."""
         results = _standardize_centrally(rescaled, family, origin.lmbda, matrix.weight, run.n_threads)
         results[:, OBJECTIVE] = np.where(np.isnan(origin.lmbda), results[:, OBJECTIVE], -origin.likelihood)
         return results

@@ -31,7 +31,7 @@ class WithOrigin(Estimator):
 
     @property
     def cutoff(self) -> float:
-        """See `Estimator`."""
+        """The cut-off of the inner estimator; see `Estimator.cutoff`."""
         return self.inner.cutoff
 
     def fit_columns(self, matrix: Matrix, family: int, requested: ColumnSpec, run: Run) -> FloatArray:
@@ -47,7 +47,7 @@ class WithOrigin(Estimator):
         return results
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
-        """See `Estimator`."""
+        """Fit origin, unit and lambda of every column; see `Estimator.fit_values`."""
         assert isinstance(values, np.ndarray)  # shift and origin exclude each other
         matrix = Matrix(values, None, False, weight)
         return self.fit_columns(matrix, family, ColumnSpec.free(values.shape[1]), run)

@@ -74,7 +74,7 @@ class ML(Estimator):
         return not self.sets_unit
 
     def fit_columns(self, matrix: Matrix, family: int, requested: ColumnSpec, run: Run) -> FloatArray:
-        """See `Estimator`."""
+        """Fit every column in the units of the data; see `Estimator.fit_columns`."""
         values, weight, shift, divisor = matrix.values, matrix.weight, requested.shift, None
         if self.prestandardize != "none" and is_mirrored(family):
             center, divisor = center_and_scale(self.prestandardize, values, weight, run.n_threads)
@@ -88,7 +88,7 @@ class ML(Estimator):
     def fit_censored_columns(
         self, matrix: Matrix, family: int, requested: ColumnSpec, run: Run
     ) -> tuple[FloatArray, FloatArray]:
-        """See `Estimator`."""
+        """Fit every column of a matrix with censored cells; see `Estimator.fit_censored_columns`."""
         assert matrix.ends is not None
         columns, ends = shift_and_scale(matrix.values, requested.shift), shift_and_scale(matrix.ends, requested.shift)
         is_censored = has_censored(matrix.ends)
@@ -107,7 +107,7 @@ class ML(Estimator):
         return results, censored
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
-        """See `Estimator`."""
+        """Fit lambda of every column; see `Estimator.fit_values`."""
         return maximize_likelihood(
             values, family, np.full(values.shape[1], np.nan), weight, run.n_threads, run.progress
         )
@@ -115,7 +115,10 @@ class ML(Estimator):
     def clip_lambdas(
         self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> None:
-        """Clip lambdas to their bounds and to the interval where transformed values stay within `ymax`, in place."""
+        """Clip lambdas to their bounds and to the interval where transformed values stay within `ymax`, in place.
+
+        The arguments are as for `Estimator.clip_lambdas`.
+        """
 
         def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
             return maximize_likelihood(columns[:, at], family, bounded, matrix.weight, run.n_threads)
@@ -125,7 +128,7 @@ class ML(Estimator):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Evaluate the negative log-likelihood g of the class docstring."""
+        """Evaluate the negative log-likelihood g of the class docstring; see `Estimator.objective`."""
         return profile_likelihood(values, family, lmbdas, weight, n_threads)
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
@@ -136,7 +139,7 @@ class ML(Estimator):
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Fit lambda; the information accounts for the fitted origin and unit."""
+        """Fit lambda; the information accounts for the fitted origin and unit. See `Estimator.fit_at_origin`."""
         results = maximize_likelihood(rescaled, family, requested.lmbda, matrix.weight, run.n_threads, run.progress)
         self.clip_lambdas(results, rescaled, family, matrix, requested, run)
         optimal = (results[:, STATUS] == Status.OK) & np.isfinite(origin.information)

@@ -105,7 +105,7 @@ def _redo(
 
 
 def widen_ranges(found: FloatArray, family: int) -> FloatArray:
-    """Extend ranges at both ends by half of their width on the log scale; a range of one sign keeps this sign.
+    """Extend ranges at both ends by half of their width on the log scale, without changing the sign of an end.
 
     Parameters
     ----------
@@ -246,7 +246,10 @@ def is_on_reference_grid(cells: FloatArray) -> BoolArray:
 
 
 def quantum_exponents(weight: FloatArray) -> FloatArray:
-    """Return, as binary exponents, the quanta of sums whose total weights are `weight`."""
+    """Return, for each column, the binary exponent of the quantum in whose multiples its sums are stored.
+
+    The total weight of the column, `weight`, is below 2**_BITS quanta.
+    """
     exponents: FloatArray = np.frexp(np.maximum(weight, _NO_WEIGHT))[1] - float(_BITS)
     return exponents
 
@@ -404,26 +407,26 @@ class MixedSums:
         self._parts = [(at, sums) for at, sums in parts if at.size]
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """See `PowerSums.fit`."""
+        """Fit all columns; see `PowerSums.fit`."""
         results, _, error = self.fit_censored(lmbda, n_threads)
         return results, error
 
     def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """See `PowerSums.fit_censored`."""
+        """Fit all columns; see `PowerSums.fit_censored`."""
         found = [sums.fit_censored(lmbda[at], n_threads) for at, sums in self._parts]
         results, censored, error = zip(*found, strict=True)
         return self._join_families(results), self._join_families(censored), self._join_families(error)
 
     def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
-        """See `PowerSums.profile`."""
+        """Return the negative profile log-likelihood of every column at every lambda; see `PowerSums.profile`."""
         return self._join_families([sums.profile(lmbdas, n_threads) for _, sums in self._parts])
 
     def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
-        """See `PowerSums.likelihood`."""
+        """Return the negative profile log-likelihood of each column at its lambda; see `PowerSums.likelihood`."""
         return self._join_families([sums.likelihood(lmbda[at], n_threads) for at, sums in self._parts])
 
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
-        """See `PowerSums.interval`."""
+        """Return the ends of the likelihood interval of each column; see `PowerSums.interval`."""
         return self._join_families([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
 
     def _join_families(self, found: Sequence[FloatArray]) -> FloatArray:

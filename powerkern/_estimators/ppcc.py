@@ -65,7 +65,7 @@ class PPCC(Estimator):
     needs_order: ClassVar[bool] = True
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
-        """Return the results of every column; the search for lambda starts from the maximum likelihood estimate."""
+        """Fit every column, starting from the maximum likelihood estimate of lambda; see `Estimator.fit_values`."""
         likely = fit_in_memory(values, family, np.full(values.shape[1], np.nan), weight, run.n_threads)
         usable = np.isin(likely[:, STATUS], (Status.OK, Status.NOT_CERTIFIED))
         if not usable.any():
@@ -97,7 +97,7 @@ class PPCC(Estimator):
         n_threads: int,
         routes: FloatArray,
     ) -> FloatArray:
-        """Return one minus the correlation of every column at every lambda, (p, len(lmbdas)); `routes` is ignored."""
+        """Return one minus the correlation of every column at every lambda; see `Estimator.objective`."""
         quantiles = cached_quantiles(values.shape[0])
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
@@ -111,5 +111,5 @@ class PPCC(Estimator):
     def recompute_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
-        """Recompute the results of every column at the lambdas `lmbda`."""
+        """Recompute the results of every column at the lambdas `lmbda`; see `Estimator.recompute_at`."""
         return move_lambda(lmbda, columns, family, results, weight, n_threads)

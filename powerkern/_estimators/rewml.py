@@ -61,17 +61,17 @@ class Reweighted(RobustEstimator):
 
     @property
     def widens_small_samples(self) -> bool:
-        """See `Estimator`."""
+        """True unless R's conventions apply; see `Estimator.widens_small_samples`."""
         return not self.follows_r
 
     @property
     def criterion(self) -> int:
-        """See `RobustEstimator`."""
+        """Code of the kernels of RewML or of R's conventions; see `RobustEstimator.criterion`."""
         return CELLWISE_QQ if self.follows_r else QQ
 
     @property
     def entries(self) -> EstimatorEntries:
-        """See `RobustEstimator`."""
+        """The compiled entry points; see `RobustEstimator.entries`."""
         return cellwise.ENTRIES if self.follows_r else rewml.ENTRIES
 
     @property

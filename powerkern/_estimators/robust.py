@@ -63,7 +63,7 @@ class RobustEstimator(Estimator):
         return self.criterion != CELLWISE_QQ
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
-        """See `Estimator`."""
+        """Fit lambda of every column; see `Estimator.fit_values`."""
         scratch, options = _RobustScratch(values.shape[0], weight), self.kernel_options
         entries, fits_ties = self.entries, self.fits_ties
 
@@ -105,7 +105,7 @@ class RobustEstimator(Estimator):
     def recompute_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
-        """Recompute the results at the lambdas `lmbda` from the values that were kept; `rescale` sets the scale."""
+        """Recompute the results at the lambdas `lmbda` from the values that were kept; see `Estimator.recompute_at`."""
         return move_lambda(
             lmbda, columns, family, results, weight, n_threads, leaves_out_ties=True, rescale=self.rescale
         )
@@ -117,11 +117,14 @@ class RobustEstimator(Estimator):
     # --- with origin="fit" --------------------------------------------------------------------------------
 
     def for_rescaled(self, family: int) -> RobustEstimator:
-        """Return the estimator for rescaled columns, without standardisation of its own."""
+        """Return the estimator for rescaled columns, which does not prestandardise them."""
         return replace(self, prestandardize="none") if is_mirrored(family) else self  # type: ignore[type-var]
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
-        """Fit origins to values weighted by rank, then refit them `_ROUNDS` times to the values that are kept."""
+        """Fit origins to values weighted by rank, then refit them `_ROUNDS` times to the values that are kept.
+
+        The arguments are as for `Estimator.fit_origin`.
+        """
         threads, estimator = Run(run.n_threads), self.for_rescaled(family)
         assert isinstance(values, np.ndarray)  # shift and origin exclude each other
         origin = find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
@@ -140,7 +143,7 @@ class RobustEstimator(Estimator):
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Fit columns that are already expressed relative to their origin and in their unit."""
+        """Fit columns expressed relative to their origin and in their unit; see `Estimator.fit_at_origin`."""
         return self.for_rescaled(family).fit_values(rescaled, family, matrix.weight, Run(run.n_threads))
 
 

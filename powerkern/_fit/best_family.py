@@ -96,7 +96,7 @@ def _box_cox_is_nearer(
     distance: Callable[[NDArray[Any], int, FloatArray, Weights, int], FloatArray],
     n_threads: int,
 ) -> BoolArray:
-    """Return a mask of columns whose values, as far as both fits keep them, are closer to normal under Box-Cox.
+    """Return a mask of the columns whose central values, which both fits keep, are closer to normal under Box-Cox.
 
     Parameters
     ----------

@@ -532,7 +532,7 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def to_list(value: Any) -> list[Any]:
-    """Return the entries of an iterable as a list, also of a memory view, which Python can iterate only if 1-D."""
+    """Return the entries of an iterable as a list; also of a memory view of any dimension."""
     return value.tolist() if isinstance(value, memoryview) else list(value)
 
 

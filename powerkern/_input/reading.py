@@ -157,7 +157,7 @@ def _refuse_one_row(X: object, names: list[Any], what: str) -> None:
 
 
 def wrap_like_input(matrix: Matrix, values: NDArray[Any]) -> Any:
-    """Return `values`, which replace the columns that were read, in the form of the input; see `replace_columns`."""
+    """Return the input with `values` in place of the columns that were read; see `replace_columns`."""
     if matrix.was_vector and values.ndim == 2:
         values = values[:, 0]
     return frames.replace_columns(matrix.given, matrix.part, values)

@@ -287,7 +287,7 @@ def test_groups_belong_to_a_fit_by_groups(panel, tmp_path, run):
         (["--columns", "A"], "no column 'A'; did you mean 'a'?"),
         (["--cutoff", "0.9"], "--cutoff is an option of --estimator central-mle, robust"),
         (["--estimator", "ml"], "did you mean 'mle'?"),
-        (["--delimiter", "komma"], "nor tab, space, comma or semicolon"),
+        (["--delimiter", "komma"], "one character, tab, space, comma or semicolon"),
     ],
 )
 def test_the_nearest_word_is_suggested(table, words, message, run):

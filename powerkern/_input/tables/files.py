@@ -182,7 +182,7 @@ def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> T
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces `path` at the end, see `replacing`; shorten messages about I/O errors."""
+    """Write a file safely, as `replacing` does, and turn I/O errors into one-line messages."""
     with one_line_file_errors("write", path), replacing(path) as part:
         yield part
 

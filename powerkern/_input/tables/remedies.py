@@ -84,7 +84,7 @@ def are_nearly_numbers(cells: Sequence[str], at: int, text: TextFormat) -> bool:
 
 
 def _marks_in(known: Sequence[str]) -> list[str]:
-    """Return the cells without letters and digits, which may stand for missing values, if they are few."""
+    """Return the distinct cells without letters and digits, which may stand for missing values; [] if they are many."""
     marks = [cell.strip() for cell in known if not any(map(str.isalnum, cell))]
     different = list(dict.fromkeys(marks))
     return different if len(different) <= _MOST_MARKS and len(marks) <= len(known) / 2 else []

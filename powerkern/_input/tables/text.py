@@ -55,7 +55,7 @@ _MARKS = {
 
 
 def decode_text(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
-    """Return a text reader of a file, in the given encoding or, if None, that of its byte-order mark or UTF-8."""
+    """Open a binary file as text, in the given encoding; None: the encoding of its byte-order mark, or else UTF-8."""
     buffered = io.BufferedReader(file) if not isinstance(file, io.BufferedReader) else file  # type: ignore[type-var]
     if encoding is None:
         begin = buffered.peek(4)
