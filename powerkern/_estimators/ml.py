@@ -132,7 +132,7 @@ class ML(Estimator):
         return profile_likelihood(values, family, lmbdas, weight, n_threads)
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
-        """Maximise the likelihood over origin, unit and lambda; lambda may be given or bounded."""
+        """Maximise the likelihood over origin, unit and lambda (which may be given or bounded); see `Estimator`."""
         lmbda = np.where(np.isnan(requested.lmbda), requested.limit.bounds, requested.lmbda)
         return find_origin(values, family, weight, run.n_threads, lmbda=lmbda, progress=run.progress)
 
