@@ -208,7 +208,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list[Any] | None = None) -> Engine:
-    """Return the engine of a fit, which runs each pass over all blocks as one Dask graph.
+    """Return a function that runs one pass over all blocks as one Dask graph, and merges the summaries.
 
     Parameters
     ----------

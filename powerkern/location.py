@@ -106,7 +106,7 @@ def _order(center: str, spread: str) -> _Method:
 
 
 def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]:
-    """Validate the constants of "huber-scale", and return them in the order that its kernel expects."""
+    """Return the constants of "huber-scale" in the order that its kernel expects; raise if one is out of range."""
     code = _SCALE_CENTERS.index(as_choice("center", center, _SCALE_CENTERS))
     lost = as_number("ddof", ddof, "[0, inf)")
     if code and lost:
@@ -115,7 +115,7 @@ def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]
 
 
 def _proposal2_options(k: object, k_location: object) -> list[float]:
-    """Validate the constants of "huber-proposal2", and return them in the order that its kernel expects."""
+    """Return the constants of "huber-proposal2" in the order that its kernel expects; raise if one is not positive."""
     return [_positive("k", k), _positive("k_location", k if k_location is None else k_location)]
 
 

@@ -156,7 +156,10 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _over_blocks(X: Any, names: list[str]) -> Engine:
-    """Return the engine for a dataset: each block is reduced to an outcome, if possible by the task that makes it."""
+    """Return a function that runs one pass over the blocks of a dataset, and merges their outcomes.
+
+    The task that produces a block also reduces it to an outcome, if possible.
+    """
     table = X.select_columns(names)
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
@@ -173,7 +176,7 @@ def _over_blocks(X: Any, names: list[str]) -> Engine:
 
 
 def _over_chunks(chunks: list[tuple[Any, ...]]) -> Engine:
-    """Return the engine for chunks: a task reduces each chunk to an outcome."""
+    """Return a function that runs one pass over the chunks, each in a task, and merges their outcomes."""
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         shared = ray.put(function)
@@ -316,7 +319,7 @@ def _place(rows: int) -> str:
 
 
 def _table(schema: Any) -> list[TableColumn]:
-    """Return the columns of a dataset or of a block."""
+    """Return, for each column of a dataset or of a block, its name, its type and whether it is numeric."""
     if schema is None:
         raise ValueError(NO_ROWS)
     return [
@@ -326,7 +329,7 @@ def _table(schema: Any) -> list[TableColumn]:
 
 
 def _chunks(X: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
-    """Return chunks, with their weights if there are any."""
+    """Return a tuple for each chunk: the chunk, followed by its weights if there are any."""
     chunks = _one_each("X", X)
     if sample_weight is None:
         return [(chunk,) for chunk in chunks]
@@ -337,7 +340,7 @@ def _chunks(X: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
 
 
 def _one_each(name: str, each: Any) -> list[Any]:
-    """Return a list of chunks; raise unless all are objects or functions."""
+    """Return a list of chunks; raise unless each is an object of Ray or a function. `name` is the argument's name."""
     if isinstance(each, list | tuple) and all(isinstance(one, ray.ObjectRef) or callable(one) for one in each):
         return list(each)
     raise TypeError(

@@ -194,7 +194,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _engine(X: Any, names: list[str], keys: Sequence[str] = ()) -> Engine:
-    """Return the engine of a fit: one Spark job per pass over the numeric columns `names` and the label columns.
+    """Return a function that runs one pass over the data as a Spark job, and merges the outcomes of its partitions.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def _result_type(given: Any) -> Any:
 
 
 def _table(X: Any) -> list[TableColumn]:
-    """Return name, type and whether it is numeric, for each column of a Spark data frame."""
+    """Return, for each column of a Spark data frame, its name, its type and whether it is numeric."""
     if not isinstance(X, DataFrame):
         raise TypeError(f"X is a {type(X).__name__}, not a Spark data frame; use powerkern.fit for data in memory")
     return [

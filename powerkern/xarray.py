@@ -423,7 +423,7 @@ def _bounds(bounds: Any, name: Hashable, X: Any, table: _StackedArray) -> Any:
 
 
 def _broadcast(value: Any, like: Any, what: str) -> Any:
-    """Broadcast a DataArray to the dimensions of `like`, with whose coordinates it is aligned.
+    """Align a DataArray with the coordinates of `like`, and broadcast it to the dimensions of `like`.
 
     Parameters
     ----------

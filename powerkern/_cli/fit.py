@@ -336,7 +336,7 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _list_left_out(table: Table) -> dict[str, Any]:
-    """Return the columns that were not fitted, each with the reason; None where the column is simply not numeric."""
+    """Return the columns that were not fitted, with reasons; the reason is None if a column is simply not numeric."""
     reasons = {**table.odd, **{name: f"identifiers: {reason}" for name, reason in table.identifiers.items()}}
     names = [name for name in table.layout.other_names if name or name in reasons]
     return {"left_out": [{"column": name, "reason": reasons.get(name)} for name in names]}

@@ -40,7 +40,7 @@ def censored_cells_to_fit(args: argparse.Namespace) -> CensoredCells:
 
 
 def censored_cells_of(fit: pk.PowerFit) -> CensoredCells:
-    """Return how to read cells with detection limits for a saved fit, whose column limits stand in for ``<LOD``."""
+    """Return how to read cells with detection limits for a saved fit; ``<LOD`` stands for the limit of its column."""
     limits = fit._spec.limits_of(fit.n_features)
     if limits is None:
         return CensoredCells("")

@@ -29,8 +29,8 @@ class AdaptiveRewML(RobustEstimator):
       paper's starting value alone.
     * From the second step on, the cut-off adapts to the data. Values with :math:`|\psi(u) - \mu| \le k\, \sigma` are
       kept, where k is one of :math:`k_0 = \Phi^{-1}(\mathrm{cutoff}), k_0 + 1/2, k_0 + 1, k_0 + 3/2`: the one beyond
-      which there are most clearly too many values. It is :math:`k_0 + 2` if there are too many beyond none of them. A
-      normal sample has :math:`e = 2n (1 - \Phi(k))` values beyond k; m values are too many if :math:`m > e` and
+      which the excess of values is most significant. If there is no excess, k is :math:`k_0 + 2`. A normal sample has
+      :math:`e = 2n (1 - \Phi(k))` values beyond k; m values are an excess if :math:`m > e` and
       :math:`m \ln(m/e) - (m - e) > 2.3`. Nearly all values of clean data are therefore kept.
     * The first step leaves out values that are outlying after the rectified transform, under which outliers stand out.
       Three reweighting steps instead of two readmit good values that the first step left out.

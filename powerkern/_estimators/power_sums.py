@@ -239,7 +239,7 @@ def references_for(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def is_on_reference_grid(cells: FloatArray) -> BoolArray:
-    """Return a mask of the grids whose reference is one of those used for Box-Cox streams."""
+    """Return a mask of the grids whose reference is one of those that Box-Cox streams use; see `references_for`."""
     references = references_for(cells)[1]
     on: BoolArray = abs(cells[:, grids.G_REF] - references) <= _REFERENCE_ERROR * references
     return on
@@ -492,7 +492,7 @@ class PowerSums:
         return out
 
     def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
-        """Return g (see `profile`) of each column at the lambda given for that column."""
+        """Return the negative profile log-likelihood of each column at its own lambda: lmbda[j] for column j."""
         out = np.empty((len(self.cells), 1))
 
         def job(group: slice) -> None:
@@ -504,7 +504,15 @@ class PowerSums:
         return out[:, 0]
 
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
-        """Return the two lambdas at which g (see `profile`) exceeds its minimum by `drop`, for each column: (p, 2)."""
+        """Return the two lambdas at which the negative profile log-likelihood exceeds its minimum by `drop`: (p, 2).
+
+        Parameters
+        ----------
+        lmbda, drop : (p,) ndarray
+            The minimum of the negative profile log-likelihood per unit of weight, and the increase at the ends.
+        n_threads : int
+            Largest number of threads at work.
+        """
         out = np.empty((len(self.cells), 2))
         at = np.column_stack([lmbda, drop])
 

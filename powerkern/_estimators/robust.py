@@ -200,7 +200,7 @@ def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
 
 
 def weight_of_one(weight: FloatArray) -> float:
-    """Return the weight that counts as one observation, at most 1; see `powerkern.kernels.location.weights`."""
+    """Return the weight that counts as one observation: min(1, sum(w**2)/sum(w)), see `kernels.location.weights`."""
     largest = float(weight.max(initial=0.0))
     if largest == 0.0:
         return 1.0
@@ -209,7 +209,7 @@ def weight_of_one(weight: FloatArray) -> float:
 
 
 def weights_of_one(values: NDArray[Any], weight: Weights) -> FloatArray | None:
-    """Return `weight_of_one` of the observed values of every column, or None if it is 1 for all columns."""
+    """Return `weight_of_one` for the observed values of every column, (p,), or None if it is 1 for all columns."""
     if weight is None:
         return None
     units = np.array([weight_of_one(weight[~np.isnan(column)]) for column in values.T])

@@ -95,16 +95,16 @@ def profile_likelihood(values: Columns, family: int, lmbdas: FloatArray, weight:
 def find_intervals(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return, for each column, the two lambdas at which g (see `profile_likelihood`) exceeds its minimum by `drop`.
+    """Return the two lambdas of each column at which the negative profile log-likelihood exceeds its minimum by `drop`.
 
     Parameters
     ----------
     values, family, weight, n_threads
         As in `maximize_likelihood`.
     lmbda : (p,) ndarray
-        The minimum of g.
+        The minimum of the negative profile log-likelihood per unit of weight.
     drop : (p,) ndarray
-        Differences of g.
+        The increase at the two lambdas.
 
     Returns
     -------

@@ -51,9 +51,16 @@ def row_quantiles(columns: FloatArray, weights: FloatArray | None, at: tuple[flo
 
 
 def row_moments(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation (1/n) of each row.
+    """Return the mean and the standard deviation (1/n) of each row.
 
-    They are computed from differences to the first value in units of the range, so that they cannot overflow.
+    They are computed from differences to the first value, in units of the range, so that sums cannot overflow.
+
+    Parameters
+    ----------
+    columns : (p, n) ndarray
+        Columns as rows; NaN is missing.
+    weights : (p, n) ndarray or None
+        Weights of the values; None: all 1.
     """
     with np.errstate(all="ignore"):
         first, unit = columns[:, :1], np.nanmax(np.abs(columns - columns[:, :1]), axis=1, initial=0.0, keepdims=True)

@@ -36,7 +36,7 @@ class Runs(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """Number of rows that the runs cover."""
         return int(self.lengths.sum())
 
     def rows(self, chosen: BoolArray) -> IntArray:

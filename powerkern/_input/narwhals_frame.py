@@ -205,7 +205,7 @@ def _without_chunks(wrapped: Any) -> Any:
 
 
 def _load_arrow(X: Any) -> Any:
-    """Return an object that exports Arrow data as a pyarrow table or column."""
+    """Convert an object that exports Arrow data to a table or a column of pyarrow."""
     try:
         import pyarrow
     except ImportError:
