@@ -43,7 +43,7 @@ def for_each_group(
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Whether to show a progress bar.
+        Show a progress bar.
     use_calling_thread : bool
         Whether to process groups on the calling thread, too (see `run_parallel`).
     """
@@ -76,7 +76,7 @@ def measure_columns(
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Whether to show a progress bar.
+        Show a progress bar.
     """
     out = np.empty((values.shape[1], width))
     scratch = BlockScratch()
@@ -142,7 +142,7 @@ def fit_matrix(
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Whether to show a progress bar.
+        Show a progress bar.
     lockstep : bool
         Fit several columns at once, one per SIMD lane; `powerkern._estimators.routes` chooses this for short columns.
 

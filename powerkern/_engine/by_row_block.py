@@ -34,7 +34,7 @@ def for_each_row_block(
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Whether to show a progress bar.
+        Show a progress bar.
     """
     n, p = values.shape
     blocks = slices(slice(0, n), n_rows)

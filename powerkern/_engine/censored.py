@@ -60,7 +60,7 @@ def _on_censored_columns(
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Whether to show a progress bar.
+        Show a progress bar.
     """
     n = values.shape[0]
     scratch, beside, censored_work = FitScratch(n), BlockScratch(), _CensoredScratch(n)
@@ -101,7 +101,7 @@ def fit_censored_matrix(
     n_threads : int
         Largest number of threads at work.
     progress : bool
-        Whether to show a progress bar.
+        Show a progress bar.
 
     Returns
     -------

@@ -112,7 +112,7 @@ class Groups:
         n_threads : int
             Largest number of threads at work.
         progress : bool
-            Whether to show a progress bar.
+            Show a progress bar.
         """
         batches, shape = self.batches(p), (int(self.lengths.sum()), p)
         together = len(batches) < 2 * n_threads
