@@ -89,7 +89,7 @@ def _is_blank(row: _Row) -> bool:
 
 def _find_text(rows: Iterator[_Row]) -> tuple[list[_Row], _Row | None]:
     """Return the blank rows before the next row with text, and that row, or None at the end of the table."""
-    blank = []
+    blank: list[_Row] = []
     for row in rows:
         if not _is_blank(row):
             return blank, row
