@@ -52,7 +52,7 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
 class _Lower(core.lowering.Lower):  # type: ignore[misc]
     """numba's lowering, changed to cache the lowering functions of operators.
 
-    Without reference counts it also leaves new variables uninitialised.
+    If the code has no reference counts, new variables are not initialised either.
     """
 
     def lower_binop(self, kind: Any, expression: Any, operation: Any) -> Any:

@@ -112,7 +112,7 @@ def origin_columns(
 
 @kernel
 def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> bool:
-    """Return whether parameter i can move: it is inside its range, or at an end from which L increases inwards."""
+    """Return whether parameter i is free: inside its range, or at an end from which L increases inwards."""
     low, high = ranges[i, 0], ranges[i, 1]
     slope = at[GRADIENT + i]
     return bool(low < high and (theta[i] > low or slope > 0.0) and (theta[i] < high or slope < 0.0))
@@ -120,7 +120,7 @@ def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> b
 
 @kernel
 def _free(x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> tuple[bool, bool, bool]:
-    """Return whether lambda, origin and unit can move.
+    """Return, for lambda, origin and unit, whether the parameter is free (see `_is_free`).
 
     If all values are on one side of the origin, origin and unit are confounded and at most one of them is free.
     """

@@ -93,10 +93,11 @@ def _lay_bins(base: float, grid: FloatArray, exponent: float, max_bins: int) -> 
 
 @kernel
 def _choose_reference_log(low: float, high: float) -> float:
-    """Return the log of the reference for a stream with these extremes, a number of few bits near the middle.
+    """Return the log of the reference for a stream: near the middle of the logs, with few significant bits.
 
-    The result is a multiple of a power of two that is at least as large as the range of the logs. Bins are narrower
-    than that power, and the range can only grow. Therefore an old and a new reference are a whole number of bins apart.
+    `low` and `high` are the extremes of the data so far. The result is a multiple of a power of two that is at least
+    as large as the range of the logs. Bins are narrower than that power, and the range can only grow. Therefore an old
+    and a new reference are a whole number of bins apart.
     """
     bottom = log(low)
     reach = centered_log(high, 0.0, low, bottom)

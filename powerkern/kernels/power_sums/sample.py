@@ -78,7 +78,9 @@ class _Layout(NamedTuple):
 
 @kernel
 def _find_layout(sums: FloatArray, grid: FloatArray, narrows: bool) -> _Layout:
-    """Return the part of a grid that the data occupy, since a grid may have been made for a much wider range.
+    """Return the part of a grid that the data occupy.
+
+    The grid may have been made for a much wider range.
 
     Parameters
     ----------

@@ -227,7 +227,7 @@ def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
 
 @reduction
 def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
-    """Add the inner products of the rows of y, over their first `n` elements, to `out`, at the indices of moments."""
+    """Add inner products of the rows of y, over their first `n` elements, to `out` (at the indices YY, YY1, ...)."""
     y0, y1, y2, y3 = y[0, :n], y[1, :n], y[2, :n], y[3, :n]
     s00 = s01 = s11 = s02 = s03 = s12 = 0.0
     for i in range(n):
@@ -286,7 +286,7 @@ def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out:
 
 @kernel
 def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) -> int:
-    """Write psi and its derivatives for a block of rows, times the root weights; return the number of rows.
+    """Write psi and its derivatives, times the square roots of the weights, for a block; return its number of rows.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def kept_by_index(start: int, stop: int) -> KeptRange:
 
 @kernel
 def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, work: RobustWork, row: FloatArray) -> None:
-    """Fit the values kept from their logs by raw sums, or set the status DEFERRED if the sums would lose digits.
+    """Fit the values kept, using raw sums over their logs; set the status DEFERRED if these would lose digits.
 
     Parameters
     ----------
