@@ -156,6 +156,7 @@ def test_the_better_of_two_families(options):
     assert_allclose(fitted.lmbda, expected.lmbda, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_summaries_are_merged_two_at_a_time_in_any_order():
     D = da.from_array(skewed_and_tight_with_holes("yeo-johnson"), chunks=(30, 3))
     fits = []
@@ -360,6 +361,7 @@ def distributed():
     return pytest.importorskip("distributed")
 
 
+@pytest.mark.slow
 def test_a_cluster_of_threads(distributed):
     X = skewed_and_tight_with_holes("yeo-johnson")
     with (

@@ -52,6 +52,7 @@ def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         exec(compile(block, str(page), "exec"), names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page, "bash", "console")], ids=lambda page: page.name
 )

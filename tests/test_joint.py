@@ -124,6 +124,7 @@ def test_derivatives_at_the_column_fits(name: str) -> None:
     check_derivatives(family, pk.fit(X, family).lmbda, X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lmbda", [(-1.0, 0.0, 0.5), (2.0, 1.0, 3.0)])
 def test_derivatives_anywhere(lmbda: tuple[float, ...]) -> None:
     for name in ("lognormal", "normal", "all signs"):
@@ -194,6 +195,7 @@ def test_independent_of_the_single_fits_where_columns_are_correlated() -> None:
 # --- intervals ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_profile_ends_against_a_nested_search() -> None:
     X, drop = correlated(40, 3, seed=5), 0.5 * scipy.stats.chi2.ppf(0.9, 1) / 40
     fit = fit_joint(X, family="box-cox")
@@ -256,6 +258,7 @@ def figures(fit: JointFit) -> list[np.ndarray]:
     return [fit.lmbda, fit.lmbda_cov, np.array(fit.llf), fit.coef, fit.cov]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bit_identical_over_threads_and_memory_order(family: str) -> None:
     X = correlated(3000, 18) if family == "box-cox" else np.log(correlated(3000, 18))

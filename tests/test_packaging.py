@@ -98,6 +98,7 @@ def test_all_has_every_optional_dependency():
     assert set(re.search(r"\[(.*)\]", everything).group(1).split(",")) == of_the_library
 
 
+@pytest.mark.slow
 def test_import_leaves_optional_dependencies_alone():
     code = "import sys, powerkern, powerkern.stats, powerkern.__main__; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -253,6 +254,7 @@ def test_conda_recipe_needs_what_the_package_needs():
     assert recipe["about"]["license"] == PYPROJECT["project"]["license"]
 
 
+@pytest.mark.slow
 def test_what_a_release_of_scikit_learn_moved_is_said():
     pytest.importorskip("sklearn")
     code = (

@@ -71,6 +71,7 @@ def test_public_modules():
     assert found == NAMES.keys() - {"powerkern"}
 
 
+@pytest.mark.slow
 def test_nothing_shows_its_progress_unless_asked():
     found = 0
     for module in NAMES.keys() - NEEDING.keys():

@@ -221,6 +221,7 @@ def two_minima():
     return y, X
 
 
+@pytest.mark.slow
 def test_several_minima():
     y, X = two_minima()
     fit = fit_regression(y, X)

@@ -242,6 +242,7 @@ def test_groups_are_refused_with_the_remedy() -> None:
     assert {label: fit(part, dim="time").lmbda.ndim for label, part in x.groupby("season")} == {0: 0, 1: 0}
 
 
+@pytest.mark.slow
 def test_arguments_of_columns_are_aligned_whatever_the_chunks() -> None:
     points = {"y": [1, 2, 3, 4], "x": [10, 20, 30, 40]}
     data = xr.DataArray(np.random.default_rng(3).lognormal(size=(40, 4, 4)), dims=("t", "y", "x"), coords=points)

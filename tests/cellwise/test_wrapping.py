@@ -113,6 +113,7 @@ def test_equivariance_by_column():
     np.testing.assert_allclose(moved.values, base.values * a + s, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method, error", [("mcd", 0.015), ("wrapping", 0.025)])
 def test_scales_are_consistent_and_unbiased(method, error):
     for n in (4, 5, 7, 25, 400):

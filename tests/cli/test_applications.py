@@ -58,6 +58,7 @@ def reachable(start: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_import_statements_lead_to_every_command():
     commands = parser()._subparsers._group_actions[0].choices.values()
     modules = {f"powerkern._cli.{each.get_default('run').split(':')[0]}" for each in commands}

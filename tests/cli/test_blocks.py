@@ -159,6 +159,7 @@ def test_a_summary_in_blocks_draws_rows(run, tmp_path, request, monkeypatch):
     assert "measures of normality are for 50 rows, drawn at random" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_weights_are_a_column(run, tmp_path, request, kind):
     """Any numeric column can hold the weights, even one that counts rows and would otherwise be taken for row names."""

@@ -699,6 +699,7 @@ def test_standard_error_on_a_full_disk(tmp_path):
         assert process("fit", tmp_path / "absent.csv", stdout=subprocess.DEVNULL, stderr=full).returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", ["fit", *(pytest.param(each, marks=pytest.mark.slow) for each in ("transform", "--help"))]
 )
@@ -715,6 +716,7 @@ def test_a_closed_pipe(run, table, words):
 # --- as processes ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_module_and_script(table, tmp_path):
     by_module = subprocess.run(
         [sys.executable, "-m", "powerkern", "fit", table, "--json"], capture_output=True, text=True, check=True
@@ -789,6 +791,7 @@ sys.exit(powerkern.__main__.main(["info"]))
 # --- demo --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_demo(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run("demo", "--rows", 2000, "--columns", 60, "--json")
@@ -804,6 +807,7 @@ def test_demo(run, tmp_path, monkeypatch):
         assert any(peer.startswith("scipy") for peer in figures["peers"])
 
 
+@pytest.mark.slow
 def test_demo_saves_when_asked(run, tmp_path):
     folder = tmp_path / "new" / "folder"
     code, out, _ = run("demo", "--rows", 300, "--columns", 4, "--save", folder)

@@ -61,6 +61,7 @@ print(*set(names))
 """
 
 
+@pytest.mark.slow
 @needs_jit
 def test_the_usual_entries_are_those_of_fit_transform_inverse_and_summary():
     assert set(processes.run(USED).split()) <= set(compilation.entries(everything=False))
@@ -97,6 +98,7 @@ def test_code_is_there_for_the_next_process(small, tmp_path, capsys):
     assert summary["entries"]["transforms.lambda_bounds.lambda_ranges"] == {"seconds": 0.0, "bytes": summary["bytes"]}
 
 
+@pytest.mark.slow
 @needs_jit
 def test_without_tqdm_each_entry_is_a_line(small, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
@@ -175,6 +177,7 @@ def _hook(kind, builder, folder):
     return kind(str(ROOT), {}, builder.config, builder.metadata, folder, "wheel", builder.app)
 
 
+@pytest.mark.slow
 def test_a_wheel_with_code_names_its_platform(built, monkeypatch):
     monkeypatch.setenv("POWERKERN_COMPILE", "1")
     wheel = built()

@@ -287,6 +287,7 @@ def test_a_value_known_only_up_to_a_limit_is_no_outlier(run, water: Path, tmp_pa
     assert [(each["column"], each["line"]) for each in json.loads(out)["outliers"]] == [("lead", 2)]
 
 
+@pytest.mark.slow
 def test_plots_show_limits_at_their_plotting_positions(
     run, water: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,6 +191,7 @@ def test_options_of_fitting_are_rejected_with_a_saved_fit(run, table, tmp_path):
     assert "--family, --h: only for fitting, but --fit names a saved fit" in err
 
 
+@pytest.mark.slow
 def test_plot_draws_a_given_fit(run, table, tmp_path):
     pytest.importorskip("matplotlib")
     fit, picture = tmp_path / "fit.json", tmp_path / "cells.png"

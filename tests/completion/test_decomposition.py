@@ -470,6 +470,7 @@ def test_ranks_need_entries_held_out():
 # --- imports --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_functions_need_no_scikit_learn():
     code = (
         "import sys; sys.modules['sklearn'] = None\n"

@@ -87,6 +87,7 @@ def test_ranks_that_gain_less_than_a_standard_error_are_not_tried(monkeypatch, f
     assert greedy.rank > model.rank or fall == 1.0
 
 
+@pytest.mark.slow
 def test_threads_and_forms_give_the_same_bits(model):
     names = np.array([f"user {i:03}" for i in range(N)])
     for again in (
@@ -153,6 +154,7 @@ def test_unknown_rows_and_columns(model):
     assert_allclose(model.fold_in([P + 1], [5.0]).predict([P + 1, 0]).shape, (2,))
 
 
+@pytest.mark.slow
 def test_only_ratios_of_weights_matter(model):
     plain, tiny, huge = (
         fit_ratings((ROW, COLUMN, VALUE), weight=scale * WEIGHT, rng=0) for scale in (1.0, 2.0**-20, 2.0**20)

@@ -151,6 +151,7 @@ def test_a_small_budget_takes_fewer_rows_or_none():
 # --- the same results -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [{"n": 1500}, {"n": 150, "p": 250, "missing": 0.7}])
 def test_threads_and_seeds(size):
     values, full, mask = low_rank_with_holes(**size)

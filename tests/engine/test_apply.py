@@ -85,7 +85,14 @@ def test_pickled_fits_and_parts_of_fits_transform_alike():
 
 @pytest.mark.parametrize("standardize, dtype", [(False, np.float64), (True, np.float64), (True, np.float32)], ids=str)
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("n, p", [(1, 2000), (20, 1100), (300, 7), (3000, 40), (70_000, 1), (2, 1), (1, 1)])
+@pytest.mark.parametrize(
+    "n, p",
+    [
+        pytest.param(1, 2000, marks=pytest.mark.slow),
+        pytest.param(20, 1100, marks=pytest.mark.slow),
+        *((20, 600), (300, 7), (3000, 40), (70_000, 1), (2, 1), (1, 1)),
+    ],
+)
 def test_bits_do_not_depend_on_layout_threads_or_neighbors(family, n, p, standardize, dtype):
     """Some values are far out, missing or without an image, and some columns are constant.
 

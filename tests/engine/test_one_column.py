@@ -47,6 +47,7 @@ def traced() -> dict[str, tuple[float, set[str]]]:
     return {route: (lmbda, set(functions)) for route, (lmbda, functions) in found.items()}
 
 
+@pytest.mark.slow
 def test_the_page_traces_every_route():
     routes = traced()
     assert set(routes) == {"lockstep", "one_pass", "two_pass", "sketched", "robust"}

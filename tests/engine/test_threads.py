@@ -106,6 +106,7 @@ def test_eight_python_threads_fit_at_once():
         np.testing.assert_array_equal(z, fit.transform(x, n_threads=1))
 
 
+@pytest.mark.slow
 def test_eight_python_threads_make_the_first_fit_of_a_process():
     """The threads race to compile, or to load, the same entries."""
     code = (
@@ -122,6 +123,7 @@ def test_eight_python_threads_make_the_first_fit_of_a_process():
     assert processes.run(code) == "8 True"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_fork_after_a_fit():
     """The child fits with threads of its own; OpenMP would crash here."""

@@ -140,6 +140,7 @@ def test_no_intervals_nor_tests_at_a_bound() -> None:
     assert_array_equal(np.isnan(fit.lr_test(1.0).pvalue), held)
 
 
+@pytest.mark.slow
 def test_long_columns_from_power_sums() -> None:
     X = four_lognormals(1_000_001)[:, :2]
     fit = pk.fit(X, bounds=(0.5, None))
@@ -304,6 +305,7 @@ def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_a
         assert_allclose(getattr(fit, name), getattr(alone, name), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("center", [300.0, 900.0, 1e4])
 @pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "mtl", "carroll", pk.MTL(prestandardize="none")], ids=str)
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])

@@ -42,12 +42,14 @@ def test_likelihood_is_rarely_below_the_published_optimisers():
     assert beaten.max() <= 1e-4
 
 
+@pytest.mark.slow
 def test_the_script_still_writes_its_file():
     pytest.importorskip("scipy", minversion="1.14", reason="COBYQA came with SciPy 1.14")
     case = next(origin_oracle.read_cases())
     assert origin_oracle.published(case.family, case.x) == pytest.approx(case.published, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("kind", range(7))
 def test_global_maximum_by_brute_force(family, kind):

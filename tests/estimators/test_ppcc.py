@@ -23,6 +23,7 @@ def objective(x, family, lmbda):
     return 1.0 - stats.probplot(y)[1][2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_no_lambda_of_a_grid_is_better(family):
     x = X - 1.5 if family == "yeo-johnson" else X

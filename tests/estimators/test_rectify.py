@@ -52,6 +52,7 @@ def start_of(u, scores, rule):
     return grid[np.argmin([oracles.qq_objective("box-cox", u, v, rule, scores) for v in grid])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [60, pytest.param(257, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("share", [0.0, 0.15])
 def test_the_start_is_the_one_that_leaves_more_values_at_their_quantiles(n, share):

@@ -233,6 +233,7 @@ def test_start_is_the_global_minimum(family, name):
     assert np.mean(np.array(excess) <= 1e-6) >= 0.75
 
 
+@pytest.mark.slow
 @families
 def test_carroll_misses_no_minimum(family):
     """A grid of 2,001 lambdas shows no lower value in any of 150 short columns, weighted or not."""
@@ -264,6 +265,7 @@ def test_carroll_is_the_global_minimum(family):
         assert objective(fit.lmbda[0] * power) <= oracles.lowest(objective, step=0.1) + 1e-3, key  # it has kinks
 
 
+@pytest.mark.slow
 @families
 @pytest.mark.parametrize("h", [1.0, 0.95, 0.7])
 def test_trimmed_likelihood_is_the_global_maximum(family, h):

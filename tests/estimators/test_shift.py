@@ -42,6 +42,7 @@ def same_fit(fit: pk.PowerFit, of_sums: pk.PowerFit, tolerance: float = 0.0) -> 
 # --- against mpmath -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [12, 700])
 def test_lambda_is_the_root_of_the_score_at_60_digits(n: int) -> None:
     X = columns(n, seed=n)

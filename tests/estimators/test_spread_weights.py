@@ -127,6 +127,7 @@ def test_weights_with_zeros_over_24_decades(family, seed):
     assert_interval(family, x[seen], weight[seen], fit, fit.confint())
 
 
+@pytest.mark.slow
 def test_weights_of_long_columns_with_one_heavy_block():
     """Only one block of values holds the heavy value; means of blocks are not compared up to their rounding."""
     rng = np.random.default_rng(5)

@@ -85,6 +85,7 @@ def test_an_announced_weight_that_is_far_too_large_is_felt_by_the_bound():
 # --- missing values -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.75, 0.9, 0.99])
 def test_columns_with_few_values_among_others_with_many(share):
     rng = np.random.default_rng(4)

@@ -161,6 +161,7 @@ def test_round_trip(family, seed, n, spread, standardize):
     assert (error <= 20.0 * EPS * rounding * (1.0 + abs(fit.lmbda))).all()
 
 
+@pytest.mark.slow
 @both_families
 @given(seed=seeds, n=sizes)
 def test_float32_is_close_to_float64(family, seed, n):
@@ -176,6 +177,7 @@ def test_float32_is_close_to_float64(family, seed, n):
     assert fit.inverse_transform(z, out_of_range="clip").dtype == np.float32
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(seed=seeds, n=st.integers(5, 30), spread=spreads)
 def test_standardised_output_has_mean_0_and_sd_1_and_is_accurate(seed, n, spread):
@@ -423,6 +425,7 @@ def test_json_round_trip_is_bit_for_bit(options):
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
+@pytest.mark.slow
 @given(seeds)
 def test_json_round_trip_of_any_fit(seed):
     fit = pk.fit(np.random.default_rng(seed).normal(size=(7, 2)) * 10.0 ** (seed % 300 - 150))

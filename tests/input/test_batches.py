@@ -135,6 +135,7 @@ def test_types_of_results(folder):
     assert max(batch.num_rows for batch in stream) <= 400 // 5
 
 
+@pytest.mark.slow
 def test_results_of_any_batches_are_the_same(monkeypatch):
     fits = []
     for cells in (5, 400, 2**20):

@@ -81,6 +81,7 @@ def test_errors_from_inside_are_as_they_are():
 # --- attributes of packages ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_public_modules_are_attributes_without_an_import():
     code = (
         "import powerkern as pk, sys; assert 'powerkern.stats' not in sys.modules and 'numpy' not in sys.modules;"

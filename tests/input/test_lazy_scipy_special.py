@@ -77,6 +77,7 @@ print(*(set(sys.modules) - before))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("estimator", ["mle", "robust"])
 @pytest.mark.parametrize(

@@ -309,5 +309,6 @@ assert "narwhals" not in sys.modules, "pandas"
 """
 
 
+@pytest.mark.slow
 def test_arrays_and_pandas_do_not_import_narwhals():
     subprocess.run([sys.executable, "-c", IMPORTS], check=True)

@@ -160,6 +160,7 @@ def test_an_entry_is_recompiled_after_an_edit_of_its_callee(package_copy, tmp_pa
 # --- never wrong: numba's switches and the CPU --------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("switch", ["NUMBA_BOUNDSCHECK", pytest.param("NUMBA_DEBUGINFO", marks=pytest.mark.slow)])
 def test_code_of_plain_numba_is_not_cached(switch, tmp_path):
     """Code compiled with numba's checks is neither stored nor loaded."""
@@ -168,6 +169,7 @@ def test_code_of_plain_numba_is_not_cached(switch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_bounds_are_checked_where_numba_is_told_to():
     code = (
         "import numpy as np; from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f\n"
@@ -221,6 +223,7 @@ def damaged_copies(content, rng):
     yield bytes(len(content))
 
 
+@pytest.mark.slow
 def test_damaged_code_is_never_loaded(place):
     content = file_in(place).read_bytes()
     rng, tried = np.random.default_rng(0), 0
@@ -240,6 +243,7 @@ def test_code_of_another_entry_is_never_loaded(place, monkeypatch):
     assert code_cache._read(FUNCTION) is None
 
 
+@pytest.mark.slow
 def test_damaged_code_is_replaced(place, loads):
     content = file_in(place).read_bytes()
     file_in(place).write_bytes(content[:500] + bytes(64) + content[564:])
@@ -333,6 +337,7 @@ def test_a_use_is_noted_once_a_day(place, loads):
 # --- never in the way ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_missing_cache_folder_is_reported_once(empty, monkeypatch, compiled):
     (empty / "file").write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(empty / "file"))

@@ -37,6 +37,7 @@ for job in (
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="flags of Linux's mmap")
 def test_code_and_constants_lie_together_in_a_crowded_process():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True)

@@ -149,6 +149,7 @@ A_FIT = (
 )
 
 
+@pytest.mark.slow
 @needs_jit
 @pytest.mark.parametrize("job", [ONE_KERNEL, pytest.param(A_FIT, marks=pytest.mark.slow)])
 def test_an_unknown_release_of_numba_changes_nothing(job, tmp_path):
@@ -219,6 +220,7 @@ def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "True"
 
 
+@pytest.mark.slow
 @needs_jit
 @pytest.mark.parametrize("first", ["numba", pytest.param("powerkern", marks=pytest.mark.slow)])
 def test_numba_finds_kernels_by_the_entry_point(first, tmp_path):
@@ -235,6 +237,7 @@ def test_numba_finds_kernels_by_the_entry_point(first, tmp_path):
         assert one.communicate(timeout=300) == ("True\n", "")
 
 
+@pytest.mark.slow
 def test_importing_compiles_nothing():
     modules = sorted(info.name for info in pkgutil.walk_packages(powerkern.kernels.__path__, "powerkern.kernels."))
     code = (

@@ -69,6 +69,7 @@ def _job(x: np.ndarray, n: int) -> float:
     return _largest(x, 0, n) + int(x[n - 1]) + min(x[0], 2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part, name", list(breakable()))
 def test_whatever_fails_is_done_by_plain_numba(part, name, anew, monkeypatch, caplog):
     failed = []

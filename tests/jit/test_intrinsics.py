@@ -20,6 +20,7 @@ def bits(x, y, z):
     return _jit.float_of(_jit.bits_of(x)), _jit.bits_of(x), _jit.fma(x, y, z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x", [0.0, -0.0, 1.5, -5e-324, np.inf, 1.7976931348623157e308])
 def test_bit_level_functions_equal_their_python_versions(x):
     """Compiled intrinsics and their plain-Python versions."""
@@ -63,6 +64,7 @@ print(fused(a, a, -(1.0 + 2.0**-29)) == 2.0**-60)
 """
 
 
+@pytest.mark.slow
 @needs_jit
 @needs_x86
 def test_fused_multiply_add_rounds_once_where_the_cpu_has_none():

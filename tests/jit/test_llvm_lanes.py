@@ -128,6 +128,7 @@ def test_either_width(function, dtype):
     np.testing.assert_array_equal(results(function, x, y), expected)
 
 
+@pytest.mark.slow
 def test_elementary_functions():
     x = np.tile(np.linspace(-600.0, 600.0, LANES), (2, 1))
     found = results(elementary, x, x)

@@ -67,6 +67,7 @@ def compiled(function):
     return scope["users"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
 def test_parts_and_elements_of_vectors(dtype):
     x, users, users_elements = np.arange(1, N + 1, dtype=dtype), compiled(part), compiled(elements)
@@ -93,6 +94,7 @@ def test_extremes_and_integers():
         np.testing.assert_array_equal(np.signbit(found[:4]), np.signbit(wanted[:4]))
 
 
+@pytest.mark.slow
 def test_exceptions_and_memory_of_kernels():
     users = compiled(refusing)
     assert users(4.0) == 2.0
@@ -101,6 +103,7 @@ def test_exceptions_and_memory_of_kernels():
     assert compiled(allocating)(9).tolist() == [1, 2]
 
 
+@pytest.mark.slow
 def test_bounds_are_checked_where_numba_is_asked_to():
     code = (
         "import numba, numpy as np\n"

@@ -103,6 +103,7 @@ def test_what_compiles_is_in_every_key():
 # --- edits ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file, changed",
     [
@@ -125,6 +126,7 @@ def test_an_edit_changes_the_keys_that_depend_on_it(file, changed, package_copy)
     assert [old != new for old, new in zip(before, after, strict=True)] == changed
 
 
+@pytest.mark.slow
 def test_text_that_moves_from_one_file_to_the_next_changes_the_key(package_copy):
     first, second = (package_copy / "powerkern" / "kernels" / "elementary" / name for name in ("exp.py", "log.py"))
     before = keys(package_copy, SMALL)
@@ -143,6 +145,7 @@ def strip_sources(sources):
         path.unlink()
 
 
+@pytest.mark.slow
 def test_a_zip_file_has_the_keys_of_its_sources(package_copy, tmp_path):
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         for path in (package_copy / "powerkern").rglob("*.py"):
@@ -168,6 +171,7 @@ def test_bytecode_has_keys_that_do_not_depend_on_its_place_and_lines(package_cop
     assert {origin for _, origin in found} == {"False"}
 
 
+@pytest.mark.slow
 def test_bytecode_has_the_imports_of_its_sources(package_copy):
     code = f"from powerkern._jit.source_keys import import_closure; print(*sorted(import_closure({LARGE!r})))"
     from_sources = processes.run(code, package_copy)
@@ -185,6 +189,7 @@ def test_bytecode_that_differs_has_different_keys(one, other):
     assert digests[0] != digests[1]
 
 
+@pytest.mark.slow
 def test_keys_do_not_depend_on_the_order_of_sets():
     """The order of a set of constants in memory changes from one process to the next."""
     code = (

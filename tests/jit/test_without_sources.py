@@ -73,16 +73,19 @@ def run(code, where, folder, cache):
     return processes.run(code, folder, PYTHONPATH=str(where), **environment)
 
 
+@pytest.mark.slow
 def test_a_zip_file_uses_the_code_of_its_sources(zipped, place, tmp_path):
     assert run(SMALL, zipped(PACKAGE.parent), tmp_path, place) == "inf 1"
 
 
+@pytest.mark.slow
 def test_a_zip_file_with_code_needs_no_numba(zipped, filled, tmp_path):
     """Like a compiled wheel on the path."""
     assert run(SMALL, zipped(PACKAGE.parent, filled), tmp_path, tmp_path / "cache") == "inf 1"
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.slow
 def test_code_in_a_zip_file_that_is_of_other_sources_is_passed_over(zipped, filled, tmp_path):
     (path,) = filled.glob("*/*.code")
     stale = tmp_path / "stale" / path.parent.name
@@ -91,10 +94,12 @@ def test_code_in_a_zip_file_that_is_of_other_sources_is_passed_over(zipped, fill
     assert run(SMALL, zipped(PACKAGE.parent, stale.parent), tmp_path, tmp_path / "cache") == "inf 0"
 
 
+@pytest.mark.slow
 def test_bytecode_is_compiled_once(stripped, tmp_path):
     assert [run(SMALL, stripped, tmp_path, tmp_path / "cache") for _ in range(2)] == ["inf 0", "inf 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_zip", [False, True])
 def test_bytecode_with_code_needs_no_numba(as_zip, stripped, zipped, filled, tmp_path):
     """The cache key of code built from sources cannot be checked with bytecode alone."""
@@ -113,6 +118,7 @@ def test_an_application_caches_code_in_the_users_cache(monkeypatch):
     assert code_cache._bases() == [code_cache._user_cache_folder()]
 
 
+@pytest.mark.slow
 def test_warnings_name_the_users_line_where_bytecode_has_moved(tmp_path):
     """Frames report the path at which a file was compiled."""
     built, moved = tmp_path / "built", tmp_path / "moved"

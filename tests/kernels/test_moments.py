@@ -535,6 +535,7 @@ def user_logs(logs, weights, signs):
     )
 
 
+@pytest.mark.slow
 def test_logs_from_jitted_code():
     rng = np.random.default_rng(16)
     logs, weights, signs = rng.normal(size=3000), rng.uniform(size=3000), rng.choice([-1.0, 0.0, 1.0], 3000)

@@ -73,6 +73,7 @@ def call_from_jitted_code(function, positional, named):
     return numba.njit(scope["user"])(*positional, *named.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.slow if name.startswith("huber") else ()) for name in sorted(CALLS)],

@@ -44,6 +44,7 @@ def cases(n=60, seed=0):
     return rng.uniform(size=n) < p, p
 
 
+@pytest.mark.slow
 def test_every_measure_of_the_reference(reference):
     for sample in reference:
         for rule, expected in sample["rules"].items():
@@ -63,6 +64,7 @@ def test_edges_of_the_reference(reference):
             assert found == pytest.approx(edges, abs=1e-12), (sample["name"], n_bins)
 
 
+@pytest.mark.slow
 def test_improvement_scores_of_the_reference(reference):
     for sample in reference:
         errors = stratified_errors(

@@ -65,6 +65,7 @@ def test_gamma_rule_of_the_reference(reference):
             assert np.isnan(found).all() or (np.std(sample["scores"]) == 0.0 and (found == 0.0).all())
 
 
+@pytest.mark.slow
 def test_the_script_still_writes_its_file(reference):
     drawn = list(make_scaling_reference.samples())
     for (name, scores, labels), sample in zip(drawn, reference, strict=True):

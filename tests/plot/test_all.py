@@ -84,6 +84,7 @@ def test_without_matplotlib_the_error_says_what_to_install():
     assert "powerkern.plot needs matplotlib: pip install matplotlib" in complaint
 
 
+@pytest.mark.slow
 def test_joint_fits_are_drawn_column_by_column() -> None:
     X = np.random.default_rng(0).lognormal(size=(60, 2))
     joint = fit_joint(X, family="box-cox")
@@ -148,6 +149,7 @@ def test_axes_in_a_subfigure(draw, layout):
     figure.canvas.draw()
 
 
+@pytest.mark.slow
 def test_panels_in_a_subfigure():
     part = plt.figure().subfigures(1, 2)[0]
     panels = before_after_plot(X, FIT, ax=part.subplots(3, 2))

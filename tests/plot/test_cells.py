@@ -69,6 +69,7 @@ def test_blocks_of_large_cell_maps_are_their_furthest_cells():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("column in blocks of 3", "row in blocks of 6")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3000, 500), (20_000, 40), (300, 900)])
 def test_a_large_cell_map_loses_no_outlier(shape):
     X = np.random.default_rng(0).normal(size=shape)
@@ -92,6 +93,7 @@ def test_a_large_cell_map_loses_no_outlier(shape):
     assert any(np.abs(at - [11, 7]).max() < max(rows, columns) for at in squares.get_offsets())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not fitted")
 def test_cell_map_hatches_what_was_not_fitted_and_names_what_there_is():
     pd = pytest.importorskip("pandas")
@@ -121,6 +123,7 @@ def test_missing_normal_and_outlying_cells_differ_in_color(style):
         assert ax.patch.get_hatch()
 
 
+@pytest.mark.slow
 def test_many_names_of_a_cell_map_are_thinned():
     X = np.random.default_rng(0).normal(size=(20, 300))
     names = [f"feature {j}" for j in range(300)]

@@ -73,6 +73,7 @@ def test_one_column_may_be_a_vector():
     assert len(qq_plot(x, pk.fit(x)).lines[1].get_ydata()) == 120
 
 
+@pytest.mark.slow
 def test_many_points_are_thinned_to_what_can_be_seen():
     x = np.random.default_rng(0).standard_normal(200_000)
     x[:3] = 30.0, -35.0, 35.0

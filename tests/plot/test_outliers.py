@@ -34,6 +34,7 @@ def test_outlier_map_draws_every_row_once_and_the_cutoffs():
     assert horizontal.get_ydata()[0] == fit.orthogonal_cutoff
 
 
+@pytest.mark.slow
 def test_labels_of_an_outlier_map_do_not_overlap():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2)) @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(150, 6))
@@ -79,6 +80,7 @@ def test_rows_of_a_frame_are_labelled_by_its_index():
     assert [text.get_text() for text in outlier_map(X, wrapped_pca(X, 2), labels=2).texts] == ["bottle 9", "bottle 7"]
 
 
+@pytest.mark.slow
 def test_outlier_map_labels():
     fit = wrapped_pca(_with_outliers(), 2)
     assert [text.get_text() for text in outlier_map(None, fit, labels=2).texts] == ["9", "7"]

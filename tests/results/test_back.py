@@ -92,6 +92,7 @@ MORE_CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "lmbda"), [*CASES, *(pytest.param(*each, marks=SLOW) for each in MORE_CASES)])
 def test_means_are_the_integral_inside_the_range(family: str, lmbda: float) -> None:
     mean, sd = np.array(PLACES).T

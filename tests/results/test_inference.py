@@ -132,6 +132,7 @@ def test_wald_interval(level):
 # --- of fits ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_lr_test_against_mpmath(family, weighted):
@@ -189,6 +190,7 @@ def test_the_test_rejects_outside_the_interval(family):
     assert (fit.lr_test(fit.lmbda).statistic < 1e-10).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_wald_interval_of_a_fit(family):
     x = mixed(family)

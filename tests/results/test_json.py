@@ -196,6 +196,7 @@ def check_that_it_can_be_used(fit: PowerFit) -> None:
     assert not (low > high).any(), "a fit increases"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("standardize", [True, False])
 def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
@@ -284,6 +285,7 @@ COLUMNS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_any_fit_can_be_restored(estimator: Any) -> None:
     """By every estimator, in each family, with each valid option, for any column."""

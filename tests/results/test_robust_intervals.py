@@ -102,6 +102,7 @@ def test_errors_are_as_large_as_the_spread_over_samples(family, estimator):
     assert np.median(fit.standard_error(replicates=60)) == pytest.approx(0.5 * (high - low), rel=0.3)
 
 
+@pytest.mark.slow
 @families
 def test_coverage(family):
     """Of the lambda of a long column: nearly nominal (report_coverage has the figures)."""

@@ -50,6 +50,7 @@ def assert_same_fit(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(kernel_rows(found), kernel_rows(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [TEXT, WHOLE, TUPLES])
 @pytest.mark.parametrize(("family", "estimator"), [("box-cox", "mle"), ("yeo-johnson", "rewml"), ("best", "mle")])
 def test_fits(labels, family, estimator):

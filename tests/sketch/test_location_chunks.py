@@ -67,6 +67,7 @@ def test_the_median_is_found_in_four_passes_to_the_last_bit():
     assert_allclose(found.scale, expected.scale, rtol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["median-niqr", "huber-proposal2", "biweight"])
 def test_any_order_of_merging_gives_the_same_bits(method):
     chunks = [(part,) for part in np.split(X, CUTS)]

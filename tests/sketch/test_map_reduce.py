@@ -184,6 +184,7 @@ def columns_of_all_kinds(n):
     return np.column_stack([found, 1.0 + abs(z[:, 5]), np.full(n, np.nan), np.ones(n)])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:column")
 @pytest.mark.parametrize("criterion", ["likelihood", "ppcc", "pearson"])
 @pytest.mark.parametrize("estimator", ["mle", "robust"])

@@ -146,6 +146,7 @@ def test_more_than_half_equal():
     assert fit.nll[0] == pytest.approx(whole.nll[0], rel=1e-2)
 
 
+@pytest.mark.slow
 def test_weights_and_missing_values():
     rng = np.random.default_rng(3)
     x = contaminated_column(20_000, "box-cox")
@@ -160,6 +161,7 @@ def test_weights_and_missing_values():
     assert_fits_agree(small, near, 1e-3)
 
 
+@pytest.mark.slow
 def test_columns_that_have_no_fit():
     x = contaminated_column(10_000, "yeo-johnson")
     X = np.column_stack([x, np.full(x.size, np.nan), np.ones(x.size), x])
@@ -171,6 +173,7 @@ def test_columns_that_have_no_fit():
     assert fit.lmbda[0] == fit.lmbda[3]
 
 
+@pytest.mark.slow
 def test_shift_bounds_and_no_reweighting():
     x = contaminated_column(20_000, "box-cox")
     options = {"family": "box-cox", "estimator": "robust"}
@@ -187,6 +190,7 @@ def test_shift_bounds_and_no_reweighting():
         assert_fits_agree(fit, pk.fit(x, **options), 5e-3 if n_reweight == 0 else 2e-3)
 
 
+@pytest.mark.slow
 def test_any_order_of_merging_gives_the_same_bits():
     x = contaminated_column(30_000, "box-cox")
     chunks = np.array_split(x, 9)
@@ -242,6 +246,7 @@ def test_rows_that_change_between_passes(estimator, change):
             fit_chunks(chunks, "box-cox", estimator, sample_weight=weights)
 
 
+@pytest.mark.slow
 def test_threads_do_not_matter(monkeypatch):
     X = np.column_stack([contaminated_column(9000, "box-cox", seed) for seed in range(5)])
     X[:, 3] = np.round(X[:, 3], 1)
@@ -291,6 +296,7 @@ def standard_errors(fit, whole):
     return abs(fit.lmbda - whole.lmbda) / se, fit.lmbda_error / se
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [pk.AdaptiveRewML(), pk.AdaptiveRewML(rectify="none")])
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
@@ -303,6 +309,7 @@ def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
     np.testing.assert_array_equal(fit.n_kept[bound <= 0.01], whole.n_kept[bound <= 0.01])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["rewml", "rewml-nr"])
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 def test_bounds_of_rewml_hold(family, estimator):
@@ -324,6 +331,7 @@ def test_columns_that_are_tight_about_a_large_value_have_bounds(center, spread, 
         assert off[0] <= bound[0] < 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("offset", "spread"), [pytest.param(60.0, 0.02, marks=pytest.mark.slow), (-5000.0, 0.5)])
 def test_bounds_hold_far_from_zero(offset, spread):
     """A median may fall between equal weights on both sides, so the weights of bins of two rows must be exact."""
@@ -339,6 +347,7 @@ def test_bounds_hold_far_from_zero(offset, spread):
         np.testing.assert_allclose([fit.center, fit.divisor], [whole.center, whole.divisor], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_rows_at_a_cut_off_count():
     far, near = contaminated_column(20_000, "box-cox", seed=1), contaminated_column(20_000, "box-cox", seed=3)
     fit = fit_chunks([far], "box-cox", "robust")

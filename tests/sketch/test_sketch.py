@@ -204,6 +204,7 @@ def test_a_grid_that_is_too_coarse_is_reported():
 values = st.lists(st.floats(-1e6, 1e6) | st.just(np.nan), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(values, min_size=3, max_size=5), st.randoms())
 def test_merging_is_associative_and_commutative_to_the_last_bit(lists, random):

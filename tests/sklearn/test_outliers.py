@@ -225,6 +225,7 @@ def test_a_detector_that_goes_by_a_constant_needs_a_probability_too(detector, me
     assert expected.any() or method == "linear"
 
 
+@pytest.mark.slow
 def test_few_rows_are_outliers_where_there_are_none():
     for p in (2, 10):
         clean = np.random.default_rng(p).normal(size=(1000, p))
@@ -237,6 +238,7 @@ def test_by_default_labels_of_the_training_data_are_those_of_the_detector():
     assert np.array_equal(OutlierProbability(detector).fit_predict(X), clone(detector).fit_predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["knn.KNN", "lof.LOF", "iforest.IForest", "ecod.ECOD", "hbos.HBOS"])
 @pytest.mark.parametrize("options", [{}, {"contamination": 0.03}])
 def test_by_default_labels_are_those_of_pyod(name, options):
@@ -357,6 +359,7 @@ def test_combined_decisions_respect_unanimous_detectors(combination):
         assert np.array_equal(found, votes >= {"maximum": 1, "median": 2, "minimum": 3}[combination])
 
 
+@pytest.mark.slow
 def test_far_training_outliers_do_not_mask_nearer_new_ones():
     """Regression test: by the fraction in the training data none was an outlier, though each detector finds all."""
     draws = np.random.default_rng(0)
@@ -427,6 +430,7 @@ def test_pickle_and_clone():
     assert not hasattr(clone(model), "scaling_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

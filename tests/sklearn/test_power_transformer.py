@@ -658,6 +658,7 @@ def test_polars_in_and_out():
 # --- in pipelines, and beside joblib ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_that_leaves_text_alone():
     pandas = pytest.importorskip("pandas")
     data = load_wine(as_frame=True)

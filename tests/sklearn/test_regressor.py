@@ -79,6 +79,7 @@ def test_means_are_integrals_and_quantiles_hold_their_share():
     assert abs(np.mean(y_new <= upper.predict(X_new)) - 0.9) < 0.02
 
 
+@pytest.mark.slow
 def test_scale_of_left_out_rows():
     X, y = skewed_features()
     forest = RandomForestRegressor(20, random_state=0)
@@ -159,6 +160,7 @@ def test_far_beyond_the_range_medians_are_the_end_of_the_domain_and_means_near_i
     assert model.set_params(kind="median").predict(far)[0] == end
 
 
+@pytest.mark.slow
 def test_categories_and_grids():
     pd = pytest.importorskip("pandas")
     X, y = skewed_features()

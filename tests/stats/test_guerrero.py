@@ -45,6 +45,7 @@ def test_against_forecast(name: str) -> None:
     assert variation(found, x, length) <= variation(record["guerrero"], x, length) + 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_against_a_bounded_line_search(seed: int) -> None:
     x = series(147, seed)
@@ -67,6 +68,7 @@ def test_columns_axis_and_units() -> None:
     assert isinstance(each[0], float)
 
 
+@pytest.mark.slow
 def test_missing_values_leave_their_season() -> None:
     x = series(120, 3)
     x[[5, 40, 41]] = np.nan

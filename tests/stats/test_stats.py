@@ -436,6 +436,7 @@ def test_right_where_scipys_likelihood_is_wrong(name: str) -> None:
         assert value != pytest.approx(exact, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_interval_wider_than_scipys_search() -> None:
     x = np.array([0.1, 0.1, 0.1, 0.101])
     with pytest.warns(UserWarning, match="The optimal lambda is"):
@@ -449,6 +450,7 @@ def test_interval_wider_than_scipys_search() -> None:
         assert isinstance(outcome, RuntimeError)
 
 
+@pytest.mark.slow
 def test_interval_of_a_tiny_alpha() -> None:
     _, lmbda, (low, high) = ours.boxcox(SKEWED, alpha=1e-40)
     drop = scipy.special.chdtri(1, 1e-40) / 2.0

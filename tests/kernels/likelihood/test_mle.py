@@ -158,6 +158,7 @@ def test_certificate_of_numbers(d1, d2, d3, certified):
     assert has_root_near(d1, d2, d3) is certified
 
 
+@pytest.mark.slow
 @settings(max_examples=30 if JIT_DISABLED else 300)
 @given(finite_column)
 @example(np.array([0.0, 1e-320]))

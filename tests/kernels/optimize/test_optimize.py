@@ -585,6 +585,7 @@ def user_newton(x0):
     return state
 
 
+@pytest.mark.slow
 def test_calls_from_jitted_code():
     golden, minimum, root = user_calls(-4.0, 6.0, 3.0)
     # the same points to the last bit: products that enter a sum are not fused
@@ -595,6 +596,7 @@ def test_calls_from_jitted_code():
     assert user_calls(-4, 6, 3) == (golden, minimum, root)
 
 
+@pytest.mark.slow
 def test_states_stepped_by_jitted_code():
     state = brent_kernels.brent_start(-4.0, 6.0, 1e-6, 50)
     while state.status == status.RUNNING:

@@ -57,6 +57,7 @@ def test_lambdas_are_those_of_the_start_or_at_an_end(wine):
     assert set(abs(free.lambdas_)) <= {1.0, 20.0}
 
 
+@pytest.mark.slow
 def test_single_columns_are_tried_at_both_ends(wine):
     """The scorer never improves, so each trial of a column is followed by its opposite."""
     X, y = wine[0][:, :5], wine[1]
@@ -89,6 +90,7 @@ def test_blocks_do_not_shrink_below_one_column(wine):
     assert history.column[first + 1] == -1
 
 
+@pytest.mark.slow
 def test_patience_counts_blocks(wine):
     X, y = wine
     model = SupervisedPowerTransformer(
@@ -108,6 +110,7 @@ def test_blocks_need_a_fraction_of_the_trials_of_a_grid():
     assert blocks.best_score_ >= grid.best_score_
 
 
+@pytest.mark.slow
 def test_one_column(wine):
     X, y = wine
     model = SupervisedPowerTransformer(GaussianNB(), search="blocks", random_state=0).fit(X[:, [9]], y)
@@ -115,6 +118,7 @@ def test_one_column(wine):
     assert model.history_.lmbda[-1] == 1.0
 
 
+@pytest.mark.slow
 def test_a_column_that_is_better_off_without_a_transform_has_none(wine):
     X, y = wine[0][:, [9]], wine[1]
     model = SupervisedPowerTransformer(GaussianNB(), search="blocks", starts=[[-20.0]], random_state=0).fit(X, y)

@@ -80,6 +80,7 @@ def wine():
 # --- searches -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", [3, "train", ShuffleSplit(2, test_size=0.5, random_state=1)])
 @pytest.mark.parametrize("estimator", [GaussianNB(), KNeighborsClassifier(3)])
 def test_the_iterative_search(wine, estimator, cv):
@@ -90,6 +91,7 @@ def test_the_iterative_search(wine, estimator, cv):
     assert model.best_score_ == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_spherical_search(wine):
     X, y = wine
     model = SupervisedPowerTransformer(GaussianNB(), search="spherical", lmbdas=GRID).fit(X, y)
@@ -125,6 +127,7 @@ def test_a_trial_is_one_call_of_fit(wine, estimator, monkeypatch):
     assert all(len(options["lmbda"]) == 3 for options in calls)
 
 
+@pytest.mark.slow
 def test_the_diagonal_search(wine):
     X, y = wine
     model = SupervisedPowerTransformer(GaussianNB(), search="diagonal", lmbdas=GRID).fit(X, y)
@@ -138,6 +141,7 @@ def test_the_diagonal_search(wine):
     assert model.best_score_ == pytest.approx(slow_score(GaussianNB(), X, y, expected))
 
 
+@pytest.mark.slow
 def test_the_full_grid(wine):
     X, y = wine
     model = SupervisedPowerTransformer(GaussianNB(), search="grid", lmbdas=GRID).fit(X[:, :2], y)
@@ -189,6 +193,7 @@ def test_starts_are_scored(wine):
     assert single.fit(X, y).start_scores_ == [model.start_scores_[2]]
 
 
+@pytest.mark.slow
 def test_a_shift_does_not_lose_the_best(wine):
     X, y = wine
     short = SupervisedPowerTransformer(GaussianNB(), max_epochs=3, random_state=0).fit(X, y)
@@ -246,6 +251,7 @@ def test_patience():
 # --- the shortcut for naive Bayes -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cv",
     [
@@ -268,6 +274,7 @@ def test_naive_bayes_is_additive(cv, options):
     assert fits[0].history_.score.tolist() == fits[1].history_.score.tolist()
 
 
+@pytest.mark.slow
 def test_a_class_that_a_split_has_not_seen():
     X, y = load_iris(return_X_y=True)  # sorted by class: KFold(3) leaves out all of one
     for kind in (GaussianNB, SlowNaiveBayes):
@@ -275,6 +282,7 @@ def test_a_class_that_a_split_has_not_seen():
         assert model.best_score_ == 0.0
 
 
+@pytest.mark.slow
 def test_a_value_that_a_split_has_not_seen():
     X, y = load_iris(return_X_y=True)
     X[:, 3] = np.arange(150) == 70
@@ -285,6 +293,7 @@ def test_a_value_that_a_split_has_not_seen():
     assert fits[0].history_.score.tolist() == fits[1].history_.score.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", ["train", 5])
 def test_smoothing_depends_on_all_columns(cv):
     """Some columns of the digits are constant in a class, so their score depends on the smoothing."""
@@ -300,6 +309,7 @@ def test_smoothing_depends_on_all_columns(cv):
         assert model.best_score_ == cross_val_score(GaussianNB(), model.transform(X), y, cv=cv).mean()
 
 
+@pytest.mark.slow
 def test_rounding_does_not_decide_between_classes():
     """If all columns are equal, permuted classes are equally likely; the rounding of GaussianNB's sums decides."""
     rng = np.random.default_rng(0)
@@ -321,6 +331,7 @@ def test_priors_for_classes_that_a_split_has_not_seen():
         SupervisedPowerTransformer(GaussianNB(priors=[0.2, 0.3, 0.5]), cv=KFold(3), max_epochs=1).fit(X, y)
 
 
+@pytest.mark.slow
 def test_cached_terms_stay_within_their_limit(monkeypatch):
     """10 columns, 11 lambdas and 10 classes make 35 MB of terms; a trial by itself needs some 5 MB."""
     monkeypatch.setattr(columns, "_CACHE", 2**20)
@@ -338,6 +349,7 @@ def test_cached_terms_stay_within_their_limit(monkeypatch):
 # --- other estimators, scorers, threads -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_regressor():
     X, y = load_diabetes(return_X_y=True)
     X = X[:, [2, 8]]
@@ -349,6 +361,7 @@ def test_a_regressor():
     assert model.best_score_ >= model.start_scores_[1]
 
 
+@pytest.mark.slow
 def test_a_callable_scorer(wine):
     X, y = wine
 

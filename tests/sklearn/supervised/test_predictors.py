@@ -20,6 +20,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [GaussianNB(), KNeighborsClassifier(3)])
 def test_results_equal_those_of_the_pipeline(estimator):
     X, y = load_wine(return_X_y=True)
@@ -35,6 +36,7 @@ def test_results_equal_those_of_the_pipeline(estimator):
     assert one.classes_.tolist() == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_methods_are_those_of_the_estimator():
     X, y = load_wine(return_X_y=True)
     deciding = PowerTransformedClassifier(LinearSVC(random_state=0), search="spherical", lmbdas=[0.0, 1.0], cv=2)

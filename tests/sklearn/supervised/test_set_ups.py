@@ -37,6 +37,7 @@ def routing():
 # --- weights --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_weights_are_repeated_rows(wine, family):
     X, y = wine
@@ -59,6 +60,7 @@ def test_weights_are_repeated_rows(wine, family):
     np.testing.assert_allclose(weighted.predict_proba(X), plain.predict_proba(X), rtol=1e-5, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_equal_weights_change_nothing(wine):
     X, y = wine
     plain = SupervisedPowerTransformer(GaussianNB(), **QUICK).fit(X, y)
@@ -67,6 +69,7 @@ def test_equal_weights_change_nothing(wine):
     np.testing.assert_allclose(weighted.transform(X), plain.transform(X), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_weights_with_missing_values(wine):
     X, y = wine
     X = X.copy()
@@ -97,6 +100,7 @@ def test_an_estimator_that_takes_no_weights(wine):
         SupervisedPowerTransformer(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(len(y)))
 
 
+@pytest.mark.slow
 def test_a_scorer_that_takes_no_weights(wine):
     X, y = wine
 
@@ -150,6 +154,7 @@ def test_other_arguments_go_to_fit_row_by_row():
     assert model.best_score_ == 0.5
 
 
+@pytest.mark.slow
 def test_metadata_routing(wine, routing):
     """Weights for the last step of a pipeline, and groups for the splitter, both passed on by an outer pipeline."""
     X, y = wine
@@ -184,6 +189,7 @@ def frames(X):
     return pandas.DataFrame(X, columns=["malic", "magnesium", "color"])
 
 
+@pytest.mark.slow
 def test_steps_that_choose_columns_by_name(wine):
     X, y = frames(wine[0]), wine[1]
     steps = make_pipeline(make_column_transformer(("passthrough", ["malic", "color"])), KNeighborsClassifier())
@@ -195,6 +201,7 @@ def test_steps_that_choose_columns_by_name(wine):
     assert outer.fit(X, y).predict(X).tolist() == by_name.predict(X).tolist()
 
 
+@pytest.mark.slow
 def test_positions_count_constant_columns(wine):
     X, y = wine
     padded = np.insert(X, 1, 5.0, axis=1)
@@ -205,6 +212,7 @@ def test_positions_count_constant_columns(wine):
     assert set(model.history_.column) == {-1, 0, 2, 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
 def test_imputers_in_the_pipeline(wine, library):
     X, y = wine[0].copy(), wine[1]
@@ -236,6 +244,7 @@ def test_an_imputer_in_a_search_for_the_imputer(wine):
 # --- some columns only ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_variables_by_name_beside_columns_of_words(wine):
     pandas = pytest.importorskip("pandas")
     X, y = frames(wine[0]), wine[1]
@@ -261,6 +270,7 @@ def test_variables_by_name_beside_columns_of_words(wine):
     assert model.predict(X.iloc[:5]).shape == (5,)
 
 
+@pytest.mark.slow
 def test_variables_of_polars(wine):
     polars = pytest.importorskip("polars")
     X, y = wine
@@ -274,6 +284,7 @@ def test_variables_of_polars(wine):
     assert abs(Z["a"].mean()) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", [[2, 0], [-1, 0], [True, False, True], np.array([0, 2])])
 def test_variables_of_arrays(wine, variables):
     X, y = wine
@@ -286,6 +297,7 @@ def test_variables_of_arrays(wine, variables):
     assert model.best_score_ == pytest.approx(scores.mean(), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_all_variables_in_another_order(wine):
     X, y = wine
     model = SupervisedPowerTransformer(KNeighborsClassifier(), variables=[2, 1, 0], **QUICK).fit(X, y)
