@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from powerkern.kernels.robust import search
-from powerkern.kernels.robust.search import HIGH, LOW, VALUE, Stop
+from powerkern._jit import LANES
+from powerkern.kernels.robust import qq_start, search
+from powerkern.kernels.robust.scratch import ALL
+from powerkern.kernels.robust.search import HIGH, LOW, VALUE, LocalMinimum, Stop
 
 
 def minimum_in_cell(low, high, at, widest=100.0, xtol=1e-6):
@@ -79,3 +82,33 @@ def test_a_cell_is_known_if_an_earlier_search_ended_inside_it(cell, expected):
     cells[2, [LOW, HIGH, VALUE]] = cell
     assert search._is_known(cells, 2) == expected
     assert not search._is_known(cells, 0)
+
+
+@pytest.mark.parametrize(
+    "n, value, room, calls",
+    [
+        (ALL, 0.3, 0, ["bracket"]),
+        (ALL, -math.inf, 0, ["brent"]),  # no point of the cell was evaluated
+        (ALL + 1, 0.3, LANES * (ALL + 1), ["shrink", "brent"]),
+        (ALL + 1, 0.3, LANES * (ALL + 1) - 1, ["brent"]),  # no room for lanes
+        (ALL + 1, -math.inf, LANES * (ALL + 1), ["brent"]),
+    ],
+)
+def test_lanes_narrow_cells_with_a_known_point(n, value, room, calls, monkeypatch):
+    made, n_eval = [], {"bracket": 3, "shrink": 16, "brent": 5}
+
+    def stand_in(name):
+        def function(*_):
+            made.append(name)
+            return n_eval[name] if name == "shrink" else LocalMinimum(0.5, 0.1, n_eval[name])
+
+        return function
+
+    for name, target in (("bracket", "minimize_in_bracket"), ("shrink", "shrink_cell"), ("brent", "brents_minimum")):
+        monkeypatch.setattr(qq_start, target, stand_in(name))
+    cell = np.zeros(8)
+    cell[VALUE] = value
+    standardized, work = SimpleNamespace(column=SimpleNamespace(n=n)), SimpleNamespace(lanes=np.empty(room))
+    found = qq_start._minimum(None, standardized, cell, Stop(1e-5, math.inf, 4.0), None, work)
+    assert made == calls
+    assert found == LocalMinimum(0.5, 0.1, sum(n_eval[name] for name in calls))
