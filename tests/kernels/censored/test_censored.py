@@ -10,12 +10,19 @@ import pytest
 from reference_files import read_reference
 
 from powerkern._typing import FloatArray
-from powerkern.kernels.censored.fit import LOC_ERROR, N_CENSORED_FIELDS, SCALE_ERROR, fit_censored_columns
+from powerkern.kernels.censored.fit import (
+    LOC_ERROR,
+    N_CENSORED_FIELDS,
+    SCALE_ERROR,
+    fit_censored_columns,
+    interval_censored_columns,
+    profile_censored_columns,
+)
 from powerkern.kernels.censored.scratch import new_censored_work
 from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import CURVATURE, LMBDA, LOC, N_OBS, N_RESULTS, NLL, SCALE, STATUS
 from powerkern.kernels.status_codes import SCANNED
-from powerkern.kernels.transforms.family import FAMILIES
+from powerkern.kernels.transforms.family import FAMILIES, YEO_JOHNSON
 
 CASES: list[dict[str, Any]] = read_reference("limits.json")["cases"]
 
@@ -54,3 +61,42 @@ def test_maxima_are_those_of_the_reference(number: int) -> None:
     npt.assert_allclose(
         row[NLL] * row[N_OBS] + 0.5 * values * (1.0 + np.log(2.0 * np.pi)), case["nll"], rtol=1e-12, atol=1e-12
     )
+
+
+@pytest.mark.parametrize("kind", ["positive", "negative", "both signs"])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_the_likelihood_has_fallen_by_the_drop_at_the_ends_of_an_interval(kind: str, is_weighted: bool) -> None:
+    rng = np.random.default_rng(8)
+    x = rng.normal(0.3, 1.0, 14) if kind == "both signs" else np.exp(rng.normal(size=14))
+    x = -x if kind == "negative" else x
+    other = np.where(x <= np.quantile(x, 0.3), -np.inf, np.where(np.arange(14) == 13, x + 0.25, np.nan))
+    weight = rng.uniform(0.5, 2.0, 14) if is_weighted else np.empty(0)
+    cells, work, own = (x[np.newaxis], other[np.newaxis], weight, YEO_JOHNSON), new_work(14), new_censored_work(14, 14)
+    row, censored, ends = np.empty((1, N_RESULTS)), np.empty((1, N_CENSORED_FIELDS)), np.empty((1, 2))
+    fit_censored_columns(*cells, np.array([np.nan]), work, own, row, censored)
+    for drop in (1e-3, 0.1, 1.0):
+        interval_censored_columns(*cells, np.array([[row[0, LMBDA], drop]]), work, own, ends)
+        profile = np.empty((1, 3))
+        profile_censored_columns(*cells, np.array([ends[0, 0], row[0, LMBDA], ends[0, 1]]), work, own, profile)
+        assert ends[0, 0] < row[0, LMBDA] < ends[0, 1]
+        npt.assert_allclose(profile[0] - profile[0, 1], [drop, 0.0, drop], rtol=1e-8, atol=1e-12)
+
+
+def test_mirrored_columns_have_mirrored_fits_profiles_and_intervals() -> None:
+    """Yeo-Johnson of -x at 2 - lambda is minus that of x at lambda, and cells below a limit become cells above it."""
+    for seed in range(3):
+        x = np.exp(np.random.default_rng(seed).normal(size=12))
+        below = x <= np.quantile(x, 0.25)
+        found = []
+        for sign in (1.0, -1.0):
+            other = np.where(below, -sign * np.inf, np.nan)
+            cells = (sign * x[np.newaxis], other[np.newaxis], np.empty(0), YEO_JOHNSON)
+            work, own = new_work(12), new_censored_work(12, 12)
+            row, censored, ends = np.empty((1, N_RESULTS)), np.empty((1, N_CENSORED_FIELDS)), np.empty((1, 2))
+            fit_censored_columns(*cells, np.array([np.nan]), work, own, row, censored)
+            interval_censored_columns(*cells, np.array([[row[0, LMBDA], 0.2]]), work, own, ends)
+            lmbdas, profile = np.array([-1.0, 0.4, 3.0]), np.empty((1, 3))
+            profile_censored_columns(*cells, lmbdas if sign > 0.0 else 2.0 - lmbdas, work, own, profile)
+            figures = [sign * (row[0, LMBDA] - 1.0), sign * row[0, LOC], row[0, SCALE], *profile[0]]
+            found.append([*figures, *np.sort(sign * (ends[0] - 1.0)), *censored[0, [LOC_ERROR, SCALE_ERROR]]])
+        npt.assert_allclose(found[1], found[0], rtol=1e-10)
