@@ -154,3 +154,21 @@ def test_a_sign_change_of_the_slope_encloses_a_minimum(slopes, expected):
     grid = np.zeros((3, len(slopes)))
     grid[search._D1] = slopes
     assert search._encloses(grid, 0, len(slopes) - 1) == expected
+
+
+def test_intervals_and_profiles_of_columns_of_every_sign():
+    """Each column has its own lambda and drop."""
+    X, rng = covariates(25)
+    y = np.exp(0.3 * X[:, 1] + rng.normal(size=25))
+    columns = np.array([y, -y, rng.normal(size=25) + X[:, 2]])
+    best = np.array([regress(each, X, YEO_JOHNSON)[0] for each in columns])
+    one, ends, drops = design(X), np.empty((3, 2)), np.array([0.1, 0.02, 0.5])
+    work = likelihood.new_regression_work(one)
+    fit.interval_columns(columns.copy(), one, YEO_JOHNSON, np.column_stack([best[:, LMBDA], drops]), work, ends)
+    assert ((ends[:, 0] < best[:, LMBDA]) & (best[:, LMBDA] < ends[:, 1])).all()
+    for each, own, drop, row in zip(columns, ends, drops, best, strict=True):
+        np.testing.assert_allclose(profile(each, X, own, YEO_JOHNSON) - row[NLL], drop, rtol=1e-8)
+    np.testing.assert_allclose(best[1, [LMBDA, NLL]], [2.0 - best[0, LMBDA], best[0, NLL]], rtol=1e-10)
+    together = np.empty((3, 2))
+    fit.profile_columns(columns.copy(), one, YEO_JOHNSON, ends, work, together)
+    np.testing.assert_allclose(together, (best[:, NLL] + drops)[:, np.newaxis] * np.ones(2), rtol=1e-8)
