@@ -352,6 +352,14 @@ def test_marked_cells_need_a_number_in_the_domain() -> None:
         pk.fit(np.where(LOGNORMAL <= LOW, 0.0, LOGNORMAL), "box-cox", below=LOGNORMAL <= LOW)
 
 
+def test_the_first_marked_cell_without_a_number_is_named_by_column_and_row() -> None:
+    X, below = np.random.default_rng(0).lognormal(size=(9, 3)), np.zeros((9, 3), bool)
+    below[[5, 7, 2], [1, 1, 2]] = True
+    X[below] = np.nan
+    with pytest.raises(ValueError, match=r"^column 1, row 5 is marked but has no number"):
+        pk.fit(X, "box-cox", below=below)
+
+
 @pytest.mark.parametrize("n_observed", [0, 1])
 def test_too_few_observed_values_have_a_status(n_observed: int) -> None:
     x = np.arange(1.0, 11.0)

@@ -88,6 +88,11 @@ def test_normality_plots_are_scipys(name):
         getattr(ours, name)(x, 1, 1)
     assert np.isnan(getattr(ours, name)([2.0, 2.0, 2.0], 0, 1, N=3)[1]).all()
     assert np.isnan(getattr(ours, name)([1.0, np.nan, 2.0], 0, 1, N=3)[1]).all()
+    assert np.isnan(getattr(ours, name)([1.0, np.inf, 2.0], 0, 1, N=3)[1]).all()
+
+
+def test_a_plot_of_negative_infinity_has_no_correlation() -> None:
+    assert np.isnan(ours.yeojohnson_normplot([-np.inf, 1.0, 2.0, 5.0], 0, 1, N=3)[1]).all()
 
 
 def test_normality_plot_does_not_overflow():
