@@ -216,21 +216,21 @@ class JointFit(StoredFit, RoundedPowers):
     _rows: JointRows | None
     _data: FittedData | None
 
-    def __init__(self, found: JointFitState, rows: JointRows | None = None, data: FittedData | None = None) -> None:
+    def __init__(self, state: JointFitState, rows: JointRows | None = None, data: FittedData | None = None) -> None:
         """Build a fit from the results of the search.
 
         Parameters
         ----------
-        found : JointFitState
+        state : JointFitState
             The results.
         rows, data : JointRows and FittedData, optional
             The complete rows, used by methods that are called without `X`, and the data from which they were selected.
         """
-        for array in (found.lmbda_cov, found.coef, found.cov):
+        for array in (state.lmbda_cov, state.coef, state.cov):
             array.flags.writeable = False
-        power_fit = found.power_fit
+        power_fit = state.power_fit
         vars(self).update(
-            _found=found,
+            _found=state,
             _rows=rows,
             _data=data,
             power_fit=power_fit,
@@ -238,15 +238,15 @@ class JointFit(StoredFit, RoundedPowers):
             column_names=power_fit.column_names,
             n_features=power_fit.n_features,
             lmbda=power_fit.lmbda,
-            lmbda_cov=found.lmbda_cov,
-            llf=found.llf,
-            nll=-found.llf,
-            coef=found.coef,
-            coef_names=[found.covariates.names[k] for k in found.kept.tolist()],
-            cov=found.cov,
+            lmbda_cov=state.lmbda_cov,
+            llf=state.llf,
+            nll=-state.llf,
+            coef=state.coef,
+            coef_names=[state.covariates.names[k] for k in state.kept.tolist()],
+            cov=state.cov,
             n_obs=float(power_fit.n_obs[0]),
-            n_iter=found.n_iter,
-            status=found.status,
+            n_iter=state.n_iter,
+            status=state.status,
         )
 
     @property

@@ -141,13 +141,13 @@ def _ranges(columns: FloatArray, box_cox: bool, lmbda: FloatArray | None) -> Flo
 
 
 def _in_data_units(
-    found: FloatArray, ranges: FloatArray, median: FloatArray, unit: FloatArray, x: FloatArray, box_cox: bool
+    fitted: FloatArray, ranges: FloatArray, median: FloatArray, unit: FloatArray, x: FloatArray, box_cox: bool
 ) -> FloatArray:
     """Convert results for standardised columns to the units of the data, and add a status: (p, _N_FIELDS).
 
     Parameters
     ----------
-    found : (p, N_FOUND) ndarray
+    fitted : (p, N_FOUND) ndarray
         Results for ``(x - median)/unit``.
     ranges : (p, 3, 2) ndarray
         The search ranges, see `_ranges`.
@@ -158,8 +158,8 @@ def _in_data_units(
     box_cox : bool
         Whether the transform is Box-Cox.
     """
-    fields = np.empty((len(found), _N_FIELDS))
-    x0, log_unit = found[:, origin_likelihood.ORIGIN], found[:, origin_likelihood.LOG_UNIT]
+    fields = np.empty((len(fitted), _N_FIELDS))
+    x0, log_unit = fitted[:, origin_likelihood.ORIGIN], fitted[:, origin_likelihood.LOG_UNIT]
     fields[:, 0] = median + unit * x0
     if box_cox:  # below the smallest value, however coarse the spacing of numbers
         fields[:, 0] = np.minimum(fields[:, 0], np.nextafter(x[:, 0], -np.inf))
@@ -172,18 +172,18 @@ def _in_data_units(
         fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan), (below, 1.0)
     )
     fields[:, _LAMBDA], fields[:, _INFORMATION] = (
-        found[:, origin_likelihood.LMBDA],
-        found[:, origin_likelihood.INFORMATION],
+        fitted[:, origin_likelihood.LMBDA],
+        fitted[:, origin_likelihood.INFORMATION],
     )
-    fields[:, _LIKELIHOOD] = found[:, origin_likelihood.LIKELIHOOD] - np.log(unit)
-    fields[:, _EVALUATIONS] = np.nan_to_num(found[:, origin_likelihood.N_EVAL])
+    fields[:, _LIKELIHOOD] = fitted[:, origin_likelihood.LIKELIHOOD] - np.log(unit)
+    fields[:, _EVALUATIONS] = np.nan_to_num(fitted[:, origin_likelihood.N_EVAL])
     low, high = ranges[:, origin_likelihood.ORIGIN].T
     end = (log_unit <= ranges[:, origin_likelihood.LOG_UNIT, 0]) | (
         log_unit >= ranges[:, origin_likelihood.LOG_UNIT, 1]
     )
     how = np.where(end & (not box_cox), Status.UNIT_AT_END, Status.SCANNED)
     how[(x0 <= low) | (x0 >= high)] = Status.ORIGIN_AT_END
-    how[~(found[:, origin_likelihood.CERTIFIED] > 0.0)] = Status.NOT_CERTIFIED
+    how[~(fitted[:, origin_likelihood.CERTIFIED] > 0.0)] = Status.NOT_CERTIFIED
     fields[:, _HOW] = how
     return fields
 
@@ -214,8 +214,8 @@ def _area(q: FloatArray, box_cox: bool) -> FloatArray:
     return np.copysign(area, q)
 
 
-def mark_origin(results: FloatArray, found: OriginFit) -> None:
+def mark_origin(results: FloatArray, origin: OriginFit) -> None:
     """Copy the status of the origin search to fits without a doubtful status, and add its evaluations, in place."""
     settled = np.isin(results[:, STATUS], _SETTLED)
-    results[settled, STATUS] = found.status[settled]
-    results[settled, N_EVAL] += found.n_eval[settled]
+    results[settled, STATUS] = origin.status[settled]
+    results[settled, N_EVAL] += origin.n_eval[settled]

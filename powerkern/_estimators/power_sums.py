@@ -104,17 +104,17 @@ def _redo(
         out[at] = job(values[:, at[0] : at[-1] + 1] if together else values[:, at], at)
 
 
-def widen_ranges(found: FloatArray, family: int) -> FloatArray:
+def widen_ranges(ranges: FloatArray, family: int) -> FloatArray:
     """Extend ranges at both ends by half of their width on the log scale, without changing the sign of an end.
 
     Parameters
     ----------
-    found : (p, N_RANGE) ndarray
+    ranges : (p, N_RANGE) ndarray
         The ranges.
     family : int
         Code of the transform, see `kernels.transforms.family`.
     """
-    ends = found[:, [range_kernels.R_MIN, range_kernels.R_MAX]]
+    ends = ranges[:, [range_kernels.R_MIN, range_kernels.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns without a value in the sample
         logs = signed_logs(ends, family)
@@ -123,7 +123,7 @@ def widen_ranges(found: FloatArray, family: int) -> FloatArray:
         low, high = np.minimum(wide[:, 0], ends[:, 0]), np.maximum(wide[:, 1], ends[:, 1])
         low = np.where(ends[:, 0] >= 0.0, np.maximum(low, least if not is_mirrored(family) else 0.0), low)
         high = np.where(ends[:, 1] < 0.0, np.minimum(high, -least), high)
-    wider = found.copy()
+    wider = ranges.copy()
     wider[:, range_kernels.R_MIN], wider[:, range_kernels.R_MAX] = (
         np.maximum(low, -_LARGEST),
         np.minimum(high, _LARGEST),
@@ -137,13 +137,13 @@ def signed_logs(values: FloatArray, family: int) -> FloatArray:
     return logs
 
 
-def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
-    """Return the grids with their smallest and largest values replaced by those of the ranges `found`."""
+def _with_extremes(cells: FloatArray, ranges: FloatArray) -> FloatArray:
+    """Return the grids with their smallest and largest values replaced by those of `ranges`."""
     cells = cells.copy()
-    some = found[:, range_kernels.R_COUNT] > 0.0
+    some = ranges[:, range_kernels.R_COUNT] > 0.0
     cells[some, grids.G_MIN], cells[some, grids.G_MAX] = (
-        found[some, range_kernels.R_MIN],
-        found[some, range_kernels.R_MAX],
+        ranges[some, range_kernels.R_MIN],
+        ranges[some, range_kernels.R_MAX],
     )
     return cells
 
@@ -185,7 +185,7 @@ def find_long_intervals(
 def _compute_power_sums(
     values: Columns,
     family: int,
-    found: FloatArray,
+    ranges: FloatArray,
     weight: Weights,
     n_threads: int,
     largest_exponent: float = 0.0,
@@ -194,9 +194,9 @@ def _compute_power_sums(
 
     The arguments are as for `make_grids` and `sketch_matrix`.
     """
-    cells = make_grids(found, family, largest_exponent)
-    found_sums = sketch_matrix(values, family, cells, weight, n_threads)
-    return PowerSums(found_sums.totals, found_sums.roundings, family, cells)
+    cells = make_grids(ranges, family, largest_exponent)
+    sketches = sketch_matrix(values, family, cells, weight, n_threads)
+    return PowerSums(sketches.totals, sketches.roundings, family, cells)
 
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
@@ -207,13 +207,13 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
 
 
 def make_grids(
-    found: FloatArray, family: int, largest_exponent: float = 0.0, stream: bool = False, total: float = 0.0
+    ranges: FloatArray, family: int, largest_exponent: float = 0.0, stream: bool = False, total: float = 0.0
 ) -> FloatArray:
     """Return the grids for the power sums of columns of known ranges, (p, N_GRID); see `kernels.power_sums`.
 
     Parameters
     ----------
-    found : (p, N_RANGE) ndarray
+    ranges : (p, N_RANGE) ndarray
         The ranges of the columns.
     family : int
         Code of the transform, see `kernels.transforms.family`.
@@ -224,10 +224,10 @@ def make_grids(
     total : float
         A lower bound of the weight of each column, besides the weight of its range.
     """
-    cells = np.empty((len(found), grids.N_GRID))
-    grids.grid_columns(found, family, largest_exponent, int(stream), cells)
+    cells = np.empty((len(ranges), grids.N_GRID))
+    grids.grid_columns(ranges, family, largest_exponent, int(stream), cells)
     used = cells[:, grids.G_BINS] > 0.0
-    cells[used, grids.G_QUANTUM] = quantum_exponents(np.maximum(total_weights(found[used]), total))
+    cells[used, grids.G_QUANTUM] = quantum_exponents(np.maximum(total_weights(ranges[used]), total))
     return cells
 
 
@@ -429,11 +429,11 @@ class MixedSums:
         """Return the ends of the likelihood interval of each column; see `PowerSums.interval`."""
         return self._join_families([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
 
-    def _join_families(self, found: Sequence[FloatArray]) -> FloatArray:
+    def _join_families(self, results: Sequence[FloatArray]) -> FloatArray:
         """Concatenate the results of the kinds, in the original order of the columns."""
         order = np.argsort(np.concatenate([at for at, _ in self._parts]))
-        placed: FloatArray = np.concatenate(found)[order]
-        return placed
+        joined: FloatArray = np.concatenate(results)[order]
+        return joined
 
 
 class PowerSums:

@@ -138,32 +138,32 @@ _DIGITS = [sketch.R_WEIGHT, sketch.R_WEIGHT_1, sketch.R_WEIGHT_2]
 _LIMB_BITS = int(math.log2(sketch.LIMB))
 
 
-def split_weights(found: FloatArray) -> FloatArray:
+def split_weights(ranges: FloatArray) -> FloatArray:
     """Return ranges (last axis) with each weight split into three digits, without rounding."""
-    found, weight = found.copy(), found[..., sketch.R_WEIGHT]
+    ranges, weight = ranges.copy(), ranges[..., sketch.R_WEIGHT]
     if (weight < sketch.LIMB).all() and (weight == np.floor(weight)).all():  # one digit, as numbers of values have
-        found[..., [*_DIGITS[1:], sketch.R_LEVEL]] = 0.0
-        return found
-    level = (np.frexp(found[..., sketch.R_WEIGHT])[1] - 1) // _LIMB_BITS
-    rest = np.ldexp(found[..., sketch.R_WEIGHT], -_LIMB_BITS * level)
+        ranges[..., [*_DIGITS[1:], sketch.R_LEVEL]] = 0.0
+        return ranges
+    level = (np.frexp(ranges[..., sketch.R_WEIGHT])[1] - 1) // _LIMB_BITS
+    rest = np.ldexp(ranges[..., sketch.R_WEIGHT], -_LIMB_BITS * level)
     for digit in _DIGITS:
-        found[..., digit] = np.floor(rest)
-        rest = (rest - found[..., digit]) * sketch.LIMB
-    found[..., sketch.R_LEVEL] = np.where(found[..., sketch.R_WEIGHT] > 0.0, level, 0)
-    return found
+        ranges[..., digit] = np.floor(rest)
+        rest = (rest - ranges[..., digit]) * sketch.LIMB
+    ranges[..., sketch.R_LEVEL] = np.where(ranges[..., sketch.R_WEIGHT] > 0.0, level, 0)
+    return ranges
 
 
-def total_weights(found: FloatArray) -> FloatArray:
+def total_weights(ranges: FloatArray) -> FloatArray:
     """Return the weight of each range (last axis), recombined from its digits."""
-    level = _LIMB_BITS * found[..., sketch.R_LEVEL].astype(np.int64)
-    digits = (np.ldexp(found[..., digit], level - k * _LIMB_BITS) for k, digit in enumerate(_DIGITS))
-    total: FloatArray = sum(digits, np.zeros(found.shape[:-1]))
+    level = _LIMB_BITS * ranges[..., sketch.R_LEVEL].astype(np.int64)
+    digits = (np.ldexp(ranges[..., digit], level - k * _LIMB_BITS) for k, digit in enumerate(_DIGITS))
+    total: FloatArray = sum(digits, np.zeros(ranges.shape[:-1]))
     return total
 
 
-def _align_digits(found: FloatArray, level: FloatArray) -> FloatArray:
+def _align_digits(ranges: FloatArray, level: FloatArray) -> FloatArray:
     """Align the digits of weights to the exponent `level`, dropping digits too small for it."""
-    digits, down = found[..., _DIGITS], (level - found[..., sketch.R_LEVEL])[..., None]
+    digits, down = ranges[..., _DIGITS], (level - ranges[..., sketch.R_LEVEL])[..., None]
     moved: FloatArray = np.where(down == 0.0, digits, 0.0)
     moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)
     moved[..., 2:] += np.where(down == 2.0, digits[..., :-2], 0.0)

@@ -77,25 +77,25 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
     out[rows[fitted]] = found[fitted]
 
 
-def count_ties(found: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
+def count_ties(results: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
     """Add the tied values to the results of fits that left them out, in place; they count as kept within the cut-off.
 
     Parameters
     ----------
-    found : (k, N_RESULTS) ndarray
+    results : (k, N_RESULTS) ndarray
         The results.
     ties : (k,) ndarray
         The tied value of each column.
     tied : (k,) ndarray
         Total weight of the tied value of each column.
     """
-    inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
-    n_fitted = found[:, N_KEPT].copy()
+    inside = (results[:, KEPT_LOW] <= ties) & (ties <= results[:, KEPT_HIGH])
+    n_fitted = results[:, N_KEPT].copy()
     all_kept = n_fitted + np.where(inside, tied, 0.0)
-    found[:, N_KEPT] = np.minimum(all_kept, found[:, N_OBS])  # two sums of the same weights may be rounded apart
-    found[:, [NLL, CURVATURE]] *= (n_fitted / found[:, N_KEPT])[:, np.newaxis]  # sums over the values fitted
-    settled = np.isin(found[:, STATUS], (Status.OK, Status.SCANNED, Status.BRACKETED, Status.MULTIMODAL))
-    found[settled, STATUS] = Status.TIED
+    results[:, N_KEPT] = np.minimum(all_kept, results[:, N_OBS])  # two sums of the same weights may be rounded apart
+    results[:, [NLL, CURVATURE]] *= (n_fitted / results[:, N_KEPT])[:, np.newaxis]  # sums over the values fitted
+    settled = np.isin(results[:, STATUS], (Status.OK, Status.SCANNED, Status.BRACKETED, Status.MULTIMODAL))
+    results[settled, STATUS] = Status.TIED
 
 
 def without_ties(
