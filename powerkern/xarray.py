@@ -121,7 +121,7 @@ def fit(
 
 
 class _VariableFit(NamedTuple):
-    """The fit of a variable, and a DataArray with the position of the fit's column for each point that was kept."""
+    """The fit of a variable, and for each point of the kept dimensions the position of its column in the fit."""
 
     fit: PowerFit
     position: Any
@@ -354,7 +354,7 @@ def _describe_variable(name: Hashable) -> str:
 
 
 def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
-    """Return the dimensions of X that are not in `dim`, each point of which is a separate column."""
+    """Return the dimensions of X that are not in `dim`; each of their points is fitted as a separate column."""
     over = list(X.dims) if dim is None else [dim] if isinstance(dim, str) else to_list(dim)
     known = ", ".join(map(repr, X.dims))
     for d in over:

@@ -19,7 +19,7 @@ def complain(message: str) -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Redirect a broken stream to the null device, so that Python does not fail to flush it at exit."""
+    """Redirect a broken stream to the null device, so that flushing it at exit does not raise an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -62,13 +62,13 @@ class CentralML(Estimator):
     needs_origin: ClassVar[bool] = True
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
-        """Raise: this estimator needs ``origin="fit"``, which `FitSpec.checked` requires."""
+        """Raise an error: the estimator needs ``origin="fit"``. See `Estimator.fit_values`."""
         raise NotImplementedError("CentralML fits columns with their origins")
 
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Raise an error: the estimator has no objective curve, because the origin moves with lambda."""
+        """Raise an error: there is no objective curve, because the origin moves with lambda; see `Estimator`."""
         raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:

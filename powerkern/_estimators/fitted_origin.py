@@ -35,7 +35,10 @@ class WithOrigin(Estimator):
         return self.inner.cutoff
 
     def fit_columns(self, matrix: Matrix, family: int, requested: ColumnSpec, run: Run) -> FloatArray:
-        """Fit origins and units, fit the rescaled columns, and convert the results to the units of the data."""
+        """Fit origins and units, then the rescaled columns; return results in the units of the data.
+
+        The arguments are as for `Estimator.fit_columns`.
+        """
         origin = self.inner.fit_origin(matrix.values, family, matrix.weight, requested, run)
         shift = 0.0 - origin.center
         rescaled = shift_and_scale(matrix.values, shift, origin.divisor)
@@ -55,5 +58,5 @@ class WithOrigin(Estimator):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Evaluate the objective of the inner estimator; `values` must be rescaled already."""
+        """Evaluate the objective of the inner estimator for rescaled columns; see `Estimator.objective`."""
         return self.inner.for_rescaled(family).objective(values, family, lmbdas, weight, n_threads, routes)

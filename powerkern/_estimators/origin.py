@@ -189,7 +189,17 @@ def _in_data_units(
 
 
 def central_weights(columns: FloatArray, weights: FloatArray | None, box_cox: bool) -> FloatArray:
-    """Return the weights of sorted values (rows, NaN last) times their mean weight by rank; see `CentralML`."""
+    """Return the product of the given weights and the weights by rank (see `CentralML`) of sorted values: (p, n).
+
+    Parameters
+    ----------
+    columns : (p, n) ndarray
+        Sorted columns as rows, NaN last.
+    weights : (p, n) ndarray or None
+        Weights of the values; None: all 1.
+    box_cox : bool
+        Whether to use the weights for Box-Cox rather than those for Yeo-Johnson.
+    """
     if weights is None and not np.isnan(columns[:, -1]).any():  # one row of weights serves all columns
         one = _by_rank(np.ones((1, columns.shape[1])), box_cox)
         return np.ascontiguousarray(np.broadcast_to(one, columns.shape))

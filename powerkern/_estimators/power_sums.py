@@ -97,7 +97,19 @@ def _redo(
     values: Columns,
     out: FloatArray,
 ) -> None:
-    """Set ``out[at] = job(values[:, at], at)`` for the chosen columns, a few at a time, because they may be copied."""
+    """Replace the results of some columns by those of another algorithm.
+
+    Parameters
+    ----------
+    job : function
+        Takes columns and their positions; returns their results.
+    chosen : (p,) ndarray of bool
+        The columns. They may be copied, and are therefore fitted a few at a time.
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    out : (p, ...) ndarray
+        The results; changed in place.
+    """
     every = np.flatnonzero(chosen)
     for at in np.split(every, range(_COPIED, every.size, _COPIED)) if every.size else ():
         together = int(at[-1]) - int(at[0]) < at.size
@@ -246,7 +258,7 @@ def is_on_reference_grid(cells: FloatArray) -> BoolArray:
 
 
 def quantum_exponents(weight: FloatArray) -> FloatArray:
-    """Return, for each column, the binary exponent of the quantum in whose multiples its sums are stored.
+    """Return e for each column, where 2**e is its quantum: sums are stored as integer multiples of it.
 
     The total weight of the column, `weight`, is below 2**_BITS quanta.
     """

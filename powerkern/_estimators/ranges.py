@@ -162,7 +162,7 @@ def total_weights(ranges: FloatArray) -> FloatArray:
 
 
 def _align_digits(ranges: FloatArray, level: FloatArray) -> FloatArray:
-    """Align the digits of weights to the exponent `level`, dropping digits too small for it."""
+    """Shift the digits of weights to a common exponent, `level`, dropping digits that are too small for it."""
     digits, down = ranges[..., _DIGITS], (level - ranges[..., sketch.R_LEVEL])[..., None]
     moved: FloatArray = np.where(down == 0.0, digits, 0.0)
     moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)

@@ -125,18 +125,32 @@ def _box_cox_is_nearer(
 
 
 def _nll(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return the negative log-likelihood per observation at the lambdas in `results`."""
+    """Return the negative log-likelihood per observation of every column at the lambda of its fit: (p,).
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The columns.
+    family : int
+        Code of the transform, see `kernels.transforms.family`.
+    results : (p, N_RESULTS) ndarray
+        The results of their fits.
+    weight : (n,) ndarray
+        Weight of each row; None: all 1.
+    n_threads : int
+        Largest number of threads at work.
+    """
     center, divisor, lmbda = results[:, CENTER], results[:, DIVISOR], np.ascontiguousarray(results[:, LMBDA])
     return fit_in_memory((values - center) / divisor, family, lmbda, weight, n_threads)[:, NLL] + np.log(divisor)
 
 
 def _minus_ppcc(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return minus the correlation of the transformed values with normal quantiles."""
+    """Return minus the correlation of transformed values with normal quantiles; arguments as in `_nll`."""
     return -moments_matrix(values, family, results, weight, n_threads)[:, 1, PPCC]
 
 
 def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return `pearson_normality` of the transformed columns."""
+    """Return `pearson_normality` of the transformed columns; arguments as in `_nll`."""
     z = np.empty_like(values)
     transform_matrix(values, z, np.full(len(results), family), FORWARD_STANDARDIZED, results, n_threads)
     return np.array([pearson_normality(column, weight) for column in z.T])
@@ -145,7 +159,7 @@ def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: Wei
 def _central_statistic(
     values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return the statistic of `central_matrix` for the transformed columns."""
+    """Return the statistic of `central_matrix` for the transformed columns; arguments as in `_nll`."""
     return central_matrix(values, family, results, weight, n_threads).statistic
 
 

@@ -187,7 +187,7 @@ def rewrapping(X: Any) -> Callable[[Any], Any]:
 
 
 def _as_chunked(X: Any) -> Any:
-    """Return a pyarrow record batch as a table and a pyarrow array as a chunked array."""
+    """Convert a record batch or an array of pyarrow to a table or a chunked array."""
     import pyarrow
 
     is_batch = is_instance_by_name(X, "pyarrow", "RecordBatch")
@@ -195,7 +195,7 @@ def _as_chunked(X: Any) -> Any:
 
 
 def _without_chunks(wrapped: Any) -> Any:
-    """Return a pyarrow table as a record batch and a chunked array as an array."""
+    """Convert a table or a chunked array of pyarrow to a record batch or an array."""
     import pyarrow
 
     native = wrapped.to_native()
