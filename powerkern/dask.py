@@ -156,7 +156,7 @@ def fit(
     if groups is not None:
         columns_of_groups(groups, sample_weight)
         if not (_is_list(X) or _is_frame(X)):
-            raise TypeError(f"X must be a Dask data frame, whose columns `groups` names, got {type(X).__name__}")
+            raise TypeError(f"X must be a Dask data frame with the columns that groups= names, got {type(X).__name__}")
     blocks = _blocks(X, sample_weight)
     if len(blocks) > 1:
         p = sum(block.width for block in blocks if block.width)

@@ -104,8 +104,8 @@ def _fit_of(transformer: object) -> PowerFit:
     """Return the fit of a transformer; raise if the transformer cannot be converted."""
     if not isinstance(transformer, PowerTransformer):
         raise TypeError(
-            f"to_onnx takes a PowerFit or a powerkern.sklearn.PowerTransformer, got {type(transformer).__name__}; "
-            "PowerTransformer.from_sklearn takes those of scikit-learn"
+            f"to_onnx needs a PowerFit or a powerkern.sklearn.PowerTransformer, got {type(transformer).__name__}; "
+            "PowerTransformer.from_sklearn converts those of scikit-learn"
         )
     check_is_fitted(transformer)
     if transformer.variables is not None:
@@ -296,7 +296,7 @@ def _inverse(b: _Builder, z: str, fit: PowerFit, constant: bool) -> str:
 def _shape(operator: Any) -> None:
     """Set the output type for skl2onnx: the type of the input, or float32 if the input is not floating-point."""
     if len(operator.inputs) != 1:
-        raise ValueError("PowerTransformer converts with one input, a table; declare it so in initial_types")
+        raise ValueError("PowerTransformer must have one input, a table; declare one in initial_types")
     given = operator.inputs[0].type
     kind = DoubleTensorType if isinstance(given, DoubleTensorType) else FloatTensorType
     operator.outputs[0].type = kind([given.shape[0], _fit_of(operator.raw_operator).n_features])

@@ -240,7 +240,7 @@ class XarrayFit:
         variables = _variables(X)
         if isinstance(X, xr.Dataset) != self._of_dataset:
             kinds = ("a Dataset", "a DataArray") if self._of_dataset else ("a DataArray", "a Dataset")
-            raise TypeError(f"the fit is of {kinds[0]}, X is {kinds[1]}")
+            raise TypeError(f"the fit is of {kinds[0]}, X is {kinds[1]}; pass {kinds[0]}")
         if not self._of_dataset:
             return _transform(X, next(iter(self._columns.values())), method, options)
         if missing := [name for name in self._columns if name not in variables]:

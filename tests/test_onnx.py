@@ -112,7 +112,7 @@ def test_refusals() -> None:
     fit = pk.fit(table("float64"))
     with pytest.raises(ValueError, match="dtype must be"):
         to_onnx(fit, dtype="float16")
-    with pytest.raises(TypeError, match=r"to_onnx takes .* got PowerTransformer; PowerTransformer\.from_"):
+    with pytest.raises(TypeError, match=r"to_onnx needs .* got PowerTransformer; PowerTransformer\.from_"):
         to_onnx(preprocessing.PowerTransformer())
     with pytest.raises(NotFittedError):
         to_onnx(PowerTransformer())

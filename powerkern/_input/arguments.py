@@ -143,7 +143,7 @@ def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None =
         return np.full(p, np.nan)
     given = each_column("lmbda", lmbda, p, names)
     if np.isinf(given).any():
-        raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
+        raise ValueError("lmbda must be finite, or NaN for columns to fit")
     return given
 
 

@@ -121,7 +121,9 @@ class Keys:
     def _match(self, columns: list[Any]) -> tuple[Runs, BoolArray]:
         """Return the group of each run of rows, and a mask of the runs whose label is missing."""
         if len(columns) != len(self.categories):
-            raise ValueError(f"groups has {len(columns)} keys, the fit has {len(self.categories)}")
+            raise ValueError(
+                f"groups has {len(columns)} keys, the fit has {len(self.categories)}; pass one label per key"
+            )
         matched = [_coded(each).match(known) for each, known in zip(columns, self.categories, strict=True)]
         sizes = [known.size + 1 for known in self.categories]
         runs = _combine_keys(matched, sizes)
@@ -230,7 +232,7 @@ def without_names(X: Any, names: list[str] | None) -> Any:
 def check_rows(runs: Runs, n: int) -> None:
     """Raise unless there is one label per row."""
     if runs.n_rows != n:
-        raise ValueError(f"groups has {runs.n_rows} labels, and there are {n} rows")
+        raise ValueError(f"groups has {runs.n_rows} labels, and there are {n} rows; pass one label per row")
 
 
 # --- columns of labels ----------------------------------------------------------------------------------

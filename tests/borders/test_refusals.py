@@ -586,7 +586,7 @@ def test_an_array_that_exports_nothing() -> None:
 def test_onnx_of_several_inputs() -> None:
     pytest.importorskip("skl2onnx")
     onnx = pytest.importorskip("powerkern.onnx")
-    with pytest.raises(ValueError, match="PowerTransformer converts with one input, a table; declare it so"):
+    with pytest.raises(ValueError, match="PowerTransformer must have one input, a table; declare one in"):
         onnx._shape(SimpleNamespace(inputs=[None, None]))
 
 
