@@ -354,6 +354,14 @@ def test_rows_without_text_are_missing_values_of_a_single_column(run, tmp_path, 
     assert len(list(csv.reader(io.StringIO(out)))) == len(cells) + ("--no-header" not in words)
 
 
+def test_a_first_column_that_counts_is_fitted_unless_its_name_is_one_of_row_numbers(run, tmp_path):
+    for name, fitted in {"dose": ["dose", "b"], "index": ["b"]}.items():
+        (tmp_path / "x.csv").write_text(rows("{i},{b}", f"{name},b"))
+        code, out, err = run("fit", tmp_path / "x.csv", "--json")
+        assert (code, err) == (0, "")
+        assert [record["column"] for record in json.loads(out)["columns"]] == fitted
+
+
 def test_an_error_in_a_single_column_names_the_line(run, tmp_path):
     (tmp_path / "x.csv").write_text("# by hand\na\n1\n\n# 2\n2\n4\noops\n")
     code, _, err = run("fit", tmp_path / "x.csv", "--comment", "#", "--columns", "a")

@@ -305,6 +305,13 @@ def test_options_that_exclude_limits_are_refused_before_data_are_read(options: d
             fit_chunks(unreadable, **options, **limits)
 
 
+def test_the_error_of_lambda_is_that_of_censored_cells() -> None:
+    x = np.random.default_rng(7).lognormal(size=(80, 2))
+    fit = fit_chunks(split(x, 3), "box-cox", limits=([0.5, 1e-9], None))
+    assert fit.lmbda_error[0] > 0.0
+    assert fit.lmbda_error[1] == 0.0
+
+
 def test_too_many_limits_are_refused_by_name() -> None:
     x = np.arange(1.0, MOST_INTERVALS + 10.0)
     x = np.append(x, x)
