@@ -568,6 +568,10 @@ def test_engines(case: str) -> None:
         call()
 
 
+def test_the_value_of_an_outcome_is_its_summary() -> None:
+    assert engine.ChunkOutcome(summary=FRAME).value() is FRAME
+
+
 def test_an_array_that_exports_nothing() -> None:
     class Tensor:
         def __dlpack_device__(self) -> tuple[int, int]:
