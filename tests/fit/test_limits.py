@@ -436,6 +436,78 @@ def test_profiles_far_from_the_optimum_show_no_minima_that_are_failures_to_conve
         assert np.count_nonzero(falls[:-1] & ~falls[1:]) == 1
 
 
+#: Two values and wide intervals, one end of which is far out: the lower and upper ends of the cells, and their weights.
+WIDE = np.array(
+    [
+        [-4.3163, -0.1388, 0.8120],
+        [-0.2104, -0.2104, 0.3233],
+        [-0.0673, -0.0673, 1.7905],
+        [-4.3163, -0.1388, 1.6399],
+        [-0.1388, 2.0958, 0.7643],
+        [-0.1388, 2.0958, 0.4995],
+    ]
+)
+#: Cells below or above limits of their own: the profile has one minimum, and is hard to evaluate far below it.
+ONE_SIDED = np.array(
+    [
+        [6.5134, np.inf, 0.7247],
+        [-np.inf, 6.8592, 1.2014],
+        [-np.inf, 3.7701, 1.7739],
+        [-np.inf, 4.1860, 1.4574],
+        [-1.2505, np.inf, 1.3675],
+        [3.6106, 3.6106, 0.3501],
+        [18.2928, 18.2928, 0.6741],
+        [-np.inf, 17.8307, 1.4762],
+        [2.1251, np.inf, 1.0618],
+        [-np.inf, -1.0643, 0.9747],
+        [-np.inf, -1.2076, 1.3838],
+        [-1.7172, np.inf, 0.9713],
+    ]
+)
+
+
+def fit_intervals(cells: FloatArray) -> pk.PowerFit:
+    """Fit rows of (lower end, upper end, weight); equal ends are a value."""
+    low, high, weight = cells.T
+    values = np.where(np.isinf(low), high, low)
+    return pk.fit(
+        values, between=(np.where(low == high, np.nan, low), np.where(low == high, np.nan, high)), sample_weight=weight
+    )
+
+
+@pytest.mark.parametrize("cells", [WIDE, ONE_SIDED])
+def test_columns_of_few_values_and_far_ends_have_one_minimum(cells: FloatArray) -> None:
+    fit = fit_intervals(cells)
+    assert fit.status[0] == pk.Status.SCANNED
+    profile = fit.profile(fit.lmbda[0] + np.linspace(-9.0, 9.0, 181) / np.sqrt(fit.information[0]))[0]
+    falls = np.diff(profile) < 0.0
+    assert np.isfinite(profile).all()
+    assert np.count_nonzero(falls[:-1] & ~falls[1:]) == 1
+
+
+def test_intervals_with_one_end_far_out_keep_the_digits_of_the_other() -> None:
+    fit, (low, high, weight) = fit_intervals(WIDE), WIDE.T
+    given = (np.where(low == high, low, np.nan), low, high, weight, "yeo-johnson")
+    step = 1.0 / np.sqrt(fit.information[0])
+    constant = 0.5 * weight[low == high].sum() * (1.0 + np.log(2.0 * np.pi))
+
+    def oracle(lmbda: float) -> float:
+        """Maximise over mean and standard deviation from those of the values."""
+        y = psi(lmbda, low[low == high], "yeo-johnson")
+        return optimize.minimize(
+            lambda p: minus_log_likelihood([lmbda, *p], *given),
+            [y.mean(), np.log(y.std())],
+            method="Nelder-Mead",
+            options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 2000},
+        ).fun
+
+    lmbdas = fit.lmbda[0] + step * np.array([-3.0, -1.0, -0.1, 0.0, 0.1, 1.0, 3.0])
+    expected = np.array([oracle(lmbda) for lmbda in lmbdas])
+    npt.assert_allclose(fit.profile(lmbdas)[0] + constant, expected, rtol=1e-9)
+    curvature = (expected[2] + expected[4] - 2.0 * expected[3]) / (0.1 * step) ** 2
+    npt.assert_allclose(fit.information[0], curvature, rtol=0.02)
+
+
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.filterwarnings("ignore:column 0:UserWarning")
 def test_searches_of_hostile_columns_end(family: str) -> None:

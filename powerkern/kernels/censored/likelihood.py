@@ -35,7 +35,12 @@ from powerkern.kernels.censored.column import CensoredColumn, Terms
 from powerkern.kernels.censored.scratch import CELLS, HIGH, LOW, CensoredWork
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.elementary.normal import log_probability_below, log_probability_between
+from powerkern.kernels.elementary.normal import (
+    NARROW,
+    log_probability_below,
+    log_probability_between,
+    log_probability_of,
+)
 from powerkern.kernels.likelihood.score import Score, Scratch, log_factor_at, nll_at, score_by_sums_with_points
 from powerkern.kernels.likelihood.score_formulas import Y1, YY, YY1, ratios, taylor_moments
 
@@ -44,6 +49,8 @@ from powerkern.kernels.likelihood.score_formulas import Y1, YY, YY1, ratios, tay
 SMALL_STEP = 1e-7
 #: A guard against endless searches.
 _MOST_STEPS = 60
+#: Distance beyond a limit from which the curvature of ln Phi is 1, within 1e-8: the formula rounds to as much there.
+_FAR = 1e4
 #: Smallest determinant of the information on (alpha, delta), relative to its diagonal: 45 roundings.
 _SINGULAR = 1e-14
 
@@ -331,7 +338,7 @@ def _sums_of_limits(
         p = log_probability_below(side[i] * m)
         score = side[i] * p.d_mid
         s = count[i] * score
-        r = s * (m + score)
+        r = s * (m + score) if side[i] * m > -_FAR else count[i]
         nll -= count[i] * p.log
         a -= s * c[i]
         d += s
@@ -358,28 +365,94 @@ def _sums_of_intervals(terms: Terms, y: FloatArray, at: Scales) -> Sums:
     at : Scales
         The alpha and delta at which to evaluate.
     """
-    alpha, delta = at.alpha, at.delta
-    nll = a = d = slope = aa = ad = dd = by_a = by_d = bend = 0.0
+    sums = Sums(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for k in range(terms.n_intervals):
         count, i, j = terms.intervals[CELLS, k], int(terms.intervals[LOW, k]), int(terms.intervals[HIGH, k])
-        c, c1, c2 = 0.5 * (y[0, i] + y[0, j]), 0.5 * (y[1, i] + y[1, j]), 0.5 * (y[2, i] + y[2, j])
-        h, h1, h2 = 0.5 * (y[0, j] - y[0, i]), 0.5 * (y[1, j] - y[1, i]), 0.5 * (y[2, j] - y[2, i])
-        m, t = alpha * c - delta, alpha * h
-        p = log_probability_between(m, t)
-        s, q = p.d_mid, p.d_half
-        common = m * s + t * q
-        mm, tt, mt = -common - s * s, -common - q * q, -(m * q + t * s) - s * q
-        nll -= count * p.log
-        a -= count * (s * c + q * h)
-        d += count * s
-        slope -= count * (s * c1 + q * h1)
-        aa -= count * (mm * c * c + 2.0 * mt * c * h + tt * h * h)
-        ad += count * (mm * c + mt * h)
-        dd -= count * mm
-        by_a -= count * (mm * c * c1 + mt * (c * h1 + h * c1) + tt * h * h1)
-        by_d += count * (mm * c1 + mt * h1)
-        bend -= count * (alpha * (mm * c1 * c1 + 2.0 * mt * c1 * h1 + tt * h1 * h1) + (s * c2 + q * h2))
-    return Sums(nll, a, d, alpha * slope, aa, ad, dd, alpha * by_a + slope, alpha * by_d, alpha * bend)
+        low, high = (y[0, i], y[1, i], y[2, i]), (y[0, j], y[1, j], y[2, j])
+        if 0.5 * at.alpha * (high[0] - low[0]) > NARROW:
+            sums = _add_sums(sums, _sums_of_wide_interval(count, low, high, at))
+        else:
+            sums = _add_sums(sums, _sums_of_narrow_interval(count, low, high, at))
+    return sums
+
+
+@kernel
+def _sums_of_narrow_interval(
+    count: float, low: tuple[float, float, float], high: tuple[float, float, float], at: Scales
+) -> Sums:
+    """Return `Sums` over cells in one interval, by its middle and half its length.
+
+    Parameters
+    ----------
+    count : float
+        The total weight of the cells.
+    low, high : (float, float, float)
+        The standardised ends, and their derivatives in the exponent.
+    at : Scales
+        The alpha and delta at which to evaluate.
+    """
+    alpha = at.alpha
+    c, c1, c2 = 0.5 * (low[0] + high[0]), 0.5 * (low[1] + high[1]), 0.5 * (low[2] + high[2])
+    h, h1, h2 = 0.5 * (high[0] - low[0]), 0.5 * (high[1] - low[1]), 0.5 * (high[2] - low[2])
+    m, t = alpha * c - at.delta, alpha * h
+    p = log_probability_between(m, t)
+    s, q = p.d_mid, p.d_half
+    common = m * s + t * q
+    mm, tt, mt = -common - s * s, -common - q * q, -(m * q + t * s) - s * q
+    slope = s * c1 + q * h1
+    bend = alpha * (mm * c1 * c1 + 2.0 * mt * c1 * h1 + tt * h1 * h1) + (s * c2 + q * h2)
+    return Sums(
+        -count * p.log,
+        -count * (s * c + q * h),
+        count * s,
+        -count * alpha * slope,
+        -count * (mm * c * c + 2.0 * mt * c * h + tt * h * h),
+        count * (mm * c + mt * h),
+        -count * mm,
+        -count * (alpha * (mm * c * c1 + mt * (c * h1 + h * c1) + tt * h * h1) + slope),
+        count * alpha * (mm * c1 + mt * h1),
+        -count * alpha * bend,
+    )
+
+
+@kernel
+def _sums_of_wide_interval(
+    count: float, low: tuple[float, float, float], high: tuple[float, float, float], at: Scales
+) -> Sums:
+    """Return `Sums` over cells in one interval, by its ends, one of which may be farther out than the other by far.
+
+    Parameters
+    ----------
+    count : float
+        The total weight of the cells.
+    low, high : (float, float, float)
+        The standardised ends, and their derivatives in the exponent.
+    at : Scales
+        The alpha and delta at which to evaluate.
+    """
+    alpha, delta = at.alpha, at.delta
+    a, b = alpha * low[0] - delta, alpha * high[0] - delta
+    p = log_probability_of(a, b)
+    u, v = -p.at_low, p.at_high  # the derivatives in a and b
+    c, c1, c2 = low if u < 0.0 else (0.0, 0.0, 0.0)  # without a density an end counts as infinite
+    d, d1, d2 = high if v > 0.0 else (0.0, 0.0, 0.0)
+    aa = (-u * (a + u) if a < _FAR else -1.0) if u < 0.0 else 0.0
+    bb = (-v * (b + v) if b > -_FAR else -1.0) if v > 0.0 else 0.0
+    ab = -u * v
+    slope = u * c1 + v * d1
+    bend = alpha * (aa * c1 * c1 + 2.0 * ab * c1 * d1 + bb * d1 * d1) + (u * c2 + v * d2)
+    return Sums(
+        -count * p.log,
+        -count * (u * c + v * d),
+        count * (u + v),
+        -count * alpha * slope,
+        -count * (aa * c * c + 2.0 * ab * c * d + bb * d * d),
+        count * (aa * c + ab * (c + d) + bb * d),
+        -count * (aa + 2.0 * ab + bb),
+        -count * (alpha * (aa * c * c1 + ab * (c * d1 + d * c1) + bb * d * d1) + slope),
+        count * alpha * (aa * c1 + ab * (c1 + d1) + bb * d1),
+        -count * alpha * bend,
+    )
 
 
 @kernel

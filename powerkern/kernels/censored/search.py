@@ -277,7 +277,7 @@ def _check_uniqueness(
                 censored_work,
             )
             n_eval += other.n_eval
-            if abs(other.mu - optimum.mu) > unit or other.status == AT_END:
+            if (other.status == SCANNED and abs(other.mu - optimum.mu) > unit) or other.status == AT_END:
                 status = MULTIMODAL
                 if other.profile.nll < best.profile.nll:
                     best = other

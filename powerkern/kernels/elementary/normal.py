@@ -58,7 +58,7 @@ _SQRT_2_OVER_PI, _DENSITY_AT_0 = 0.7978845608028654, 0.3989422804014327
 _FARTHEST = 1e17
 #: Largest h, and largest |m| h, for which an interval (m - h, m + h) is integrated: the eight-point formula is exact to
 #: 1e-16 there. For larger ones the difference of two probabilities loses at most two bits.
-_NARROW, _FLAT = 0.5, 1.0
+NARROW, _FLAT = 0.5, 1.0
 
 
 class LogProbability(NamedTuple):
@@ -67,6 +67,14 @@ class LogProbability(NamedTuple):
     log: float
     d_mid: float
     d_half: float
+
+
+class IntervalProbability(NamedTuple):
+    """The logarithm of the probability of an interval, and the densities at its ends divided by the probability."""
+
+    log: float
+    at_low: float
+    at_high: float
 
 
 @inlined
@@ -138,13 +146,25 @@ def log_probability_between(mid: float, half: float) -> LogProbability:
     1 minus both tails.
     """
     m = -abs(mid)
-    if half <= _NARROW and -m * half <= _FLAT:
+    if half <= NARROW and -m * half <= _FLAT:
         found = _narrow(m, half)
-    elif m + half <= 0.0:
-        found = _in_tail(m, half)
     else:
-        found = _about_center(m, half)
+        b, a = m + half, m - half
+        p = _in_tail(a, b, 2.0 * m * half) if b <= 0.0 else _about_center(a, b)
+        found = LogProbability(p.log, p.at_high - p.at_low, p.at_high + p.at_low)
     return LogProbability(found.log, -found.d_mid if mid > 0.0 else found.d_mid, found.d_half)
+
+
+@kernel
+def log_probability_of(low: float, high: float) -> IntervalProbability:
+    """Return ln(Phi(high) - Phi(low)), and the densities at both ends over the probability.
+
+    The interval must be longer than `NARROW`: digits of its length are lost if both ends are large.
+    """
+    is_right = low + high > 0.0
+    a, b = (-high, -low) if is_right else (low, high)
+    p = _in_tail(a, b, 0.5 * (b - a) * (b + a)) if b <= 0.0 else _about_center(a, b)
+    return IntervalProbability(p.log, p.at_high, p.at_low) if is_right else p
 
 
 @kernel
@@ -179,22 +199,23 @@ def _narrow(m: float, half: float) -> LogProbability:
 
 
 @kernel
-def _in_tail(m: float, half: float) -> LogProbability:
-    """Return the log-probability of an interval (a, b) with b <= 0: ln Phi(b) + ln(1 - Phi(a)/Phi(b))."""
-    b, a = m + half, m - half
+def _in_tail(a: float, b: float, exponent: float) -> IntervalProbability:
+    """Return the log-probability of an interval (a, b) with b <= 0: ln Phi(b) + ln(1 - Phi(a)/Phi(b)).
+
+    `exponent`: ``(b^2 - a^2)/2``, the logarithm of the ratio of the densities at a and b.
+    """
     tail_b, tail_a = scaled_erfc(-b * SQRT_HALF), scaled_erfc(-a * SQRT_HALF)
-    ratio = exp(2.0 * m * half) * (tail_a / tail_b)
+    ratio = exp(exponent) * (tail_a / tail_b)
     rest = 1.0 - ratio
     at_b = _SQRT_2_OVER_PI / (tail_b * rest)
     at_a = _SQRT_2_OVER_PI * ratio / (tail_a * rest)
-    return LogProbability(log(0.5 * tail_b) - 0.5 * b * b + log1p(-ratio), at_b - at_a, at_b + at_a)
+    return IntervalProbability(log(0.5 * tail_b) - 0.5 * b * b + log1p(-ratio), at_a, at_b)
 
 
 @kernel
-def _about_center(m: float, half: float) -> LogProbability:
+def _about_center(a: float, b: float) -> IntervalProbability:
     """Return the log-probability of an interval that contains 0: ln(1 - the probability of both tails)."""
-    b, a = m + half, m - half
     gauss_b, gauss_a = _gauss(b), _gauss(a)
     missing = 0.5 * (gauss_b * scaled_erfc(b * SQRT_HALF) + gauss_a * scaled_erfc(-a * SQRT_HALF))
     at_b, at_a = _DENSITY_AT_0 * gauss_b / (1.0 - missing), _DENSITY_AT_0 * gauss_a / (1.0 - missing)
-    return LogProbability(log1p(-missing), at_b - at_a, at_b + at_a)
+    return IntervalProbability(log1p(-missing), at_a, at_b)

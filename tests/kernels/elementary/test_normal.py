@@ -14,6 +14,7 @@ from powerkern.kernels.elementary.normal import (
     log_ndtr,
     log_probability_below,
     log_probability_between,
+    log_probability_of,
 )
 
 POINTS = [-1e8, -1e4, -100.0, -38.0, *np.linspace(-12.0, 12.0, 49), -1e-300, 1e-300, 30.0, 37.5, 40.0]
@@ -53,6 +54,19 @@ def test_intervals_keep_their_digits(mid: float, half: float) -> None:
     assert abs(found.d_half - in_half) <= 1e-13 * in_half
     in_mid = (density(b) - density(a)) / probability
     assert abs(found.d_mid - in_mid) <= 1e-13 * max(abs(in_mid), 1e-300)
+
+
+@pytest.mark.parametrize("high", [-0.5, 0.2, 3.0, 40.0, 1e9, 1e20])
+@pytest.mark.parametrize("low", [-1e20, -1e9, -40.0, -2.0])
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_wide_intervals_keep_the_digits_of_the_nearer_end(low: float, high: float, is_mirrored: bool) -> None:
+    a, b = (-high, -low) if is_mirrored else (low, high)
+    found = log_probability_of(a, b)
+    probability = ndtr(-a) - ndtr(-b) if a + b > 0.0 else ndtr(b) - ndtr(a)
+    assert abs(found.log - mp.log(probability)) <= 1e-13 * max(1, abs(mp.log(probability)))
+    for of_end, end in ((found.at_low, a), (found.at_high, b)):
+        exact = density(end) / probability
+        assert abs(of_end - exact) <= 1e-13 * exact + 1e-300
 
 
 def test_the_probability_between_minus_1_and_2() -> None:
