@@ -5,21 +5,26 @@ that pipelines with a `powerkern.sklearn.PowerTransformer` can be converted.
 
 A graph computes in float64, whatever its input and output types, relative to the reference of the fit inside the data.
 It is as accurate as the fit, to about 1e-13 of the standard deviation, even if lambda is in the hundreds. It differs
-from `PowerFit.transform` in two ways. Values outside the domain or the range become NaN or infinite without an error or
-warning. For values far beyond the fitted data, powers that overflow become infinite. Raw output (``standardize=False``)
-with lambda in the hundreds has lost its digits, as in `PowerFit`, and cannot be inverted.
+from `PowerFit.transform` in that it never raises or warns: values outside the domain become NaN or infinite. Powers
+that overflow, of values far beyond the fitted data, become infinite, as in `PowerFit`. Transformed values beyond the
+range, or infinite, have the inverse NaN (where `PowerFit` gives -inf the inverse 0 under Box-Cox, the graph gives NaN).
+A graph of a `PowerTransformer` with ``out_of_range="clip"`` clips in both directions, and ``infinite="missing"`` and
+``infinite="keep"`` hold in graphs, too. Raw output (``standardize=False``) with lambda in the hundreds has lost its
+digits, as in `PowerFit`, and cannot be inverted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.arrays import as_choice, as_flag
 from powerkern._input.messages import suggest_keywords
+from powerkern._results.image_repair import fitted_range
+from powerkern._results.inversion import transformed_ends
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
@@ -82,13 +87,13 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
     >>> bool(np.abs(Z - fit.transform(X)).max() < 1e-6)
     True
     """
-    power, constant = (fit, False) if isinstance(fit, PowerFit) else (_fit_of(fit), True)
+    power = fit if isinstance(fit, PowerFit) else _fit_of(fit)
     as_flag("inverse", inverse)
     kind = _DTYPES[as_choice("dtype", dtype, _DTYPES)]
     graph = _Graph()
     build = _inverse if inverse else _forward
     wide = graph.add("Cast", "X", to=TensorProto.DOUBLE)
-    graph.add("Cast", build(_Builder(graph.add, graph.constant), wide, power, constant), output="Y", to=kind)
+    graph.add("Cast", build(_Builder(graph.add, graph.constant), wide, power, _treatment_of(fit)), output="Y", to=kind)
     ends = [helper.make_tensor_value_info(name, kind, [None, power.n_features]) for name in "XY"]
     model = helper.make_model(
         helper.make_graph(graph.nodes, "powerkern", ends[:1], ends[1:], graph.constants),
@@ -114,6 +119,13 @@ def _fit_of(transformer: object) -> PowerFit:
         )
     fit: PowerFit = transformer.power_fit_
     return fit
+
+
+def _treatment_of(fit: PowerFit | PowerTransformer) -> _Treatment:
+    """Return the treatment of values without an image by a fit, or by a fitted transformer."""
+    if isinstance(fit, PowerFit):
+        return _Treatment(False, False, fit._spec.infinite)
+    return _Treatment(True, fit.out_of_range == "clip", fit.infinite)
 
 
 class _Graph:
@@ -196,6 +208,19 @@ class _Builder:
         return self.Mul(d, self.expm1_ratio(d))
 
 
+class _Treatment(NamedTuple):
+    """Treatment of values that have no image: ends to which a graph clips, and that of infinite values.
+
+    `constant`: whether constant columns become 0, as in `powerkern.sklearn.PowerTransformer`. `clips`: whether values
+    beyond the range of the fitted data become its nearest end, as with ``out_of_range="clip"``. `infinite` is as in
+    `PowerFit.transform`; a graph cannot raise, so "raise" leaves infinite values to the formula.
+    """
+
+    constant: bool
+    clips: bool
+    infinite: str
+
+
 class _Constants:
     """Constants of the transforms, each an array with one entry per column.
 
@@ -226,21 +251,30 @@ class _Constants:
         self.start = np.where((columns.status == Status.CONSTANT) & (constant and fit.standardize), fit.x_min, 0.0)
 
 
-def _forward(b: _Builder, x: str, fit: PowerFit, constant: bool) -> str:
-    """Build the transform of x and return its name.
+def _clip(b: _Builder, x: str, ends: FloatArray) -> str:
+    """Move finite values of x to the nearest of two ends; NaN and infinite values stay."""
+    low, high = ends
+    below, above = b.And(b.Less(x, low), b.Greater(x, -np.inf)), b.And(b.Greater(x, high), b.Less(x, np.inf))
+    return b.Where(below, low, b.Where(above, high, x))
+
+
+def _forward(b: _Builder, given: str, fit: PowerFit, treatment: _Treatment) -> str:
+    """Build the transform of the input and return its name.
 
     Parameters
     ----------
     b : _Builder
         The builder.
-    x : str
+    given : str
         Name of the input.
     fit : PowerFit
         The fit.
-    constant : bool
-        Whether constant columns become 0, as in `powerkern.sklearn.PowerTransformer`.
+    treatment : _Treatment
+        Treatment of values that have no image.
     """
-    c = _Constants(fit, constant)
+    c, x = _Constants(fit, treatment.constant), given
+    if treatment.clips:
+        x = _clip(b, x, np.array(fitted_range(fit._table, np.dtype(np.float64))))
     scaled = b.Mul(b.Div(b.Sub(x, c.center), c.divisor), c.sign)
     unit = c.offset + c.a
     if c.mirrored.any():
@@ -255,24 +289,29 @@ def _forward(b: _Builder, x: str, fit: PowerFit, constant: bool) -> str:
         other = b.power(2.0 - c.m, b.log(b.Add(size, 1.0), size))
         psi = b.Where(below, b.Sub(c.zero, b.Mul(other, c.other_growth)), psi)
     z = b.Add(b.Mul(psi, c.slope), c.intercept)
-    return b.Where(c.passes, b.Sub(x, c.start), z) if c.passes.any() else z
+    z = b.Where(c.passes, b.Sub(x, c.start), z) if c.passes.any() else z
+    if treatment.infinite == "raise":
+        return z
+    return b.Where(b.IsInf(given), given if treatment.infinite == "keep" else np.nan, z)
 
 
-def _inverse(b: _Builder, z: str, fit: PowerFit, constant: bool) -> str:
-    """Build the inverse transform of z and return its name.
+def _inverse(b: _Builder, given: str, fit: PowerFit, treatment: _Treatment) -> str:
+    """Build the inverse transform of the input, NaN where there is none, and return its name.
 
     Parameters
     ----------
     b : _Builder
         The builder.
-    z : str
+    given : str
         Name of the input.
     fit : PowerFit
         The fit.
-    constant : bool
-        Whether constant columns became 0, as in `powerkern.sklearn.PowerTransformer`.
+    treatment : _Treatment
+        Treatment of values that have no inverse.
     """
-    c = _Constants(fit, constant)
+    c, z = _Constants(fit, treatment.constant), given
+    if treatment.clips:
+        z = _clip_transformed(b, z, fit)
     psi = b.Div(b.Sub(z, c.intercept), c.slope)
     if c.mirrored.any():
         below = b.And(b.Less(psi, c.zero), c.mirrored)
@@ -287,7 +326,19 @@ def _inverse(b: _Builder, z: str, fit: PowerFit, constant: bool) -> str:
         other = b.expm1(b.log_of_power(2.0 - c.m, size))
         x = b.Where(below, b.Neg(other), x)
     x = b.Add(b.Mul(b.Mul(x, c.sign), c.divisor), c.center)
-    return b.Where(c.passes, b.Add(z, c.start), x) if c.passes.any() else x
+    x = b.Where(b.IsInf(x), np.nan, x)
+    if treatment.clips:
+        x = _clip(b, x, np.array([fit.x_min, fit.x_max]))  # inverses of the ends may round beyond them
+    x = b.Where(c.passes, b.Add(z, c.start), x) if c.passes.any() else x
+    return b.Where(b.IsInf(given), given, x) if treatment.infinite == "keep" else x
+
+
+def _clip_transformed(b: _Builder, z: str, fit: PowerFit) -> str:
+    """Move transformed values, infinite ones too, into the transformed range of the data; NaN stays."""
+    low, high = transformed_ends(fit._table, fit.standardize)
+    is_failed_column = is_failed(fit.status)
+    low, high = np.where(is_failed_column, -np.inf, low), np.where(is_failed_column, np.inf, high)
+    return b.Where(b.Less(z, low), low, b.Where(b.Greater(z, high), high, z))
 
 
 # --- skl2onnx -----------------------------------------------------------------------------------------
@@ -319,7 +370,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
     out = operator.outputs[0]
     wide = add("Cast", operator.inputs[0].full_name, to=TensorProto.DOUBLE)
-    z = _forward(_Builder(add, constant), wide, operator.raw_operator.power_fit_, True)
+    transformer = operator.raw_operator
+    z = _forward(_Builder(add, constant), wide, transformer.power_fit_, _treatment_of(transformer))
     kind = TensorProto.DOUBLE if isinstance(out.type, DoubleTensorType) else TensorProto.FLOAT
     add("Cast", z, output=out.full_name, to=kind)
 

@@ -85,6 +85,38 @@ def test_outside_the_domain_and_the_range() -> None:
     assert np.isnan(run(to_onnx(fit, inverse=True, dtype="float64"), np.array([[-9.0]]))[0, 0])
 
 
+BEYOND = np.array([-1e6, -50.0, -5.0, -2.0, -1.0, 0.0, 1.0, 2.0, 5.0, 50.0, 1e3, 1e6, np.inf, np.nan])[:, np.newaxis]
+
+
+@pytest.mark.filterwarnings("ignore:Some values:UserWarning", "ignore:.*so flat there:UserWarning")
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize(
+    ("family", "lmbda"),
+    [("box-cox", a) for a in (-0.5, 0.0, 0.5, 2.0)] + [("yeo-johnson", a) for a in (-1.0, 2.0, 3.0)],
+)
+def test_the_inverse_beyond_the_range_is_that_of_the_fit(family: str, lmbda: float, standardize: bool) -> None:
+    X = np.random.default_rng(0).lognormal(size=(100, 1))
+    fit = pk.fit(X, family, lmbda=[lmbda], standardize=standardize)
+    found = run(to_onnx(fit, inverse=True, dtype="float64"), BEYOND)
+    expected = fit.inverse_transform(BEYOND)
+    assert_array_equal(np.isnan(found), np.isnan(expected))
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.filterwarnings("ignore:.*(beyond the range|is treated as missing):UserWarning")
+@pytest.mark.parametrize("infinite", ["missing", "keep"])
+@pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
+def test_graphs_of_transformers_clip_and_treat_infinite_values(method: str, infinite: str) -> None:
+    X = np.random.default_rng(0).lognormal(sigma=0.5, size=(100, 2)) - (method == "yeo-johnson")
+    X[:, 1] = 3.0
+    transformer = PowerTransformer(method, out_of_range="clip", infinite=infinite).fit(X)
+    cells = np.column_stack([np.append(BEYOND, -np.inf), np.append(BEYOND, -np.inf)])
+    for inverse, apply in ((False, transformer.transform), (True, transformer.inverse_transform)):
+        given = np.where(np.isinf(cells), np.nan, cells) if inverse and infinite == "missing" else cells  # else refused
+        found = run(to_onnx(transformer, inverse=inverse, dtype="float64"), given)
+        assert_allclose(found, apply(given), rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:.*so flat there:UserWarning")
 def test_transformers_and_pipelines() -> None:
     import skl2onnx

@@ -114,6 +114,15 @@ class Counted:
 # --- datasets -----------------------------------------------------------------------------------------
 
 
+def test_detection_limits(frame, dataset):
+    limits = ([0.5, -np.inf, 10.0], [np.inf, 4.0, np.inf])
+    found = fit(dataset, "box-cox", columns=NAMES, limits=limits)
+    expected = pk.fit(frame[NAMES].to_numpy(), "box-cox", limits=limits)
+    assert_array_equal(found.n_censored, expected.n_censored)
+    assert_allclose(found.lmbda, expected.lmbda, rtol=1e-8)
+    assert_allclose(found.expected(frame[NAMES]), expected.expected(frame[NAMES].to_numpy()), rtol=1e-7)
+
+
 def test_a_dataset_in_two_passes(frame, dataset, tmp_path):
     counted = Counted(tmp_path)
     dataset.schema()

@@ -136,6 +136,15 @@ def test_robust_fits(df, frame, estimator):
     assert_same_robust_fit(found, expected)
 
 
+def test_detection_limits(df, frame):
+    limits = ([0.5, -np.inf, 10.0], [np.inf, 4.0, np.inf])
+    found = fit(df, "box-cox", columns=NAMES, limits=limits)
+    expected = pk.fit(frame[NAMES].to_numpy(), "box-cox", limits=limits)
+    assert_array_equal(found.n_censored, expected.n_censored)
+    assert_allclose(found.lmbda, expected.lmbda, rtol=1e-8)
+    assert_allclose(found.expected(frame[NAMES]), expected.expected(frame[NAMES].to_numpy()), rtol=1e-7)
+
+
 def test_columns_and_options(df, frame):
     options = {"standardize": False, "lmbda": [0.5, np.nan], "ymax": 1e30}
     names = ["count", "a `quoted` name with a ."]
