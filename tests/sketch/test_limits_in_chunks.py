@@ -334,7 +334,7 @@ def test_marks_must_suit_the_chunks() -> None:
         fit_chunks(split(X), above=iter(below))
     with pytest.raises(TypeError, match="below must name columns of flags if chunks is a MapReduce"):
         fit_chunks(MapReduce(unreadable), below=below)
-    with pytest.raises(ValueError, match="cannot be combined with groups in chunks; pass limits="):
+    with pytest.raises(ValueError, match="cannot be combined with groups in chunks; pass limits=, or fit the rows"):
         fit_chunks(split(pd.DataFrame(X)), groups="site", below=below)
     with pytest.raises(ValueError, match="column 0: the chunk has values beyond those the grid was made for"):
         summarize_chunk(X[:5], range_of(X + 5.0).grid(), below=X[:5] < 0.5)
