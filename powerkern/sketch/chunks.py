@@ -181,10 +181,8 @@ def fit_chunks(
     labels = [] if groups is None else columns_of_groups(groups, sample_weight)
     if groups is not None and marks.are_given:
         raise ValueError(
-            (
-                "below=, above= and between= cannot be combined with groups in chunks; pass limits=, or fit the rows in "
-                "memory by powerkern.fit"
-            )
+            "below=, above= and between= cannot be combined with groups in chunks; pass limits=, or fit the rows in "
+            "memory by powerkern.fit"
         )
     with reading(chunks, sample_weight, non_numeric, progress, options.get("n_threads"), labels, marks) as source:
         counts = source.counts_passes
