@@ -161,7 +161,7 @@ def fit_joint(
         rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
     )
     found = make_fit_state(columns, likelihood, best, rows, terms, design, threads)
-    return JointFit(found, rows, data.take_prints(threads))
+    return JointFit(found, rows, data.take_fingerprints(threads))
 
 
 class JointFit(StoredFit, RoundedPowers):

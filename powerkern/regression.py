@@ -16,7 +16,7 @@ from powerkern._input.reading import read
 from powerkern._models.design import Basis, read_covariates
 from powerkern._models.regression_bounds import find_outside, mark_bounded, minimize_within
 from powerkern._models.regression_fit import RegressionFit
-from powerkern._models.regression_problem import Figures, RegressionProblem, sum_of_products
+from powerkern._models.regression_problem import RegressionProblem, ResponseResults, sum_of_products
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData
@@ -155,7 +155,7 @@ def fit_regression(
     if family == BEST:
         other = _fit_family(problem, BOX_COX, given, limits, threads, progress)
         better = box_cox_is_better(other.results, figures.results, None)
-        figures.put(better, other, better)
+        figures.replace_rows(better, other, better)
         families[better] = BOX_COX
     outside = np.flatnonzero(figures.results[:, STATUS] < 0)
     if outside.size:
@@ -167,12 +167,12 @@ def fit_regression(
     terms.warn_dropped(problem.basis.used)
     labels = ColumnLabels(matrix.names, level_names(Y), matrix.was_vector)
     power = build_power_fit(spec, labels, ColumnTable(figures.results, families))
-    return RegressionFit(power, terms, figures, problem.basis.center, problem, data.take_prints(threads))
+    return RegressionFit(power, terms, figures, problem.basis.center, problem, data.take_fingerprints(threads))
 
 
 def _fit_family(
     problem: RegressionProblem, family: int, given: FloatArray, bounds: FloatArray, n_threads: int, progress: bool
-) -> Figures:
+) -> ResponseResults:
     """Fit every response with one family.
 
     Parameters
@@ -195,7 +195,7 @@ def _fit_family(
     deficient = np.flatnonzero(figures.results[:, STATUS] == BAD_RANK)
     for columns, basis in problem.bases(deficient):
         part = _fit_within(problem, basis, columns, family, given[columns], bounds[:, columns], n_threads, False)
-        figures.put(columns, part)
+        figures.replace_rows(columns, part)
     too_few = figures.results[:, STATUS] == BAD_RANK
     figures.results[too_few, STATUS] = Status.TOO_FEW
     return figures
@@ -210,7 +210,7 @@ def _fit_within(
     bounds: FloatArray,
     n_threads: int,
     progress: bool,
-) -> Figures:
+) -> ResponseResults:
     """Fit some of the responses, with each lambda within its bounds.
 
     Parameters
@@ -241,13 +241,13 @@ def _fit_within(
         def profile(block: FloatArray, design: Design, group: slice, work: RegressionWork, out: FloatArray) -> None:
             kernel.profile_columns(block, design, family, np.ascontiguousarray(lmbdas[group]), work, out)
 
-        return problem.figures(profile, basis, columns[moved], lmbdas.shape[1], n_threads)
+        return problem.compute_results(profile, basis, columns[moved], lmbdas.shape[1], n_threads)
 
     best = minimize_within(g, bounds[:, moved], figures.scanned[moved])
     again = _fit_unbounded(problem, basis, columns[moved], family, best, n_threads, False)
     mark_bounded(again.results, bounds[:, moved])
     again.scanned[:] = figures.scanned[moved]
-    figures.put(moved, again)
+    figures.replace_rows(moved, again)
     return figures
 
 
@@ -259,7 +259,7 @@ def _fit_unbounded(
     given: FloatArray,
     n_threads: int,
     progress: bool,
-) -> Figures:
+) -> ResponseResults:
     """Fit some of the responses, without bounds on lambda.
 
     Parameters
@@ -275,14 +275,14 @@ def _fit_unbounded(
         out[:, :N_RESULTS], out[:, N_RESULTS:] = results, extra
 
     chosen = slice(None) if columns.size == problem.values.shape[1] else columns
-    found = problem.figures(regress, basis, chosen, width, n_threads, progress)
+    found = problem.compute_results(regress, basis, chosen, width, n_threads, progress)
     results, scanned, on_basis = np.split(found, [N_RESULTS, N_RESULTS + 2], axis=1)
     gamma = sum_of_products(on_basis, basis.to_coef)
     if problem.intercept:
         gamma[:, 0] += sum_of_products(gamma, (problem.basis.center - basis.center)[np.newaxis])[:, 0]
     gamma[:, ~basis.used] = np.nan
     p = columns.size
-    return Figures(
+    return ResponseResults(
         results.copy(),
         scanned,
         gamma,

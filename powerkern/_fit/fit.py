@@ -228,4 +228,4 @@ def fit(
     if groups_of_rows is not None:
         return fit_groups(matrix, groups_of_rows, spec, requested, labels, data, run)
     columns = fit_columns(matrix, spec, requested, run)
-    return build_power_fit(spec, labels, columns, data.take_prints(run.n_threads))
+    return build_power_fit(spec, labels, columns, data.take_fingerprints(run.n_threads))

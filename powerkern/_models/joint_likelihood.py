@@ -144,7 +144,7 @@ class JointLikelihood:
         f = float(figures[:, G].sum())
         if not (math.isfinite(f) and all(math.isfinite(float(part.sum())) for part in out)):
             return JointEvaluation(math.inf, np.full(len(lmbda), math.nan), np.full((len(lmbda),) * 2, math.nan))
-        f += self._take_residuals(out, tolerance)
+        f += self._replace_by_residuals(out, tolerance)
         factor = self._orthonormalize(y, tolerance * len(y))
         # y = factor q with q q^T = I; a_jk = (S^-1 cov(y, y'_k))_j
         inverse = invert_lower(factor)
@@ -157,7 +157,7 @@ class JointLikelihood:
         f += float(np.log(np.diag(factor)).sum())
         return JointEvaluation(f, np.diag(a) - figures[:, JACOBIAN], hessian)
 
-    def _take_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
+    def _replace_by_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
         """Replace psi, psi', psi'' by residuals, divided by the norms for psi; return the sum of the log norms."""
         if not len(self._basis):
             return 0.0
@@ -180,13 +180,13 @@ class JointLikelihood:
         first, rank = cholesky(cross(y, y, self._n_threads))
         small = np.diag(first)[:rank] ** 2 <= tolerance
         if rank < len(y) or small.any():
-            raise self._singular(first, int(np.argmax(small)) if small.any() else rank, y)
+            raise self._singular_error(first, int(np.argmax(small)) if small.any() else rank, y)
         combine(invert_lower(first), y, self._spare, self._n_threads)
         second, _ = cholesky(cross(self._spare, self._spare, self._n_threads))
         combine(invert_lower(second), self._spare, y, self._n_threads)
         return combine(first, second)
 
-    def _singular(self, factor: FloatArray, j: int, y: FloatArray) -> Singular:
+    def _singular_error(self, factor: FloatArray, j: int, y: FloatArray) -> Singular:
         """Return an exception with row j and the rows that it depends on; earlier rows are independent."""
         inverse = invert_lower(np.ascontiguousarray(factor[:j, :j]))
         half = combine(inverse, cross(y[:j], y[j : j + 1]))[:, 0]
@@ -237,7 +237,7 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> JointMinimum:
         step = newton(at)
         if step.convex and step.decrement <= _DECREASE:
             last = likelihood.evaluate(lmbda + step.step)
-            return JointMinimum(lmbda + step.step, last, n_eval + 1, _judge_convergence(last))
+            return JointMinimum(lmbda + step.step, last, n_eval + 1, _convergence_status(last))
         tried = _backtrack(likelihood, lmbda, at, step)
         n_eval += tried.n_eval
         if tried.at is at:
@@ -247,7 +247,7 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> JointMinimum:
     return JointMinimum(lmbda, at, n_eval, JointStatus.NOT_CONVERGED)
 
 
-def _judge_convergence(at: JointEvaluation) -> JointStatus:
+def _convergence_status(at: JointEvaluation) -> JointStatus:
     """Return CONVERGED if the next Newton step would be negligible, otherwise NOT_CONVERGED."""
     step = newton(at)
     converged = step.convex and step.decrement <= _DECREASE
@@ -287,11 +287,13 @@ def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: JointEvaluati
 def choose_start(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
     """Return `start` if there are no covariates, otherwise the optimum of each column separately, from `start`."""
     return (
-        np.array([_best_alone(likelihood, j, start[j : j + 1]) for j in range(len(start))]) if has_covariates else start
+        np.array([_optimize_column(likelihood, j, start[j : j + 1]) for j in range(len(start))])
+        if has_covariates
+        else start
     )
 
 
-def _best_alone(likelihood: JointLikelihood, j: int, start: FloatArray) -> float:
+def _optimize_column(likelihood: JointLikelihood, j: int, start: FloatArray) -> float:
     """Return the optimal lambda of column j by itself."""
     try:
         return float(minimize(likelihood.column(j), start).lmbda[0])

@@ -122,7 +122,7 @@ def find_lowest_minimum(
         start = choose_start(likelihood, singles[:, LMBDA], has_covariates=design.rank > 1)
         return minimize_from_starts(likelihood, _make_starts(start, singles[:, CURVATURE], n_starts))
     except Singular as error:
-        raise _singular(error, rows, design) from None
+        raise _singular_error(error, rows, design) from None
 
 
 def _single_fits(rows: JointRows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
@@ -161,7 +161,7 @@ def _make_starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> lis
     return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
 
 
-def _singular(error: Singular, rows: JointRows, design: Basis) -> ValueError:
+def _singular_error(error: Singular, rows: JointRows, design: Basis) -> ValueError:
     """Return the error that names the linearly dependent columns."""
     given = "" if design.rank == 1 else " given the covariates"
     which = column_labels(error.columns, rows.names)

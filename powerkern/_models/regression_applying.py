@@ -74,8 +74,8 @@ class RegressionPredictions(RegressionModel):
         True
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            fitted = self._linear(covariates) * self.scale + np.where(
-                self._figures.one.any(axis=1), self._location, 0.0
+            fitted = self._linear_predictor(covariates) * self.scale + np.where(
+                self._results.one.any(axis=1), self._location, 0.0
             )
         return self._shape_like_input(fitted)
 
@@ -103,12 +103,12 @@ class RegressionPredictions(RegressionModel):
         if (Y is None) != (covariates is None):
             raise ValueError("pass Y and covariates together, or neither to use the fitted data")
         if Y is None:
-            problem = self._remembered()
+            problem = self._fitted_problem()
             values = problem.values
             matrix = values if isinstance(values, np.ndarray) else values.values
         else:
             matrix = read_fitted(Y, self.column_names, self.n_responses, what="Y").values
-        linear = self._linear(covariates, Y)
+        linear = self._linear_predictor(covariates, Y)
         if matrix.shape != linear.shape:
             raise ValueError(
                 f"Y has shape {matrix.shape}, but the fit and covariates give {linear.shape}; pass matching rows"
@@ -171,6 +171,6 @@ class RegressionPredictions(RegressionModel):
         """
         as_number("quantile", quantile, "(0, 1)")
         found = back_transform(
-            self.power_fit._table, self._linear(covariates), 1.0, kind, quantile, thread_count(n_threads)
+            self.power_fit._table, self._linear_predictor(covariates), 1.0, kind, quantile, thread_count(n_threads)
         )
         return self._shape_like_input(found)

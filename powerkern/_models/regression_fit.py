@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from powerkern._engine.threads import thread_count
 from powerkern._models.design import Covariates
 from powerkern._models.regression_applying import RegressionPredictions
-from powerkern._models.regression_problem import Figures, ResponseLikelihood
+from powerkern._models.regression_problem import ResponseLikelihood, ResponseResults
 from powerkern._results.inference import (
     Interval,
     LikelihoodOptimum,
@@ -245,16 +245,18 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
 
     def _likelihood(self, n_threads: int | None) -> ResponseLikelihood:
         """Return the likelihood of the responses; raise if the fit no longer has its data."""
-        return ResponseLikelihood(self._remembered(), self.power_fit._table, self._figures.own, thread_count(n_threads))
+        return ResponseLikelihood(
+            self._fitted_problem(), self.power_fit._table, self._results.has_own_basis, thread_count(n_threads)
+        )
 
     def _to_record(self) -> dict[str, Any]:
-        figures = {name: getattr(self._figures, name) for name in ("scanned", "gamma", "rank", "one")}
+        results = {name: getattr(self._results, name) for name in ("scanned", "gamma", "rank", "one")}
         rest = {
             "covariates": self._covariates.to_record(),
             "center": self._center,
             "power": self.power_fit._to_record(),
         }
-        return {**figures, **rest}
+        return {**results, **rest}
 
     @classmethod
     def _from_record(cls, record: Any) -> RegressionFit:
@@ -266,5 +268,5 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         )
         rank = read_finite(record, "rank", (p,)).astype(np.int64)
         center = read_numbers(record, "center", (k,))
-        figures = Figures(power._table.kernel_rows, scanned, gamma, rank, one, np.zeros(p, np.bool_))
-        return cls(power, covariates, figures, center)
+        results = ResponseResults(power._table.kernel_rows, scanned, gamma, rank, one, np.zeros(p, np.bool_))
+        return cls(power, covariates, results, center)

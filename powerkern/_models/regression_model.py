@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from powerkern._models.design import Covariates
-from powerkern._models.regression_problem import Figures, RegressionProblem, sum_of_products
+from powerkern._models.regression_problem import RegressionProblem, ResponseResults, sum_of_products
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Interval
 from powerkern._results.power_fit import PowerFit
@@ -41,7 +41,7 @@ class RegressionModel(StoredFit):
     coef: FloatArray
 
     _covariates: Covariates
-    _figures: Figures
+    _results: ResponseResults
     _center: FloatArray
     _problem: RegressionProblem | None
     _data: FittedData | None
@@ -50,7 +50,7 @@ class RegressionModel(StoredFit):
         self,
         power_fit: PowerFit,
         covariates: Covariates,
-        figures: Figures,
+        results: ResponseResults,
         center: FloatArray,
         problem: RegressionProblem | None = None,
         data: FittedData | None = None,
@@ -63,7 +63,7 @@ class RegressionModel(StoredFit):
             The transforms of the responses.
         covariates : Covariates
             Specification of the design.
-        figures : Figures
+        results : ResponseResults
             The results of each response.
         center : (k,) ndarray
             Centers of the covariates.
@@ -72,7 +72,7 @@ class RegressionModel(StoredFit):
         """
         vars(self).update(
             _covariates=covariates,
-            _figures=figures,
+            _results=results,
             _center=center,
             _problem=problem,
             _data=data,
@@ -91,8 +91,8 @@ class RegressionModel(StoredFit):
             llf=-power_fit.nll,
             information=power_fit.information,
             status=power_fit.status,
-            rank=figures.rank,
-            scanned=Interval(*figures.scanned.T),
+            rank=results.rank,
+            scanned=Interval(*results.scanned.T),
         )
         n_obs, failed = self.n_obs, is_failed(self.status)
         left = n_obs - self.rank
@@ -106,7 +106,7 @@ class RegressionModel(StoredFit):
             array.flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:  # a fit travels without the data it came from
-        return type(self), (self.power_fit, self._covariates, self._figures, self._center)
+        return type(self), (self.power_fit, self._covariates, self._results, self._center)
 
     @property
     def families(self) -> list[str]:
@@ -125,11 +125,11 @@ class RegressionModel(StoredFit):
 
     def _coefficients(self, failed: BoolArray) -> FloatArray:
         """Return the coefficients on the scale of raw psi: (k, p)."""
-        gamma, center = self._figures.gamma.copy(), self._center
+        gamma, center = self._results.gamma.copy(), self._center
         if self._covariates.intercept:
             gamma[:, 0] -= sum_of_products(np.nan_to_num(gamma), center[np.newaxis])[:, 0]
         with np.errstate(over="ignore", invalid="ignore"):
-            coef = gamma * self.scale[:, np.newaxis] + self._figures.one * self._location[:, np.newaxis]
+            coef = gamma * self.scale[:, np.newaxis] + self._results.one * self._location[:, np.newaxis]
         coef[failed] = np.nan
         return coef.T
 
@@ -149,13 +149,13 @@ class RegressionModel(StoredFit):
         """The transform without the residual scale."""
         return self.power_fit._with_spec(standardize=False)
 
-    def _linear(self, covariates: object, Y: object = None) -> FloatArray:
+    def _linear_predictor(self, covariates: object, Y: object = None) -> FloatArray:
         """Return fitted values relative to the reference, in residual scales, (m, p); rows are aligned with `Y`."""
         if covariates is None:
-            rows = self._remembered(checked=False).covariates  # in a copy of their own
+            rows = self._fitted_problem(checked=False).covariates  # in a copy of their own
         else:
             rows = self._covariates.matrix(covariates, of=Y, whose="Y")
-        gamma = np.nan_to_num(self._figures.gamma)
+        gamma = np.nan_to_num(self._results.gamma)
         gamma[is_failed(self.status)] = np.nan
         return sum_of_products(rows - self._center, gamma)
 
@@ -163,7 +163,7 @@ class RegressionModel(StoredFit):
         """Return values of all responses as a vector if the fit was to a vector."""
         return values[:, 0] if self.power_fit._labels.was_vector else values
 
-    def _remembered(self, checked: bool = True) -> RegressionProblem:
+    def _fitted_problem(self, checked: bool = True) -> RegressionProblem:
         """Return the data of the fit; with `checked`, raise if the responses or weights were changed."""
         if self._problem is None:
             raise ValueError("this fit no longer has its data (it was copied, pickled or read from JSON); fit again")

@@ -20,10 +20,10 @@ from powerkern.kernels.regression import fit as kernel
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, new_regression_work
 
 
-class Figures(NamedTuple):
+class ResponseResults(NamedTuple):
     """Results of each response: a row of results, the ends of the scan, coefficients, and the rank of its design.
 
-    `own` marks responses whose design has a separate basis, because values are missing.
+    `has_own_basis` marks responses whose design has a separate basis, because values are missing.
 
     Coefficients refer to covariates less their center, and to psi over the residual scale. If the design contains the
     constant, they refer to psi less its value at a reference in the data.
@@ -34,9 +34,9 @@ class Figures(NamedTuple):
     gamma: FloatArray
     rank: IntArray
     one: FloatArray
-    own: BoolArray
+    has_own_basis: BoolArray
 
-    def put(self, at: NDArray[Any], others: Figures, chosen: Any = slice(None)) -> None:
+    def replace_rows(self, at: NDArray[Any], others: ResponseResults, chosen: Any = slice(None)) -> None:
         """Replace the results at the positions `at` by the rows `chosen` of other results."""
         for whole, other in zip(self, others, strict=True):
             whole[at] = other[chosen]
@@ -100,7 +100,7 @@ class RegressionProblem(NamedTuple):
         values = column if isinstance(column, np.ndarray) else column.values
         return np.asarray(~np.isnan(values.astype(np.float64)[:, 0]))
 
-    def figures(
+    def compute_results(
         self,
         compute: Callable[[FloatArray, Design, slice, RegressionWork, FloatArray], None],
         basis: Basis,
@@ -141,8 +141,8 @@ class ResponseLikelihood(NamedTuple):
 
     problem: RegressionProblem
     table: ColumnTable
-    #: Mask of responses whose design has a separate basis; see `Figures`.
-    own: BoolArray
+    #: Mask of responses whose design has a separate basis; see `ResponseResults`.
+    has_own_basis: BoolArray
     n_threads: int
 
     def curve(self, lmbdas: FloatArray) -> FloatArray:
@@ -155,15 +155,15 @@ class ResponseLikelihood(NamedTuple):
 
     def ends(self, drop: FloatArray) -> FloatArray:
         """Return the ends of profile intervals."""
-        return self._figures(kernel.interval_columns, np.column_stack([self.table.lmbda, drop]), 2)
+        return self._compute_results(kernel.interval_columns, np.column_stack([self.table.lmbda, drop]), 2)
 
     def _profile(self, lmbdas: FloatArray) -> FloatArray:
         """Return the negative log-likelihoods at a row of lambdas for each response."""
-        g = self._figures(kernel.profile_columns, np.ascontiguousarray(lmbdas), lmbdas.shape[1])
+        g = self._compute_results(kernel.profile_columns, np.ascontiguousarray(lmbdas), lmbdas.shape[1])
         g *= self.table.n_obs[:, np.newaxis]
         return g
 
-    def _figures(self, entry: Callable[..., None], at: FloatArray, width: int) -> FloatArray:
+    def _compute_results(self, entry: Callable[..., None], at: FloatArray, width: int) -> FloatArray:
         """Compute results, (p, width), by an entry of `kernels.regression`; `at` has a row for each response."""
         found = np.full((len(self.table), width), np.nan)
         for columns, basis in self._bases():
@@ -179,16 +179,16 @@ class ResponseLikelihood(NamedTuple):
             ) -> None:
                 entry(block, design, code, own[group].copy(), work, out)
 
-            found[columns] = self.problem.figures(compute, basis, columns, width, self.n_threads)
+            found[columns] = self.problem.compute_results(compute, basis, columns, width, self.n_threads)
         return found
 
     def _bases(self) -> list[tuple[NDArray[np.intp], Basis]]:
         """Group the fitted responses by family and basis."""
         fitted, codes = ~is_failed(self.table.status), self.table.family_codes
-        shared = (np.flatnonzero(fitted & ~self.own), self.problem.basis)
+        shared = (np.flatnonzero(fitted & ~self.has_own_basis), self.problem.basis)
         return [
             (columns[codes[columns] == code], basis)
-            for columns, basis in (shared, *self.problem.bases(np.flatnonzero(fitted & self.own)))
+            for columns, basis in (shared, *self.problem.bases(np.flatnonzero(fitted & self.has_own_basis)))
             for code in np.unique(codes[columns]).tolist()
         ]
 

@@ -31,7 +31,7 @@ from powerkern.kernels.transforms.family import INVERSE_STANDARDIZED
 Kind = Literal["median", "mean", "quantile"]
 
 #: Standard deviations that are integrated beyond the center and the largest values of the integrand.
-_REACH = 9.5
+_MARGIN = 9.5
 #: Step and number of nodes on either side of the rule: on a piece, and on one where values become infinite.
 _PIECE, _TAIL = (0.07, 52), (0.05, 72)
 #: Number of means that are computed at a time.
@@ -185,7 +185,7 @@ class _PsiBranch(NamedTuple):
     growth: FloatArray
 
 
-def _sides(table: ColumnTable) -> tuple[_PsiBranch, _PsiBranch, FloatArray]:
+def _psi_branches(table: ColumnTable) -> tuple[_PsiBranch, _PsiBranch, FloatArray]:
     """Return the upper branch, the lower branch (in terms of ``-z``), and the z where they meet."""
     mirrored = table.mirrored
     lmbda, slope, intercept, ref = table.lmbda, table.slope, table.intercept, table.ref
@@ -200,12 +200,12 @@ def _sides(table: ColumnTable) -> tuple[_PsiBranch, _PsiBranch, FloatArray]:
         down = [np.where(ref < 0.0, a, b) for a, b in zip(at_ref, at_zero, strict=True)]
         single = (intercept, slope, np.log(np.where(mirrored, 1.0, ref)))
         up = [np.where(mirrored, a, b) for a, b in zip(up, single, strict=True)]
-        upper = _side(lmbda, up[0], up[1], up[2], mirrored)
-        lower = _side(np.where(mirrored, 2.0 - lmbda, np.nan), -down[0], down[1], down[2], mirrored)
+        upper = _make_branch(lmbda, up[0], up[1], up[2], mirrored)
+        lower = _make_branch(np.where(mirrored, 2.0 - lmbda, np.nan), -down[0], down[1], down[2], mirrored)
     return upper, lower, np.where(mirrored, zero, np.nan)
 
 
-def _side(
+def _make_branch(
     exponent: FloatArray, start: FloatArray, growth: FloatArray, log_base: FloatArray, mirrored: BoolArray
 ) -> _PsiBranch:
     end = start - growth / exponent
@@ -216,13 +216,13 @@ def _side(
 
 def ends_of_range(table: ColumnTable) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the range of the standardised transform of each column, infinite where it has none."""
-    upper, lower, _ = _sides(table)
+    upper, lower, _ = _psi_branches(table)
     own = np.where(table.lmbda > 0.0, upper.end, -np.inf)
     low = np.where(table.mirrored, np.where(table.lmbda > 2.0, -lower.end, -np.inf), own)
     return low, np.where(table.lmbda < 0.0, upper.end, np.inf)
 
 
-class _Reach(NamedTuple):
+class _IntegrationRange(NamedTuple):
     """Range of integration on one side of the mean, in standard deviations.
 
     `peak`: where values times density are largest; `limit`: the end of the range, if there is one; `diverges`:
@@ -235,7 +235,7 @@ class _Reach(NamedTuple):
     singular: BoolArray
 
 
-def _reach(side: _PsiBranch, center: FloatArray, sd: FloatArray, zero: FloatArray) -> _Reach:
+def _integration_range(side: _PsiBranch, center: FloatArray, sd: FloatArray, zero: FloatArray) -> _IntegrationRange:
     """Return the range of integration on a branch that starts at `zero`, outwards."""
     m = np.broadcast_to(side.exponent, center.shape)
     with np.errstate(all="ignore"):
@@ -253,7 +253,7 @@ def _reach(side: _PsiBranch, center: FloatArray, sd: FloatArray, zero: FloatArra
         peak = np.where(bounded, np.where(has_valley, before, 0.0), rising)
     known = ~np.isnan(m)
     peak = np.where(known & np.isfinite(peak), peak, 0.0)
-    return _Reach(
+    return _IntegrationRange(
         peak, np.where(known, limit, np.inf), bounded & ~summable & ~has_valley & ~np.isnan(end), bounded & summable
     )
 
@@ -272,28 +272,30 @@ def inverse_means(table: ColumnTable, z: FloatArray, sd: FloatArray, n_threads: 
     """
     rows = max(1, _AT_ONCE // max(1, z.shape[1]))
     parts = [slice(i, i + rows) for i in range(0, len(z), rows)]
-    sides = _sides(table)
-    return np.concatenate([np.empty((0, z.shape[1])), *(_mean(table, sides, z[i], sd[i], n_threads) for i in parts)])
+    branches = _psi_branches(table)
+    return np.concatenate(
+        [np.empty((0, z.shape[1])), *(_inverse_mean_rows(table, branches, z[i], sd[i], n_threads) for i in parts)]
+    )
 
 
-def _mean(
+def _inverse_mean_rows(
     table: ColumnTable,
-    sides: tuple[_PsiBranch, _PsiBranch, FloatArray],
+    branches: tuple[_PsiBranch, _PsiBranch, FloatArray],
     z: FloatArray,
     sd: FloatArray,
     n_threads: int,
 ) -> FloatArray:
-    """Return `inverse_means` of a few rows; `sides` is the result of `_sides`."""
+    """Return `inverse_means` of a few rows; `branches` is the result of `_psi_branches`."""
     point = (sd == 0.0) | np.isinf(z) | is_failed(table.status)
     place, z, sd = z, np.where(np.isinf(z), 0.0, z), np.where(point, 1.0, sd)
-    upper, lower, zero = sides
-    up, down = _reach(upper, z, sd, zero), _reach(lower, -z, sd, -zero)
+    upper, lower, zero = branches
+    up, down = _integration_range(upper, z, sd, zero), _integration_range(lower, -z, sd, -zero)
     with np.errstate(invalid="ignore", over="ignore"):
         floor = np.where(table.mirrored | (table.lmbda <= 0.0), -down.limit, (upper.end - z) / sd)
         kink = (zero - z) / sd
         middle = np.clip(0.0, floor, up.limit)
-        high = np.minimum(up.limit, np.maximum(np.minimum(up.peak, up.limit), middle) + _REACH)
-        low = np.maximum(floor, np.minimum(np.maximum(-down.peak, floor), middle) - _REACH)
+        high = np.minimum(up.limit, np.maximum(np.minimum(up.peak, up.limit), middle) + _MARGIN)
+        low = np.maximum(floor, np.minimum(np.maximum(-down.peak, floor), middle) - _MARGIN)
         inner = [middle, up.peak, -down.peak, np.where(np.isnan(kink), middle, kink)]
         points = np.sort([low, *(np.clip(t, low, high) for t in inner), high], axis=0)
     tails = (up.singular & (high == up.limit), down.singular & (low == -down.limit))
@@ -302,12 +304,12 @@ def _mean(
         wide = stop > start
         if not wide.any():
             continue
-        part, weight = _over(table, z, sd, start, stop, middle, n_threads)
+        part, weight = _integrate_piece(table, z, sd, start, stop, middle, n_threads)
         upmost, lowest = wide & tails[0] & (stop == high), wide & tails[1] & (start == low)
         if upmost.any():
-            part[upmost] = _over_tail(table, upper, 1.0, z, sd, start, middle, weight, upmost)
+            part[upmost] = _integrate_tail(table, upper, 1.0, z, sd, start, middle, weight, upmost)
         if lowest.any():
-            part[lowest] = _over_tail(table, lower, -1.0, z, sd, stop, middle, weight, lowest)
+            part[lowest] = _integrate_tail(table, lower, -1.0, z, sd, stop, middle, weight, lowest)
         with np.errstate(invalid="ignore", over="ignore"):  # parts beyond float64 of both signs: NaN
             total, mass = total + part, mass + weight
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -316,7 +318,7 @@ def _mean(
     return np.where(point, invert(table, place, n_threads), found)
 
 
-def _rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _quadrature_rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the nodes of the rule on the unit interval, as distances from both ends, and their weights."""
     u = step * np.arange(-side, side + 1)
     grown = np.pi * np.sinh(u)
@@ -324,7 +326,7 @@ def _rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     return left, right, step * np.pi * np.cosh(u) * left * right
 
 
-def _over(
+def _integrate_piece(
     table: ColumnTable,
     z: FloatArray,
     sd: FloatArray,
@@ -348,7 +350,7 @@ def _over(
     n_threads : int
         Largest number of threads at work.
     """
-    left, right, weight = (a[:, np.newaxis, np.newaxis] for a in _rule(*_PIECE))
+    left, right, weight = (a[:, np.newaxis, np.newaxis] for a in _quadrature_rule(*_PIECE))
     end = _end_of_domain(table)
     with np.errstate(invalid="ignore", over="ignore"):
         width = stop - start
@@ -357,15 +359,15 @@ def _over(
         x = _inverse_in_range(table, (z + sd * t).reshape(-1, z.shape[1]), n_threads).reshape(t.shape)
         x = np.where(np.isnan(x) & np.isfinite(end), end, x)
         product = np.where(density > 0.0, x * density, 0.0)
-    return _sum(product), _sum(density)
+    return _sum_nodes(product), _sum_nodes(density)
 
 
-def _sum(nodes: FloatArray) -> FloatArray:
+def _sum_nodes(nodes: FloatArray) -> FloatArray:
     """Sum over nodes in an order that does not depend on the number of sums taken at once."""
     return np.asarray(np.add.accumulate(nodes, axis=0)[-1])
 
 
-def _over_tail(
+def _integrate_tail(
     table: ColumnTable,
     side: _PsiBranch,
     sign: float,
@@ -414,11 +416,11 @@ def _over_tail(
     width = limit - sign * near[chosen]
     rest = 1.0 + 1.0 / m
     longest = width**rest
-    left, _, weight = (a[:, np.newaxis] for a in _rule(*_TAIL))
+    left, _, weight = (a[:, np.newaxis] for a in _quadrature_rule(*_TAIL))
     t = limit - (longest * left) ** (1.0 / rest)
     density = weight * np.exp(-0.5 * (t - middle[chosen]) * (t + middle[chosen]))
     with np.errstate(over="ignore"):
-        total = _sum(density) * longest / rest * np.exp(log_base + (np.log(spread) - log_unit) / m)
+        total = _sum_nodes(density) * longest / rest * np.exp(log_base + (np.log(spread) - log_unit) / m)
     inside = mass[chosen]
     shift, divisor = table.center[at], table.divisor[at]
     return np.asarray(shift * inside + divisor * sign * (total - offset * inside))

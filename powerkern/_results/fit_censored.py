@@ -77,7 +77,7 @@ class FitOfCensored(FitDescription):
         matrix = self._read_marked(X, Marks(below, above, between), limits)
         z, censored, low, high = standardized_intervals(self._table, matrix, n_threads)
         z[censored] = conditional_means(low, high)
-        return wrap_like_input(matrix, self._to_own_scores(z))
+        return wrap_like_input(matrix, self._to_transform_scale(z))
 
     def draw(
         self,
@@ -136,7 +136,7 @@ class FitOfCensored(FitDescription):
         high = np.maximum(np.fmin(high, last[columns]), low)
         z[censored] = conditional_draws(low, high, generator)
         if not in_data:
-            return wrap_like_input(matrix, self._to_own_scores(z))
+            return wrap_like_input(matrix, self._to_transform_scale(z))
         values = np.array(matrix.values, dtype=np.float64)
         drawn = np.where(censored, z, np.nan)
         values[censored] = invert(self._table, drawn, thread_count(n_threads, z.size))[censored]
@@ -180,7 +180,7 @@ class FitOfCensored(FitDescription):
         refuse_outside(found, counts, self._table, self.column_names)
         return found
 
-    def _to_own_scores(self, z: FloatArray) -> FloatArray:
+    def _to_transform_scale(self, z: FloatArray) -> FloatArray:
         """Convert standardised scores to the scale of `transform`."""
         if self.standardize:
             return z

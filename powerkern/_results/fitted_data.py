@@ -46,7 +46,7 @@ class FittedData:
     def remember(cls, matrix: Matrix, *sources: object) -> FittedData:
         """Make the data of a new fit from `matrix`, which was read from the `sources`.
 
-        `take_prints` completes them.
+        `take_fingerprints` completes them.
         """
         values, weight = matrix.values, matrix.weight
         if values.nbytes + (0 if weight is None else weight.nbytes) <= COPIED_BYTES:
@@ -59,11 +59,11 @@ class FittedData:
             data._frames = tuple(_shallow_copy(each) for each in sources)
         return data
 
-    def take_prints(self, n_threads: int) -> FittedData:
+    def take_fingerprints(self, n_threads: int) -> FittedData:
         """Take the fingerprints of data that were not copied, and return the data."""
         if self._is_shared:
             self._prints = fingerprint_columns(self.values, n_threads)
-            self._weight_print = _print_weights(self.weight)
+            self._weight_print = _fingerprint_weights(self.weight)
         return self
 
     @property
@@ -122,11 +122,11 @@ class FittedData:
             changed = np.flatnonzero(fingerprint_columns(values, threads) != self._prints)
             if changed.size:
                 raise ValueError(f"{what}, {column_labels(changed, names)}: {_CHANGED}; {remedy}")
-            if _print_weights(self.weight) != self._weight_print:
+            if _fingerprint_weights(self.weight) != self._weight_print:
                 raise ValueError(f"sample_weight: {_CHANGED}; {remedy}")
         return values, self.weight
 
-    def checked_ends(self) -> FloatArray:
+    def read_unchanged_ends(self) -> FloatArray:
         """Return the second end of the interval of each cell; `checked` returns the first."""
         assert self.ends is not None
         return self.ends if self._columns is None else self.ends[:, self._columns]
@@ -201,7 +201,7 @@ class GroupedData:
         """Take fingerprints of the columns of one group, and of its weights."""
         if self._prints.size:
             self._prints[group] = fingerprint_columns(part.values, 1)
-            self._weight_prints[group] = _print_weights(part.weight)
+            self._weight_prints[group] = _fingerprint_weights(part.weight)
 
     def group(self, group: int, rows: IntArray) -> FittedData:
         """Return a copy of the rows of a group; when the copy is used, it is compared with the fingerprints."""
@@ -212,7 +212,7 @@ class GroupedData:
         return FittedData.of_group(values, weight, self._prints[group], int(self._weight_prints[group]), ends)
 
 
-def _print_weights(weight: Weights) -> int:
+def _fingerprint_weights(weight: Weights) -> int:
     """Return the fingerprint of the weights; 0 if there are none."""
     return 0 if weight is None else fingerprint_vector(weight)
 

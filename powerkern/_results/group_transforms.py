@@ -101,7 +101,7 @@ def transform_by_group(
         if n_lost.any():
             failed.append(columns[n_lost > 0])
         if isinstance(part, Inversion):
-            lost_digits.extend(part.lost_digits())
+            lost_digits.extend(part.find_lost_digits())
 
     groups.for_each_batch(transform_batch, p, n_threads)
     if failed:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._input.choices import OutOfRange
 from powerkern._input.messages import warn
 from powerkern._results.column_table import ColumnTable
-from powerkern._results.lost_digits import TOLERANCES, LostDigits, lost_digits, round_trip_errors
+from powerkern._results.lost_digits import TOLERANCES, LostDigits, find_lost_digits, round_trip_errors
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
@@ -125,7 +125,7 @@ class Inversion:
         if hit.size:
             part = chosen if hit.size == places.size else chosen[:, hit]
             for k in range(2):
-                rows, columns = _places(part == found[k, hit])
+                rows, columns = _true_positions(part == found[k, hit])
                 images[rows, places[hit[columns]]] = ends[k, hit[columns]]
             low, high = np.where(low == found[0], ends[0], low), np.where(high == found[1], ends[1], high)
         if self._clip:
@@ -136,7 +136,7 @@ class Inversion:
             low, high = np.clip(low, first, last), np.clip(high, first, last)
         self._ranges.append((numbers, low, high))
 
-    def lost_digits(self) -> list[LostDigits]:
+    def find_lost_digits(self) -> list[LostDigits]:
         """Return the positions in the fit of columns whose values come back with too few digits."""
         if not self._ranges:
             return []
@@ -151,10 +151,10 @@ class Inversion:
         if not suspects.size:
             return []
         part = self._table.take(suspects)
-        found = lost_digits(part, low[suspects], high[suspects], self._standardize, self._dtype)
+        found = find_lost_digits(part, low[suspects], high[suspects], self._standardize, self._dtype)
         return [each._replace(column=int(suspects[each.column])) for each in found]
 
-    def _remembered(self, name: str, compute: Callable[[], Any]) -> Any:
+    def _cached(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return the result of `compute` for all columns, which is computed once for a fit and cached under `name`."""
         key, memo = (name, self._standardize, self._dtype), self._table.inversion_cache
         if key not in memo:
@@ -164,7 +164,7 @@ class Inversion:
     @property
     def _ends(self) -> NDArray[Any]:
         """The smallest and the largest fitted value of each column, (2, p), in the type of the images."""
-        return np.asarray(self._remembered("ends", self._read_ends))
+        return np.asarray(self._cached("ends", self._read_ends))
 
     @np.errstate(over="ignore")
     def _read_ends(self) -> NDArray[Any]:
@@ -173,7 +173,7 @@ class Inversion:
     @property
     def _images_of_ends(self) -> NDArray[Any]:
         """The ends of the data, transformed and inverted."""
-        return np.asarray(self._remembered("images", self._invert_ends))
+        return np.asarray(self._cached("images", self._invert_ends))
 
     def _invert_ends(self) -> NDArray[Any]:
         ends = self._ends.copy()
@@ -205,7 +205,7 @@ class Inversion:
     @property
     def _watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
         """The limits that `_find_watched` returns for the columns of this matrix."""
-        found: tuple[FloatArray, NDArray[np.bool_] | None] = self._remembered("watched", self._find_watched)
+        found: tuple[FloatArray, NDArray[np.bool_] | None] = self._cached("watched", self._find_watched)
         return found
 
     def _find_watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
@@ -230,7 +230,7 @@ class Inversion:
 
         Values beyond them are inspected, and clipped if they are beyond the ends.
         """
-        return np.asarray(self._remembered("watched for clipping", self._narrow_watched))
+        return np.asarray(self._cached("watched for clipping", self._narrow_watched))
 
     def _narrow_watched(self) -> FloatArray:
         watched = self._watched[0].copy()
@@ -256,10 +256,10 @@ class Inversion:
 
     @property
     def _transformed_ends(self) -> NDArray[Any]:
-        return np.asarray(self._remembered("transformed", lambda: transformed_ends(self._table, self._standardize)))
+        return np.asarray(self._cached("transformed", lambda: transformed_ends(self._table, self._standardize)))
 
 
-def _places(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _true_positions(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows and columns where a mask is set; for few entries faster than `numpy.nonzero` of a matrix."""
     if mask.flags.f_contiguous:
         columns, rows = divmod(np.flatnonzero(mask.T), mask.shape[0])
@@ -326,7 +326,7 @@ def describe_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str
 
 def note_on_inverse(table: ColumnTable, standardize: bool, label: Callable[[int], str]) -> list[str]:
     """Return a note on the columns whose inverse transform loses digits of float64, if any."""
-    found = lost_digits(table, table.x_min, table.x_max, standardize, _FLOAT64)
+    found = find_lost_digits(table, table.x_min, table.x_max, standardize, _FLOAT64)
     if not found:
         return []
     return [f"{describe_lost_digits(found, label)}: the inverse transform gives back {_few_digits(_FLOAT64)} there"]

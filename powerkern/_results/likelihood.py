@@ -139,7 +139,7 @@ def build_censored_likelihood(
         Largest number of threads at work.
     """
     values, weight = data.checked(names, n_threads)
-    ends = data.checked_ends()
+    ends = data.read_unchanged_ends()
     columns, others = shift_and_scale(values, table.shift), shift_and_scale(ends, table.shift)
     return CensoredLikelihood(table, columns, others, has_censored(ends), weight, n_threads)
 

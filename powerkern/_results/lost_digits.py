@@ -51,7 +51,7 @@ class LostDigits(NamedTuple):
         return f"{side} ({digits} at {self.last:.3g})"
 
 
-def lost_digits(
+def find_lost_digits(
     table: ColumnTable, low: FloatArray, high: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> list[LostDigits]:
     """Find the columns that lose digits between their centres and the given smallest and largest values (NaN: none).

@@ -32,7 +32,7 @@ _MANY = 1e8
 ESTIMATED = 3
 
 
-class NormalityFigures(NamedTuple):
+class NormalityMeasures(NamedTuple):
     """Measures of the normality of columns, one entry per column.
 
     Attributes
@@ -63,12 +63,12 @@ class Normality(NamedTuple):
 
     Attributes
     ----------
-    before, after : NormalityFigures
+    before, after : NormalityMeasures
         NaN for columns without two distinct values.
     """
 
-    before: NormalityFigures
-    after: NormalityFigures
+    before: NormalityMeasures
+    after: NormalityMeasures
 
 
 def moments_matrix(
@@ -122,14 +122,14 @@ def measure_normality(table: ColumnTable, values: NDArray[Any], weight: Weights,
     moments = table.compute_by_family(
         lambda code, chosen: moments_matrix(values[:, chosen], code, rows[chosen], weight, n_threads)
     )
-    return Normality(_normality_figures(moments[:, 0]), _normality_figures(moments[:, 1]))
+    return Normality(_name_measures(moments[:, 0]), _name_measures(moments[:, 1]))
 
 
-def _normality_figures(moments: FloatArray) -> NormalityFigures:
+def _name_measures(moments: FloatArray) -> NormalityMeasures:
     """Name the results of `normality_columns`, and add p-values."""
     skewness, kurtosis = moments[:, SKEWNESS], moments[:, KURTOSIS]
     pvalue = dagostino_pearson(skewness, kurtosis, moments[:, COUNT])
-    return NormalityFigures(skewness, kurtosis, moments[:, PPCC], pvalue)
+    return NormalityMeasures(skewness, kurtosis, moments[:, PPCC], pvalue)
 
 
 def pearson_normality(z: FloatArray, weight: Weights) -> float:

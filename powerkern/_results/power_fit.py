@@ -331,7 +331,9 @@ class PowerFit(FitOfCensored):
             self._forget_data(target)
         apply(target)
         if warns_of_digits:
-            warn_about_lost_digits(inversion.lost_digits(), lambda j: column_label(j, self.column_names), target.dtype)
+            warn_about_lost_digits(
+                inversion.find_lost_digits(), lambda j: column_label(j, self.column_names), target.dtype
+            )
         return result if out is not None else wrap_like_input(matrix, result)
 
     def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> Any:

@@ -27,8 +27,8 @@ from powerkern.kernels.censored.fit import LOC_ERROR
 from powerkern.kernels.results import FIELDS, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 
-#: Options of a fit that its record has in the object "asked"; other options have entries of their own.
-_ASKED = tuple(
+#: Options of a fit that its record has in the object "options"; other options have entries of their own.
+_OPTIONS = tuple(
     each.name
     for each in fields(FitSpec)
     if each.name not in ("family", "estimator", "standardize", "origin", "dropna", "unknown")
@@ -54,7 +54,7 @@ def make_record(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict
         "level_names": labels_to_record(labels.level_names),
         "vector": labels.was_vector,
         "origin": spec.origin,
-        "asked": {name: getattr(spec, name) for name in _ASKED},
+        "options": {name: getattr(spec, name) for name in _OPTIONS},
         "families": table.families if spec.family == BEST else None,
         "unit_weights": table.unit_weights,
         "lmbda_error": table.lmbda_error if table.lmbda_error.any() else None,
@@ -84,7 +84,7 @@ def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, 
         raise damaged("unit_weights are not all positive and at most 1")
     if error is not None and (error < 0.0).any():
         raise damaged("lmbda_error is negative")
-    _check_figures(dict(zip(FIELDS, results.T, strict=True)), codes == FAMILIES["box-cox"])
+    _check_results(dict(zip(FIELDS, results.T, strict=True)), codes == FAMILIES["box-cox"])
     _require((results[:, STATUS] != Status.BRACKETED) | (error is not None), "a bracketed lambda has no lmbda_error")
     censored = _censored(record, n_features)
     return spec, labels, ColumnTable(results, codes, unit_weights=units, lmbda_error=error, censored=censored)
@@ -126,15 +126,15 @@ def _estimator(record: dict[str, Any]) -> Estimator:
 
 def _read_spec(record: dict[str, Any], p: int) -> FitSpec:
     """Return the options of a fit of p columns, checked as `powerkern.fit` checks them."""
-    asked = entry(record, "asked")
-    if not isinstance(asked, dict) or set(asked) != set(_ASKED):
-        raise damaged(f"asked is not an object with the keys {', '.join(_ASKED)}")
+    options = entry(record, "options")
+    if not isinstance(options, dict) or set(options) != set(_OPTIONS):
+        raise damaged(f"options is not an object with the keys {', '.join(_OPTIONS)}")
     given = {
         "family": read_choice(record, "family", FIT_FAMILIES),
         "estimator": _estimator(record),
         "standardize": read_choice(record, "standardize", (True, False)),
         "origin": read_choice(record, "origin", (None, FITTED)),
-        **{name: _read_option(name, value) for name, value in asked.items()},
+        **{name: _read_option(name, value) for name, value in options.items()},
     }
     try:
         spec = FitSpec.checked(grouped=True, **given)  # a fit of one group has the options of all
@@ -176,33 +176,33 @@ def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
     return np.array([FAMILIES[name] for name in families])
 
 
-def _check_figures(figures: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]) -> None:
+def _check_results(results: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]) -> None:
     """Raise if the results are inconsistent."""
-    status = figures["status"]
+    status = results["status"]
     _require(np.isin(status, list(Status)), "status is unknown")
-    _require(np.isin(figures["route"], list(Route)), "route is unknown")
+    _require(np.isin(results["route"], list(Route)), "route is unknown")
     for name in _FINITE:
-        _require(np.isfinite(figures[name]), f"{name} is not finite")
+        _require(np.isfinite(results[name]), f"{name} is not finite")
     fitted = ~np.isin(status, [code for code in Status if code.failed])
     for name in ("slope", "divisor"):
-        _require(figures[name] > 0.0, f"{name} is not positive")
+        _require(results[name] > 0.0, f"{name} is not positive")
     for name in ("scale", "n_obs", "n_eval", "n_kept"):
-        _require(figures[name] >= 0.0, f"{name} is negative")
-    _require(figures["n_eval"] < 2.0**53, "n_eval is not a number of evaluations")
-    _require(figures["n_kept"] <= figures["n_obs"], "n_kept is greater than n_obs")
+        _require(results[name] >= 0.0, f"{name} is negative")
+    _require(results["n_eval"] < 2.0**53, "n_eval is not a number of evaluations")
+    _require(results["n_kept"] <= results["n_obs"], "n_kept is greater than n_obs")
     has_values = status != Status.EMPTY
-    x_min, x_max = figures["x_min"], figures["x_max"]
+    x_min, x_max = results["x_min"], results["x_max"]
     _require(
         (np.isfinite(x_min) & np.isfinite(x_max) & (x_min <= x_max)) | ~has_values, "x_min and x_max are not a range"
     )
-    _require((figures["kept_low"] <= figures["kept_high"]) | ~has_values, "kept_low and kept_high are not a range")
+    _require((results["kept_low"] <= results["kept_high"]) | ~has_values, "kept_low and kept_high are not a range")
     logs = fitted & is_box_cox
-    _require((x_min > figures["center"]) | ~logs, "x_min is not above -shift under Box-Cox")
-    _require((figures["divisor"] == 1.0) | ~logs, "Box-Cox does not rescale the data")
-    _require((figures["ref"] > 0.0) | ~logs, "ref is not inside the data")
-    inside = _in_range(figures["ref"], x_min, x_max, figures["center"], figures["divisor"])
+    _require((x_min > results["center"]) | ~logs, "x_min is not above -shift under Box-Cox")
+    _require((results["divisor"] == 1.0) | ~logs, "Box-Cox does not rescale the data")
+    _require((results["ref"] > 0.0) | ~logs, "ref is not inside the data")
+    inside = _in_range(results["ref"], x_min, x_max, results["center"], results["divisor"])
     # psi is 0 there, for every lambda: fits in the units of the data may measure from it, wherever the data lie
-    is_zero_of_psi = figures["ref"] == np.where(is_box_cox, 1.0, 0.0)
+    is_zero_of_psi = results["ref"] == np.where(is_box_cox, 1.0, 0.0)
     _require(inside | is_zero_of_psi | ~fitted, "ref is neither inside the data nor the zero of psi")
 
 

@@ -80,7 +80,7 @@ def bootstrap_errors(
         )
         fits = estimator.fit_values(drawn.reshape(-1, uniform.shape[1]).T, family, None, Run(n_threads))
         lmbda = np.where(is_failed(fits[:, STATUS]), np.nan, fits[:, LMBDA]).reshape(len(part), replicates)
-        errors[part.start : part.stop] = factor * _spread(lmbda)
+        errors[part.start : part.stop] = factor * _scale_from_quantiles(lmbda)
     return errors
 
 
@@ -98,7 +98,7 @@ def _draw(x: FloatArray, weight: Weights, uniform: FloatArray, out: FloatArray) 
     return math.sqrt(m / n)
 
 
-def _spread(lmbda: FloatArray) -> FloatArray:
+def _scale_from_quantiles(lmbda: FloatArray) -> FloatArray:
     """Estimate the standard deviation of each row from two quantiles; NaN if more than half of the row is missing."""
     fitted = np.count_nonzero(~np.isnan(lmbda), axis=1)
     errors = np.full(len(lmbda), np.nan)

@@ -95,7 +95,7 @@ class StoredFit(ABC):
         >>> bool(pk.PowerFit.from_json(fit.to_json()).lmbda == fit.lmbda)
         True
         """
-        return _format_of(type(self).__name__).to_text(self._to_record())
+        return _format_for(type(self).__name__).to_text(self._to_record())
 
     @classmethod
     def from_json(cls, text: str | os.PathLike[str], *, check: bool = True) -> Self:
@@ -115,8 +115,8 @@ class StoredFit(ABC):
             The text is not JSON, not such a fit, of another version, was changed, or holds results that no fit can
             produce.
         """
-        record = parse_record(_text_of(text))
-        return cls._from_record(_format_of(cls.__name__).check_text(record, check=check))
+        record = parse_record(_read_text(text))
+        return cls._from_record(_format_for(cls.__name__).check_text(record, check=check))
 
 
 def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
@@ -150,31 +150,31 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
     ...     pk.load(f"{folder}/fit.json").n_features
     1
     """
-    record = parse_record(_content_of(path))
+    record = parse_record(_read_file(path))
     kind = str(record.get("format")).removeprefix("powerkern.")
     if kind not in _HOMES:
         raise ValueError(f"not a fit: the JSON text in {os.fspath(path)} was not written by the save method of a fit")
     home = getattr(importlib.import_module(_HOMES[kind]), kind)
-    return home._from_record(_format_of(kind).check_text(record, check=check))
+    return home._from_record(_format_for(kind).check_text(record, check=check))
 
 
-def _format_of(kind: str) -> Format:
+def _format_for(kind: str) -> Format:
     """Return the format of the fits of a class."""
     return Format(f"powerkern.{kind}", VERSION, "a fit")
 
 
-def _text_of(text: str | os.PathLike[str]) -> str:
+def _read_text(text: str | os.PathLike[str]) -> str:
     """Return the text itself, or the content of the file that it names; text that begins with a brace is JSON."""
     if isinstance(text, os.PathLike):
-        return _content_of(text)
+        return _read_file(text)
     if isinstance(text, str) and not text.lstrip().startswith(("{", "[")):
         if not os.path.isfile(text):
             raise ValueError(f"not a fit: {text[:60]!r} is neither JSON text nor a file")
-        return _content_of(text)
+        return _read_file(text)
     return text
 
 
-def _content_of(path: str | os.PathLike[str]) -> str:
+def _read_file(path: str | os.PathLike[str]) -> str:
     """Return the text in a file."""
     try:
         return Path(path).read_text(encoding="utf-8")

@@ -108,7 +108,7 @@ class Summary:
 
     def to_text(self, max_rows: int | None = _PRINTED) -> str:
         """Return the table as text, with at most `max_rows` columns of the data; None for all of them."""
-        parts = [self.title, *map(format_table, self._shown(max_rows)), *self._rest(max_rows)]
+        parts = [self.title, *map(format_table, self._visible_blocks(max_rows)), *self._note_on_rest(max_rows)]
         if self.tests:
             parts.append(format_table(_tests_entries(self.tests)))
         if self.notes:
@@ -118,17 +118,17 @@ class Summary:
     def _repr_html_(self) -> str:
         """Return the table for notebooks, in blocks that scroll rather than wrap."""
         tests = [_tests_entries(self.tests)] if self.tests else []
-        tables = [table.items() for table in (*self._shown(_PRINTED), *tests)]
-        return html_page(self.title, tables, [*self._rest(_PRINTED), *self.notes])
+        tables = [table.items() for table in (*self._visible_blocks(_PRINTED), *tests)]
+        return html_page(self.title, tables, [*self._note_on_rest(_PRINTED), *self.notes])
 
-    def _shown(self, max_rows: int | None) -> list[dict[str, NDArray[Any]]]:
+    def _visible_blocks(self, max_rows: int | None) -> list[dict[str, NDArray[Any]]]:
         """Return the blocks with the names of the columns, at most `max_rows` of these."""
         return [
             {"column": label_cells(self.names[:max_rows]), **{name: entry[:max_rows] for name, entry in block.items()}}
             for block in self.blocks
         ]
 
-    def _rest(self, max_rows: int | None) -> list[str]:
+    def _note_on_rest(self, max_rows: int | None) -> list[str]:
         """Return a line about the columns that are not shown, if any."""
         left = 0 if max_rows is None else len(self.names) - max_rows
         return [f"... and {left} more columns: to_text(None), to_dict() or to_frame()"] if left > 0 else []

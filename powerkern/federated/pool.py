@@ -1,6 +1,6 @@
-"""Fit one column of all sites: the frame that they share, requests for moments in it, and the fit from merged moments.
+"""Fit one column over all sites: choose a common scaling, request moments, and fit the merged moments.
 
-The merged moments are the moments that `powerkern.fit` computes from the pooled rows, and the same code uses them.
+The merged moments are those that `powerkern.fit` computes from the pooled rows, and the same code fits them.
 """
 
 from __future__ import annotations
@@ -26,48 +26,48 @@ from powerkern.kernels.transforms.family import BOX_COX, log_offset
 
 _NONE = np.empty(0)
 _LARGEST_LOG = 709.0
-#: Bound on y and its derivatives in units of the frame, and the mean square of equal values after rounding.
+#: Bound on y and its derivatives in units of the scaling, and the mean square of equal values after rounding.
 _REACH, _ROUNDING = 4.1, 1e-26
 #: Relative difference up to which weights are equal; sums of weights are rounded.
 _SAME_WEIGHT = 1e-9
 
-# layout of a row of a request: index of the column, bounds of its values, frame, exponents
-_INDEX, _LOW, _HIGH, _FRAME = 0, 1, 2, 3
-_AT = _FRAME + partial_moments.N_SCALING
+# layout of a row of a request: index of the column, bounds of its values, scaling, exponents
+_INDEX, _LOW, _HIGH, _SCALING = 0, 1, 2, 3
+_AT = _SCALING + partial_moments.N_SCALING
 
 #: Largest number of exponents of a column in one request.
 MOST_POINTS = 1024
-#: Largest difference of two frames of the same bounds; two machines may round differently.
-_SAME_FRAME = 1e-9
+#: Largest difference of two scalings of the same bounds; two machines may round differently.
+_SAME_SCALING = 1e-9
 
 
 class PooledColumn(NamedTuple):
-    """One column over all sites: its range, and the frame, the scaling of its logs in requests for moments."""
+    """One column over all sites: its range, and the scaling, the scaling of its logs in requests for moments."""
 
     base: float
     sign: float
     x_min: float
     x_max: float
-    frame: partial_moments.Scaling
+    scaling: partial_moments.Scaling
     log_reference: float
     status: int
 
     @property
     def start(self) -> float:
-        """The exponent at which the search starts, in units of the frame (see `exponent`).
+        """The exponent at which the search starts, in units of the scaling (see `exponent`).
 
         If there are both signs, it is that of lambda = ``2 neg_high/(high + neg_high)``, from the largest logs of both
         branches. They then grow equally large, which is near the optimum if values are huge. Otherwise it is that of
         lambda = 1, but at most 1.
         """
-        f = self.frame
+        f = self.scaling
         if f.both_signs and f.neg_high > 0.0:
             return 2.0 * f.sigma * f.neg_high / (f.high + f.neg_high)
         return min(f.sigma, 1.0)
 
     def exponent(self, lmbda: float) -> float:
-        """Return the exponent that belongs to `lmbda`, in units of the frame."""
-        return (2.0 - lmbda if self.sign < 0.0 else lmbda) * self.frame.sigma
+        """Return the exponent that belongs to `lmbda`, in units of the scaling."""
+        return (2.0 - lmbda if self.sign < 0.0 else lmbda) * self.scaling.sigma
 
 
 def make_column(found: FloatArray, family: int) -> PooledColumn:
@@ -81,13 +81,13 @@ def make_column(found: FloatArray, family: int) -> PooledColumn:
         return _make_unfitted_column(base, x_min, x_max, Status.CONSTANT)
     sign = 1.0 if x_min >= 0.0 else -1.0 if x_max < 0.0 else 0.0
     reference = math.expm1(min(abs(log), _LARGEST_LOG)) if base else math.exp(min(log, _LARGEST_LOG))
-    frame = make_frame(base, x_min, x_max, reference)
-    log_reference = offset_log(base, frame.reference) if sign else 0.0
-    return PooledColumn(base, sign, x_min, x_max, frame, log_reference, Status.OK)
+    scaling = make_scaling(base, x_min, x_max, reference)
+    log_reference = offset_log(base, scaling.reference) if sign else 0.0
+    return PooledColumn(base, sign, x_min, x_max, scaling, log_reference, Status.OK)
 
 
-def make_frame(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Scaling:
-    """Make the frame, that is, the scaling for logs of values between two bounds.
+def make_scaling(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Scaling:
+    """Make the scaling, that is, the scaling for logs of values between two bounds.
 
     Parameters
     ----------
@@ -125,27 +125,27 @@ def _make_unfitted_column(base: float, x_min: float, x_max: float, status: Statu
     status : Status
         Reason.
     """
-    frame = partial_moments.Scaling(True, 0.0, 0.0, 0.0, 0.0, 1.0)
-    return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, status)
+    scaling = partial_moments.Scaling(True, 0.0, 0.0, 0.0, 0.0, 1.0)
+    return PooledColumn(base, 0.0, x_min, x_max, scaling, 0.0, status)
 
 
 # --- requests for moments -----------------------------------------------------------------------------
 
 
 class MomentsRequest(NamedTuple):
-    """The columns of a request, the bounds of their values, their frames, and the exponents."""
+    """The columns of a request, the bounds of their values, their scalings, and the exponents."""
 
     which: NDArray[np.intp]
     low: FloatArray
     high: FloatArray
-    frames: FloatArray
+    scalings: FloatArray
     at: FloatArray
 
 
 def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Sequence[Sequence[float]]) -> FloatArray:
     """Write the body of a request for moments of columns, with the list of exponents for each column."""
     rows = [
-        [float(j), column.x_min, column.x_max, *map(float, column.frame), *points]
+        [float(j), column.x_min, column.x_max, *map(float, column.scaling), *points]
         for (j, column), points in zip(columns, at, strict=True)
     ]
     return np.array(rows)
@@ -166,18 +166,18 @@ def read_moments_request(body: FloatArray, n_columns: int, family: int) -> Momen
     column = body[:, _INDEX]
     if not np.isin(column, np.arange(n_columns)).all() or np.unique(column).size < column.size:
         raise ValueError(f"columns other than 0 to {n_columns - 1}")
-    low, high, frames = np.array(body[:, _LOW]), np.array(body[:, _HIGH]), np.array(body[:, _FRAME:_AT])
-    if not (frames[:, partial_moments.SIGMA] > 0.0).all():
+    low, high, scalings = np.array(body[:, _LOW]), np.array(body[:, _HIGH]), np.array(body[:, _SCALING:_AT])
+    if not (scalings[:, partial_moments.SIGMA] > 0.0).all():
         raise ValueError("a unit that is not positive")
     if not (low < high).all() or (family == BOX_COX and not (low > 0.0).all()):
         raise ValueError("bounds that no values can have")
-    for x_min, x_max, frame in zip(low.tolist(), high.tolist(), frames.tolist(), strict=True):
-        _check_frame(family, x_min, x_max, frame)
-    return MomentsRequest(column.astype(np.intp), low, high, frames, np.array(body[:, _AT:]))
+    for x_min, x_max, scaling in zip(low.tolist(), high.tolist(), scalings.tolist(), strict=True):
+        _check_scaling(family, x_min, x_max, scaling)
+    return MomentsRequest(column.astype(np.intp), low, high, scalings, np.array(body[:, _AT:]))
 
 
-def _check_frame(family: int, low: float, high: float, given: list[float]) -> None:
-    """Raise a ValueError unless a frame follows from its bounds.
+def _check_scaling(family: int, low: float, high: float, given: list[float]) -> None:
+    """Raise a ValueError unless a scaling follows from its bounds.
 
     Parameters
     ----------
@@ -186,10 +186,10 @@ def _check_frame(family: int, low: float, high: float, given: list[float]) -> No
     low, high : float
         Bounds of the values.
     given : list of float
-        The frame, as in a request.
+        The scaling, as in a request.
     """
     reference, sigma = given[partial_moments.REFERENCE], given[partial_moments.SIGMA]
-    expected = make_frame(log_offset(family), low, high, reference)
+    expected = make_scaling(log_offset(family), low, high, reference)
     unit = expected.sigma / sigma
     ends = [expected.low * unit, expected.high * unit, expected.neg_high * unit]
     own = given[partial_moments.LOW : partial_moments.NEG_HIGH + 1]
@@ -197,9 +197,9 @@ def _check_frame(family: int, low: float, high: float, given: list[float]) -> No
         float(expected.both_signs) == given[partial_moments.BOTH_SIGNS]
         and expected.reference == reference
         and 0.5 <= unit <= 2.0
-        and all(abs(a - b) <= _SAME_FRAME for a, b in zip(ends, own, strict=True))
+        and all(abs(a - b) <= _SAME_SCALING for a, b in zip(ends, own, strict=True))
     ):
-        raise ValueError("a frame that does not follow from its bounds")
+        raise ValueError("a scaling that does not follow from its bounds")
 
 
 # --- moments ------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ class Weights:
 
 def evaluate_score(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[float, Score]:
     """Return g and its derivatives at `mu`, from the merged moments there."""
-    f = column.frame
+    f = column.scaling
     with np.errstate(all="ignore"):
         shift, _, log_factor = scaling_at(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
         d1, d2, d3 = (float(d) for d in lk.score_from_moments(moments, moments[partial_moments.JACOBIAN] - shift))
@@ -288,7 +288,7 @@ def evaluate_score(column: PooledColumn, mu: float, moments: FloatArray) -> tupl
 
 def _logs(column: PooledColumn, moments: FloatArray) -> Logs:
     """Return the constants of the logs of a column, without the logs themselves."""
-    f = column.frame
+    f = column.scaling
     jacobian = float(moments[partial_moments.JACOBIAN])
     return Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma, 0.0)
 
@@ -303,7 +303,7 @@ def make_fit_row(
     column : PooledColumn
         The column.
     mu : float
-        The optimum, in units of the frame.
+        The optimum, in units of the scaling.
     at : Score
         The score at `mu`.
     moments : (N_PARTIAL,) ndarray

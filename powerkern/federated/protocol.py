@@ -84,7 +84,7 @@ def conversation(plan: Plan) -> Conversation:
     else:
         found = Range.from_bounds(plan.data_bounds[0], plan.data_bounds[1], plan.spec.family, 1.0)
     columns = [pool.make_column(row, FAMILIES[plan.spec.family]) for row in found.table]
-    talk = _MomentRequests(plan, columns, weights)
+    requests = _MomentRequests(plan, columns, weights)
     try:
         given, shift, limit = plan.spec.per_column(len(columns))
     except ValueError as error:
@@ -98,11 +98,11 @@ def conversation(plan: Plan) -> Conversation:
             tasks[j] = _ColumnTask(search(column.start, plan.search, rounds), Status.OK)
         elif column.status == Status.OK:
             tasks[j] = _ColumnTask(evaluate_once(column.exponent(given[j])), Status.FIXED)
-    yield from _search_all(talk, tasks, outcome)
+    yield from _search_all(requests, tasks, outcome)
     fixed = results[:, STATUS] == Status.FIXED
     results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
     if limit.is_active:
-        yield from _apply_limits(talk, limit, given, outcome)
+        yield from _apply_limits(requests, limit, given, outcome)
     convert_to_data_units(results, shift)
     return outcome
 
@@ -131,17 +131,17 @@ class _ColumnTask(NamedTuple):
 
 
 def _search_all(
-    talk: _MomentRequests, tasks: dict[int, _ColumnTask], outcome: FederatedResults
+    requests: _MomentRequests, tasks: dict[int, _ColumnTask], outcome: FederatedResults
 ) -> Generator[Request, list[Any], None]:
     """Advance the searches of several columns in step, and write their results to `outcome`."""
     points = {j: next(task.search) for j, task in tasks.items()}
     while points:
         width = max(map(len, points.values()))
         padded = [at + at[-1:] * (width - len(at)) for at in points.values()]
-        moments, errors = yield from talk.ask(list(points), padded)
+        moments, errors = yield from requests.ask(list(points), padded)
         answers = zip(points.items(), moments, errors, strict=True)
         further = {
-            j: _advance(talk, j, tasks[j], at, own[: len(at)], error[: len(at)], outcome)
+            j: _advance(requests, j, tasks[j], at, own[: len(at)], error[: len(at)], outcome)
             for (j, at), own, error in answers
         }
         points = {j: at for j, at in further.items() if at}
@@ -154,7 +154,7 @@ _ROUNDING = 2.0**-38
 
 
 def _advance(
-    talk: _MomentRequests,
+    requests: _MomentRequests,
     j: int,
     task: _ColumnTask,
     points: list[float],
@@ -166,7 +166,7 @@ def _advance(
 
     Parameters
     ----------
-    talk : _MomentRequests
+    requests : _MomentRequests
         The columns of the fit.
     j : int
         Position of the column.
@@ -181,7 +181,7 @@ def _advance(
     outcome : FederatedResults
         Receives the result.
     """
-    column, total = talk.columns[j], float(moments[0, lk.WEIGHT])
+    column, total = requests.columns[j], float(moments[0, lk.WEIGHT])
     if total == 0.0 or not np.isfinite(errors).all():
         outcome.results[j] = pool.make_identity_row(column, total, Status.UNRESOLVED if total else Status.EMPTY)
         outcome.lmbda_error[j] = np.inf if total else 0.0
@@ -199,7 +199,7 @@ def _advance(
     row = pool.make_fit_row(
         column, best.best.x, best.best.at, moments[0], best.n_eval, _choose_status(best, task, total)
     )
-    outcome.results[j], outcome.lmbda_error[j] = row, (best.error + _ROUNDING) / column.frame.sigma
+    outcome.results[j], outcome.lmbda_error[j] = row, (best.error + _ROUNDING) / column.scaling.sigma
     return []
 
 
@@ -212,7 +212,7 @@ def _choose_status(best: ColumnOptimum, task: _ColumnTask, n_obs: float) -> Stat
 
 
 def _apply_limits(
-    talk: _MomentRequests, limit: LambdaLimit, given: FloatArray, outcome: FederatedResults
+    requests: _MomentRequests, limit: LambdaLimit, given: FloatArray, outcome: FederatedResults
 ) -> Generator[Request, list[Any], None]:
     """Move lambdas into their bounds, and limit transformed values to ymax, as `powerkern.fit` does.
 
@@ -220,7 +220,7 @@ def _apply_limits(
 
     Parameters
     ----------
-    talk : _MomentRequests
+    requests : _MomentRequests
         The columns of the fit.
     limit : LambdaLimit
         Bounds of lambda, and ymax.
@@ -231,15 +231,15 @@ def _apply_limits(
     """
     results = outcome.results
     try:
-        at, bounded = find_bounded_lambdas(FAMILIES[talk.plan.spec.family], results, None, limit, given)
+        at, bounded = find_bounded_lambdas(FAMILIES[requests.plan.spec.family], results, None, limit, given)
     except ValueError as error:
         raise MergeError(str(error)) from None
     before, errors = results[at].copy(), outcome.lmbda_error[at].copy()
     tasks = {
-        int(j): _ColumnTask(evaluate_once(talk.columns[j].exponent(lmbda)), Status.FIXED)
+        int(j): _ColumnTask(evaluate_once(requests.columns[j].exponent(lmbda)), Status.FIXED)
         for j, lmbda in zip(at, bounded, strict=True)
     }
-    yield from _search_all(talk, tasks, outcome)
+    yield from _search_all(requests, tasks, outcome)
     results[at], outcome.lmbda_error[at] = mark_at_bound(results[at], before), errors
     results[at, LMBDA] = results[at, LMBDA0] = bounded
 

@@ -43,7 +43,7 @@ def make_reply(message: Message, vector: Integers) -> Message:
     return Message(compat.fitres_to_recorddict(result, keep_input=False), reply_to=message)
 
 
-class _Sum(FedAvg):  # type: ignore[misc]
+class _SumStrategy(FedAvg):  # type: ignore[misc]
     """A strategy of Flower that asks a list of nodes and stores the total of their vectors."""
 
     def __init__(self, nodes: list[int], request: bytes) -> None:
@@ -85,7 +85,7 @@ def secure_total(grid: Grid, context: Context, nodes: list[int], request: bytes,
     """
     if not 3 <= len(nodes) <= _MOST_SITES:
         raise ProtocolError(f"SecAgg+ needs 3 to {_MOST_SITES} sites, got {len(nodes)}")
-    strategy = _Sum(nodes, request)
+    strategy = _SumStrategy(nodes, request)
     legacy = LegacyContext(context, strategy=strategy)
     legacy.state.config_records[MAIN_CONFIGS_RECORD] = ConfigRecord({Key.CURRENT_ROUND: 1})
     legacy.state.array_records[MAIN_PARAMS_RECORD] = ArrayRecord()

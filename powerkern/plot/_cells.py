@@ -16,7 +16,15 @@ from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.cellwise import DDCFit
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import count_names, draw_key_above, faint, get_axes, ink, mix_colors, shorten
+from powerkern.plot._drawing import (
+    count_names,
+    draw_legend_above,
+    get_axes,
+    mix_colors,
+    reference_grey,
+    shorten,
+    text_color,
+)
 from powerkern.plot._fits import check_fit, column_transforms, read_columns, row_names
 
 if TYPE_CHECKING:
@@ -97,7 +105,7 @@ def cell_map(
     draw_cells(ax, block_extremes(z, rows, columns), z.shape, cutoff, 2.0 * _cutoff_of_blocks(cutoff, rows * columns))
     marks = [_mark_missing(ax, z, drawn.failed), _mark_failed(ax, drawn.failed), _mark_rows(ax, drawn.rows)]
     if any(marks):
-        draw_key_above(ax, handles=[mark for mark in marks if mark])
+        draw_legend_above(ax, handles=[mark for mark in marks if mark])
     _label_axis(ax.xaxis, "column", drawn.names, z.shape[1], columns)
     ax.figure.canvas.figure.draw_without_rendering()  # settles the layout: turned names leave less height for rows
     _label_axis(ax.yaxis, "row", row_names(X), len(z), rows)
@@ -107,7 +115,7 @@ def cell_map(
 # --- parts --------------------------------------------------------------------------------------------
 
 
-class _Drawn(NamedTuple):
+class _CellValues(NamedTuple):
     """Standardized values to draw, with their cutoff, scaling and column names, failed columns and deviating rows."""
 
     values: FloatArray
@@ -118,7 +126,7 @@ class _Drawn(NamedTuple):
     rows: IntArray
 
 
-def _read_transforms(X: object, fit: PowerFit) -> _Drawn:
+def _read_transforms(X: object, fit: PowerFit) -> _CellValues:
     """Return the standardized values of a power transform; raise unless it standardizes."""
     if not fit.standardize:
         raise ValueError("a cell map needs standardized values: fit with standardize=True")
@@ -128,15 +136,15 @@ def _read_transforms(X: object, fit: PowerFit) -> _Drawn:
     z[:, failed] = np.nan  # these values are not standardized
     cutoff = float(ndtri(fit.cutoff))
     own, names = fit.standardized_cutoff(), matrix.names or fit.column_names
-    return _Drawn(z, cutoff, cutoff / own, names, failed, np.empty(0, dtype=np.int64))
+    return _CellValues(z, cutoff, cutoff / own, names, failed, np.empty(0, dtype=np.int64))
 
 
-def _read_deviations(X: object, fit: DDCFit) -> _Drawn:
+def _read_deviations(X: object, fit: DDCFit) -> _CellValues:
     """Return the residuals of cells, with the rows that deviate as a whole."""
     cells = fit.predict(X)
     failed = np.zeros(fit.loc.size, dtype=bool)
     rows = np.flatnonzero(cells.flagged_rows)
-    return _Drawn(np.asarray(cells.residuals), fit.cutoff, np.ones(failed.size), fit.column_names, failed, rows)
+    return _CellValues(np.asarray(cells.residuals), fit.cutoff, np.ones(failed.size), fit.column_names, failed, rows)
 
 
 def _mark_rows(ax: Axes, rows: IntArray) -> Any:
@@ -145,7 +153,7 @@ def _mark_rows(ax: Axes, rows: IntArray) -> Any:
         return None
     beside = {"transform": ax.get_yaxis_transform(), "clip_on": False}
     at = np.full(rows.size, 1.01)
-    return ax.plot(at, rows, "<", color=ink(ax), markersize=4.0, label="row deviates as a whole", **beside)[0]
+    return ax.plot(at, rows, "<", color=text_color(ax), markersize=4.0, label="row deviates as a whole", **beside)[0]
 
 
 def _mark_missing(ax: Axes, z: FloatArray, failed: BoolArray) -> Any:
@@ -154,7 +162,7 @@ def _mark_missing(ax: Axes, z: FloatArray, failed: BoolArray) -> Any:
         return None
     from matplotlib.patches import Patch
 
-    style = {"hatch": "....", "edgecolor": faint(ax), "facecolor": ax.get_facecolor(), "linewidth": 0.0}
+    style = {"hatch": "....", "edgecolor": reference_grey(ax), "facecolor": ax.get_facecolor(), "linewidth": 0.0}
     ax.patch.set(**style)
     return Patch(label="missing", **style)
 
@@ -222,7 +230,7 @@ def block_extremes(values: FloatArray, rows: int, columns: int) -> FloatArray:
 
 def _mark_failed(ax: Axes, failed: BoolArray) -> Any:
     """Hatch the columns without a scale; return the artist of the last one, or None."""
-    style = {"facecolor": ax.get_facecolor(), "edgecolor": faint(ax), "hatch": "///", "linewidth": 0.0}
+    style = {"facecolor": ax.get_facecolor(), "edgecolor": reference_grey(ax), "hatch": "///", "linewidth": 0.0}
     at, span = np.flatnonzero(failed), None
     for run in np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if at.size else []:
         span = ax.axvspan(run[0] - 0.5, run[-1] + 0.5, label="not fitted", **style)
@@ -263,8 +271,8 @@ def _cell_colors(ax: Axes, *, blocks: bool) -> Any:
     """Return a color map from blue over grey to red; colors farther from grey contrast more with the background."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    normal = mix_colors(ink(ax), ax.get_facecolor(), 0.1)
-    low, high = (mix_colors(color, ink(ax), 0.75) for color in ("tab:blue", "tab:red"))
+    normal = mix_colors(text_color(ax), ax.get_facecolor(), 0.1)
+    low, high = (mix_colors(color, text_color(ax), 0.75) for color in ("tab:blue", "tab:red"))
     start = 0.0 if blocks else 0.4  # the furthest of many normal values is often beyond the cutoff, and stays pale
     near_low, near_high = (mix_colors(far, normal, start) for far in (low, high))
     nodes = [(0.0, low), (0.499, near_low), (0.499, normal), (0.501, normal), (0.501, near_high), (1.0, high)]

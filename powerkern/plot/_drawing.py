@@ -43,24 +43,24 @@ def figure_width(ax: Axes) -> float:
     return float(ax.figure.bbox.width / ax.figure.dpi)
 
 
-def ink(ax: Axes) -> Any:
+def text_color(ax: Axes) -> Any:
     """Return the color of text on these axes, which depends on whether the style is light or dark."""
     return ax.xaxis.label.get_color()
 
 
-def faint(ax: Axes) -> tuple[float, ...]:
+def reference_grey(ax: Axes) -> tuple[float, ...]:
     """Return a grey between text color and background, for reference lines."""
-    return mix_colors(ink(ax), ax.get_facecolor(), 0.4)
+    return mix_colors(text_color(ax), ax.get_facecolor(), 0.4)
 
 
-def mix_colors(color: Any, other: Any, share: float) -> tuple[float, ...]:
-    """Return the mixture of two colors; `share` is the fraction of the first."""
+def mix_colors(color: Any, other: Any, fraction: float) -> tuple[float, ...]:
+    """Return the mixture of two colors; `fraction` is the fraction of the first."""
     from matplotlib.colors import to_rgb
 
-    return tuple(share * a + (1.0 - share) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True))
+    return tuple(fraction * a + (1.0 - fraction) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True))
 
 
-def draw_key_above(ax: Axes, **options: Any) -> None:
+def draw_legend_above(ax: Axes, **options: Any) -> None:
     """Draw a legend above an image, in as many columns as fit beside a color bar."""
     room = 0.75 * ax.get_window_extent().width
     for n_columns in (3, 2, 1):
@@ -119,25 +119,26 @@ def label_points(ax: Axes, points: FloatArray, chosen: Sequence[int], texts: Seq
         Label of each chosen point.
     """
     ax.figure.canvas.figure.draw_without_rendering()  # settles the layout, on which the free places depend
+    grey = reference_grey(ax)
     at, unit = ax.transData.transform(points), ax.figure.dpi / 72.0
     frame, taken = ax.get_window_extent(), np.array([ax.get_legend().get_window_extent().extents])
     for i, text in zip(chosen, texts, strict=True):
         note = ax.annotate(
             text, tuple(points[i]), (0.0, 0.0), textcoords="offset points", fontsize="small", parse_math=False,
-            arrowprops={"arrowstyle": "-", "color": faint(ax), "linewidth": 0.6, "shrinkA": 0.0, "shrinkB": 2.0},
+            arrowprops={"arrowstyle": "-", "color": grey, "linewidth": 0.6, "shrinkA": 0.0, "shrinkB": 2.0},
         )  # fmt: skip
         note.set_in_layout(False)
         extent = note.get_window_extent()
-        boxes = _boxes(at[i], extent.width, extent.height, unit)
+        boxes = _label_boxes(at[i], extent.width, extent.height, unit)
         outside = (boxes < np.tile(frame.min, 2)).any(axis=1) | (boxes > np.tile(frame.max, 2)).any(axis=1)
-        texts_hit, points_hit = _overlaps(boxes, taken), _overlaps(boxes, np.hstack([at - unit, at + unit]))
+        texts_hit, points_hit = _count_overlaps(boxes, taken), _count_overlaps(boxes, np.hstack([at - unit, at + unit]))
         best = int(np.argmin(100.0 * texts_hit + 10.0 * outside + 1.0 * (points_hit > 0)))
         note.set_position(tuple((boxes[best, :2] - at[i]) / unit))
         note.arrow_patch.set_visible(best >= _DIRECTIONS.size)
         taken = np.vstack([taken, boxes[best]])
 
 
-def _boxes(point: FloatArray, width: float, height: float, unit: float) -> FloatArray:
+def _label_boxes(point: FloatArray, width: float, height: float, unit: float) -> FloatArray:
     """Return the left, lower, right and upper ends of the candidate places for a label, nearest first, (m, 4).
 
     Parameters
@@ -155,7 +156,7 @@ def _boxes(point: FloatArray, width: float, height: float, unit: float) -> Float
     return np.hstack([lower, lower + np.array([width, height])])
 
 
-def _overlaps(boxes: FloatArray, others: FloatArray) -> FloatArray:
+def _count_overlaps(boxes: FloatArray, others: FloatArray) -> FloatArray:
     """Return the number of boxes in `others` that each box overlaps."""
     apart = (boxes[:, np.newaxis, :2] >= others[:, 2:]) | (boxes[:, np.newaxis, 2:] <= others[:, :2])
     return np.asarray((~apart.any(axis=2)).sum(axis=1), dtype=np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from powerkern.completion import RankProfile
-from powerkern.plot._drawing import faint, get_axes, ink
+from powerkern.plot._drawing import get_axes, reference_grey, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,13 +45,13 @@ def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
     if not isinstance(profile, RankProfile):
         raise TypeError(f"profile must be a RankProfile, got {type(profile).__name__}")
     ax = get_axes(ax)
-    ax.plot(profile.ranks, profile.rmse, ".-", color=faint(ax), label="fitted")
+    ax.plot(profile.ranks, profile.rmse, ".-", color=reference_grey(ax), label="fitted")
     ax.plot(profile.ranks, profile.validation_rmse, ".-", color="C0", label="held out")
     error = dict(zip(profile.ranks.tolist(), profile.validation_rmse.tolist(), strict=True))
     ends = int(profile.ranks[0]), profile.best
-    ax.plot(ends, [error[rank] for rank in ends], ":", color=ink(ax), linewidth=0.8, label="first to best")
+    ax.plot(ends, [error[rank] for rank in ends], ":", color=text_color(ax), linewidth=0.8, label="first to best")
     for rank, name, marker, size in ((profile.best, "best", "o", 9.0), (profile.elbow, "elbow", "s", 13.0)):
-        style = {"markersize": size, "markerfacecolor": "none", "color": ink(ax), "linestyle": ""}
+        style = {"markersize": size, "markerfacecolor": "none", "color": text_color(ax), "linestyle": ""}
         ax.plot([rank], [error[rank]], marker, label=f"{name}: {rank}", **style)
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set(xlabel="rank", ylabel="root mean square error")

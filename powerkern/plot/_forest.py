@@ -11,7 +11,7 @@ from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import figure_width, get_axes, ink, shorten
+from powerkern.plot._drawing import figure_width, get_axes, shorten, text_color
 from powerkern.plot._fits import check_fit, find_columns, fit_arguments
 from powerkern.regression import RegressionFit
 
@@ -85,7 +85,7 @@ def forest_plot(
     low, high = (np.asarray(end)[order] for end in intervals)
     _draw_estimates(ax, fit.lmbda[order], low, high, ends, hollow=level is not None)
     for value in (0.0, 1.0):
-        ax.axvline(value, color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.5, zorder=0.5)
+        ax.axvline(value, color=text_color(ax), linewidth=0.8, linestyle="--", alpha=0.5, zorder=0.5)
     names, length = fit.column_names, int(_LABEL * figure_width(ax))
     ax.set_yticks(range(order.size), [shorten(str(names[j] if names else j), length) for j in order], parse_math=False)
     ax.set(xlabel="lambda" if level is None else f"lambda, {100 * level:g}% interval")

@@ -13,7 +13,7 @@ from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray, Limits
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import get_axes, ink, mix_colors, pyplot, set_title
+from powerkern.plot._drawing import get_axes, mix_colors, pyplot, set_title, text_color
 from powerkern.plot._fits import (
     CensoringMarks,
     NoValuesError,
@@ -155,7 +155,7 @@ def _write_no_values(axes: Sequence[Axes], label: str) -> None:
     axes[0].set_title(label, parse_math=False)
     for panel in axes:
         panel.set(xticks=[], yticks=[])
-        panel.text(0.5, 0.5, "no values", ha="center", va="center", transform=panel.transAxes, color=ink(panel))
+        panel.text(0.5, 0.5, "no values", ha="center", va="center", transform=panel.transAxes, color=text_color(panel))
 
 
 def _check_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, PlotColumn], None]]:
@@ -197,11 +197,13 @@ def _new_panels(k: int, width: int) -> NDArray[Any]:
 def _draw_histograms(ax: Axes, one: PlotColumn) -> None:
     """Draw both histograms of a column and the normal density."""
     n = one.after.size + one.n_censored
-    edges = _edges(n)
-    _draw_histogram(ax, one.before, edges, "before", n, fill=True, color=mix_colors(ink(ax), ax.get_facecolor(), 0.25))
+    edges = _bin_edges(n)
+    _draw_histogram(
+        ax, one.before, edges, "before", n, fill=True, color=mix_colors(text_color(ax), ax.get_facecolor(), 0.25)
+    )
     _draw_histogram(ax, one.after, edges, "after", n, color="C0", linewidth=1.5)
     z = np.linspace(-_REACH, _REACH, 201)
-    ax.plot(z, np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi), color=ink(ax), linewidth=0.8, label="normal")
+    ax.plot(z, np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi), color=text_color(ax), linewidth=0.8, label="normal")
     ax.set(xlabel="standardized value", ylabel="density", xlim=(-_REACH, _REACH))
 
 
@@ -230,7 +232,7 @@ def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str,
     ax.stairs(counts / (n * np.diff(edges)), edges, label=text, **style)
 
 
-def _edges(n: int) -> FloatArray:
+def _bin_edges(n: int) -> FloatArray:
     """Return edges of bins from -_REACH to _REACH, as wide as the rule of Freedman and Diaconis for n normal values."""
     width = 2.0 * 1.349 / np.cbrt(n)
     return np.linspace(-_REACH, _REACH, int(np.clip(2.0 * _REACH / width, _FEWEST_BINS, _MOST_BINS)) + 1)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._input.arrays import as_reals, to_list
 from powerkern._typing import FloatArray
-from powerkern.plot._drawing import draw_key_above, get_axes, ink
+from powerkern.plot._drawing import draw_legend_above, get_axes, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,10 +80,15 @@ def lambda_map(
     points = {**_find_optima(table, axes), **given}
     for (name, (first, second)), marker in zip(points.items(), _MARKS * len(points), strict=False):
         score = table[_index_of_closest(axes[0], first), _index_of_closest(axes[1], second)]
-        style = {"markeredgecolor": ink(ax), "markerfacecolor": ax.get_facecolor(), "markersize": 9, "clip_on": False}
+        style = {
+            "markeredgecolor": text_color(ax),
+            "markerfacecolor": ax.get_facecolor(),
+            "markersize": 9,
+            "clip_on": False,
+        }
         ax.plot(first, second, marker, label=f"{name}: {score:.4g}", linestyle="", zorder=3, **style)
     ax.set(xlabel="lambda of the first column", ylabel="lambda of the second column")
-    draw_key_above(ax)
+    draw_legend_above(ax)
     return ax
 
 

@@ -11,7 +11,7 @@ from scipy.special import chdtri
 from powerkern._input.arrays import as_reals, column_label
 from powerkern._results.power_fit import PowerFit
 from powerkern.kernels.location.loc_scale import R_MAD_FACTOR
-from powerkern.plot._drawing import get_axes, ink, set_title
+from powerkern.plot._drawing import get_axes, set_title, text_color
 from powerkern.plot._fits import check_fit, find_column, fit_arguments, read_columns, title_label
 from powerkern.regression import RegressionFit
 
@@ -88,7 +88,7 @@ def profile_plot(
     ax.axvline(fit.lmbda[j], color="C1", label="maximum")
     if np.isfinite(high - low):
         drop = 0.5 * chdtri(1, 1.0 - level)
-        style = {"color": ink(ax), "linewidth": 0.8, "linestyle": "--", "alpha": 0.6}
+        style = {"color": text_color(ax), "linewidth": 0.8, "linestyle": "--", "alpha": 0.6}
         ax.axhline(-fit.nll[j] - drop, label=f"maximum less {drop:.3g}", **style)
         ax.axvspan(low, high, color="C1", alpha=0.15, label=f"{low:.3g} to {high:.3g} ({100 * level:g}%)")
     ax.locator_params(axis="x", nbins=6)

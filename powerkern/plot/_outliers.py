@@ -15,7 +15,7 @@ from powerkern._typing import FloatArray
 from powerkern.cellwise import WrappedPCA
 from powerkern.outliers import fit_scaling, reliability_diagram
 from powerkern.outliers.measures import Strategy
-from powerkern.plot._drawing import faint, get_axes, ink, label_points
+from powerkern.plot._drawing import get_axes, label_points, reference_grey, text_color
 from powerkern.plot._fits import check_fit, row_names
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
     texts, chosen = _row_labels(align_rows(labels, X, "labels"), row_names(X), beyond)
     ax = get_axes(ax)
     far = beyond > 1.0
-    for rows, label, color in ((~far, "regular", faint(ax)), (far, "outlying", "C3")):
+    for rows, label, color in ((~far, "regular", reference_grey(ax)), (far, "outlying", "C3")):
         ax.plot(inside[rows], outside[rows], ".", label=label, color=color)
-    ax.axvline(fit.score_cutoff, color=ink(ax), linewidth=0.8, label=f"cut-offs ({100 * fit.quantile:g}%)")
-    ax.axhline(fit.orthogonal_cutoff, color=ink(ax), linewidth=0.8)
+    ax.axvline(fit.score_cutoff, color=text_color(ax), linewidth=0.8, label=f"cut-offs ({100 * fit.quantile:g}%)")
+    ax.axhline(fit.orthogonal_cutoff, color=text_color(ax), linewidth=0.8)
     ax.set(xlabel=f"score distance ({fit.eigenvalues.size} components)", ylabel="orthogonal distance")
     ax.set(xlim=(0.0, None), ylim=(0.0, None))
     ax.legend()
@@ -172,14 +172,14 @@ def score_plot(
     share = np.histogram(values, edges)[0] / values.size
     ax = get_axes(ax)
     below = _axes_below(ax)
-    ax.stairs(share / np.diff(edges), edges, fill=True, color=faint(ax), alpha=0.5, label="scores")
+    ax.stairs(share / np.diff(edges), edges, fill=True, color=reference_grey(ax), alpha=0.5, label="scores")
     fine = np.linspace(edges[0], edges[-1], _POINTS)
     for name, rule in (_RULES if rules is None else rules).items():
         scaling = fit_scaling(values, **rule)
         line = ax.plot((fine[1:] + fine[:-1]) / 2.0, np.diff(scaling.cdf(fine)) / np.diff(fine), label=name)[0]
         residual = (share - np.diff(scaling.cdf(edges))) / np.diff(edges)
         below.plot((edges[1:] + edges[:-1]) / 2.0, residual, ".-", color=line.get_color(), linewidth=0.8)
-    below.axhline(0.0, color=ink(ax), linewidth=0.8)
+    below.axhline(0.0, color=text_color(ax), linewidth=0.8)
     ax.set(ylabel="density")
     below.set(xlabel="score", ylabel="residual")
     ax.legend()
@@ -229,7 +229,7 @@ def reliability_plot(
     """
     diagram = reliability_diagram(y_true, y_prob, strategy=strategy, n_bins=n_bins)
     ax = get_axes(ax)
-    diagonal = {"color": ink(ax), "linewidth": 0.8, "linestyle": "--", "alpha": 0.6}
+    diagonal = {"color": text_color(ax), "linewidth": 0.8, "linestyle": "--", "alpha": 0.6}
     ax.plot([0.0, 1.0], [0.0, 1.0], label="calibrated", **diagonal)
     full = diagram.n_scores > 0.0
     x, y = diagram.mean_prob[full], diagram.frequency[full]

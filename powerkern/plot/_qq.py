@@ -13,7 +13,7 @@ from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray, Limits
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band
-from powerkern.plot._drawing import faint, get_axes, ink, set_title
+from powerkern.plot._drawing import get_axes, reference_grey, set_title, text_color
 from powerkern.plot._fits import (
     CensoringMarks,
     PlotColumn,
@@ -225,20 +225,20 @@ def draw_qq(ax: Axes, one: PlotColumn, *, band: float | None, ylabel: str = "sta
     else:
         scores = np.asarray(ndtri(np.sort(one.positions)))
     rings = {"marker": "o", "markersize": 5.0, "markerfacecolor": "none", "markeredgewidth": 0.8}
-    _draw_points(ax, scores, np.sort(one.before), every, label="before", color=faint(ax), **rings)
+    _draw_points(ax, scores, np.sort(one.before), every, label="before", color=reference_grey(ax), **rings)
     dots = {"marker": ".", "markersize": 5.0, "markeredgewidth": 0.0}  # small enough to fit into the rings
     _draw_points(ax, scores, after, every, label="after", color="C0", **dots)
     if not kept.all():
         _draw_points(ax, scores, after, ~kept, label="left out of the fit", color="C3", **dots)
         ax.axhspan(after[kept][0], after[kept][-1], color="C0", alpha=0.1, linewidth=0.0)
-    ax.axline((0.0, 0.0), slope=1.0, color=ink(ax), linewidth=0.8)
+    ax.axline((0.0, 0.0), slope=1.0, color=text_color(ax), linewidth=0.8)
     ax.set(xlabel="normal score", ylabel=ylabel)
     if band is not None:
         if not (is_real(band) and 0.0 < band < 1.0):
             raise ValueError(f"band must be a probability between 0 and 1, or None, got {shown(band)}")
         if one.positions is not None:
             return
-        style = {"color": ink(ax), "alpha": 0.12, "linewidth": 0.0, "zorder": 0.5}
+        style = {"color": text_color(ax), "alpha": 0.12, "linewidth": 0.0, "zorder": 0.5}
         ax.fill_between(
             *simultaneous_band(after.size, float(band)), label=f"{100 * band:g}% of normal samples", **style
         )

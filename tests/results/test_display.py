@@ -9,7 +9,7 @@ import pytest
 
 import powerkern as pk
 from powerkern._results.inference import LikelihoodRatio, name_intervals
-from powerkern._results.normality import Normality, NormalityFigures
+from powerkern._results.normality import Normality, NormalityMeasures
 from powerkern.cellwise import check_data, ddc, wrap
 from powerkern.cellwise.neighbors import Neighbors
 from powerkern.results import Interval, Summary
@@ -123,7 +123,7 @@ def test_many_columns_are_short():
     column = np.linspace(-1.0, 1.0, MANY)
     blocks = [{"lmbda": column}, {"se": column}, {"n_obs": column}]
     interval = Interval(column, column)
-    figures = NormalityFigures(column, column, column, column)
+    figures = NormalityMeasures(column, column, column, column)
     for result in (
         Summary("title", labels, blocks, notes=["a", "b", "c"]),
         Summary("title", labels[:1000], [{"lmbda": column[:1000]}]),

@@ -181,7 +181,7 @@ def test_equal_weights_below_one_do_not_change_standard_errors():
 
 def test_half_of_the_replicates_suffice():
     lmbda = np.array([[0.0, 0.5, 1.0, *[np.nan] * 3], [0.0, 1.0, *[np.nan] * 4]])
-    half, fewer = intervals._spread(lmbda)
+    half, fewer = intervals._scale_from_quantiles(lmbda)
     assert half == pytest.approx(0.5 * (ndtr(1.0) - ndtr(-1.0)))
     assert np.isnan(fewer)
 
