@@ -1,1 +1,1 @@
-"""Regression and joint models: designs, problems, likelihoods."""
+"""Models of powerkern.regression and powerkern.joint: designs, likelihoods and fitted models."""

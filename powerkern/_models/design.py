@@ -1,8 +1,9 @@
-"""Read and check covariates, and compute an orthonormal basis.
+"""Read and check covariates, and compute an orthonormal basis of the design.
 
-With an intercept, covariates are centered before they are orthogonalised, so that years lose no digits. All are divided
-by a power of two. The basis is computed by the Gram-Schmidt method, applied twice, in the order of the columns. A
-linear combination of earlier columns is dropped, as in lm of R. No product depends on the number of threads.
+With an intercept, covariates are centered before they are orthogonalised, so that covariates such as years lose no
+digits. All columns are divided by powers of two. The basis is computed by the Gram-Schmidt method, applied twice, in
+the order of the columns. Columns that are linear combinations of earlier ones are dropped, as in R's lm. No product
+depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ INTERCEPT = "Intercept"
 _COLLINEAR = 1e-7
 #: A column is constant if its deviations from the mean are below this fraction of its largest absolute value.
 _CONSTANT = 1e-13
-#: The coefficient of a covariate whose values are all smaller than this would overflow.
+#: Smallest accepted magnitude: the coefficient of a covariate whose values are all smaller would overflow.
 _LEAST = float(np.finfo(np.float64).tiny)
 #: The constant is a combination of the covariates if its residual has less than this fraction of its norm.
 _SPANNED = 1e-10
@@ -46,11 +47,11 @@ _SPANNED = 1e-10
 #: the data have fewer than _WORTHWHILE times as many rows.
 _SAMPLED, _FEWEST, _EACH, _WORTHWHILE = 32, 256, 16, 4
 #: A sample is adequate if every basis vector keeps at least this fraction of its expected squared norm.
-_RESOLVED = 0.1
+_ADEQUATE = 0.1
 
 
 class Covariates(NamedTuple):
-    """Specification of a design, by column names or a formula, which can be applied to other rows."""
+    """Specification of a design, by column names or by a formula, which can be applied to new rows."""
 
     #: Names of all columns, including the intercept.
     names: list[str]
@@ -58,11 +59,11 @@ class Covariates(NamedTuple):
     columns: list[Any] | None
     intercept: bool
     formula: str | None
-    #: Specification of formulaic.
+    #: Model specification of formulaic; None without a formula.
     spec: Any
 
     def matrix(self, X: object, n_rows: int | None = None, of: object = None, whose: str = "X") -> FloatArray:
-        """Return the covariates in rows of new data: (n, k), including the intercept.
+        """Return the design matrix for new rows, (n, k), including the intercept.
 
         Parameters
         ----------
@@ -71,9 +72,9 @@ class Covariates(NamedTuple):
         n_rows : int, optional
             Required number of rows.
         of : object, optional
-            Data with whose row labels the covariates are aligned.
+            Data, such as the responses, whose row labels give the order of rows.
         whose : str
-            Name of `of` in messages.
+            Name of the argument `of` for messages.
 
         Raises
         ------
@@ -83,7 +84,7 @@ class Covariates(NamedTuple):
         return self._check_values(self._values(align_rows(X, of, "covariates", whose), n_rows), n_rows)
 
     def _values(self, X: object, n_rows: int | None) -> NDArray[Any]:
-        """Return the values of the covariates in `X`, with the intercept; raise if the columns do not match the fit."""
+        """Return the design matrix of the covariates `X`, unchecked; raise if their columns do not match the fit."""
         if self.formula is not None:
             if self.spec is None:
                 raise ValueError(
@@ -107,7 +108,7 @@ class Covariates(NamedTuple):
         return _with_intercept(values) if self.intercept else values
 
     def _check_values(self, values: NDArray[Any], n_rows: int | None) -> FloatArray:
-        """Return covariates as float64; raise unless all are finite and their number of rows is `n_rows`."""
+        """Return covariates as float64; raise unless all are finite and there are `n_rows` rows (None: any number)."""
         if n_rows is not None and len(values) != n_rows:
             raise ValueError(f"covariates has {len(values)} rows, the data have {n_rows}; pass the same rows")
         values = np.asarray(values, dtype=np.float64)
@@ -121,7 +122,11 @@ class Covariates(NamedTuple):
         return values
 
     def check(self, values: NDArray[Any], n_rows: int) -> FloatArray:
-        """Check covariates to which a model will be fitted; none may be so small that its coefficient overflows."""
+        """Check the design matrix before a fit, and return it as float64.
+
+        Raise a ValueError unless it is finite and has `n_rows` rows, or if a covariate is so small that its coefficient
+        would overflow.
+        """
         values = self._check_values(values, n_rows)
         size = np.abs(values).max(axis=0, initial=0.0)
         tiny = (size > 0.0) & (size < _LEAST)
@@ -131,23 +136,23 @@ class Covariates(NamedTuple):
         return values
 
     def warn_dropped(self, used: BoolArray) -> None:
-        """Issue one warning that names the columns left out, attributed to the caller of the caller."""
+        """Issue one warning that names the columns left out; `used` masks the columns in use."""
         dropped = np.flatnonzero(~used)
         if dropped.size:
             listed = ", ".join(repr(self.names[j]) for j in dropped)
             warn(f"covariates: {listed} left out: constant, or linear combinations of earlier covariates")
 
     def to_record(self) -> dict[str, Any]:
-        """Return the record for JSON, which lacks the coding of categories by a formula."""
+        """Return the specification as a record for JSON, without the formula's coding of categories."""
         record = self._asdict()
         del record["spec"]
         return {**record, "columns": labels_to_record(self.columns)}
 
     @classmethod
     def from_record(cls, record: Any) -> Covariates:
-        """Make covariates from a record of JSON; raise a ValueError if `to_record` cannot have written it."""
+        """Rebuild a specification from a record of `to_record`; raise a ValueError for any other record."""
         if not isinstance(record, dict) or {*record, "spec"} != set(cls._fields) or "spec" in record:
-            raise damaged("covariates are missing")
+            raise damaged("covariates is not an object with the keys that a fit writes")
         try:
             columns = labels_from_record(record["columns"])
         except (ValueError, OverflowError):
@@ -166,7 +171,7 @@ class Covariates(NamedTuple):
 def read_covariates(
     X: object, formula: str | None, intercept: bool, n_rows: int, of: object, whose: str = "X"
 ) -> tuple[Covariates, FloatArray]:
-    """Read covariates to which a model will be fitted; return their specification and values.
+    """Read the covariates for a fit; return the specification of the design and the design matrix, (n, k).
 
     Parameters
     ----------
@@ -175,13 +180,13 @@ def read_covariates(
     formula : str or None
         Formula for covariates in a data frame.
     intercept : bool
-        Whether to add an intercept; must be True with a formula.
+        True to add an intercept; must be True with a formula.
     n_rows : int
         Required number of rows.
     of : object
-        Data with whose row labels the covariates are aligned.
+        Data, such as the responses, whose row labels give the order of rows.
     whose : str
-        Name of `of` in messages.
+        Name of the argument `of` for messages.
     """
     X = align_rows(X, of, "covariates", whose)
     intercept = as_flag("intercept", intercept)
@@ -208,12 +213,12 @@ def read_covariates(
 
 
 def make_intercept(n_rows: int) -> tuple[Covariates, FloatArray]:
-    """Return the design of a mean: an intercept without other covariates."""
+    """Return the specification and the matrix, (n_rows, 1), of a design that has only an intercept."""
     return Covariates([INTERCEPT], None, True, None, None), np.ones((n_rows, 1))
 
 
 def _with_intercept(values: NDArray[Any]) -> FloatArray:
-    """Return the covariates after a column of ones."""
+    """Return the covariates with a column of ones in front, in float64."""
     return np.column_stack([np.ones(len(values)), values.astype(np.float64)])
 
 
@@ -221,7 +226,7 @@ def _with_intercept(values: NDArray[Any]) -> FloatArray:
 
 
 def _model_matrix(X: object, formula: str) -> Any:
-    """Parse a formula and return its model matrix."""
+    """Parse a formula and return its model matrix for the data frame `X`."""
     try:
         import formulaic
     except ImportError:
@@ -240,7 +245,10 @@ def _model_matrix(X: object, formula: str) -> Any:
 
 
 def _evaluate_formula(spec: Any, X: Any, formula: str) -> Any:
-    """Return the model matrix of a formula or its specification; missing values are kept."""
+    """Return the model matrix for the data frame `X`, with missing values as NaN.
+
+    `spec` is a parsed formula or the model specification of a fit. `formula` is the text, for messages.
+    """
     import formulaic
     import pandas
 
@@ -273,14 +281,14 @@ def _evaluate_formula(spec: Any, X: Any, formula: str) -> Any:
 
 
 class Basis(NamedTuple):
-    """An orthonormal basis of the rows in use, and the map from its coefficients to coefficients of covariates.
+    """Orthonormal basis of the design matrix over the rows in use, and the map to coefficients of the covariates.
 
-    Coefficients refer to covariates less `center`.
+    Coefficients refer to covariates minus `center`.
     """
 
     design: likelihood.Design
     center: FloatArray
-    #: Map from products with the basis to coefficients, (k, q); zero in the rows of columns left out.
+    #: Matrix that maps products with the basis to coefficients, (k, q); zero in the rows of columns left out.
     to_coef: FloatArray
     #: Mask of the columns that were not left out.
     used: BoolArray
@@ -293,7 +301,7 @@ class Basis(NamedTuple):
         return int(self.to_coef.shape[1])
 
     def coefficients(self, products: FloatArray) -> FloatArray:
-        """Return the coefficients of the covariates, (k, p), from products of the basis with responses, (rank, p)."""
+        """Return coefficients of the covariates, (k, p), given the products of the basis with responses, (rank, p)."""
         coef = combine(self.to_coef, products)
         if self.center.any():
             coef[:1] -= combine(self.center[np.newaxis], coef)
@@ -306,9 +314,9 @@ def compute_basis(values: FloatArray, intercept: bool, weight: Weights, counted:
     Parameters
     ----------
     values : (n, k) ndarray
-        The covariates; if `intercept`, the first column is constant.
+        The design matrix.
     intercept : bool
-        Whether there is an intercept, so that covariates are centered.
+        True if the first column is an intercept; the other columns are then centered.
     weight : (n,) ndarray
         Weights of the rows; empty for none.
     counted : (n,) ndarray of bool, optional
@@ -337,7 +345,7 @@ def compute_basis(values: FloatArray, intercept: bool, weight: Weights, counted:
 
 
 def _centers(values: FloatArray) -> FloatArray:
-    """Return the means of the columns, but 0 for the first, which is the intercept."""
+    """Return the means of the columns, but 0 for the first column, which is the intercept."""
     center = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
     # the mean of very large numbers overflows
     center = np.where(np.isfinite(center), center, 0.0)
@@ -346,9 +354,23 @@ def _centers(values: FloatArray) -> FloatArray:
 
 
 def _scale_columns(values: FloatArray, center: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the centered columns over powers of two, times root weights, as rows; and these powers.
+    """Center and weight the columns, and divide them by powers of two; constant columns become 0.
 
-    Constant columns become 0.
+    Parameters
+    ----------
+    values : (n, k) ndarray
+        The design matrix.
+    center : (k,) ndarray
+        Number to subtract from each column.
+    root : (n,) ndarray
+        Roots of the weights.
+
+    Returns
+    -------
+    columns : (k, n) ndarray
+        The scaled columns, as rows.
+    unit : (k,) ndarray
+        The powers of two.
     """
     rows = root > 0.0
     columns = np.where(rows[:, np.newaxis], values - center, 0.0)
@@ -361,9 +383,16 @@ def _scale_columns(values: FloatArray, center: FloatArray, root: FloatArray) -> 
 
 
 def _gram_schmidt(columns: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Orthonormalise the rows of `columns` in order.
+    """Orthonormalise the rows of `columns` in order, and drop rows that depend linearly on earlier ones.
 
-    Return the orthonormal rows, their triangular factor, and which of the rows were not dropped.
+    Returns
+    -------
+    basis : (rank, n) ndarray
+        The orthonormal rows.
+    triangle : (rank, rank) ndarray
+        Upper triangular factor with ``columns[used] = triangle.T @ basis``.
+    used : (k,) ndarray of bool
+        Mask of the rows that were not dropped.
     """
     k = len(columns)
     basis, triangle, used = np.empty_like(columns), np.zeros((k, k)), np.zeros(k, dtype=np.bool_)
@@ -382,17 +411,27 @@ def _gram_schmidt(columns: FloatArray) -> tuple[FloatArray, FloatArray, BoolArra
 
 
 def _norm(x: FloatArray) -> float:
-    """Return the Euclidean norm."""
+    """Return the Euclidean norm of a vector."""
     return float(np.sqrt(cross(x[np.newaxis], x[np.newaxis])[0, 0]))
 
 
 def _sample_basis(basis: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return an orthonormal basis of evenly spaced rows, and their root weights; without rows if it is inadequate."""
+    """Return an orthonormal basis over a sample of evenly spaced rows, and the roots of the weights of these rows.
+
+    Both are empty if the data have too few rows, or if the sample does not represent a basis vector adequately.
+
+    Parameters
+    ----------
+    basis : (rank, n) ndarray
+        Orthonormal basis over all rows.
+    root : (n,) ndarray
+        Roots of the weights; empty for none.
+    """
     q, n = basis.shape
     m = max(n // _SAMPLED, _FEWEST + _EACH * q)
     if n >= _WORTHWHILE * m:
         rows = np.arange(m) * (n // m)
         vectors, triangle, used = _gram_schmidt(np.ascontiguousarray(basis[:, rows]))
-        if used.all() and np.diag(triangle).min(initial=np.inf) ** 2 > _RESOLVED * m / n:
+        if used.all() and np.diag(triangle).min(initial=np.inf) ** 2 > _ADEQUATE * m / n:
             return vectors, root[rows] if root.size else root
     return np.empty((q, 0)), np.empty(0)

@@ -1,9 +1,10 @@
-"""The likelihood of columns that are jointly normal after their transforms, its derivatives, and its optimum.
+"""Likelihood of columns that are jointly normal after their transforms, with derivatives, minimisation and intervals.
 
     f(lambda) = 1/2 ln det S(lambda) - sum_j (lambda_j - 1) mean(J_j)
 
-S is the covariance (1/n) of the transformed columns, or of their residuals given a design (Andrews, Gnanadesikan &
-Warner 1971; Velilla 1993). See docs/numerics: Joint fits.
+Up to a constant, f is the negative log-likelihood per observation. S is the covariance (1/n) of the transformed
+columns, or of their residuals given a design (Andrews, Gnanadesikan & Warner 1971; Velilla 1993). See docs/numerics:
+Joint fits.
 """
 
 from __future__ import annotations
@@ -24,18 +25,19 @@ from powerkern.kernels.likelihood.joint_derivatives import JACOBIAN, G
 #: A covariance is singular if 1 minus the squared multiple correlation of a column with the others is less than this
 #: times p.
 _SINGULAR = 1e-14
-#: Like _SINGULAR, for the end of a search that did not converge.
+#: The same tolerance for the last point of a search that did not converge.
 _NEARLY_SINGULAR = 1e-6
 #: A column belongs to a linear relation if its coefficient, in standard deviations, exceeds this.
 _INVOLVED = 1e-6
 
-#: The search ends with a step whose predicted decrease of f is below this; the remaining error is about its square.
+#: The search takes a last Newton step if the predicted decrease of f is below this; the remaining error is about its
+#: square.
 _DECREASE = 1e-12
 MAX_EVAL = 200
 _MAX_HALVINGS = 60
 _ROUNDING = 1e-13
 
-#: Like _DECREASE, for the ends of intervals, relative to the drop of the likelihood there.
+#: The same tolerance for the ends of intervals, relative to the drop of the log-likelihood there.
 _END_DECREASE = 1e-14
 
 #: Rounding error of f, in units of the larger of |f| and 1.
@@ -44,7 +46,7 @@ _MAX_END_EVAL = 50
 
 
 class Singular(Exception):
-    """Exception for a singular covariance of the transformed columns; `columns` are in a linear relation."""
+    """Exception for a singular covariance; `columns` are the positions of columns that are linearly dependent."""
 
     def __init__(self, columns: IntArray) -> None:
         super().__init__(columns)
@@ -52,7 +54,7 @@ class Singular(Exception):
 
 
 class JointEvaluation(NamedTuple):
-    """f per observation, with its gradient, (p,), and Hessian, (p, p)."""
+    """Value of f, its gradient, (p,), and its Hessian, (p, p), at one vector of lambdas."""
 
     f: float
     gradient: FloatArray
@@ -60,15 +62,18 @@ class JointEvaluation(NamedTuple):
 
 
 class NewtonStep(NamedTuple):
-    """A Newton step, twice its predicted decrease of f, and whether the Hessian is positive definite."""
+    """A Newton step for f."""
 
+    #: The step, (p,).
     step: FloatArray
+    #: Twice the predicted decrease of f.
     decrement: float
+    #: True if the Hessian is positive definite.
     convex: bool
 
 
 class JointMinimum(NamedTuple):
-    """The result of a search."""
+    """Result of a search for a minimum of f: the lambdas, f there, number of evaluations, and status."""
 
     lmbda: FloatArray
     at: JointEvaluation
@@ -88,16 +93,16 @@ class JointLikelihood:
     weight : (n,) ndarray
         Positive weights of the rows; None: all one.
     basis : (rank, n) ndarray
-        Orthonormal basis of the design, its rows multiplied by the roots of the weights. The intercept alone may be
-        left out: (0, n).
+        Orthonormal basis of the design, already multiplied by the roots of the weights. If the design is only an
+        intercept, an empty basis (0, n) does as well.
     n_threads : int
         Largest number of threads at work.
 
     Notes
     -----
-    Columns are sorted by a digest of their values, so that results do not depend on the order in which they are given:
-    `order` holds their original positions, and `restore_order` undoes the sort. The object holds four more arrays of
-    the size of the columns.
+    Columns are sorted by a digest of their values, so that results do not depend on the order in which columns are
+    passed. `order` holds the original positions of the sorted columns, and `restore_order` undoes the sort. The object
+    holds four work arrays of the size of the columns.
     """
 
     def __init__(self, columns: FloatArray, family: int, weight: Weights, basis: FloatArray, n_threads: int) -> None:
@@ -114,34 +119,34 @@ class JointLikelihood:
         """Number of columns."""
         return len(self._columns)
 
-    def restore_order(self, figures: FloatArray) -> FloatArray:
-        """Reorder arrays that are indexed by columns along every axis to the order in which the columns were passed."""
+    def restore_order(self, results: FloatArray) -> FloatArray:
+        """Undo the sort of columns along every axis of `results`, which is a vector (p,) or a matrix (p, p)."""
         place = np.argsort(self.order)
-        return figures[np.ix_(*(place,) * figures.ndim)]
+        return results[np.ix_(*(place,) * results.ndim)]
 
     def column(self, j: int) -> JointLikelihood:
-        """Return the likelihood of a single column."""
+        """Return the likelihood of column `j` (in sorted order) alone."""
         one = self._columns[j : j + 1]
         return JointLikelihood(one, self._family, self._weight, self._basis, self._n_threads)
 
     def evaluate(self, lmbda: FloatArray, tolerance: float = _SINGULAR) -> JointEvaluation:
-        """Return f and its derivatives; f is infinite if a transform overflows.
+        """Return f and its derivatives at `lmbda`, (p,); f is infinite if a transform overflows.
 
         Raises
         ------
         Singular
-            If a transformed column, or its residuals, keeps less than a fraction `tolerance` p of its variance given
-            the other columns.
+            If, for a transformed column or its residuals, 1 minus the squared multiple correlation with the other
+            columns is less than `tolerance` times p.
         """
         with np.errstate(all="ignore"):
             return self._evaluate(np.array(lmbda, dtype=np.float64), tolerance)
 
     def _evaluate(self, lmbda: FloatArray, tolerance: float) -> JointEvaluation:
-        """Compute `evaluate`, without floating-point warnings."""
+        """Compute `evaluate`, which suppresses floating-point warnings; arguments as there."""
         y, y1, y2, spare, threads = self._y, self._y1, self._y2, self._spare, self._n_threads
         out = (y, y1, y2)
-        figures = derivative_matrix(self._columns.T, self._family, lmbda, self._weight, self._root, out, threads)
-        f = float(figures[:, G].sum())
+        rows = derivative_matrix(self._columns.T, self._family, lmbda, self._weight, self._root, out, threads)
+        f = float(rows[:, G].sum())
         if not (math.isfinite(f) and all(math.isfinite(float(part.sum())) for part in out)):
             return JointEvaluation(math.inf, np.full(len(lmbda), math.nan), np.full((len(lmbda),) * 2, math.nan))
         f += self._replace_by_residuals(out, tolerance)
@@ -155,10 +160,13 @@ class JointLikelihood:
         hessian = combine(inverse.T, inverse) * cross(y1, y1, threads) - a * a.T
         hessian[np.diag_indices_from(hessian)] += bend
         f += float(np.log(np.diag(factor)).sum())
-        return JointEvaluation(f, np.diag(a) - figures[:, JACOBIAN], hessian)
+        return JointEvaluation(f, np.diag(a) - rows[:, JACOBIAN], hessian)
 
     def _replace_by_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
-        """Replace psi, psi', psi'' by residuals, divided by the norms for psi; return the sum of the log norms."""
+        """Replace psi, psi', psi'' in `out` by their residuals given the design, over the norms of psi's residuals.
+
+        Return the sum of the logs of these norms. `tolerance` is that of `evaluate`.
+        """
         if not len(self._basis):
             return 0.0
         for part in out:
@@ -172,10 +180,10 @@ class JointLikelihood:
         return float(np.log(norms).sum())
 
     def _orthonormalize(self, y: FloatArray, tolerance: float) -> FloatArray:
-        """Replace y by orthonormal rows q with y = factor q; return the lower triangular factor.
+        """Replace the rows of `y` by orthonormal rows q with ``y = factor q``; return the lower triangular factor.
 
         The Cholesky factorisation of y y^T is applied twice. The second pass removes the correlation that rounding
-        leaves after the first.
+        errors leave after the first. A row is singular if its pivot, squared, is at most `tolerance`.
         """
         first, rank = cholesky(cross(y, y, self._n_threads))
         small = np.diag(first)[:rank] ** 2 <= tolerance
@@ -187,7 +195,10 @@ class JointLikelihood:
         return combine(first, second)
 
     def _singular_error(self, factor: FloatArray, j: int, y: FloatArray) -> Singular:
-        """Return an exception with row j and the rows that it depends on; earlier rows are independent."""
+        """Return the exception that names a linearly dependent row of `y` and the rows on which it depends.
+
+        `j` is the position of the first dependent row, and `factor` the Cholesky factor of the rows before it.
+        """
         inverse = invert_lower(np.ascontiguousarray(factor[:j, :j]))
         half = combine(inverse, cross(y[:j], y[j : j + 1]))[:, 0]
         coefficients = np.einsum("k,kl->l", half, inverse)
@@ -196,7 +207,7 @@ class JointLikelihood:
 
 
 def newton(at: JointEvaluation) -> NewtonStep:
-    """Return the Newton step; if the Hessian is not positive definite, add a sufficient multiple of its diagonal."""
+    """Return the Newton step; a multiple of the diagonal is added to a Hessian that is not positive definite."""
     diagonal = abs(np.diag(at.hessian))
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     scaled, ridge = at.hessian / np.outer(scale, scale), 0.0
@@ -224,7 +235,7 @@ def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
 
 
 def minimize(likelihood: JointLikelihood, start: FloatArray) -> JointMinimum:
-    """Find a local minimum of f, by Newton's method with backtracking.
+    """Find a local minimum of f by Newton's method with backtracking, from the lambdas `start`, (p,).
 
     Raises
     ------
@@ -255,14 +266,14 @@ def _convergence_status(at: JointEvaluation) -> JointStatus:
 
 
 def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: JointEvaluation, step: NewtonStep) -> JointMinimum:
-    """Halve a step until f decreases enough; return that point, or `at` if there is none.
+    """Halve a Newton step until f decreases enough; return the point reached, or `at` unchanged if f never does.
 
     Parameters
     ----------
     likelihood : JointLikelihood
         The likelihood.
     lmbda : (p,) ndarray
-        Start of the step.
+        Lambdas from which the step starts.
     at : JointEvaluation
         Evaluation at `lmbda`.
     step : NewtonStep
@@ -285,16 +296,18 @@ def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: JointEvaluati
 
 
 def choose_start(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
-    """Return `start` if there are no covariates, otherwise the optimum of each column separately, from `start`."""
-    return (
-        np.array([_optimize_column(likelihood, j, start[j : j + 1]) for j in range(len(start))])
-        if has_covariates
-        else start
-    )
+    """Return the lambdas from which the joint search starts.
+
+    `start` holds the optimum of each column without covariates. If there are covariates, return the optimum of each
+    column given the covariates, searched from `start`.
+    """
+    if not has_covariates:
+        return start
+    return np.array([_optimize_column(likelihood, j, start[j : j + 1]) for j in range(len(start))])
 
 
 def _optimize_column(likelihood: JointLikelihood, j: int, start: FloatArray) -> float:
-    """Return the optimal lambda of column j by itself."""
+    """Return the optimal lambda of column `j` alone, searched from `start`, (1,)."""
     try:
         return float(minimize(likelihood.column(j), start).lmbda[0])
     except Singular:
@@ -302,7 +315,7 @@ def _optimize_column(likelihood: JointLikelihood, j: int, start: FloatArray) -> 
 
 
 def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) -> JointMinimum:
-    """Return the lowest minimum over several starts; its `n_eval` counts the evaluations of all searches."""
+    """Return the lowest minimum of searches from several starts; `n_eval` counts the evaluations of all searches."""
     found = minimize(likelihood, starts[0])
     n_eval, several = found.n_eval, False
     for start in starts[1:]:
@@ -320,7 +333,7 @@ def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) 
 
 
 def _are_distinct(one: JointMinimum, other: JointMinimum) -> bool:
-    """Return whether two minima differ, by the curvature at the first."""
+    """Return whether two minima differ: whether f, to second order about the first, differs between them."""
     d = other.lmbda - one.lmbda
     return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE
 
@@ -329,10 +342,10 @@ def _are_distinct(one: JointMinimum, other: JointMinimum) -> bool:
 
 
 def profile_ends(likelihood: JointLikelihood, lmbda: FloatArray, drop: float) -> FloatArray:
-    """Return the ends of profile intervals, (2, p): f, minimised over the other lambdas, is `drop` above its minimum.
+    """Return the ends of profile intervals for each lambda, (2, p); NaN for ends that cannot be computed.
 
-    The minimum is at `lmbda`. Ends that cannot be computed are NaN. If `drop` is below the rounding error of f, an end
-    may come out on the wrong side; it is then set to `lmbda`.
+    At an end, f minimised over the other lambdas is `drop` above its minimum, which is at `lmbda`. If `drop` is below
+    the rounding error of f, a computed end may be on the wrong side of `lmbda`; it is then set to `lmbda`.
     """
     best = likelihood.evaluate(lmbda)
     covariance = inverse_hessian(best.hessian)
@@ -348,10 +361,10 @@ def profile_ends(likelihood: JointLikelihood, lmbda: FloatArray, drop: float) ->
 def _profile_end(
     likelihood: JointLikelihood, best: JointEvaluation, lmbda: FloatArray, step: FloatArray, j: int, drop: float
 ) -> float:
-    """Return the end of the interval of lambda_j to which a first `step` points.
+    """Return one end of the profile interval of lambda_j, on the side to which `step` points.
 
-    It solves ``f = f_min + drop, df/dlambda_k = 0 (k != j)`` by Newton's method (Venzon & Moolgavkar 1988), with f to
-    second order.
+    The end solves ``f = f_min + drop, df/dlambda_k = 0 (k != j)``. Each iteration solves these equations for the
+    second-order expansion of f (Venzon & Moolgavkar 1988).
 
     Parameters
     ----------
@@ -366,7 +379,7 @@ def _profile_end(
     j : int
         Position of the lambda.
     drop : float
-        Increase of f at the end.
+        Increase of f from the minimum to the end.
     """
     side = math.copysign(1.0, step[j])
     rounding = _ROUNDING_OF_F * max(abs(best.f), 1.0)
@@ -385,7 +398,7 @@ def _profile_end(
 def _evaluate_step(
     likelihood: JointLikelihood, lmbda: FloatArray, step: FloatArray
 ) -> tuple[FloatArray, JointEvaluation] | None:
-    """Evaluate f after a step, which is halved until f is finite; return the point too, or None if that fails."""
+    """Take `step` from `lmbda`, halved until f is finite; return the new point and f there, or None if that fails."""
     for _ in range(_MAX_HALVINGS):
         try:
             at = likelihood.evaluate(lmbda + step)
@@ -398,9 +411,11 @@ def _evaluate_step(
 
 
 def _make_profile_step(at: JointEvaluation, j: int) -> Callable[[float, float], FloatArray] | None:
-    """Return a function that steps to a given value of the profile of f in lambda_j; None without a profile.
+    """Return a function that computes the step to a point where the profile of f in lambda_j has a given value.
 
-    The profile is taken to second order.
+    The profile, f minimised over the other lambdas, is expanded to second order about `at`. Return None if the Hessian
+    in the other lambdas is not positive definite, so that there is no profile. The function takes the value and the
+    sign of the step in lambda_j.
     """
     others = np.arange(len(at.gradient)) != j
     inverse = inverse_hessian(at.hessian[np.ix_(others, others)])

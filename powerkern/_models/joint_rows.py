@@ -1,4 +1,4 @@
-"""Turn the data of a user into a joint likelihood."""
+"""Select complete rows of the user's data, and make the joint likelihood of their columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 
 class JointRows(NamedTuple):
-    """Complete rows of positive weight."""
+    """Rows without missing values and with positive weight, and their covariates."""
 
     #: Values, (n, p), of any real dtype, and covariates, (n, k), in float64 with the intercept.
     values: NDArray[Any]
@@ -35,7 +35,9 @@ class JointRows(NamedTuple):
 def read_joint_covariates(
     covariates: object, formula: str | None, n_rows: int, X: object
 ) -> tuple[Covariates, FloatArray]:
-    """Read covariates of a joint fit and their values; without covariates, return an intercept.
+    """Read the covariates of a joint fit; return the specification of the design and the design matrix, (n, k).
+
+    Without covariates, the design is an intercept.
 
     Parameters
     ----------
@@ -46,7 +48,7 @@ def read_joint_covariates(
     n_rows : int
         Required number of rows.
     X : object
-        Data with whose row labels the covariates are aligned.
+        Data whose row labels give the order of rows.
     """
     if covariates is None and formula is None:
         return make_intercept(n_rows)
@@ -54,7 +56,7 @@ def read_joint_covariates(
 
 
 def make_design(rows: JointRows, covariates: Covariates) -> Basis:
-    """Compute the basis of the design; raise if it does not contain the constant or has too few rows."""
+    """Compute the basis of the design; raise a ValueError if there is no intercept, or if there are too few rows."""
     basis = compute_basis(rows.covariates, covariates.intercept, rows.weight)
     if not basis.design.constant:
         raise ValueError(f"formula {covariates.formula!r} has no intercept, which columns together need; leave out '0'")
@@ -68,16 +70,16 @@ def select_rows(
     family: str,
     shift: FloatArray,
 ) -> JointRows:
-    """Select the complete rows of positive weight, with their covariates; raise if a value is outside the domain.
+    """Select the rows without missing values and with positive weight; raise if a value is outside the domain.
 
     Parameters
     ----------
     matrix : Matrix
         The data, (n, p), with weights.
     given : (n, k) ndarray
-        The covariates.
+        The design matrix.
     family : str
-        The transform.
+        The transform, "box-cox" or "yeo-johnson".
     shift : (p,) ndarray
         Constant to add to each column.
     """
@@ -100,7 +102,7 @@ def select_rows(
 
 
 def _find_outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
-    """Return the positions of columns with values outside the domain."""
+    """Return the positions of columns with values outside the domain; `shift`, (p,), is added to the columns first."""
     with np.errstate(over="ignore"):
         moved = values.astype(np.float64, copy=False) + shift
     outside = np.isinf(moved)
@@ -110,7 +112,7 @@ def _find_outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntAr
 
 
 def _refuse_few(rows: JointRows, design: Basis) -> None:
-    """Raise if there are too few rows for a regular covariance."""
+    """Raise a ValueError if there are too few rows for a nonsingular covariance."""
     n, p = rows.values.shape
     if n < p + design.rank:
         means = "their means" if design.rank == 1 else f"the {design.rank} coefficients of their means"
@@ -121,14 +123,14 @@ def _refuse_few(rows: JointRows, design: Basis) -> None:
 
 
 def joint_likelihood(rows: JointRows, design: Basis, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
-    """Make the joint likelihood of the columns of rows.
+    """Make the joint likelihood of the columns, given the covariates.
 
     Parameters
     ----------
     rows : JointRows
         The rows.
     design : Basis
-        Basis of their covariates.
+        Basis of the design.
     family : int
         A code of `kernels.transforms.family`.
     shift : (p,) ndarray

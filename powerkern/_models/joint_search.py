@@ -1,4 +1,4 @@
-"""Search for the optimum of a joint likelihood, and collect its results."""
+"""Search for the optimum of a joint likelihood, and collect the results of the fit."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
 
 #: Seed of the random starts, which are normal about the first start with standard deviation _SPREAD/sqrt(curvature).
 _SEED, _SPREAD = 20260601, 0.5
-#: Products of curvatures below this underflow.
+#: Smallest accepted curvature: products of smaller ones underflow.
 _FLAT = 1e-250
 
 
 class JointFitState(NamedTuple):
-    """The results of a joint fit; see `powerkern.joint.JointFit`."""
+    """Results of a joint fit, as `powerkern.joint.JointFit` describes them."""
 
     power_fit: PowerFit
     lmbda_cov: FloatArray
@@ -48,7 +48,7 @@ class JointFitState(NamedTuple):
     status: JointStatus
 
     def to_record(self) -> dict[str, Any]:
-        """Return the record for JSON."""
+        """Return the results as a record for JSON."""
         return {
             "columns": self.power_fit._to_record(),
             "lmbda_cov": None if np.isnan(self.lmbda_cov).any() else self.lmbda_cov,
@@ -63,13 +63,13 @@ class JointFitState(NamedTuple):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> JointFitState:
-        """Make the results from a record of JSON; raise a ValueError if no fit can have produced it."""
+        """Rebuild the results from a record of `to_record`; raise a ValueError if no fit can have produced it."""
         columns = PowerFit._from_record(record.get("columns"))
         p = columns.n_features
         covariates = Covariates.from_record(record.get("covariates"))
         kept = record.get("kept")
         if not (isinstance(kept, list) and kept and all(k in range(len(covariates.names)) for k in kept)):
-            raise json_entries.damaged("kept does not say which of the covariates")
+            raise json_entries.damaged("kept is not a list of positions of covariates")
         unknown = json_entries.entry(record, "lmbda_cov") is None
         return cls(
             columns,
@@ -93,7 +93,7 @@ def find_lowest_minimum(
     n_starts: int,
     n_threads: int,
 ) -> JointMinimum:
-    """Return the lowest minimum over a start from fits of single columns and random starts about it.
+    """Return the lowest minimum of searches from the single-column optima and from random starts about them.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def find_lowest_minimum(
     rows : JointRows
         The rows.
     design : Basis
-        Basis of their covariates.
+        Basis of the design.
     family : int
         A code of `kernels.transforms.family`.
     shift : (p,) ndarray
@@ -115,7 +115,7 @@ def find_lowest_minimum(
     Raises
     ------
     ValueError
-        If a column cannot be fitted by itself, or transformed columns are linearly dependent.
+        If a column alone cannot be fitted, or if transformed columns are linearly dependent.
     """
     singles = _single_fits(rows, family, shift, n_threads)[likelihood.order]
     try:
@@ -126,7 +126,7 @@ def find_lowest_minimum(
 
 
 def _single_fits(rows: JointRows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
-    """Fit every column separately, (p, N_RESULTS); raise if a column cannot be fitted.
+    """Fit every column separately, without covariates; raise a ValueError if a column cannot be fitted.
 
     Parameters
     ----------
@@ -156,13 +156,13 @@ def _single_fits(rows: JointRows, family: int, shift: FloatArray, n_threads: int
 
 
 def _make_starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
-    """Return the first start, and random starts about it."""
+    """Return `start` and ``n_starts - 1`` random starts about it, whose distances depend on the curvatures, (p,)."""
     rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
     return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
 
 
 def _singular_error(error: Singular, rows: JointRows, design: Basis) -> ValueError:
-    """Return the error that names the linearly dependent columns."""
+    """Return the error for the user that names the linearly dependent columns."""
     given = "" if design.rank == 1 else " given the covariates"
     which = column_labels(error.columns, rows.names)
     if error.columns.size > 1:
@@ -190,7 +190,7 @@ def make_fit_state(
     likelihood : JointLikelihood
         The likelihood.
     best : JointMinimum
-        Its optimum, in the order of columns of the likelihood.
+        The optimum of the likelihood, with columns in the sorted order of the likelihood.
     rows : JointRows
         The rows.
     covariates : Covariates
@@ -221,15 +221,16 @@ def make_fit_state(
 
 
 class FittedLikelihood(NamedTuple):
-    """The joint likelihood of the data of a fit."""
+    """The joint likelihood of a fit as a `Likelihood`, for tests and intervals."""
 
     joint: JointLikelihood
+    #: The fitted lambdas, in the order of the fit.
     lmbda: FloatArray
     n_obs: float
     names: list[str] | None
 
     def at(self, lmbda: FloatArray) -> float:
-        """Return the negative log-likelihood at one lambda for all columns, or at one lambda for each."""
+        """Return the negative log-likelihood at `lmbda`, which is one number for all columns, or one per column."""
         try:
             f = self.joint.evaluate(np.broadcast_to(lmbda, self.lmbda.shape)[self.joint.order]).f
         except Singular as error:
@@ -240,6 +241,6 @@ class FittedLikelihood(NamedTuple):
         return self.n_obs * f
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Return the ends of profile intervals."""
+        """Return the ends of profile intervals, (p, 2), where f is `drop` (one value per column, all equal) higher."""
         ends = profile_ends(self.joint, self.lmbda[self.joint.order], float(drop[0]))
         return np.column_stack([self.joint.restore_order(end) for end in ends])

@@ -1,4 +1,4 @@
-"""The methods of `RegressionFit` that use it: transforms, fitted values, residuals, predictions."""
+"""Methods of `RegressionFit` that apply it to data: transforms, fitted values, residuals, predictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from powerkern._typing import FloatArray
 
 
 class RegressionPredictions(RegressionModel):
-    """The part of `RegressionFit` that applies it to responses and covariates."""
+    """Base class of `RegressionFit` with the methods that apply it to responses and covariates."""
 
     def transform(self, Y: object, *, n_threads: int | None = None) -> Any:
         """Return ``psi(lambda, y)`` of every response.
@@ -43,7 +43,9 @@ class RegressionPredictions(RegressionModel):
         return self._raw.transform(Y, n_threads=n_threads)
 
     def inverse_transform(self, Z: object, *, n_threads: int | None = None) -> Any:
-        """Undo `transform`: return the y with ``psi(lambda, y) = z``; NaN, with a warning, outside the range of psi.
+        """Undo `transform`: return the y with ``psi(lambda, y) = z``.
+
+        A z outside the range of psi gives NaN, with a warning. Arguments are as for `transform`.
 
         Examples
         --------
@@ -57,12 +59,13 @@ class RegressionPredictions(RegressionModel):
         return self._raw.inverse_transform(Z, n_threads=n_threads)
 
     def fitted_values(self, covariates: object = None) -> FloatArray:
-        """Return the fitted means of ``psi(lambda, y)``, ``covariates coef``: (n, p), or (n,) for one response.
+        """Return the fitted values ``covariates @ coef`` of ``psi(lambda, y)``: (n, p), or (n,) for one response.
 
         Parameters
         ----------
         covariates : array-like, optional
-            Covariates as in `fit_regression`; default: the fitted rows of positive weight, while the fit has them.
+            Covariates as in `fit_regression`. The default is the fitted rows of positive weight, if the fit still has
+            its data.
 
         Examples
         --------
@@ -80,15 +83,15 @@ class RegressionPredictions(RegressionModel):
         return self._shape_like_input(fitted)
 
     def residuals(self, Y: object = None, covariates: object = None, *, standardized: bool = False) -> FloatArray:
-        """Return ``psi(lambda, y) - covariates coef``: (n, p), or (n,) for one response.
+        """Return the residuals ``psi(lambda, y) - covariates @ coef``: (n, p), or (n,) for one response.
 
         Parameters
         ----------
         Y, covariates : array-like, optional
-            Responses and covariates of the same rows; default: the fitted rows of positive weight, while the fit has
-            them.
+            Responses and covariates of the same rows. The default is the fitted rows of positive weight, if the fit
+            still has its data.
         standardized : bool, default False
-            Divide by `scale`. The quotient is finite even where psi overflows or underflows.
+            Divide the residuals by `scale`. The quotients are finite even where psi overflows or underflows.
 
         Examples
         --------
@@ -126,12 +129,12 @@ class RegressionPredictions(RegressionModel):
         quantile: float = 0.5,
         n_threads: int | None = None,
     ) -> FloatArray:
-        """Predict responses on their own scale.
+        """Predict medians, means or quantiles of the responses, in the units of the responses.
 
         Parameters
         ----------
         covariates : (m, k) array-like
-            Covariates, as in `fit_regression`; a data frame where the fit was by a formula.
+            Covariates, as in `fit_regression`; a data frame if the fit used a formula.
         kind : {"median", "mean", "quantile"}, default "median"
             "median" is ``psi^-1(eta)``, eta = covariates coef; "quantile" is
             ``psi^-1(eta + scale Phi^-1(quantile))``; "mean" is the integral of ``psi^-1(eta + scale z) phi(z)``, see
@@ -149,13 +152,15 @@ class RegressionPredictions(RegressionModel):
         Notes
         -----
         The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson), and the normal model
-        puts some probability beyond it. A median or quantile there is the end of the domain: -shift
-        (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2). Means are conditional on the
-        range. For -1 <= lambda < 0 (Box-Cox and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower) that
-        integral diverges at the end: it is cut at the valley between the bulk and the end, and infinite where there is
-        none, which is where the end is closer than ``2/sqrt(-lambda)`` scales.
+        puts some probability beyond it. A median or quantile beyond the end becomes the end of the domain: -shift
+        (Box-Cox, lambda > 0), inf (lambda < 0) or -inf (Yeo-Johnson, lambda > 2). Means are conditional on the range.
+        For -1 <= lambda < 0 (Box-Cox and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower branch) the
+        integral diverges at the end. It is then cut at the valley between the bulk and the end, where value times
+        density is smallest. If there is no valley, because the end is closer than ``2/sqrt(-lambda)`` scales, the mean
+        is infinite.
 
-        Coefficients and scale are taken as known: quantiles bound new responses a little too tightly in small samples.
+        Coefficients and scale are treated as known, so in small samples the quantiles are slightly too narrow as
+        bounds for new responses.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Regressions with bounds on lambda: the likelihood may have several minima, so lambda is not simply clipped."""
+"""Regressions with bounds on lambda, which are searched anew: g may have several minima, so clipping is wrong."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA, STATUS
 
-#: Number of points of the grid within bounds; number of points of each finer grid about the minimum; number of finer
-#: grids.
+#: Number of points of the first grid, number of points of each finer grid about the minimum, number of finer grids.
 _POINTS, _FINER_POINTS, _FINER = 65, 17, 9
-#: Statuses of responses whose lambda was fitted and may have to be moved.
+#: Statuses of responses whose lambda was fitted, so that it may violate the bounds.
 _FITTED = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.AT_END, Status.NOT_CERTIFIED)
 
 
 def find_outside(results: FloatArray, bounds: FloatArray, given: FloatArray) -> NDArray[np.intp]:
-    """Return the positions of responses whose fitted lambda is outside `bounds`, (2, p)."""
+    """Return the positions of responses whose fitted lambda is outside its bounds.
+
+    Parameters
+    ----------
+    results : (p, N_RESULTS) ndarray
+        Rows of `kernels.results.ColumnFit`.
+    bounds : (2, p) ndarray
+        Lower and upper bounds.
+    given : (p,) ndarray
+        Lambdas that the user fixed; NaN where lambda was fitted.
+    """
     low, high = bounds
     lmbda = results[:, LMBDA]
     fitted = np.isnan(given) & np.isin(results[:, STATUS], _FITTED)
@@ -27,9 +36,21 @@ def find_outside(results: FloatArray, bounds: FloatArray, given: FloatArray) -> 
 
 
 def minimize_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scanned: FloatArray) -> FloatArray:
-    """Minimise `g` within bounds to about 1e-8, on a grid and then on finer grids about its minimum.
+    """Minimise a function of lambda within bounds, on a grid and then on finer grids about the minimum.
 
-    `g` takes lambdas, (q, m), a row for each response. Without a bound, the grid ends at `scanned`, (q, 2).
+    Parameters
+    ----------
+    g : callable
+        Takes lambdas, (q, m), one row for each response, and returns the values of its function, (q, m).
+    bounds : (2, q) ndarray
+        Lower and upper bounds; may be infinite.
+    scanned : (q, 2) ndarray
+        Ends of the grid where there is no finite bound.
+
+    Returns
+    -------
+    (q,) ndarray
+        The minima, to about 1e-8.
     """
     low = np.minimum(bounds[1], np.maximum(bounds[0], scanned[:, 0]))
     high = np.maximum(bounds[0], np.minimum(bounds[1], scanned[:, 1]))
@@ -43,7 +64,10 @@ def minimize_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, s
 
 
 def mark_bounded(results: FloatArray, bounds: FloatArray) -> None:
-    """Set the status of responses that were fitted at the best lambda within bounds."""
+    """Set the status of responses refitted at the best lambda within `bounds`, (2, p): AT_BOUND or SCANNED.
+
+    `results`, (p, N_RESULTS), is modified in place.
+    """
     low, high = bounds
     held = (results[:, LMBDA] == low) | (results[:, LMBDA] == high)
     fixed = results[:, STATUS] == Status.FIXED

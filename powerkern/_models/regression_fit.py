@@ -1,4 +1,4 @@
-"""The fitted regressions: coefficients, predictions, intervals and tests, JSON."""
+"""The class of fitted regressions: likelihood profiles, intervals, tests, summary and JSON."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _FOUND = (Status.SCANNED, Status.MULTIMODAL)
 
 
 class RegressionFit(RegressionPredictions, RoundedPowers):
-    """Power transforms of responses, each with its linear model of the covariates.
+    """Power transforms of responses, each with a linear model of the covariates.
 
-    Made by `fit_regression`. Arrays have one entry, or one column, per response. `save` and `to_json` do not store how
-    a formula codes categories, so such a fit cannot predict after it is read back; pickle it instead.
+    `fit_regression` returns it. Arrays have one entry, or one column, per response. `save` and `to_json` do not store
+    how a formula codes categories, so a fit by a formula cannot predict after it is read back; pickle it instead.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
     lmbda : (p,) ndarray
         The transformation parameter; 1 for a response that could not be fitted.
     lambdas : Series or ndarray
-        `lmbda` by name, see `powerkern.PowerFit`.
+        `lmbda` as a series indexed by the names of the responses, see `powerkern.PowerFit`.
     coef : (k, p) ndarray
         Coefficients of the covariates, in the order of `covariate_names`, in the model of ``psi(lambda, y)``. NaN for
         covariates that were left out, and for responses that could not be fitted.
@@ -58,39 +58,39 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
     scale_unbiased : (p,) ndarray
         ``sqrt(RSS/(n - rank))``.
     rss : (p,) ndarray
-        Residual sum of squares of psi. Like `coef` and both scales it refers to raw psi, and may overflow (inf) or
-        underflow (0) where predictions do not.
+        Residual sum of squares of psi. Like `coef`, `scale` and `scale_unbiased` it refers to raw psi, and may overflow
+        (inf) or underflow (0) even if predictions do not.
     llf, nll : (p,) ndarray
         Log-likelihood ``-n/2 ln(RSS/n) + (lmbda - 1) sum(J)``, as `scipy.stats.boxcox_llf` defines it, and its
         negative. car and statsmodels subtract ``n/2 (1 + ln 2 pi)``, MASS subtracts ``n/2 ln(n)`` and centers J.
     information : (p,) ndarray
         Second derivative of `nll` in lambda.
     n_obs : (p,) ndarray
-        Values that are not missing; with weights, the sum of their weights.
+        Number of values that are not missing; with weights, the sum of their weights.
     rank : (p,) ndarray of int
         Number of coefficients.
     n_iter : (p,) ndarray of int
-        Evaluations of the likelihood and its derivatives, including those on a sample of the rows.
+        Number of evaluations of the likelihood and its derivatives, including evaluations on a sample of the rows.
     status : (p,) ndarray of int
-        A `powerkern.Status` each.
+        A `powerkern.Status` for each response.
     status_text : list of str
-        The same in words.
+        The status of each response in words.
     scanned : Interval
-        Ends of the scan of lambda; NaN where lambda was given.
+        Range of lambda in which the minimum was searched; NaN where lambda was given.
     family : str
         "box-cox", "yeo-johnson" or "best".
     families : list of str
         The transform of each response.
     shift : (p,) ndarray
-        In shifted Box-Cox fits ``y + shift`` is transformed; else 0.
+        In shifted Box-Cox fits, ``y + shift`` is transformed; otherwise 0.
     n_responses : int
         Number of responses.
     column_names : list of str or None
         Names of the responses, if they had names.
     intercept : bool
-        Whether the constant is among the covariates.
+        True if the model has an intercept.
     formula : str or None
-        The formula, if there was one.
+        The formula, if the fit used one.
     """
 
     def __repr__(self) -> str:
@@ -101,12 +101,14 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
     # --- likelihood -------------------------------------------------------------------------------------
 
     def profile(self, lmbdas: ArrayLike, *, n_threads: int | None = None) -> FloatArray:
-        """Return the negative log-likelihood of every response at given lambdas, the curve that ``MASS::boxcox`` plots.
+        """Return the negative log-likelihood of every response at given lambdas.
+
+        Up to sign and a constant, this is the curve that ``MASS::boxcox`` of R plots.
 
         Parameters
         ----------
         lmbdas : float or (m,) array-like
-            Where to evaluate.
+            Lambdas at which to evaluate.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -132,23 +134,23 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return evaluate_curves(self._likelihood(n_threads).curve, lmbdas)
 
     def confint(self, *, level: float = 0.95, method: Method = "profile", n_threads: int | None = None) -> Interval:
-        """Return intervals for lambda, from the profile likelihood or from the curvature of `nll`.
+        """Return confidence intervals for lambda, from the profile likelihood or from the curvature of `nll`.
 
         Parameters
         ----------
         level : float, default 0.95
             Confidence level, between 0 and 1.
         method : {"profile", "wald"}, default "profile"
-            "profile": the lambdas on either side at which the log-likelihood has dropped by half a quantile of
-            chi-square. "wald": ``lmbda -+ Phi^-1((1 + level)/2) se``, which needs no data.
+            "profile": the lambdas on either side at which the log-likelihood is half a chi-square quantile below its
+            maximum. "wald": ``lmbda -+ Phi^-1((1 + level)/2) se``, which needs no data.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
         Returns
         -------
         Interval
-            `low` and `high`, as `PowerFit.confint` returns them; NaN for responses whose lambda was not found as a
-            minimum.
+            `low` and `high`, as `PowerFit.confint` returns them; NaN for responses whose lambda is not a minimum of
+            `nll` (given, at a bound, not fitted).
 
         Examples
         --------
@@ -163,7 +165,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return name_intervals(interval, self.column_names)
 
     def standard_error(self) -> FloatArray:
-        """Return the standard error of lambda, ``1/sqrt(information)``; NaN if lambda was not fitted.
+        """Return the standard error of lambda, ``1/sqrt(information)``; NaN where lambda is not a minimum of `nll`.
 
         Examples
         --------
@@ -176,7 +178,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return np.where(np.isin(self.status, _FOUND), standard_error_from(self.information), np.nan)
 
     def lr_test(self, lmbda0: ArrayLike, *, n_threads: int | None = None) -> LikelihoodRatio:
-        """Test given lambdas by likelihood ratios, response by response.
+        """Test the hypothesis ``lambda = lmbda0`` for each response by a likelihood ratio test.
 
         Parameters
         ----------
@@ -188,8 +190,8 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         Returns
         -------
         LikelihoodRatio
-            A named tuple: the array ``statistic``, ``2 (nll(lmbda0) - nll)``; ``df``, the degrees of freedom of its
-            chi-square distribution, which is 1; and the array ``pvalue``. NaN where lambda was not found.
+            A named tuple: the array ``statistic``, ``2 (nll(lmbda0) - nll)``; ``df``, the degrees of freedom of the
+            chi-square distribution, which is 1; and the array ``pvalue``. NaN where lambda is not a minimum of `nll`.
 
         Examples
         --------
@@ -209,12 +211,12 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         )
 
     def summary(self, *, level: float = 0.95, method: Method | None = None, n_threads: int | None = None) -> Summary:
-        """Make a table of lambda, rounded power, standard error, interval, tests of 0 and 1, scale and status.
+        """Return a table of lambda, rounded power, standard error, interval, tests of 0 and 1, scale and status.
 
         Parameters
         ----------
         level : float, default 0.95
-            Confidence level of interval and rounded power.
+            Confidence level of the interval, and of the Wald interval for the rounded power.
         method : {"profile", "wald"}, optional
             Kind of the interval, as in `confint`: "profile" (default), or "wald" (default if the fit no longer has its
             data).
@@ -224,8 +226,8 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         Returns
         -------
         Summary
-            It can be printed, or returned as arrays (`Summary.to_dict`) or a data frame (`Summary.to_frame`). Tests are
-            left out if the fit no longer has its data.
+            The table, which can be printed or converted to arrays (`Summary.to_dict`) or a data frame
+            (`Summary.to_frame`). It has no tests if the fit no longer has its data.
 
         Examples
         --------
@@ -244,7 +246,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return Summary(title, names, [{"family": np.array(self.families), **found}, rest], notes=notes)
 
     def _likelihood(self, n_threads: int | None) -> ResponseLikelihood:
-        """Return the likelihood of the responses; raise if the fit no longer has its data."""
+        """Return the likelihood of the responses; raise a ValueError if the fit no longer has its data."""
         return ResponseLikelihood(
             self._fitted_problem(), self.power_fit._table, self._results.has_own_basis, thread_count(n_threads)
         )

@@ -17,7 +17,7 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 
 
 class RegressionModel(StoredFit):
-    """The attributes of `RegressionFit`, where they are described."""
+    """Base class of `RegressionFit` that holds its attributes, which the docstring of `RegressionFit` describes."""
 
     power_fit: PowerFit
     family: str
@@ -66,9 +66,11 @@ class RegressionModel(StoredFit):
         results : ResponseResults
             The results of each response.
         center : (k,) ndarray
-            Centers of the covariates.
-        problem, data : RegressionProblem and FittedData, optional
-            The data for which methods answer.
+            Numbers subtracted from the covariates.
+        problem : RegressionProblem, optional
+            Responses and covariates of the rows in use, for methods that need the fitted data.
+        data : FittedData, optional
+            Values and fingerprints of the responses, which detect later changes.
         """
         vars(self).update(
             _covariates=covariates,
@@ -110,7 +112,7 @@ class RegressionModel(StoredFit):
 
     @property
     def families(self) -> list[str]:
-        """The transform of each response."""
+        """The transform of each response, "box-cox" or "yeo-johnson"."""
         return self.power_fit.families
 
     @property
@@ -120,11 +122,11 @@ class RegressionModel(StoredFit):
 
     @property
     def lambdas(self) -> Any:
-        """`lmbda` as a pandas series by the labels of the responses, if they have labels and pandas is installed."""
+        """`lmbda` as a pandas series indexed by response label; an array if there are no labels or no pandas."""
         return self.power_fit.lambdas
 
     def _coefficients(self, failed: BoolArray) -> FloatArray:
-        """Return the coefficients on the scale of raw psi: (k, p)."""
+        """Return the coefficients in the units of raw psi, (k, p); NaN for the responses in the mask `failed`."""
         gamma, center = self._results.gamma.copy(), self._center
         if self._covariates.intercept:
             gamma[:, 0] -= sum_of_products(np.nan_to_num(gamma), center[np.newaxis])[:, 0]
@@ -140,19 +142,22 @@ class RegressionModel(StoredFit):
 
     @property
     def _location(self) -> FloatArray:
-        """The value of psi at the reference, to which coefficients on the internal scale refer."""
+        """Psi at the reference point inside the data, which is subtracted from psi on the internal scale: (p,)."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(self.power_fit.loc * self._factor)
 
     @property
     def _raw(self) -> PowerFit:
-        """The transform without the residual scale."""
+        """The transforms of the responses without standardisation, which return psi itself."""
         return self.power_fit._with_spec(standardize=False)
 
     def _linear_predictor(self, covariates: object, Y: object = None) -> FloatArray:
-        """Return fitted values relative to the reference, in residual scales, (m, p); rows are aligned with `Y`."""
+        """Return the linear predictor on the internal scale: (psi - psi at the reference)/(residual scale), (m, p).
+
+        `covariates` defaults to the fitted rows. Labelled covariates are put in the order of the rows of `Y`.
+        """
         if covariates is None:
-            rows = self._fitted_problem(checked=False).covariates  # in a copy of their own
+            rows = self._fitted_problem(checked=False).covariates  # not checked: covariates were copied
         else:
             rows = self._covariates.matrix(covariates, of=Y, whose="Y")
         gamma = np.nan_to_num(self._results.gamma)
@@ -160,11 +165,11 @@ class RegressionModel(StoredFit):
         return sum_of_products(rows - self._center, gamma)
 
     def _shape_like_input(self, values: FloatArray) -> FloatArray:
-        """Return values of all responses as a vector if the fit was to a vector."""
+        """Return values, (m, p), as a vector if the fit was made from a vector of responses."""
         return values[:, 0] if self.power_fit._labels.was_vector else values
 
     def _fitted_problem(self, checked: bool = True) -> RegressionProblem:
-        """Return the data of the fit; with `checked`, raise if the responses or weights were changed."""
+        """Return the fitted responses and covariates; if `checked`, raise if responses or weights were changed."""
         if self._problem is None:
             raise ValueError("this fit no longer has its data (it was copied, pickled or read from JSON); fit again")
         if checked and self._data is not None:

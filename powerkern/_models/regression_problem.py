@@ -1,4 +1,4 @@
-"""Prepare responses given covariates for kernels; compute results and likelihoods on several threads."""
+"""Prepare responses and covariates for the kernels, and compute results and likelihoods on several threads."""
 
 from __future__ import annotations
 
@@ -21,29 +21,30 @@ from powerkern.kernels.regression.likelihood import Design, RegressionWork, new_
 
 
 class ResponseResults(NamedTuple):
-    """Results of each response: a row of results, the ends of the scan, coefficients, and the rank of its design.
+    """Results of regressions, with one row per response."""
 
-    `has_own_basis` marks responses whose design has a separate basis, because values are missing.
-
-    Coefficients refer to covariates less their center, and to psi over the residual scale. If the design contains the
-    constant, they refer to psi less its value at a reference in the data.
-    """
-
+    #: Rows of `kernels.results.ColumnFit`, (p, N_RESULTS).
     results: FloatArray
+    #: Range in which lambda was searched, (p, 2).
     scanned: FloatArray
+    #: Coefficients of the centered covariates, (p, k), in units of the residual scale. If the design contains the
+    #: constant, they are for psi minus its value at a reference inside the data.
     gamma: FloatArray
+    #: Rank of the design of each response.
     rank: IntArray
+    #: Coefficients of the constant as a combination of the covariates, (p, k), see `Basis.one`.
     one: FloatArray
+    #: Mask of the responses whose missing values require a separate basis of the design.
     has_own_basis: BoolArray
 
     def replace_rows(self, at: NDArray[Any], others: ResponseResults, chosen: Any = slice(None)) -> None:
-        """Replace the results at the positions `at` by the rows `chosen` of other results."""
+        """Replace the rows at positions `at` by the rows `chosen` of `others`, in place."""
         for whole, other in zip(self, others, strict=True):
             whole[at] = other[chosen]
 
 
 class RegressionProblem(NamedTuple):
-    """Responses, covariates and weights of the rows in use, with a basis of the covariates."""
+    """Responses, covariates and weights of the rows in use, with a basis of the design."""
 
     values: Columns
     covariates: FloatArray
@@ -55,16 +56,16 @@ class RegressionProblem(NamedTuple):
     def of(
         cls, matrix: Matrix, covariates: FloatArray, intercept: bool, weight: Weights, shift: FloatArray
     ) -> RegressionProblem:
-        """Make the problem without rows of weight zero; raise unless it has more rows than coefficients.
+        """Make the problem from the rows of positive weight; raise unless there are more rows than coefficients.
 
         Parameters
         ----------
         matrix : Matrix
             The responses, (n, p).
         covariates : (n, k) ndarray
-            The covariates, with the intercept.
+            The design matrix.
         intercept : bool
-            Whether the first covariate is the intercept.
+            True if the first column of `covariates` is an intercept.
         weight : (n,) ndarray
             Weights of the rows; empty for none.
         shift : (p,) ndarray
@@ -83,7 +84,11 @@ class RegressionProblem(NamedTuple):
         return cls(shift_and_scale(values, shift), covariates, intercept, weight, basis)
 
     def bases(self, deficient: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Basis]]:
-        """Compute separate bases for responses whose missing values may lower the rank, one basis per pattern."""
+        """Compute a separate basis for each pattern of missing values among some responses.
+
+        `deficient` holds the positions of responses whose missing values may lower the rank of the design. Return the
+        positions of the responses that have each pattern, with the basis over their observed rows.
+        """
         patterns: dict[bytes, list[int]] = {}
         for j in deficient:
             patterns.setdefault(np.packbits(self._present(int(j))).tobytes(), []).append(int(j))
@@ -95,7 +100,7 @@ class RegressionProblem(NamedTuple):
         return found
 
     def _present(self, j: int) -> BoolArray:
-        """Return the mask of observed values of response j."""
+        """Return the mask of the observed values of response `j`."""
         column = self.values[:, j : j + 1]
         values = column if isinstance(column, np.ndarray) else column.values
         return np.asarray(~np.isnan(values.astype(np.float64)[:, 0]))
@@ -109,7 +114,7 @@ class RegressionProblem(NamedTuple):
         n_threads: int,
         progress: bool = False,
     ) -> FloatArray:
-        """Compute results, (p, width), of responses on several threads.
+        """Apply a kernel to groups of responses on several threads; return its results, (p, width).
 
         Parameters
         ----------
@@ -137,7 +142,7 @@ class RegressionProblem(NamedTuple):
 
 
 class ResponseLikelihood(NamedTuple):
-    """The likelihoods of the responses of a fit, as functions of their lambdas."""
+    """The likelihood of each response as a function of its lambda."""
 
     problem: RegressionProblem
     table: ColumnTable
@@ -150,21 +155,24 @@ class ResponseLikelihood(NamedTuple):
         return self._profile(np.broadcast_to(lmbdas, (len(self.table), lmbdas.size)))
 
     def at(self, lmbda: FloatArray) -> FloatArray:
-        """Return the negative log-likelihoods at one lambda, or at one lambda for each response."""
+        """Return negative log-likelihoods at `lmbda`, which is one number for all responses, or one per response."""
         return self._profile(np.broadcast_to(lmbda.reshape(-1, 1), (len(self.table), 1)))[:, 0]
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Return the ends of profile intervals."""
+        """Return the ends of profile intervals, (p, 2), where the log-likelihood per row has fallen by `drop`, (p,)."""
         return self._compute_results(kernel.interval_columns, np.column_stack([self.table.lmbda, drop]), 2)
 
     def _profile(self, lmbdas: FloatArray) -> FloatArray:
-        """Return the negative log-likelihoods at a row of lambdas for each response."""
+        """Return negative log-likelihoods at the lambdas (p, m), which hold one row for each response."""
         g = self._compute_results(kernel.profile_columns, np.ascontiguousarray(lmbdas), lmbdas.shape[1])
         g *= self.table.n_obs[:, np.newaxis]
         return g
 
     def _compute_results(self, entry: Callable[..., None], at: FloatArray, width: int) -> FloatArray:
-        """Compute results, (p, width), by an entry of `kernels.regression`; `at` has a row for each response."""
+        """Call an entry of `kernels.regression` for all fitted responses; return its results, (p, width).
+
+        Row j of `at` holds the arguments of the entry for response j. Results of other responses are NaN.
+        """
         found = np.full((len(self.table), width), np.nan)
         for columns, basis in self._bases():
 
@@ -183,7 +191,7 @@ class ResponseLikelihood(NamedTuple):
         return found
 
     def _bases(self) -> list[tuple[NDArray[np.intp], Basis]]:
-        """Group the fitted responses by family and basis."""
+        """Group the fitted responses by family and basis; return the positions and the basis of each group."""
         fitted, codes = ~is_failed(self.table.status), self.table.family_codes
         shared = (np.flatnonzero(fitted & ~self.has_own_basis), self.problem.basis)
         return [
@@ -194,14 +202,14 @@ class ResponseLikelihood(NamedTuple):
 
 
 class _RegressionScratch(threading.local):
-    """Work arrays of `kernels.regression`, separate for each thread."""
+    """Thread-local work arrays of `kernels.regression`."""
 
     def __init__(self, design: Design) -> None:
         self.work = new_regression_work(design)
 
 
 def sum_of_products(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return ``a @ b.T`` with an order of summation that, unlike BLAS, does not depend on the number of rows."""
+    """Return ``a @ b.T``, summed in an order that does not depend on the number of rows, unlike BLAS."""
     total = np.zeros((len(a), len(b)))
     for k in range(a.shape[1]):
         total += a[:, k, np.newaxis] * b[:, k]

@@ -1,9 +1,9 @@
 """Back-transformation of normal distributions to the scale of the data: medians, means and quantiles.
 
-A mean is the integral of ``psi^-1(z + sd t) phi(t)`` over the part of the line that is in the range of psi, which is
-analytic between the ends of the range, 0 of the data, where the branches of Yeo-Johnson meet, and infinity. On each
-piece between these, the center and the largest values of the integrand, a double exponential rule (tanh-sinh [1]_)
-converges, whatever the power with which the integrand starts at an end.
+A mean is the integral of ``psi^-1(z + sd t) phi(t)`` over all t for which ``z + sd t`` lies in the range of psi. The
+integrand is analytic except at the ends of that range and at the image of 0, where the two branches of Yeo-Johnson
+meet. The integral is split at these points, at t = 0 and at the maxima of the integrand. A double exponential rule
+(tanh-sinh [1]_) converges on each piece, even if the integrand behaves like a power of the distance from an end.
 
 References
 ----------
@@ -30,11 +30,12 @@ from powerkern.kernels.transforms.family import INVERSE_STANDARDIZED
 
 Kind = Literal["median", "mean", "quantile"]
 
-#: Standard deviations that are integrated beyond the center and the largest values of the integrand.
+#: Number of standard deviations to integrate beyond t = 0 and beyond the maxima of the integrand.
 _MARGIN = 9.5
-#: Step and number of nodes on either side of the rule: on a piece, and on one where values become infinite.
+#: Step of the rule and number of nodes on each side of its center: on a finite piece, and on a piece whose values
+#: become infinite.
 _PIECE, _TAIL = (0.07, 52), (0.05, 72)
-#: Number of means that are computed at a time.
+#: Number of means to compute in one batch.
 _AT_ONCE = 1024
 
 
@@ -72,18 +73,27 @@ def standardize_normals(
     sd: ArrayLike,
     other: tuple[int, ...] = (),
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Return means and standard deviations on the standardised scale, (m, p) each, and the shape of results.
+    """Broadcast means and standard deviations, and convert them to the standardised scale.
 
     Parameters
     ----------
     table : ColumnTable
         The results of the fit.
-    standardize, was_vector : bool
-        Whether the fit's transform standardises, and whether it was to one vector.
+    standardize : bool
+        True if the fit's `transform` standardises.
+    was_vector : bool
+        True if the fit was made from a vector.
     mean, sd : array-like
-        Means and standard deviations on the scale of the fit's transform.
+        Means and standard deviations on the scale of the fit's `transform`.
     other : tuple of int
-        The shape of another argument that broadcasts with both.
+        Shape of a third argument that broadcasts with `mean` and `sd`.
+
+    Returns
+    -------
+    means, sds : (m, p) ndarray
+        Standardised means and standard deviations.
+    shape : tuple of int
+        The common shape of the arguments, which is the shape of the result for the user.
     """
     center, spread = as_reals("mean", mean), as_reals("sd", sd)
     wrong = (spread < 0.0) | (spread == np.inf)
@@ -106,18 +116,19 @@ def standardize_normals(
 
 
 def align_with_fit(mean: Any, sd: Any, names: list[Any] | None, was_vector: bool) -> tuple[Any, Any]:
-    """Return data frames, and series with one number per column, in the order of the columns of the fit.
+    """Reorder labelled means and standard deviations to match the fitted columns, and `sd` to match the rows of `mean`.
 
-    Rows of `sd` are put in the order of the rows of `mean`.
+    Data frames are reordered by column, and series that have one number per column by label. Values without labels are
+    returned unchanged.
 
     Parameters
     ----------
     mean, sd : array-like
-        The arguments of the user.
+        Means and standard deviations, as the user passed them.
     names : list or None
         Labels of the fitted columns.
     was_vector : bool
-        Whether the fit was to one column.
+        True if the fit was made from a vector.
     """
     if was_vector or (names_of(mean) is not None and names_of(sd) is not None):
         sd = align_rows(sd, mean, "sd", "mean")
@@ -131,7 +142,7 @@ def align_with_fit(mean: Any, sd: Any, names: list[Any] | None, was_vector: bool
 
 
 def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the common shape of the arguments; an absent `quantile` has shape ()."""
+    """Return the shape to which the shapes of three arguments broadcast; pass () for an absent `quantile`."""
     try:
         return np.broadcast_shapes(mean, sd, quantile)
     except ValueError:
@@ -140,7 +151,7 @@ def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[in
 
 
 def invert(table: ColumnTable, z: FloatArray, n_threads: int) -> FloatArray:
-    """Return the values whose standardised transforms are `z`; beyond the range of psi, the end of the domain."""
+    """Invert the standardised transform of each column; a `z` beyond the range of psi gives the end of the domain."""
     found = _inverse_in_range(table, z, n_threads)
     return np.where(np.isnan(found) & ~np.isnan(z), _end_of_domain(table), found)
 
@@ -152,12 +163,12 @@ def _inverse_in_range(table: ColumnTable, z: FloatArray, n_threads: int) -> Floa
 
 
 def _end_of_domain(table: ColumnTable) -> FloatArray:
-    """Return the end of the domain that psi maps to the end of its range."""
+    """Return, for each column, the end of the domain (-shift or +-inf) at which psi reaches the end of its range."""
     return np.where(table.lmbda < 0.0, np.inf, np.where(table.mirrored, -np.inf, -table.shift))
 
 
 def normal_quantiles(quantile: ArrayLike) -> FloatArray:
-    """Return quantiles of the standard normal distribution; ValueError unless each is between 0 and 1."""
+    """Return standard normal quantiles; raise a ValueError unless every probability is between 0 and 1."""
     if not isinstance(quantile, np.ndarray | list | tuple) and not is_real(quantile):
         raise ValueError(f"quantile must be between 0 and 1, got {shown(quantile)}")
     at = as_reals("quantile", quantile)
@@ -170,10 +181,11 @@ def normal_quantiles(quantile: ArrayLike) -> FloatArray:
 
 
 class _PsiBranch(NamedTuple):
-    """The branch of psi on one side, outwards, of each column.
+    """One branch of psi for each column: the branch of positive values, or the mirrored branch of negative values.
 
-    ``offset + |x| = base (distance/unit)**(1/exponent)``, where distance is from the transform to `end`, at which that
-    expression is zero or infinite. `exponent` is NaN for a missing branch.
+    The inverse is ``offset + |x| = base (distance/unit)**(1/exponent)``, where `distance` is the distance of the
+    transformed value from `end`. At `end`, this expression is zero or infinite. `exponent` is NaN in columns that have
+    no such branch.
     """
 
     exponent: FloatArray
@@ -181,12 +193,12 @@ class _PsiBranch(NamedTuple):
     log_unit: FloatArray
     log_base: FloatArray
     offset: FloatArray
-    #: Transformed length of one unit of the logs near 0 (or, one-sided, near the reference).
+    #: Derivative of the transformed value in ln(offset + |x|), at x = 0 or, for Box-Cox, at the reference.
     growth: FloatArray
 
 
 def _psi_branches(table: ColumnTable) -> tuple[_PsiBranch, _PsiBranch, FloatArray]:
-    """Return the upper branch, the lower branch (in terms of ``-z``), and the z where they meet."""
+    """Return the upper branch, the lower branch (as a function of ``-z``), and the z at which the two branches meet."""
     mirrored = table.mirrored
     lmbda, slope, intercept, ref = table.lmbda, table.slope, table.intercept, table.ref
     size = np.log1p(abs(ref))
@@ -215,7 +227,7 @@ def _make_branch(
 
 
 def ends_of_range(table: ColumnTable) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the range of the standardised transform of each column, infinite where it has none."""
+    """Return the lower and upper ends of the range of each column's standardised transform; infinite if unbounded."""
     upper, lower, _ = _psi_branches(table)
     own = np.where(table.lmbda > 0.0, upper.end, -np.inf)
     low = np.where(table.mirrored, np.where(table.lmbda > 2.0, -lower.end, -np.inf), own)
@@ -223,20 +235,30 @@ def ends_of_range(table: ColumnTable) -> tuple[FloatArray, FloatArray]:
 
 
 class _IntegrationRange(NamedTuple):
-    """Range of integration on one side of the mean, in standard deviations.
+    """Range of integration above the mean (or below it, for the lower branch), in standard deviations from the mean."""
 
-    `peak`: where values times density are largest; `limit`: the end of the range, if there is one; `diverges`:
-    the integral, which has no such end. `singular`: the limit is an end at which values are infinite.
-    """
-
+    #: Maximum of value times density.
     peak: FloatArray
+    #: End of the range of psi, or the valley at which a divergent integral is cut; inf if there is neither.
     limit: FloatArray
+    #: True if the integral diverges and has no valley at which to cut it.
     diverges: BoolArray
+    #: True if values are infinite at `limit` but the integral converges.
     singular: BoolArray
 
 
 def _integration_range(side: _PsiBranch, center: FloatArray, sd: FloatArray, zero: FloatArray) -> _IntegrationRange:
-    """Return the range of integration on a branch that starts at `zero`, outwards."""
+    """Return the range of integration on one branch of psi.
+
+    Parameters
+    ----------
+    side : _PsiBranch
+        The branch.
+    center, sd : (m, p) ndarray
+        Means and standard deviations of the standardised transforms.
+    zero : (p,) ndarray
+        Transform of x = 0, where the branch starts; NaN if there is only one branch.
+    """
     m = np.broadcast_to(side.exponent, center.shape)
     with np.errstate(all="ignore"):
         k = 1.0 / abs(m)
@@ -259,14 +281,16 @@ def _integration_range(side: _PsiBranch, center: FloatArray, sd: FloatArray, zer
 
 
 def inverse_means(table: ColumnTable, z: FloatArray, sd: FloatArray, n_threads: int) -> FloatArray:
-    """Return means of values in the range of psi (and not beyond a valley, see `PowerFit.inverse_mean`).
+    """Return the means of back-transformed normal variables, conditional on the range of psi.
+
+    Divergent integrals are cut at a valley, see `PowerFit.inverse_mean`.
 
     Parameters
     ----------
     table : ColumnTable
         The fitted columns.
     z, sd : (n, p) ndarray
-        Means and standard deviations on the transformed scale.
+        Means and standard deviations of the standardised transforms.
     n_threads : int
         Largest number of threads at work.
     """
@@ -285,7 +309,15 @@ def _inverse_mean_rows(
     sd: FloatArray,
     n_threads: int,
 ) -> FloatArray:
-    """Return `inverse_means` of a few rows; `branches` is the result of `_psi_branches`."""
+    """Compute `inverse_means` for one batch of rows.
+
+    Parameters
+    ----------
+    table, z, sd, n_threads
+        As in `inverse_means`.
+    branches : tuple
+        Result of `_psi_branches` for all columns.
+    """
     point = (sd == 0.0) | np.isinf(z) | is_failed(table.status)
     place, z, sd = z, np.where(np.isinf(z), 0.0, z), np.where(point, 1.0, sd)
     upper, lower, zero = branches
@@ -319,7 +351,10 @@ def _inverse_mean_rows(
 
 
 def _quadrature_rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the nodes of the rule on the unit interval, as distances from both ends, and their weights."""
+    """Return the nodes of the tanh-sinh rule on [0, 1], as distances from 0 and from 1, and the weights.
+
+    `step` is the step of the trapezoidal rule, and `side` the number of nodes on each side of the middle one.
+    """
     u = step * np.arange(-side, side + 1)
     grown = np.pi * np.sinh(u)
     left, right = 1.0 / (1.0 + np.exp(-grown)), 1.0 / (1.0 + np.exp(grown))
@@ -335,7 +370,7 @@ def _integrate_piece(
     middle: FloatArray,
     n_threads: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Integrate values times density, and the density alone, over one piece of the range.
+    """Integrate value times density, and the density alone, over one piece of the range of integration.
 
     Parameters
     ----------
@@ -346,7 +381,7 @@ def _integrate_piece(
     start, stop : (m, p) ndarray
         Ends of the piece, in standard deviations from the mean.
     middle : (m, p) ndarray
-        The point, in the same unit, whose density is taken as 1.
+        Point at which the density is scaled to 1, in standard deviations from the mean.
     n_threads : int
         Largest number of threads at work.
     """
@@ -363,7 +398,7 @@ def _integrate_piece(
 
 
 def _sum_nodes(nodes: FloatArray) -> FloatArray:
-    """Sum over nodes in an order that does not depend on the number of sums taken at once."""
+    """Sum over the first axis, in an order that does not depend on the size of the other axes."""
     return np.asarray(np.add.accumulate(nodes, axis=0)[-1])
 
 
@@ -378,27 +413,27 @@ def _integrate_tail(
     mass: FloatArray,
     chosen: BoolArray,
 ) -> FloatArray:
-    """Integrate values times density over a piece of the range at whose outer end values are infinite.
+    """Integrate value times density over the outermost piece of the range, at whose outer end values are infinite.
 
-    Near that end, values are proportional to ``distance**-k`` with k < 1. With w = distance**(1 - k) as the variable,
-    the integrand is the density alone.
+    Near that end, values are proportional to ``distance**-k`` with k < 1. The substitution ``w = distance**(1 - k)``
+    removes the singularity and leaves the density alone as the integrand.
 
     Parameters
     ----------
     table : ColumnTable
         The results of the fit.
     side : _PsiBranch
-        The branch of psi that has this end.
+        The branch of psi that has the singular end.
     sign : float
         1 for the upper branch, -1 for the lower.
     z, sd : (m, p) ndarray
         Means and standard deviations of the standardised transforms.
     near : (m, p) ndarray
-        The inner end of the piece, in standard deviations from the mean.
+        Inner end of the piece, in standard deviations from the mean.
     middle : (m, p) ndarray
-        The point, in the same unit, whose density is taken as 1.
+        Point at which the density is scaled to 1, in standard deviations from the mean.
     mass : (m, p) ndarray
-        The integral of the density over the piece.
+        Integral of the density over the piece.
     chosen : (m, p) ndarray of bool
         The elements to integrate.
 

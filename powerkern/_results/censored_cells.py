@@ -17,16 +17,25 @@ from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
 def standardized_intervals(
     table: ColumnTable, matrix: Matrix, n_threads: int | None
 ) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
-    """Return standardised values, a mask of censored cells, and the standardised ends of their intervals.
+    """Standardise the data, including the ends of the intervals of censored cells.
 
     Parameters
     ----------
     table : ColumnTable
         The results of the fit.
     matrix : Matrix
-        The data, with the second end of the interval of each censored cell.
+        The data. `values` holds one end of the interval of each censored cell, and `ends` the other.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
+
+    Returns
+    -------
+    z : (n, p) ndarray
+        The standardised values.
+    is_censored : (n, p) ndarray of bool
+        Mask of the censored cells.
+    low, high : (k,) ndarray
+        Standardised ends of the intervals of the k censored cells, row by row; NaN in columns without a fit.
     """
     assert matrix.ends is not None
     threads = thread_count(n_threads, matrix.values.size)
@@ -49,16 +58,17 @@ def _standardize(table: ColumnTable, values: np.ndarray, n_threads: int) -> Floa
 
 
 def conditional_means(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the means of standard normal variables that are known to lie between two numbers."""
+    """Return the mean of a standard normal variable conditional on each interval [`low`, `high`]."""
     means = np.empty(low.size)
     interval_means(np.ascontiguousarray(low), np.ascontiguousarray(high), means)
     return np.asarray(np.clip(means, low, high))
 
 
 def conditional_draws(low: FloatArray, high: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Draw standard normal variables that are known to lie between two numbers; NaN where one of these is NaN.
+    """Draw a standard normal variable conditional on each interval [`low`, `high`]; NaN if an end is NaN.
 
-    Invert the log of a uniform probability between Phi(low) and Phi(high), in the tail where both are small.
+    The draw inverts the log of a probability that is uniform between Phi(low) and Phi(high). Intervals above 0 are
+    mirrored, so that both probabilities are small and lose no digits.
     """
     upper = low + high > 0.0
     a, b = np.where(upper, -high, low), np.where(upper, -low, high)
@@ -70,7 +80,7 @@ def conditional_draws(low: FloatArray, high: FloatArray, rng: np.random.Generato
 
 
 def fractions_below(table: ColumnTable, limits: FloatArray, n_threads: int) -> FloatArray:
-    """Return the probability of values below the limit of each column, in the normal distribution of the fit."""
+    """Return the probability below each column's limit under the fitted normal distribution: (p,)."""
     with np.errstate(invalid="ignore"):
         z = _standardize(table, limits[np.newaxis], n_threads)[0]
     z = np.where(~table.mirrored & (limits <= -table.shift), -np.inf, z)

@@ -1,4 +1,4 @@
-"""A test of whether the central part of columns is normal, whatever their tails are.
+"""Test whether the central part of a column is normal, regardless of its tails.
 
 References
 ----------
@@ -23,7 +23,7 @@ from powerkern.kernels.location.location import proposal2_columns
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
 from powerkern.kernels.transforms.gather import APPLY
 
-#: The share of a normal distribution that is compared, and the quantile at its upper end.
+#: Central fraction of the distribution that is tested, and the normal quantile at its upper end.
 CENTRAL, _QUANTILE = 0.8, 1.2815515655446004
 
 
@@ -35,7 +35,7 @@ class CentralNormality(NamedTuple):
     statistic : ndarray
         Mean distance of the central 80 % of the standardised values from normal scores.
     pvalue : ndarray
-        Probability of a statistic as large in a normal sample of the same size; never given as less than 0.001. NaN
+        Probability that a normal sample of the same size has at least this statistic; never reported below 0.001. NaN
         for fewer than 6 values.
     """
 
@@ -66,14 +66,14 @@ def measure_central_normality(
 def central_matrix(
     values: NDArray[Any], family: int | None, results: FloatArray, weight: Weights, n_threads: int
 ) -> CentralNormality:
-    """Test each column after its transform, or without it if `family` is None.
+    """Test whether the central part of each column is normal after its transform.
 
     Parameters
     ----------
     values, results, weight, n_threads
         As in `moments_matrix`.
     family : int or None
-        A code of `kernels.transforms.family`.
+        A code of `kernels.transforms.family`; None tests the untransformed values.
     """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
@@ -87,7 +87,10 @@ def central_matrix(
 
 
 def central_distances(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return the statistic of each sorted row, NaN last, and the number of its values."""
+    """Return the test statistic and the number of values of each column.
+
+    `columns` holds one column per row, sorted with NaN last. `weights` has the same shape; None: all one.
+    """
     fits = np.empty((len(columns), 4))
     each = np.empty((len(columns), 0)) if weights is None else np.where(np.isnan(columns), 0.0, weights)
     proposal2_columns(columns.copy(), each.copy(), np.array([_QUANTILE, _QUANTILE]), fits)
@@ -102,7 +105,7 @@ def central_distances(columns: FloatArray, weights: FloatArray | None) -> tuple[
 
 
 def _plotting_positions(columns: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return (i - 1/3)/(n + 1/3), averaged over equal values, and n."""
+    """Return the plotting positions (i - 1/3)/(n + 1/3), averaged over ties, and the total weight n of each row."""
     upper = np.cumsum(w, axis=1)
     total = upper[:, -1]
     new = np.ones(columns.shape, dtype=np.bool_)
@@ -116,7 +119,7 @@ def _plotting_positions(columns: FloatArray, w: FloatArray) -> tuple[FloatArray,
 
 
 def central_pvalue(statistic: FloatArray, n: FloatArray) -> FloatArray:
-    """Interpolate p-values in the logs of n and of p between simulated quantiles of ``statistic * sqrt(n)``."""
+    """Return p-values, interpolated in ln n and ln p between simulated quantiles of ``statistic * sqrt(n)``."""
     scaled, size = statistic * np.sqrt(n), np.log(np.clip(n, SIZES[0], SIZES[-1]))
     at = np.interp(size, np.log(SIZES), np.arange(len(SIZES), dtype=np.float64))
     low = np.minimum(at.astype(np.intp), len(SIZES) - 2)

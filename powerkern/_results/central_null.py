@@ -1,16 +1,16 @@
-"""Null distribution of the test of central normality, written by ``asv_benches/report_central.py``."""
+"""Table of the null distribution of the central normality test, computed by ``asv_benches/report_central.py``."""
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Numbers of values.
+#: Sample sizes.
 SIZES = (*range(6, 31), 34, 40, 50, 70, 130, 250, 500, 1000, 3000, 10_000)
 #: Tail probabilities.
 LEVELS = np.array(
     [0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.075, 0.05, 0.025, 0.01, 0.005, 0.001]
 )
-#: Quantiles of ``statistic * sqrt(n)`` in 30,000 normal samples of each size: a row each.
+#: Quantiles of ``statistic * sqrt(n)`` in 30,000 normal samples of each size; one row per size.
 _ROWS = """\
 0.198 0.257 0.294 0.348 0.391 0.435 0.479 0.527 0.588 0.675 0.739 0.849 0.943 1.098 1.402 1.884 2.299 3.444
 0.151 0.207 0.242 0.288 0.322 0.354 0.385 0.419 0.458 0.508 0.544 0.591 0.624 0.668 0.735 0.820 0.874 0.964

@@ -11,10 +11,10 @@ class ColumnLabels:
     """The labels of the columns that were fitted."""
 
     names: list[Any] | None = None
-    #: Names of the levels of the labels, of a data frame of pandas whose levels have names.
+    #: Names of the levels of the labels, for a pandas data frame whose column levels have names.
     level_names: list[Any] | None = None
     was_vector: bool = False
 
     def texts(self, n: int) -> list[str]:
-        """Return the labels of n columns as text, or their positions."""
+        """Return the labels of the `n` columns as strings; the positions 0, 1, ... if columns have no labels."""
         return [str(label) for label in self.names or range(n)]

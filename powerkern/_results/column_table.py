@@ -1,4 +1,4 @@
-"""The results of a fit, by column: named arrays, made once from the rows that kernels write."""
+"""Table of the results of a fit, one entry per column: named views of the rows that kernels write."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import select_fields
 
 A = TypeVar("A", bound=NDArray[Any])
-#: Columns of a matrix.
+#: Selection of columns of a matrix.
 Chosen = slice | NDArray[np.intp]
 
-#: The fields of a row, as the table calls them.
+#: Names of the attributes that hold the fields of `kernels.results.ColumnFit`, in their order.
 _NAMES = tuple(
     {"nll": "mean_nll", "curvature": "mean_curvature", "status": "status_codes"}.get(name, name) for name in FIELDS
 )
@@ -37,19 +37,19 @@ class ColumnTable:
     lmbda, loc, scale, log_factor, n_obs, x_min, x_max, lmbda0, objective, n_kept, center, divisor : (p,) ndarray
         As `powerkern.PowerFit` describes them.
     mean_nll, mean_curvature : (p,) ndarray
-        `nll` and `information`, per observation.
+        `nll` and `information`, divided by the number of observations.
     ref, slope, intercept : (p,) ndarray
         Standardised values are ``slope (psi(x) - psi(ref)) exp(-s) + intercept``, see `powerkern.PowerFit`.
     kept_low, kept_high : (p,) ndarray
         Smallest and largest value that a robust fit keeps.
     route, status_codes : (p,) ndarray
-        Codes of `powerkern.Route` and of `powerkern.Status`, as kernels store them.
+        Codes of `powerkern.Route` and of `powerkern.Status`, stored as floats by the kernels.
     unit_weights : (p,) ndarray or None
-        The weight that counts as one value, where weights are relative.
+        The weight that counts as one observation if weights are relative; None if weights are counts.
     censored : (p, N_CENSORED_FIELDS) ndarray or None
         Results on censored cells, see `kernels.censored.fit`; None if no cell is censored.
     kernel_rows : (p, N_RESULTS) ndarray
-        The rows of `kernels.results.ColumnFit` that the arrays are views of; for calls of kernels only.
+        Rows of `kernels.results.ColumnFit`. The other arrays are views of them. Only kernels should read them.
     """
 
     lmbda: FloatArray
@@ -88,13 +88,14 @@ class ColumnTable:
         Parameters
         ----------
         kernel_rows : (p, N_RESULTS) ndarray
-            Rows of `kernels.results.ColumnFit`. They are kept without a copy, so nothing else may write to them.
+            Rows of `kernels.results.ColumnFit`. The table keeps this array without a copy, so nothing else may write
+            to it.
         family : str or (p,) ndarray of int
-            The family of all columns, or the code of each column's family.
+            Name of the family of all columns, or the code of each column's family.
         unit_weights, lmbda_error : (p,) ndarray, optional
-            As the attributes; default: weights are counts, and errors are 0.
+            See the attributes. By default weights are counts, and errors are 0.
         censored : (p, N_CENSORED_FIELDS) ndarray, optional
-            As the attribute; default: every cell is a number.
+            See the attribute. By default no cell is censored.
         """
         self.kernel_rows = kernel_rows
         self.unit_weights = unit_weights
@@ -115,7 +116,7 @@ class ColumnTable:
 
     @cached_property
     def family_codes(self) -> IntArray:
-        """The code of each column's family, see `kernels.transforms.family`."""
+        """The code of each column's family, as `kernels.transforms.family` defines it."""
         return np.full(len(self), FAMILIES[self._family]) if isinstance(self._family, str) else self._family
 
     @cached_property
@@ -137,17 +138,17 @@ class ColumnTable:
 
     @cached_property
     def n_iter(self) -> IntArray:
-        """Evaluations of the likelihood or its derivatives."""
+        """Number of evaluations of the likelihood or its derivatives, for each column."""
         return _read_only(self.kernel_rows[:, N_EVAL].astype(np.int64))
 
     @cached_property
     def lmbda_error(self) -> FloatArray:
-        """Bounds of the difference between lambda and the lambda of the rows in memory."""
+        """Bound on the difference between each lambda and the lambda that a fit of all rows in memory would give."""
         return _read_only(np.zeros(len(self)) if self._lmbda_error is None else self._lmbda_error.view())
 
     @cached_property
     def mirrored(self) -> BoolArray:
-        """Mask of the columns whose transform has a branch for negative values."""
+        """Mask of the Yeo-Johnson columns, whose transform has a second branch for negative values."""
         return _read_only(_IS_MIRRORED[self.family_codes])
 
     @cached_property
@@ -157,17 +158,17 @@ class ColumnTable:
 
     @cached_property
     def row_fields(self) -> FloatArray:
-        """Parameters for transforms along rows, see `kernels.transforms.matrix.select_fields`."""
+        """The parameters that row-wise transforms read, one row per parameter; see `kernels.transforms.matrix`."""
         return select_fields(self.kernel_rows)
 
     @cached_property
     def inversion_cache(self) -> dict[Any, Any]:
-        """Quantities that every inverse transform of these columns needs, see `inversion.Inversion`."""
+        """Cache of the quantities that every inverse transform of these columns needs, see `inversion.Inversion`."""
         return {}
 
     @cached_property
     def n_censored(self) -> FloatArray:
-        """Number of censored cells of each column, or their total weight."""
+        """Number of censored cells of each column; with weights, the total weight of these cells."""
         n = np.zeros(len(self)) if self.censored is None else self.censored[:, :LOC_ERROR].sum(axis=1)
         return _read_only(n)
 
@@ -183,13 +184,13 @@ class ColumnTable:
 
     @property
     def route_labels(self) -> list[str]:
-        """The route of each column in words."""
+        """The route by which each lambda was computed, in words; see `powerkern.Route`."""
         return [Route(code).label for code in self.route.astype(np.int64).tolist()]
 
     # --- other tables -------------------------------------------------------------------------------------
 
     def take(self, columns: slice | IntArray) -> ColumnTable:
-        """Return a table of some of the columns, copied."""
+        """Return a new table with copies of the results of the selected columns."""
         return ColumnTable(
             self.kernel_rows[columns].copy(),
             self._family if isinstance(self._family, str) else self._family[columns].copy(),
@@ -201,12 +202,12 @@ class ColumnTable:
     # --- kernels by family --------------------------------------------------------------------------------
 
     def group_by_family(self) -> list[tuple[int, Chosen]]:
-        """Return the code of each family in use, with its columns."""
+        """Return the code of each family that occurs, paired with the selection of its columns."""
         codes = np.unique(self.family_codes).tolist()
         return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self.family_codes == code)) for code in codes]
 
     def compute_by_family(self, function: Callable[[int, Chosen], FloatArray]) -> FloatArray:
-        """Call ``function(code, columns)`` for each family, and return its results in the order of the columns."""
+        """Call ``function(code, columns)`` once per family; return all results in the order of the columns."""
         parts = [(chosen, function(code, chosen)) for code, chosen in self.group_by_family()]
         results = np.empty((len(self), *parts[0][1].shape[1:]))
         for chosen, part in parts:
@@ -221,9 +222,9 @@ class ColumnTable:
         n_threads: int,
         completion: ImageHandler | None = None,
     ) -> IntArray:
-        """Transform every column of `values` into `out`; return the number of values without an image, by column.
+        """Transform every column of `values` into `out`; return the number of values without an image in each column.
 
-        Arguments as for `transform_matrix` in `_engine.apply`.
+        The arguments are as in `_engine.apply.transform_matrix`.
         """
         rows, fields = self.kernel_rows, self.row_fields
         return transform_matrix(values, out, self.family_codes, direction, rows, n_threads, completion, fields)
@@ -238,7 +239,7 @@ class ColumnTable:
 
 
 def _read_only(array: A) -> A:
-    """Mark an array as read-only, and return it; nothing else may refer to it."""
+    """Mark a new array, to which nothing else refers, as read-only and return it."""
     array.flags.writeable = False
     return array
 
@@ -250,7 +251,10 @@ def _unpickle_table(
     lmbda_error: FloatArray | None,
     censored: FloatArray | None,
 ) -> ColumnTable:
-    """Return a table with a copy of the rows; joblib passes workers read-only memmaps, which kernels reject."""
+    """Rebuild a pickled table from a copy of its rows; arguments are described in `ColumnTable.__init__`.
+
+    The copy is needed because joblib passes read-only memory maps to workers, and kernels reject these.
+    """
     return ColumnTable(
         np.array(kernel_rows), family, unit_weights=unit_weights, lmbda_error=lmbda_error, censored=censored
     )

@@ -1,4 +1,4 @@
-"""The warnings about columns of a new fit: lambdas in doubt, columns far from zero, raw output that overflows."""
+"""Warnings about columns of a new fit: unreliable lambdas, columns far from zero, raw output that overflows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from powerkern._results.inversion import transformed_ends
 from powerkern._status import Status
 from powerkern._typing import IntArray
 
-#: A larger |lambda| reflects the origin, not the shape, if the data are far from it relative to their width.
+#: Larger |lambda| than this reflect the distance from the origin rather than the shape of the column, if the data are
+#: far from the origin relative to their range.
 _LARGE = 20.0
 _NO_COLUMNS = np.empty(0, dtype=np.intp)
-#: The warning about such columns.
+#: Warning text for such columns.
 FAR_FROM_ZERO = (
     "|lambda| is large because the data lie far from zero relative to their spread; powerkern.fit with "
     "origin='fit' (or, under Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda without this dependence"
 )
-#: The statuses that are warned of, in this order.
+#: Statuses that cause a warning, in the order in which the warning lists them.
 _WARNED = (
     Status.CONSTANT,
     Status.EMPTY,
@@ -42,16 +43,16 @@ _WARNED = (
 
 
 def warn_about_columns(table: ColumnTable, labels: Callable[[IntArray], str], may_overflow: bool) -> None:
-    """Emit one warning that lists the columns without a reliable fit, and those far from zero.
+    """Issue one warning that lists the columns without a reliable fit and the columns far from zero.
 
     Parameters
     ----------
     table : ColumnTable
         The results.
     labels : function
-        Returns the labels of columns, given by position, for the message.
+        Takes an array of column positions and returns their labels as text for the message.
     may_overflow : bool
-        Emit another warning that lists the columns whose raw output overflows.
+        If True, issue a second warning that lists the columns whose raw output overflows.
     """
     parts = []
     if np.count_nonzero(table.status_codes):
@@ -69,16 +70,17 @@ def warn_about_columns(table: ColumnTable, labels: Callable[[IntArray], str], ma
 
 
 def warn_about_overflow(table: ColumnTable, labels: Callable[[IntArray], str]) -> None:
-    """Warn about columns whose unstandardised output overflows, which is possible where lambda was not bounded."""
+    """Warn about columns whose unstandardised output overflows, as can happen if lambda was not bounded."""
     overflows = np.flatnonzero(np.isinf(transformed_ends(table, standardize=False)).any(axis=0))
     if overflows.size:
         warn(f"{labels(overflows)}: raw values overflow; with standardize=True they stay finite")
 
 
 def find_far_from_zero(table: ColumnTable) -> NDArray[np.intp]:
-    """Return the columns whose lambda is large because they lie far from the pole of the transform, and are narrow.
+    """Return the positions of columns whose |lambda| is large only because the data are far from the pole of psi.
 
-    The pole is 0 under Box-Cox; under Yeo-Johnson, 1 beyond 0.
+    A column is listed if ``|lambda| > 20`` and its distance from the pole exceeds its range. The pole is x = 0 for
+    Box-Cox. For Yeo-Johnson, the distance is 1 plus the distance of the data from 0.
     """
     is_large = np.abs(table.lmbda) > _LARGE
     if not np.count_nonzero(is_large):  # ten times as fast as `flatnonzero`

@@ -1,4 +1,4 @@
-"""Tables of results as text and as HTML: short enough for a terminal, narrow enough for a cell of a notebook."""
+"""Format tables of results as text and as HTML, short enough for a terminal and narrow enough for a notebook cell."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Entries of a table by their names, each an array with a row for each column.
+#: Columns of a printed table: name of each entry, and an array with one value per fitted column.
 Entries = Mapping[str, "NDArray[Any]"]
 
-#: Columns, or groups, that a fit shows of itself.
+#: Number of columns, or groups, in the representation of a fit.
 SHOWN = 8
-#: Characters of a label that are shown: two labels and five numbers fit into a line of 120.
+#: Length to which labels are shortened: two labels and five numbers fit on a line of 120 characters.
 _LABEL = 40
-#: Numbers of an array that a result shows in full; of more numbers, the first and last three.
+#: Longest array that a representation shows in full; of longer ones it shows the first and last three numbers.
 _NUMBERS = 16
 
 
 def label_cells(labels: Iterable[Any]) -> NDArray[np.str_]:
-    """Return labels as cells of a table: text on one line, the middle of long labels replaced by an ellipsis."""
+    """Convert labels to one-line text for table cells; replace the middle of long labels by an ellipsis."""
     return np.array([_shorten(" ".join(str(label).split())) for label in labels], dtype=np.str_)
 
 
@@ -31,14 +31,14 @@ def _shorten(text: str) -> str:
 
 
 def format_entry(entry: NDArray[Any]) -> list[str]:
-    """Return the cells of an entry as text on one line each: numbers in five digits, empty for NaN."""
+    """Convert the values of an entry to one-line text: floats with five significant digits, NaN as empty text."""
     if entry.dtype.kind != "f":
         return [" ".join(str(value).splitlines()) for value in entry.tolist()]
     return ["" if value != value else f"{value + 0.0:.5g}" for value in entry.tolist()]
 
 
 def format_table(entries: Entries) -> str:
-    """Format entries below their names, words to the left and numbers to the right."""
+    """Format entries as a text table with their names as header; words are left-aligned, numbers right-aligned."""
     columns = []
     for name, entry in entries.items():
         cells = [name, *format_entry(entry)]
@@ -48,7 +48,7 @@ def format_table(entries: Entries) -> str:
 
 
 def html_table(entries: Iterable[tuple[str, NDArray[Any]]]) -> str:
-    """Return entries as an HTML table, with their names above; a table that is too wide for its cell scrolls."""
+    """Format named entries as an HTML table with a header; a table wider than its notebook cell scrolls."""
     names, columns = zip(*entries, strict=True)
     rows = [("th", names), *(("td", row) for row in zip(*map(format_entry, columns), strict=True))]
     lines = (f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows)
@@ -56,13 +56,13 @@ def html_table(entries: Iterable[tuple[str, NDArray[Any]]]) -> str:
 
 
 def html_page(title: str, tables: Iterable[Iterable[tuple[str, NDArray[Any]]]] = (), notes: Iterable[str] = ()) -> str:
-    """Return a title, tables and notes as HTML, for notebooks."""
+    """Combine a title, tables of named entries, and notes into one HTML fragment for notebooks."""
     parts = [f"<p>{escape(title)}</p>", *map(html_table, tables), *(f"<p>{escape(note)}</p>" for note in notes)]
     return f'<div style="overflow-wrap: anywhere">{"".join(parts)}</div>'
 
 
 def short_repr(result: tuple[Any, ...]) -> str:
-    """Return the representation of a named tuple of arrays, with the first and last numbers of long arrays."""
+    """Return the representation of a named tuple of arrays; long arrays show their first and last three numbers."""
     with np.printoptions(threshold=_NUMBERS):
         fields = zip(type(result)._fields, result, strict=True)  # type: ignore[attr-defined]
         return f"{type(result).__name__}({', '.join(f'{name}={value!r}' for name, value in fields)})"

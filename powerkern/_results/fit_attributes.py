@@ -23,7 +23,7 @@ from powerkern._typing import FloatArray, IntArray
 
 
 class FitAttributes(StoredFit):
-    """The attributes of `PowerFit`, where they are described."""
+    """Base class of `PowerFit` that holds its attributes, which the docstring of `PowerFit` describes."""
 
     family: str
     estimator: Estimator
@@ -59,7 +59,7 @@ class FitAttributes(StoredFit):
         table : ColumnTable
             The results.
         data : FittedData, PowerSums or MixedSums, optional
-            The data for which methods answer that are called without `X`.
+            The fitted data or their power sums, for methods that are called without `X`.
         """
         vars(self).update(
             _spec=spec,
@@ -97,7 +97,7 @@ class FitAttributes(StoredFit):
 
     @property
     def n_iter(self) -> IntArray:
-        """Evaluations of the likelihood or its derivatives."""
+        """Number of evaluations of the likelihood or its derivatives, for each column."""
         return self._table.n_iter
 
     @property
@@ -112,17 +112,17 @@ class FitAttributes(StoredFit):
 
     @property
     def lmbda_error(self) -> FloatArray:
-        """Bounds of the difference between `lmbda` and the lambda of the rows in memory."""
+        """Bound on the difference between each `lmbda` and the lambda that a fit of all rows in memory would give."""
         return self._table.lmbda_error
 
     @property
     def shift(self) -> FloatArray:
-        """The number added to each column before Box-Cox; 0 in unshifted fits."""
+        """The constant added to each column before Box-Cox; 0 in unshifted fits."""
         return self._table.shift
 
     @property
     def families(self) -> list[str]:
-        """The transform of each column."""
+        """The transform of each column, "box-cox" or "yeo-johnson"."""
         return self._table.families
 
     @property
@@ -132,7 +132,7 @@ class FitAttributes(StoredFit):
 
     @property
     def route(self) -> list[str]:
-        """The route by which the optimum of each column was found."""
+        """The route by which each lambda was computed, in words; see `PowerFit`."""
         return self._table.route_labels
 
     @property
@@ -142,7 +142,7 @@ class FitAttributes(StoredFit):
 
     @property
     def lambdas(self) -> Any:
-        """`lmbda` as a pandas series by the labels of the columns, if they have labels and pandas is installed."""
+        """`lmbda` as a pandas series indexed by column label; an array if there are no labels or no pandas."""
         return by_name(self.lmbda, self.column_names, self._labels.level_names)
 
     def __len__(self) -> int:
@@ -150,40 +150,40 @@ class FitAttributes(StoredFit):
         return self.n_features
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over the columns' labels, or their positions where they have none, as `fit[...]` takes them."""
+        """Iterate over the column labels, or the positions if there are no labels; both are keys of ``fit[key]``."""
         return iter(self.column_names or range(len(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._spec, self._labels, self._table)  # a fit travels without the data it came from
 
     def without_data(self) -> Self:
-        """Return the fit without the data that it remembers."""
+        """Return a copy of the fit without its reference to the fitted data."""
         return type(self)(self._spec, self._labels, self._table)
 
     # --- for other parts of the package -------------------------------------------------------------------
 
     def _label_texts(self) -> list[str]:
-        """Return the labels of the columns as text, or their positions."""
+        """Return the labels of all columns as strings; the positions if columns have no labels."""
         return self._labels.texts(self.n_features)
 
     def _list_columns(self, positions: IntArray) -> str:
-        """Return the labels of some of the columns, for a message."""
+        """Return the labels of the columns at `positions` as text for a message."""
         return column_labels(positions, self.column_names)
 
     def _with_table(self, table: ColumnTable, data: KeptData | None = None) -> Self:
-        """Return a copy of the fit with other results for its columns."""
+        """Return a copy of the fit with `table` as its results and `data` as its data."""
         return type(self)(self._spec, self._labels, table, data)
 
     def _with_spec(self, **changes: Any) -> Self:
-        """Return a copy of the fit with other options and without data."""
+        """Return a copy of the fit with changed options and without data."""
         return type(self)(replace(self._spec, **changes), self._labels, self._table)
 
     def _with_names(self, names: list[Any]) -> Self:
-        """Return a copy of the fit with other column labels and without data."""
+        """Return a copy of the fit with `names` as its column labels and without data."""
         return type(self)(self._spec, replace(self._labels, names=names), self._table)
 
     def _take(self, columns: slice | IntArray) -> Self:
-        """Return the fit of some of the columns, without its data."""
+        """Return a fit of the selected columns, without data."""
         chosen = column_positions(columns, self.n_features)
         known = self.column_names
         names = None if known is None else [known[j] for j in chosen]
@@ -191,6 +191,6 @@ class FitAttributes(StoredFit):
         return type(self)(self._spec.part(chosen), labels, self._table.take(chosen))
 
     def _forget_data(self, target: NDArray[Any]) -> None:
-        """Forget the data if they share memory with `target`, which is about to be overwritten."""
+        """Drop the reference to the fitted data if they share memory with `target`, which will be overwritten."""
         if isinstance(self._data, FittedData) and np.shares_memory(target, self._data.values):
             vars(self)["_data"] = None

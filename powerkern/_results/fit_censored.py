@@ -1,4 +1,4 @@
-"""Methods of `PowerFit` for censored cells, which are only known to lie in an interval."""
+"""Methods of `PowerFit` for censored cells, whose values are only known to lie in an interval."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Scale = Literal["scores", "data"]
 
 @suggest_in_class
 class FitOfCensored(FitDescription):
-    """The methods of `PowerFit` for censored cells, known only to lie beyond a limit or between two numbers."""
+    """Base class of `PowerFit` with its methods for censored cells (below or above a limit, or between two)."""
 
     def expected(
         self,
@@ -57,8 +57,8 @@ class FitOfCensored(FitDescription):
         Returns
         -------
         ndarray, or the kind of `X`, as `transform`
-            Standardised scores, or raw ones with ``standardize=False``. Censored cells are NaN in columns that could
-            not be fitted.
+            Standardised scores, or raw transformed values with ``standardize=False``. Censored cells are NaN in columns
+            that could not be fitted.
 
         Notes
         -----
@@ -101,7 +101,7 @@ class FitOfCensored(FitDescription):
             As in `powerkern.fit`. `limits` defaults to the limits of the fit.
         scale : {"scores", "data"}, default "scores"
             "scores": transform all cells, as `expected` does. "data": leave observed values unchanged, and return the
-            draws in their units.
+            draws in the units of the data.
         rng : int, numpy.random.Generator, or None
             Seed or generator of random numbers.
         n_threads : int, optional
@@ -143,7 +143,7 @@ class FitOfCensored(FitDescription):
         return wrap_like_input(matrix, values)
 
     def fraction_below(self, limit: ArrayLike, *, n_threads: int | None = None) -> Any:
-        """Return the fraction of each column that lies below a limit, under the fitted normal distribution.
+        """Return the probability that a value lies below a limit, under each column's fitted normal distribution.
 
         Parameters
         ----------
@@ -168,7 +168,11 @@ class FitOfCensored(FitDescription):
         return by_name(fractions_below(self._table, limits, thread_count(n_threads)), self.column_names)
 
     def _read_marked(self, X: object, marks: Marks, limits: Limits | None) -> Matrix:
-        """Read the fitted columns of `X`, with the interval of every cell that is marked or beyond a limit."""
+        """Read the fitted columns of `X`, with the interval of every censored cell.
+
+        `marks` are the arguments `below`, `above` and `between` of the user. `limits` are the detection limits; None
+        uses the limits of the fit.
+        """
         rest, marks = without_flags(X, marks)
         if self.column_names is None:  # else flags are among the other columns, which pass through
             X = rest
@@ -181,7 +185,7 @@ class FitOfCensored(FitDescription):
         return found
 
     def _to_transform_scale(self, z: FloatArray) -> FloatArray:
-        """Convert standardised scores to the scale of `transform`."""
+        """Convert standardised scores to the scale of `transform`, which is raw with ``standardize=False``."""
         if self.standardize:
             return z
         return (self.loc + self.scale * z) * np.exp(self.log_factor)

@@ -1,4 +1,4 @@
-"""The methods of `PowerFit` that describe it: normality, summary, outliers."""
+"""Methods of `PowerFit` that describe a fit: normality, summary, weights, outliers."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from powerkern._typing import FloatArray
 
 @suggest_in_class
 class FitDescription(FitInference):
-    """The part of `PowerFit` that describes the fit and its columns."""
+    """Base class of `PowerFit` with its descriptive methods: normality, summary, weights, outliers."""
 
     def __repr__(self) -> str:
-        """Return one line about the fit, with lambda and status of the first columns."""
+        """Return a headline about the fit, and a table of lambda and status of the first columns."""
         return "\n".join([self._headline(), format_table(self._first_columns()), *self._note_on_others()])
 
     def _repr_html_(self) -> str:
@@ -46,25 +46,25 @@ class FitDescription(FitInference):
         return html_page(self._headline(), [self._first_columns().items()], self._note_on_others())
 
     def _headline(self) -> str:
-        """Return one line about the fit."""
+        """Return a line with the family, the estimator and the number of columns that were fitted."""
         fitted = f"{np.count_nonzero(~is_failed(self.status))} of {self.n_features} columns fitted"
         return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted})"
 
     def _first_columns(self) -> dict[str, NDArray[Any]]:
-        """Return name, lambda and status of the first columns, and their families if the fit has several."""
+        """Return name, lambda and status of the first columns; also their families under ``family="best"``."""
         first = self._table if len(self) <= SHOWN else self._table.take(slice(SHOWN))
         names = label_cells(self.column_names[:SHOWN] if self.column_names else range(len(first)))
         families = {"family": np.array(first.families)} if self.family != self.families[0] else {}
         return {"column": names, **families, "lambda": first.lmbda, "status": np.array(first.status_text)}
 
     def _note_on_others(self) -> list[str]:
-        """Return a line about the columns that are not shown, if any."""
+        """Return a line with the number of columns that are not shown, or no line if all are."""
         return [f"... and {len(self) - SHOWN} more columns: see lambdas, summary()"] if len(self) > SHOWN else []
 
     def normality(
         self, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
     ) -> Normality:
-        """Measure how close to normal the columns are before and after their transform.
+        """Measure how close to normal each column is before and after its transform.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class FitDescription(FitInference):
         -----
         The data are read once; a column is sorted, measured, transformed in place and measured again. Moments are
         taken about the mean, of values scaled by a power of 2: they neither overflow nor lose digits to an offset.
-        The p-value after a fit is slightly too large, as lambda was chosen to make it so.
+        The p-value after a fit is slightly too large, because lambda was chosen to make the column normal.
 
         Examples
         --------
@@ -110,7 +110,7 @@ class FitDescription(FitInference):
     def central_normality(
         self, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
     ) -> CentralNormality:
-        """Test whether the central 80 % of each transformed column is normal, whatever its tails are.
+        """Test whether the central 80 % of each transformed column is normal, regardless of its tails.
 
         Parameters
         ----------
@@ -121,9 +121,9 @@ class FitDescription(FitInference):
         -------
         CentralNormality
             A named tuple of arrays with one entry per column: ``statistic``, the mean distance of the central 80 % of
-            the standardised values from normal scores, and ``pvalue``, the probability of a statistic as large in a
-            normal sample of the same size, never less than 0.001. NaN for columns without spread; p-values also for
-            fewer than 6 values.
+            the standardised values from normal scores, and ``pvalue``, the probability that a normal sample of the same
+            size has at least this statistic, never reported below 0.001. Both are NaN for columns without spread; the
+            p-value is NaN for fewer than 6 values, too.
 
         Raises
         ------
@@ -133,10 +133,11 @@ class FitDescription(FitInference):
         Notes
         -----
         The statistic is the mean of ``abs(z_i - Phi^-1(p_i))`` over the values with ``0.1 <= p_i <= 0.9`` [1]_, where
-        ``p_i = (i - 1/3)/(n + 1/3)``; equal values have the mean of their p. z are the transformed values, less their
-        location, over their scale, by Huber's proposal 2 with k = Phi^-1(0.9) and n - 1. P-values are interpolated
-        between quantiles of 30,000 normal samples of each of 35 sizes from 6 to 10,000; beyond, the statistic falls as
-        1/sqrt(n). As lambda was chosen to make the column normal, p-values are slightly too large.
+        ``p_i = (i - 1/3)/(n + 1/3)``; ties get the mean of their p. The z are the transformed values, standardised by
+        location and scale of Huber's proposal 2 with k = Phi^-1(0.9) and divisor n - 1. P-values are interpolated
+        between quantiles of 30,000 normal samples of each of 35 sizes from 6 to 10,000. For larger samples the
+        statistic is taken to fall as 1/sqrt(n). P-values are slightly too large, because lambda was chosen to make the
+        column normal.
 
         References
         ----------
@@ -165,7 +166,7 @@ class FitDescription(FitInference):
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> Summary:
-        """Return a table of results, to print or as arrays or a data frame.
+        """Return a table of the results, which can be printed or converted to arrays or a data frame.
 
         Parameters
         ----------
@@ -176,12 +177,12 @@ class FitDescription(FitInference):
         method : {"profile", "wald"}, optional
             Kind of the intervals, as in `confint`: "profile" (default), or "wald" (default if the fit no longer has its
             data).
-        sample : (n, n_features) array-like, optional
+        sample : (m, n_features) array-like, optional
             Rows drawn at random from data that are too large to pass as `X`. They are used for `normality` and for the
-            replicates of the bootstrap, whose spread is rescaled to the weight of all rows. Everything else comes from
-            the fit itself.
+            bootstrap, whose standard error is rescaled to the weight of all rows. Everything else comes from the fit
+            itself.
         sample_weight : (n,) array-like, or str, optional
-            Weights that go with `X` or with the sample, or the name of its column that holds them.
+            Weights of the rows of `X` or of `sample`, or the name of the column that holds them.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -191,9 +192,9 @@ class FitDescription(FitInference):
             For each column: `lmbda`, the `rounded` power, standard error `se`, ends `low` and `high` of the
             interval, likelihood ratio tests of lambda = 0 (`lr_0`, p-value `p_0`) and 1 (`lr_1`, `p_1`); skewness,
             kurtosis, ppcc and p-value of normality before and after (see `normality`); n_obs and status. Entries that
-            need the data are left out where the fit no longer has them. For robust fits `se` is the bootstrap
-            `standard_error`, `low` and `high` are as in `confint`, and there are no tests or rounded powers. Notes say
-            so.
+            need the data are left out if the fit no longer has its data. For robust fits `se` is the bootstrap
+            `standard_error`, `low` and `high` are as in `confint`, and there are no tests or rounded powers. Notes
+            below the table name what is left out.
 
         Examples
         --------
@@ -232,7 +233,10 @@ class FitDescription(FitInference):
         sample_weight: ArrayLike | str | None,
         n_threads: int | None,
     ) -> tuple[dict[str, FloatArray], list[str]]:
-        """Return the entries of a summary that follow from the likelihood, and notes on them."""
+        """Return the summary's entries that are based on the likelihood, and notes on them.
+
+        Arguments are described in `summary`.
+        """
         if self._spec.origin is not None:
             found, notes = likelihood_entries(self._optimum(), level, "wald", None)
             return found, [
@@ -252,7 +256,10 @@ class FitDescription(FitInference):
         sample_weight: ArrayLike | str | None,
         n_threads: int | None,
     ) -> tuple[dict[str, FloatArray], list[str]]:
-        """Return the entries for estimators other than maximum likelihood, which have no tests, and notes on them."""
+        """Return the summary's entries for estimators other than maximum likelihood, and notes on them.
+
+        Arguments are described in `summary`. There are no tests, because these estimators have no likelihood.
+        """
         notes = [f"no tests: estimator={self.estimator.name!r} is not maximum likelihood"]
         found: dict[str, FloatArray] = {}
         if X is None and sample is None and not isinstance(self._data, FittedData):
@@ -270,7 +277,10 @@ class FitDescription(FitInference):
     def _normality_entries(
         self, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None
     ) -> tuple[list[dict[str, FloatArray]], list[str]]:
-        """Return the entries of a summary on normality, or the reason why there are none."""
+        """Return the summary's entries on normality, and notes on them or on why there are none.
+
+        Arguments are described in `summary`.
+        """
         if self._table.n_censored.any():
             return [], ["no measures of normality: some cells are only known to lie in an interval"]
         if X is None and sample is None and not isinstance(self._data, FittedData):
@@ -283,23 +293,23 @@ class FitDescription(FitInference):
         return [entries], notes
 
     def weights(self, X: object) -> Any:
-        """Return weight 1 for the values that the fit would keep, and 0 for all other values.
+        """Return weight 1 for the values that the fit uses, and 0 for the values that it leaves out as outliers.
 
-        The forms of RewML keep values within the cut-off of Huber's location and scale of the transformed data when
-        they last fitted lambda (`outliers` are those beyond the cut-off at the final lambda). The trimmed likelihood
-        keeps its window of order statistics, and other estimators keep all values.
+        The variants of RewML use the values within a cut-off of Huber's location, in units of Huber's scale, at the
+        last reweighting step. (In contrast, `outliers` flags values beyond the cut-off at the final lambda.) The
+        trimmed likelihood uses a window of order statistics. Other estimators use all values.
 
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
-            The fitted data, or new ones. Missing values have weight 0. The other values of a column that could not be
-            fitted have weight 1.
+            The fitted data, or new data. Missing values have weight 0. In a column that could not be fitted, all other
+            values have weight 1.
 
         Returns
         -------
         ndarray, or a data frame or series like `X`
-            0 or 1; same shape as `X`, columns in the order of the fit. On the fitted data, their sums are `n_kept`,
-            or more where values tie with the last ones that the trimmed likelihood keeps.
+            0 or 1; same shape as `X`, columns in the order of the fit. For the fitted data, the sum of a column is its
+            `n_kept`, or more if values tie with the ends of the window of the trimmed likelihood.
 
         Examples
         --------
@@ -318,13 +328,13 @@ class FitDescription(FitInference):
         """Flag values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > cutoff scale``.
 
         The cut-off is ``Phi^-1(cutoff)``. For reweighted maximum likelihood it is, by the paper's convention, the
-        quantile of Student's t with n_kept/4 degrees of freedom, which is nearly the same in long columns. The default
-        then flags about 1 % of clean values in short columns, too.
+        quantile of Student's t with n_kept/4 degrees of freedom, which is nearly the same in long columns. With it the
+        default flags about 1 % of clean values in short columns, too.
 
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
-            The fitted data, or new ones. Missing values, and values of columns that could not be fitted, are not
+            The fitted data, or new data. Missing values, and values of columns that could not be fitted, are not
             flagged.
         cutoff : float, optional
             Quantile of the normal distribution. Default: `cutoff` of the fit, 0.995 unless given, which
@@ -360,8 +370,9 @@ class FitDescription(FitInference):
         Returns
         -------
         Interval
-            Arrays `low` and `high`: values with ``psi = loc -+ cutoff scale`` (see `outliers`); -inf (-shift under
-            Box-Cox) and inf beyond the range of the transform; NaN for columns that could not be fitted.
+            Arrays `low` and `high`, the values with ``psi = loc -+ cutoff scale`` (see `outliers`). Where this is
+            outside the range of the transform, `low` is -inf (-shift under Box-Cox) and `high` is inf. NaN for columns
+            that could not be fitted.
 
         Examples
         --------
@@ -376,8 +387,8 @@ class FitDescription(FitInference):
     def standardized_cutoff(self, *, cutoff: float | None = None) -> FloatArray:
         """Return the cut-off for outliers of each column on the standardised scale, see `outliers`.
 
-        Weights count values. If ``sum(w**2)/sum(w) < 1`` the weights are treated as relative, and that quantity counts
-        as one value: equal weights that sum to one change nothing.
+        Weights are counts. If ``sum(w**2)/sum(w) < 1`` the weights are treated as relative, and that quantity counts as
+        one observation, so that equal weights that sum to one change nothing.
 
         Parameters
         ----------

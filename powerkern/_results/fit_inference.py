@@ -1,4 +1,4 @@
-"""The methods of `PowerFit` that use the likelihood: profiles, intervals, tests, rounded powers."""
+"""Methods of `PowerFit` for inference on lambda: profiles, intervals, tests, rounded powers."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ from powerkern._typing import FloatArray, Weights
 
 #: Smallest accepted number of bootstrap replicates.
 _FEWEST_REPLICATES = 20
-#: Largest accepted number: the error of a standard error is 1/sqrt(2 replicates) of it, here 0.2 %.
+#: Largest accepted number of replicates. The relative error of a standard error is 1/sqrt(2 replicates), here 0.2 %.
 _MOST_REPLICATES = 100_000
 
 
 @suggest_in_class
 class FitInference(FitAttributes, RoundedPowers):
-    """The part of `PowerFit` that uses the likelihood."""
+    """Base class of `PowerFit` with its methods for inference on lambda."""
 
     def profile(
         self,
@@ -70,13 +70,13 @@ class FitInference(FitAttributes, RoundedPowers):
         Parameters
         ----------
         lmbdas : float or (k,) array-like
-            Where to evaluate.
+            Lambdas at which to evaluate.
         X : array-like, optional
             The fitted data. Not needed right after `fit`, which keeps a copy of small data and a reference to large
-            ones; if these were changed in place since, methods raise ValueError. A fit that was copied, pickled or read
-            from JSON has no data; neither has a fit whose data were overwritten by its own transform.
+            data. If large data were changed in place after the fit, methods raise ValueError. A fit that was copied,
+            pickled or read from JSON has no data, and neither has a fit whose `transform` overwrote the data.
         sample_weight : (n,) array-like, or str, optional
-            Weights that go with `X`, or the name of its column that holds them.
+            Weights of the rows of `X`, or the name of the column of `X` that holds them.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -102,10 +102,10 @@ class FitInference(FitAttributes, RoundedPowers):
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> FloatArray:
-        """Return the objective of the estimator, for every column at given lambdas.
+        """Return the estimator's objective function for every column at given lambdas.
 
-        ``u`` is the column as the estimator sees it: in robust fits prestandardised, ``(x - median)/MAD`` or
-        ``exp((ln x - median)/MAD)`` by default, else the data.
+        ``u`` is the column that the estimator transforms. In robust fits it is prestandardised, by default to
+        ``(x - median)/MAD`` or ``exp((ln x - median)/MAD)``; otherwise it is the data.
 
         =============  ====================================================================================
         estimator      objective
@@ -123,19 +123,19 @@ class FitInference(FitAttributes, RoundedPowers):
         Parameters
         ----------
         lmbdas : float or (k,) array-like
-            Where to evaluate: lambdas of the data, as `lmbda` and `lmbda0` are.
+            Lambdas at which to evaluate. Like `lmbda` and `lmbda0` they refer to the data, not to ``u``.
         X, sample_weight, n_threads
             As in `profile`.
 
         Returns
         -------
         (n_features, k) ndarray
-            NaN where the objective is not defined, as for columns that could not be fitted. For a scalar,
+            NaN where the objective is not defined, and for columns that could not be fitted. For a scalar,
             (n_features,).
 
         See Also
         --------
-        powerkern.plot.objective_plot : its picture.
+        powerkern.plot.objective_plot : a plot of this curve.
 
         Examples
         --------
@@ -166,7 +166,7 @@ class FitInference(FitAttributes, RoundedPowers):
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> Interval:
-        """Return intervals for lambda, by likelihood or, for estimators other than maximum likelihood, by a bootstrap.
+        """Return confidence intervals for lambda, from the likelihood or, for other estimators, from a bootstrap.
 
         Parameters
         ----------
@@ -177,23 +177,23 @@ class FitInference(FitAttributes, RoundedPowers):
         method : {"profile", "wald", "bootstrap"}, optional
             "profile" (default of maximum likelihood): where `nll` exceeds its minimum by half a chi-square quantile.
             "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car prints it. It needs no data, covers
-            less well in short columns, and is the only one with ``origin="fit"``. "bootstrap" (for all other
+            less well in short columns, and is the only choice with ``origin="fit"``. "bootstrap" (for all other
             estimators, and only for them): ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
         replicates : int, default 200
-            Replicates of the bootstrap, see `standard_error`.
+            Number of bootstrap replicates, see `standard_error`.
 
         Returns
         -------
         Interval
-            `low` and `high`, arrays or, where columns have names, series of pandas; NaN for columns whose lambda was
-            not found by the estimator (given, at a bound, not fitted). `Interval.to_frame` has both as a data frame.
+            `low` and `high`: arrays or, if columns have names, pandas series. NaN for columns whose lambda the
+            estimator did not determine (given, at a bound, not fitted). `Interval.to_frame` returns a data frame.
 
         Notes
         -----
-        The interval of a robust fit covers the lambda that the estimator finds in a very long column of the same kind.
-        Without outliers the intervals of "robust" do so in 93 to 97 % of columns of 50 to 1000 values at level 0.95,
-        and those of the other estimators in 91.5 to 98.5 % (see the guide on robust fits). ``1/sqrt(information)`` of
-        the kept values would be too short, because it treats the choice of these values as fixed.
+        The interval of a robust fit is for the limit of the estimate as the column gets longer. At level 0.95 and
+        without outliers, the intervals of "robust" cover this limit in 93 to 97 % of columns of 50 to 1000 values, and
+        the intervals of the other estimators in 91.5 to 98.5 % (see the guide on robust fits). An interval based on
+        ``1/sqrt(information)`` of the kept values would be too short, because it treats their selection as fixed.
 
         Examples
         --------
@@ -230,33 +230,35 @@ class FitInference(FitAttributes, RoundedPowers):
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> FloatArray:
-        """Return the standard error of lambda: ``1/sqrt(information)``, or by a bootstrap for other estimators.
+        """Return the standard error of lambda.
+
+        It is ``1/sqrt(information)`` for maximum likelihood, and a bootstrap estimate for other estimators.
 
         Parameters
         ----------
         X, sample_weight, n_threads
-            As in `profile`; maximum likelihood needs no data for it.
+            As in `profile`; not needed for maximum likelihood.
         replicates : int, default 200
-            Number of times that rows are drawn with replacement and fitted. With 200 the standard error is within some
-            6 % of its limit.
+            Number of bootstrap samples. With 200, the standard error is within about 6 % of its limit.
 
         Returns
         -------
         (n_features,) ndarray
-            NaN for columns whose lambda was not found by the estimator (given, at a bound, not fitted), and where most
-            replicates cannot be fitted.
+            NaN for columns whose lambda the estimator did not determine (given, at a bound, not fitted), and where
+            more than half of the replicates cannot be fitted.
 
         Raises
         ------
         ValueError
-            A fit without its data, by an estimator other than maximum likelihood.
+            The fit no longer has its data, and the estimator is not maximum likelihood.
 
         Notes
         -----
-        Half the distance between the quantiles Phi(-1) and Phi(1) of the replicates' lambdas, times sqrt(m/n): a
-        replicate has m values, at most 500 of n, drawn in proportion to their weights from those that are not missing.
-        It takes as long as fitting 200 columns of m values for each column; the draws do not depend on threads,
-        nor on the number and order of columns. Under ``family="best"`` the family is taken as given.
+        A replicate consists of m of the n observed values, at most 500, drawn with replacement in proportion to their
+        weights. The standard error is half the distance between the quantiles Phi(-1) and Phi(1) of the replicates'
+        lambdas, times sqrt(m/n). This takes as long as fitting 200 columns of m values for each column. The draws do
+        not depend on threads, nor on the number and order of columns. Under ``family="best"`` the family is not
+        selected again.
 
         References
         ----------
@@ -291,32 +293,33 @@ class FitInference(FitAttributes, RoundedPowers):
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> LikelihoodRatio:
-        """Test given lambdas by likelihood ratios, column by column.
+        """Test the hypothesis ``lambda = lmbda0`` in each column by a likelihood ratio test.
 
-        ``2 (nll(lmbda0) - nll)`` is chi-square with one degree of freedom, up to O(1/n), if `lmbda0` is true.
+        If the hypothesis is true, ``2 (nll(lmbda0) - nll)`` is chi-square distributed with one degree of freedom, up to
+        O(1/n).
 
         Parameters
         ----------
         lmbda0 : float or (n_features,) array-like
             The lambda to test, or one for each column.
         X, sample_weight, n_threads
-            As in `profile`: without data, fits of sketches answer from their power sums.
+            As in `profile`. Fits of sketches do not need the data: they use their power sums.
 
         Returns
         -------
         LikelihoodRatio
             A named tuple: the array ``statistic``; ``df``, the degrees of freedom, which is 1; and the array
             ``pvalue``, the probability that a chi-square variable exceeds the statistic. NaN for columns whose lambda
-            was not found by maximum likelihood (given, at a bound, rounded, not fitted).
+            is not the maximum of the likelihood (given, at a bound, rounded, not fitted).
 
         Raises
         ------
         ValueError
-            Robust fits, which have no likelihood ratio; a fit without its data; lambdas that are not finite.
+            The fit is robust, so there is no likelihood ratio; it no longer has its data; or a lambda is not finite.
 
         Notes
         -----
-        The statistic is a difference of two sums over the rows: it is accurate to about 1e-15 times `nll`.
+        The statistic is the difference of two sums over the rows, so its absolute error is about 1e-15 times `nll`.
 
         References
         ----------
@@ -340,14 +343,14 @@ class FitInference(FitAttributes, RoundedPowers):
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> Self:
-        """Return the fit with convenient powers: `rounded` replaces `lmbda`, and means and scales are recomputed.
+        """Return a copy of the fit with convenient powers: `rounded` as `lmbda`, with means and scales recomputed.
 
         Parameters
         ----------
         level : float, default 0.95
-            Confidence level of the intervals in which powers are sought.
+            Confidence level of the intervals from which the powers are chosen.
         X, sample_weight, n_threads
-            As in `profile`: without data, fits of sketches answer from their power sums.
+            As in `profile`. Fits of sketches do not need the data: they use their power sums.
 
         Returns
         -------
@@ -358,7 +361,7 @@ class FitInference(FitAttributes, RoundedPowers):
         Raises
         ------
         ValueError
-            Robust fits, which have no such intervals; a fit without its data.
+            The fit is robust, so there is no likelihood interval; or it no longer has its data.
 
         Examples
         --------
@@ -385,7 +388,8 @@ class FitInference(FitAttributes, RoundedPowers):
     ) -> tuple[NDArray[Any], Weights]:
         """Return values and weights of `X`, or of the remembered data if `X` is None.
 
-        For methods that take every cell as a number.
+        Raise a ValueError if the fit has censored cells, because the callers treat every cell as an observed value.
+        Arguments are described in `profile`.
         """
         if self._table.n_censored.any():
             raise ValueError(
@@ -398,7 +402,10 @@ class FitInference(FitAttributes, RoundedPowers):
     def _likelihood(
         self, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
     ) -> DataLikelihood | SumsLikelihood | CensoredLikelihood:
-        """Return the likelihood of `X`, or of the remembered data if `X` is None."""
+        """Return the likelihood of `X`, or of the remembered data if `X` is None.
+
+        Arguments are described in `profile`.
+        """
         threads = thread_count(n_threads)
         if X is None and sample_weight is None and isinstance(self._data, PowerSums | MixedSums):
             return SumsLikelihood(self._table, self._data, threads)

@@ -1,4 +1,4 @@
-"""The data that a fit remembers: a copy of small data, or a reference and fingerprints that show changes."""
+"""The data that a fit remembers: a copy of small data, or a reference and fingerprints that detect changes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,28 @@ from powerkern._input.arrays import Matrix, column_labels
 from powerkern._input.foreign import library
 from powerkern._typing import FloatArray, IntArray, Weights
 
-#: Data of at most this size are copied, which takes some 6 us of the 170 us of a fit of 128 KB, as fingerprints do,
-#: and later results are right whatever happens to the original. Larger copies cost memory and new pages.
+#: Data of at most this size are copied, so that later results are right even if the original changes. A copy of 128 KB
+#: takes about 6 of the 170 us of the fit, as long as fingerprints. Larger copies cost memory and new pages.
 COPIED_BYTES = 131_072
 
 _CHANGED = "changed after the fit, which does not copy large data"
 
 
 class FittedData:
-    """The values and weights from which a fit was made, for all columns or some of them.
+    """The values and weights from which a fit was made, for all or some of its columns.
 
-    Small data are copied. For larger data, a reference is kept with fingerprints of the columns, which `checked`
-    compares with the present data. A shallow copy of a data frame of pandas is kept, too: with copy-on-write, later
-    writes of the user go to other memory.
+    Small data are copied. For larger data, the object keeps a reference and fingerprints of the columns. `checked`
+    compares the fingerprints with the present data. For pandas, it also keeps a shallow copy of the data frame. With
+    copy-on-write, later writes by the user then go to other memory.
 
     Attributes
     ----------
-    values, weight, ends : ndarray
-        The data; weights are None if there are none, and `ends`, see `Matrix`, if every cell is a number.
+    values : (n, p) ndarray
+        The data.
+    weight : (n,) ndarray or None
+        Weights of the rows; None: all one.
+    ends : (n, p) ndarray or None
+        The other ends of the intervals of censored cells, see `Matrix`; None if no cell is censored.
     """
 
     def __init__(self, values: NDArray[Any], weight: Weights, ends: FloatArray | None = None) -> None:
@@ -44,9 +48,9 @@ class FittedData:
 
     @classmethod
     def remember(cls, matrix: Matrix, *sources: object) -> FittedData:
-        """Make the data of a new fit from `matrix`, which was read from the `sources`.
+        """Make the data of a new fit from `matrix`; `sources` are the user's objects that it was read from.
 
-        `take_fingerprints` completes them.
+        Call `take_fingerprints` afterwards.
         """
         values, weight = matrix.values, matrix.weight
         if values.nbytes + (0 if weight is None else weight.nbytes) <= COPIED_BYTES:
@@ -60,7 +64,7 @@ class FittedData:
         return data
 
     def take_fingerprints(self, n_threads: int) -> FittedData:
-        """Take the fingerprints of data that were not copied, and return the data."""
+        """Compute the fingerprints of the columns unless the data were copied; return this object."""
         if self._is_shared:
             self._prints = fingerprint_columns(self.values, n_threads)
             self._weight_print = _fingerprint_weights(self.weight)
@@ -72,24 +76,24 @@ class FittedData:
         return not self._is_shared
 
     def without_values(self) -> FittedData:
-        """Return the data without values: only fingerprints and weights; `with_values` adds values again."""
+        """Return a copy with fingerprints and weights but no values; `with_values` adds values again."""
         return self.with_values(np.empty((0, self.values.shape[1])))
 
     def with_values(self, values: NDArray[Any]) -> FittedData:
-        """Return data with these values, which `checked` compares with the fingerprints."""
+        """Return a copy with these values, (n, p), which `checked` will compare with the fingerprints."""
         other = copy.copy(self)
         other.values, other._frames = values, ()
         return other
 
     def part(self, columns: NDArray[np.intp]) -> FittedData:
-        """Return the data of some of the columns."""
+        """Return the data of the columns at these positions."""
         part = copy.copy(self)
         part._columns = columns if self._columns is None else self._columns[columns]
         part._prints = None if self._prints is None else self._prints[columns]
         return part
 
     def grouped(self, n_groups: int) -> GroupedData:
-        """Return the data for a fit of groups; the fingerprints of the groups must still be recorded."""
+        """Return the data for a fit of groups, with room for the fingerprints of `n_groups` groups."""
         return GroupedData(self.values, self.weight, n_groups if self._is_shared else 0, self._frames, self.ends)
 
     def checked(
@@ -100,7 +104,7 @@ class FittedData:
         what: str = "X",
         remedy: str = "pass the original data as X, with their weights",
     ) -> tuple[NDArray[Any], Weights]:
-        """Return values and weights as they were fitted.
+        """Return values and weights after checking that they are unchanged since the fit.
 
         Parameters
         ----------
@@ -108,8 +112,10 @@ class FittedData:
             Names of the columns, for the message.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
-        what, remedy : str
-            The argument that held the values, and the advice at the end of the message.
+        what : str
+            Name of the argument that held the values, for the message.
+        remedy : str
+            Advice at the end of the message.
 
         Raises
         ------
@@ -127,7 +133,7 @@ class FittedData:
         return values, self.weight
 
     def read_unchanged_ends(self) -> FloatArray:
-        """Return the second end of the interval of each cell; `checked` returns the first."""
+        """Return the second end of each censored cell's interval, (n, p); `checked` returns the first end."""
         assert self.ends is not None
         return self.ends if self._columns is None else self.ends[:, self._columns]
 
@@ -140,20 +146,20 @@ class FittedData:
         weight_print: int,
         ends: FloatArray | None = None,
     ) -> FittedData:
-        """Return the data of one group of rows, with the fingerprints that they should have.
+        """Make the data of one group of rows from copies of its rows and from fingerprints taken at the fit.
 
         Parameters
         ----------
         values : (n, p) ndarray
             The rows.
         weight : (n,) ndarray
-            Their weights; None: all one.
+            Weights of the rows; None: all one.
         prints : (p,) ndarray of int64
             Fingerprints of the columns.
         weight_print : int
             Fingerprint of the weights; 0 if there are none.
         ends : (n, p) ndarray, optional
-            The other ends of the intervals of the cells, see `Matrix.ends`.
+            The other ends of the intervals of censored cells, see `Matrix.ends`.
         """
         data = cls(values, weight, ends)
         data._prints, data._weight_print = prints, weight_print
@@ -161,7 +167,7 @@ class FittedData:
 
 
 class GroupedData:
-    """The values and weights of all groups; fingerprints of each column of each group unless the data were copied.
+    """The data of all groups of a fit, with fingerprints by group and column unless the data were copied.
 
     Parameters
     ----------
@@ -172,9 +178,9 @@ class GroupedData:
     n_recorded : int
         Number of groups whose fingerprints will be recorded; 0 if the data were copied.
     frames : tuple
-        The data frames and series of the user, which keep the data alive.
+        Shallow copies of the user's data frames and series, which keep the memory of the data alive.
     ends : (n, p) ndarray, optional
-        The other ends of the intervals of the cells, see `Matrix.ends`.
+        The other ends of the intervals of censored cells, see `Matrix.ends`.
     """
 
     def __init__(
@@ -190,7 +196,11 @@ class GroupedData:
         self._weight_prints = np.zeros(n_recorded, dtype=np.int64)
 
     def record_batch(self, groups: IntArray, block: FloatArray, lengths: IntArray) -> None:
-        """Take fingerprints of groups whose columns are the rows of a block, group by group."""
+        """Record the fingerprints of a batch of groups.
+
+        `groups` holds the codes of the groups and `lengths` their numbers of rows. Each row of `block` is one column of
+        one group, padded at the end; the columns of a group are adjacent.
+        """
         if self._prints.size:
             p = self._prints.shape[1]
             prints = np.zeros(len(block), dtype=np.int64)
@@ -198,13 +208,16 @@ class GroupedData:
             self._prints[groups] = prints.reshape(-1, p)
 
     def record_group(self, group: int, part: Matrix) -> None:
-        """Take fingerprints of the columns of one group, and of its weights."""
+        """Record the fingerprints of the columns and weights of the group with code `group`, whose rows are `part`."""
         if self._prints.size:
             self._prints[group] = fingerprint_columns(part.values, 1)
             self._weight_prints[group] = _fingerprint_weights(part.weight)
 
     def group(self, group: int, rows: IntArray) -> FittedData:
-        """Return a copy of the rows of a group; when the copy is used, it is compared with the fingerprints."""
+        """Return a copy of the data of the group with code `group`, which are the rows `rows` of all data.
+
+        The copy carries the fingerprints of the group, which `FittedData.checked` compares with it.
+        """
         values, weight = self.values[rows], None if self.weight is None else self.weight[rows]
         ends = None if self._ends is None else self._ends[rows]
         if not self._prints.size:
@@ -218,5 +231,5 @@ def _fingerprint_weights(weight: Weights) -> int:
 
 
 def _shallow_copy(X: Any) -> Any:
-    """Return a data frame or series of pandas that shares the memory of `X`; None if `X` is anything else."""
+    """Return a copy of a pandas data frame or series that shares its memory; None if `X` is anything else."""
     return X.copy(deep=False) if library(X) == "pandas" and hasattr(X, "index") else None

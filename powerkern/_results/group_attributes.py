@@ -1,4 +1,4 @@
-"""The read-only attributes of `GroupedFit`, and its fits of single groups."""
+"""The read-only attributes of `GroupedFit`, and the fits of its single groups."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from powerkern._results.stored_fit import StoredFit
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray, IntArray
 
-#: Groups that a message lists.
+#: Number of groups that a message lists.
 _LISTED = 5
 
 
 class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
-    """The attributes of `GroupedFit`, where they are described."""
+    """Base class of `GroupedFit` that holds its attributes, which the docstring of `GroupedFit` describes."""
 
     family: str
     estimator: Estimator
@@ -74,15 +74,17 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         spec : FitSpec
             The options of the fit.
         labels : ColumnLabels
-            The labels of its columns.
+            The labels of the columns.
         keys : Keys
             The labels of the groups.
         table : ColumnTable
             The results of all columns of the first group, then of the second, and so on.
         pooled : PowerFit, optional
             The fit of all rows.
-        data, runs : GroupedData and Runs, optional
-            The data for which fits of groups answer, and the groups of its rows.
+        data : GroupedData, optional
+            The fitted data of all groups.
+        runs : Runs, optional
+            The group codes of the rows of `data`.
         """
 
         def by_group(figures: NDArray[Any]) -> NDArray[Any]:
@@ -127,7 +129,7 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         return f"{', '.join([text, *each, *rest])})"
 
     def _repr_html_(self) -> str:
-        """Return lambda of the first groups and columns as HTML, for notebooks."""
+        """Return a table of lambda for the first groups and columns as HTML, for notebooks."""
         n, p = self.lmbda.shape
         columns = label_cells(self.column_names[:SHOWN] if self.column_names else range(min(p, SHOWN)))
         groups = label_cells(self._keys.labels(np.arange(min(n, SHOWN))))
@@ -144,7 +146,7 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         return iter(self.groups)
 
     def __getitem__(self, label: Any) -> PowerFit:
-        """Return the fit of one group by its label, a tuple if groups have several keys."""
+        """Return the fit of the group with this label, which is a tuple if groups have several keys."""
         try:
             cells = label if self._keys.several else (label,)
             if not isinstance(cells, tuple) or len(cells) != len(self._keys.categories):
@@ -199,13 +201,13 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         return pd.DataFrame(self.lmbda, index=index, columns=by_column.index)
 
     def without_data(self) -> Self:
-        """Return the fit without the data that it remembers."""
+        """Return a copy of the fit without its reference to the fitted data."""
         return type(self)(self._spec, self._labels, self._keys, self._table, self.pooled)
 
     # --- for other parts of the package -------------------------------------------------------------------
 
     def _fit_of_group(self, g: int) -> PowerFit:
-        """Return the fit of one group, with its rows if there are data."""
+        """Return the fit of the group with code `g`, including the rows of the group if the data are available."""
         p = self.n_features
         data = None
         if self._data is not None and self._runs is not None:
@@ -219,7 +221,7 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         return text if self.n_features == 1 else f"{text}: {self._labels.texts(self.n_features)[j]}"
 
     def _list_columns(self, columns: IntArray) -> str:
-        """Return the first few labels of columns of groups, given by position, for a message."""
+        """Return text for a message that names the groups and columns at the first few of these table positions."""
         p, names = self.n_features, self._labels.texts(self.n_features)
         each = [
             f"group {self._keys.label(k // p)!r}" + (f", column {names[k % p]}" if p > 1 else "")
@@ -229,10 +231,10 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         return "; ".join(each) + (f" and {rest} more" if rest else "")
 
     def _with_group_names(self, names: list[str]) -> Self:
-        """Return a copy of the fit that reads labels from the columns called `names`."""
+        """Return a copy of the fit that reads group labels from the columns called `names`."""
         keys = replace(self._keys, names=names)
         return type(self)(self._spec, self._labels, keys, self._table, self.pooled, self._data, self._runs)
 
     def _dropping_missing_labels(self) -> Self:
-        """Return the fit with ``dropna=True``: rows without a label become NaN."""
+        """Return a copy of the fit with ``dropna=True``, which turns rows without a group label into NaN."""
         return type(self)(replace(self._spec, dropna=True), self._labels, self._keys, self._table)

@@ -1,4 +1,4 @@
-"""Transforms of rows that belong to groups, each by the fit of its group."""
+"""Transform rows that belong to groups, each by the fit of its group."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def transform_by_group(
     list_columns: Callable[[IntArray], str],
     n_threads: int,
 ) -> NDArray[Any]:
-    """Transform every row by the fit of its group; rows without a group become NaN.
+    """Transform every row by the fit of its group, or undo the transform; rows without a group become NaN.
 
     Parameters
     ----------
     matrix : Matrix
         The rows.
     runs : Runs
-        Their groups; negative codes for rows without one.
+        The group codes of the rows; negative for rows without a group.
     table : ColumnTable
         The results of all columns of the first group, then of the second, and so on.
     standardize : bool
-        Whether transformed values are standardised.
+        True if transformed values are standardised.
     completion : ImageRepair or Inversion
-        An `ImageRepair` to transform, an `Inversion` to undo the transform; made for the columns of the table and for
-        results of the type that `output_type` gives.
+        An `ImageRepair` to transform, or an `Inversion` to undo the transform. It is made for all columns of the table
+        and for the floating-point type of the result.
     out_of_range : {"nan", "raise", "clip"}
         Treatment of values without an image.
     infinite : {"raise", "missing", "keep"}
@@ -64,7 +64,7 @@ def transform_by_group(
     names : list or None
         Labels of the columns.
     list_columns : function
-        Returns the labels of columns of groups, given by position in the table, for messages.
+        Takes positions in the table and returns text for messages that names their groups and columns.
     n_threads : int
         Largest number of threads at work.
 
@@ -129,14 +129,14 @@ def _raise_first_error(
     infinite: Infinite,
     names: list[Any] | None,
 ) -> None:
-    """Raise for the first value without an image under the rows `columns` of the table, if the options say so.
+    """Raise an error for the first value without an image, unless images only overflow.
 
     Parameters
     ----------
     matrix, runs, table, names
         As in `transform_by_group`.
     columns : ndarray of int
-        Positions in the table of columns of groups that have such values.
+        Positions in the table of the columns that have values without an image, in ascending order.
     infinite
         As in `error_without_image`.
     """
@@ -158,7 +158,17 @@ def _error_without_inverse(
     names: list[Any] | None,
     dtype: np.dtype[Any],
 ) -> ValueError:
-    """Return the error for the first value that row k of the table (a group and a column) cannot invert."""
+    """Return the error for the first value without an inverse in one column of one group.
+
+    Parameters
+    ----------
+    matrix, runs, table, standardize, names
+        As in `transform_by_group`.
+    k : int
+        Position of the group and column in the table.
+    dtype : dtype
+        Type of the result.
+    """
     g, j = divmod(k, matrix.values.shape[1])
     rows = np.sort(np.arange(len(matrix.values))[runs.rows(runs.codes == g)])
     z = matrix.values[rows, j]

@@ -43,17 +43,17 @@ from powerkern._typing import IntArray
 class GroupedFit(GroupAttributes):
     """Power transforms fitted to the columns of each of many groups of rows.
 
-    Made by `fit` with ``groups=``. It is a mapping from the labels of the groups to fits, in ascending order:
-    ``fit[label]`` is the `PowerFit` of one group, ``len(fit)`` the number of groups, and a loop runs over their labels,
-    as over the keys of a dictionary (`keys`, `values`, `items`, `get`). Results for all groups are arrays of shape
+    `fit` with ``groups=`` returns it. It is a mapping from group labels, in ascending order, to fits, with the methods
+    of a dictionary (`keys`, `values`, `items`, `get`). ``fit[label]`` is the `PowerFit` of one group, ``len(fit)`` the
+    number of groups, and a loop over the fit yields the labels. Results for all groups are arrays of shape
     (groups, columns).
 
     Attributes
     ----------
     groups : list
-        The labels in ascending order, tuples where groups have several keys.
+        The labels in ascending order; tuples if groups have several keys.
     group_names : list of str or None
-        The columns that held the labels, if they were given by name.
+        Names of the columns that held the labels, if the labels were given by column name.
     family, estimator, standardize, column_names, n_features
         As in `PowerFit`, equal for all groups.
     lambdas : DataFrame or ndarray
@@ -63,9 +63,9 @@ class GroupedFit(GroupAttributes):
     pooled : PowerFit or None
         The fit of all rows, made for ``unknown="pooled"`` and ``shrink=True``.
     unknown : {"raise", "nan", "pooled"}
-        The treatment of rows whose group the fit has not seen.
+        Treatment of rows whose group was not in the fitted data.
     dropna : bool or None
-        The treatment of rows without a label, see `fit`.
+        Treatment of rows without a label, see `fit`.
 
     Examples
     --------
@@ -96,9 +96,9 @@ class GroupedFit(GroupAttributes):
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
-            As for `PowerFit.transform`; in any order of the rows.
+            As for `PowerFit.transform`; rows may be in any order.
         groups : (n,) array-like, or names of columns of `X`, optional
-            Labels of the rows; not needed if `X` contains the columns of labels that were named in the fit.
+            Labels of the rows; not needed if the fit read the labels from named columns and `X` has these columns.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
         out_of_range, infinite
@@ -107,13 +107,13 @@ class GroupedFit(GroupAttributes):
         Returns
         -------
         ndarray, or the kind of `X`
-            As `PowerFit.transform`, the rows in the order of `X`; columns of labels stay as they are.
+            As `PowerFit.transform`, with the rows in the order of `X`. Columns of labels are unchanged.
 
         Raises
         ------
         TypeError, ValueError
-            As `PowerFit.transform`; labels that are missing, not as many as rows, or of another kind than the fitted
-            labels; a group that the fit has not seen, unless ``unknown`` is "nan" or "pooled".
+            As `PowerFit.transform`. Also if labels are missing, differ in number from the rows, or are of another type
+            than the fitted labels; or if a group was not in the fitted data, unless ``unknown`` is "nan" or "pooled".
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
         treatment = self._spec.infinite if infinite is None else as_infinite(infinite)
@@ -156,7 +156,10 @@ class GroupedFit(GroupAttributes):
         out_of_range: OutOfRange,
         infinite: Infinite | None = None,
     ) -> Any:
-        """Transform all rows, treating infinite values as `infinite` says; undo the transform if it is None."""
+        """Transform all rows, or undo the transform if `infinite` is None.
+
+        Arguments are described in `transform`.
+        """
         threads, method = thread_count(n_threads), "inverse_transform" if infinite is None else "transform"
         options: dict[str, Any] = {"n_threads": n_threads, "out_of_range": out_of_range}
         if infinite is not None:
@@ -196,12 +199,14 @@ class GroupedFit(GroupAttributes):
         return wrap_like_input(matrix, out)
 
     def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, groups: GroupsLike, *, n_threads: int | None = None) -> Any:
-        """Return the mean of values whose transforms are normal, row by row, see `PowerFit.inverse_mean`.
+        """Return the mean of values whose transforms are normally distributed, row by row.
+
+        The means are computed as in `PowerFit.inverse_mean`, with the fit of the group of each row.
 
         Parameters
         ----------
         mean, sd : (n, n_features) or (n,) array-like
-            Mean and standard deviation on the scale of `transform`; `sd` may be one number, or one for each row.
+            Mean and standard deviation on the scale of `transform`; `sd` may be one number, or one number per row.
         groups : (n,) array-like
             Labels of the rows.
         n_threads : int, optional
@@ -236,7 +241,7 @@ class GroupedFit(GroupAttributes):
     # --- description --------------------------------------------------------------------------------------
 
     def summary(self, *, level: float = 0.95) -> Summary:
-        """Return a table with a line for each group and column.
+        """Return a table of the results, with a line for each group and column.
 
         Parameters
         ----------
@@ -247,8 +252,8 @@ class GroupedFit(GroupAttributes):
         -------
         Summary
             `lmbda`, `n_obs` and status. Maximum likelihood fits add the standard error `se` and the ends `low` and
-            `high` of the Wald interval, unless no group has them, as with ``shrink=True``; robust fits add `n_kept`.
-            ``fit[label].summary()`` has more about one group.
+            `high` of the Wald interval, unless no group has these, as with ``shrink=True``. Robust fits add `n_kept`.
+            ``fit[label].summary()`` returns more results for one group.
         """
         table, notes = self._table, []
         entries: dict[str, NDArray[Any]] = {"lmbda": table.lmbda}
@@ -264,7 +269,7 @@ class GroupedFit(GroupAttributes):
         return Summary(repr(self), [self._name(k) for k in range(len(table))], [entries], notes=notes)
 
     def to_frame(self) -> Any:
-        """Return the results as a pandas data frame, indexed by the labels, and by the columns if there are several.
+        """Return the results as a pandas data frame, indexed by group label and, if there are several, by column.
 
         Raises
         ------
@@ -291,12 +296,15 @@ class GroupedFit(GroupAttributes):
     # --- groups -------------------------------------------------------------------------------------------
 
     def _rows_for_pooled(self, runs: Runs) -> IntArray | None:
-        """Return the rows of unknown groups that the pooled fit transforms, if any."""
+        """Return the positions of rows of unknown groups if the pooled fit transforms them; None if there are none."""
         unknown = runs.rows(runs.codes == UNKNOWN)
         return unknown if unknown.size and self.unknown == "pooled" else None
 
     def _find_runs(self, X: Any, groups: Any, n: int) -> Runs:
-        """Return the group of each row; raise for groups that the fit has not seen if `unknown` is "raise"."""
+        """Return the group codes of `n` rows, from `groups` or from the label columns of `X`.
+
+        Raise a ValueError for a group that was not in the fitted data if `unknown` is "raise".
+        """
         runs = self._keys.runs_of(X, groups, n, self.dropna)
         unknown = np.flatnonzero(runs.codes == UNKNOWN)
         if unknown.size and self.unknown == "raise":
@@ -351,7 +359,7 @@ def build_grouped_fit(
     data: GroupedData | None = None,
     runs: Runs | None = None,
 ) -> GroupedFit:
-    """Build a fit of groups, and emit its warnings.
+    """Build a fit of groups, and issue the warnings about its columns.
 
     Parameters
     ----------

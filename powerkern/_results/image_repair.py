@@ -1,4 +1,4 @@
-"""Treatment of values that a transform cannot map: raise, replace and count them, or pass infinite values on."""
+"""Treatment of values that a transform cannot map: raise an error, replace and count them, or pass them on."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _CLIPPED = "beyond the range of the fitted data, and became its nearest end"
 
 
 class ImageRepair:
-    """Completion of a transform: replaces and counts the results for values that have no image.
+    """Handler that replaces and counts the results for values that have no image under a forward transform.
 
-    A value has no image if it is infinite, outside the domain, or transformed to a number that overflows. It is a
-    `Completion` of `transform_matrix` whose methods are called by several threads.
+    A value has no image if it is infinite, outside the domain, or transformed to a number that overflows. The object is
+    passed to `transform_matrix` as its `completion`, whose methods are called by several threads.
     """
 
-    #: Forward transforms have no ends to restore.
+    #: None, because a forward transform need not restore the exact ends of the data; see `Inversion`.
     watched = None
     is_inspected = None
 
@@ -45,14 +45,15 @@ class ImageRepair:
         dtype: np.dtype[Any],
         numbers: NDArray[np.intp] | None = None,
     ) -> None:
-        """Prepare the transform of a matrix that has the columns of the table, or those at the positions `numbers`.
+        """Prepare the handler for a matrix that has all columns of the table, or the columns at positions `numbers`.
 
         Parameters
         ----------
         table : ColumnTable
             The results of the fit.
         out_of_range : {"raise", "nan", "clip"}
-            Treatment of finite values without an image; "clip" also moves values beyond the fitted data to its ends.
+            Treatment of finite values without an image. "clip" also moves values outside the range of the fitted data
+            to the nearest end of that range.
         infinite : {"raise", "missing", "keep"}
             Treatment of infinite values.
         dtype : dtype
@@ -65,13 +66,28 @@ class ImageRepair:
         self._found: deque[tuple[int, int, int]] = deque()
 
     def part(self, numbers: NDArray[np.intp]) -> ImageRepair:
-        """Return the repair for a matrix of the columns `numbers`; its counts are added to the counts of this one."""
+        """Return a handler for a matrix of the columns at positions `numbers`, whose counts are added to this one's."""
         part = ImageRepair(self._table, self._out_of_range, self._infinite, self._dtype, numbers)
         part._found = self._found
         return part
 
     def repair(self, j: int, x: NDArray[Any], images: FloatArray) -> int:
-        """Replace results of column j for values without an image; return how many values are left that must raise."""
+        """Replace the results of column `j` for values without an image.
+
+        Parameters
+        ----------
+        j : int
+            Position of the column in the matrix.
+        x : (k,) ndarray
+            Values of the column.
+        images : (k,) ndarray
+            Transforms of the values; modified in place.
+
+        Returns
+        -------
+        int
+            Number of values without an image for which an error must be raised.
+        """
         j = j if self._numbers is None else int(self._numbers[j])
         with np.errstate(over="ignore"):
             x = np.asarray(x, dtype=np.float64)
@@ -81,18 +97,21 @@ class ImageRepair:
         n_infinite, n_lost = int(np.count_nonzero(is_infinite)), int(np.count_nonzero(is_lost))
         if self._infinite != "raise":
             images[is_infinite] = np.nan if self._infinite == "missing" else x[is_infinite]
-        if self._out_of_range == "clip":  # what `clip` has left: overflow, and columns without values
+        if self._out_of_range == "clip":  # `_clip` leaves only overflow, and columns without fitted values
             largest = np.finfo(self._dtype).max
             images[is_lost] = np.where(is_outside[is_lost], np.nan, np.clip(images[is_lost], -largest, largest))
         elif self._out_of_range == "nan":
             images[is_lost] = np.nan
         n_outside = int(np.count_nonzero(is_outside))
-        # `_clip` counts clipped values; images of others that overflow become the largest number
+        # under "clip", `_clip` has counted the clipped values, and values whose images overflow are not counted
         self._found.append((j, n_infinite, n_outside if self._out_of_range == "clip" else n_lost))
         return (n_infinite if self._infinite == "raise" else 0) + (n_outside if self._out_of_range == "raise" else 0)
 
     def repair_rounded(self, x: NDArray[Any], images: NDArray[np.floating]) -> None:
-        """Repair images, a row for each column, that overflow in float32, whether they are rounded already or not."""
+        """Replace images that overflow in float32, before or after they are rounded to it.
+
+        `x` and `images`, (p, n), hold the values and their transforms, one column of the data per row.
+        """
         if self._dtype == np.float64:
             return
         largest = np.finfo(self._dtype).max
@@ -101,16 +120,16 @@ class ImageRepair:
             beyond &= np.isfinite(x)
         ends = {"raise": np.inf, "clip": largest, "nan": np.nan}
         images[beyond] = np.copysign(ends[self._out_of_range], images[beyond])
-        if self._out_of_range == "nan":  # `_clip` has counted those that it moved
+        if self._out_of_range == "nan":  # under "clip", `_clip` has counted the values that it moved
             counts = np.count_nonzero(beyond, axis=1)
             numbers = np.arange(counts.size) if self._numbers is None else self._numbers
             self._found.extend((j, 0, n) for j, n in zip(numbers.tolist(), counts.tolist(), strict=True) if n)
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
-        """Do nothing, because results for values that have an image are final."""
+        """Do nothing: unlike `Inversion`, a forward transform leaves the results of values with an image unchanged."""
 
     def clip_matrix(self, values: NDArray[Any], n_threads: int) -> NDArray[Any]:
-        """Return a copy of a matrix whose finite values are within the range of the fitted data, and count the others.
+        """Return a copy of a matrix with finite values clipped to the range of the fitted data; count clipped values.
 
         Clipping all values preserves their order. If only values without an image were moved, a 0 in a Box-Cox column
         would get the image of the smallest fitted value, which is above the images of smaller positive values.
@@ -123,7 +142,7 @@ class ImageRepair:
         return map_blocks(change, values, n_threads)
 
     def clip_block(self, block: FloatArray) -> None:
-        """Clip float64 values, a row for each column, in place, as `clip_matrix` does."""
+        """Clip a float64 block in place, as `clip_matrix` does; each row of the block is one column of the data."""
         low, high = fitted_range(self._table, np.dtype(np.float64))
         numbers = np.arange(len(block)) if self._numbers is None else self._numbers
         self._clip(block, low[numbers], high[numbers], numbers)
@@ -139,14 +158,17 @@ class ImageRepair:
             self._found.extend(zip(numbers[moved].tolist(), [0] * moved.size, counts[moved].tolist(), strict=True))
 
     def counts(self) -> tuple[IntArray, IntArray]:
-        """Return the numbers of infinite values and of finite values that were replaced, by column of the table."""
+        """Return two counts for each column of the table: infinite values, and finite values that were replaced."""
         total = np.zeros((2, len(self._table)), dtype=np.int64)
         for j, n_infinite, n_lost in self._found:
             total[:, j] += n_infinite, n_lost
         return total[0], total[1]
 
     def warn(self, label: Callable[[int], str]) -> None:
-        """Warn once about the values that were replaced, with their number in each column; `label` names columns."""
+        """Issue one warning with the number of replaced values in each column.
+
+        `label` takes the position of a column in the table and returns its name.
+        """
         infinite, lost = self.counts()
         parts = []
         if lost.any() and self._out_of_range != "raise":
@@ -159,10 +181,10 @@ class ImageRepair:
 
 
 def fitted_range(table: ColumnTable, dtype: np.dtype[Any]) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and the largest value of this type within the range of the fitted data, by column.
+    """Return the smallest and the largest number of type `dtype` within the range of the fitted data of each column.
 
-    Columns that had no values are unbounded. Rounding inwards keeps values in the domain. If no number of the type is
-    within the range, both ends are the first one above it.
+    Columns that had no values are unbounded. The ends are rounded inwards, so that they stay in the domain. If the
+    range contains no number of this type, both ends are the smallest number above the range.
     """
     low = np.where(np.isnan(table.x_min), -np.inf, table.x_min)
     high = np.where(np.isnan(table.x_max), np.inf, table.x_max)
@@ -179,7 +201,7 @@ def fitted_range(table: ColumnTable, dtype: np.dtype[Any]) -> tuple[FloatArray, 
 
 
 def domain_end(table: ColumnTable, j: int) -> float:
-    """Return the number that values of column j must exceed, in the units of the data; -inf if there is none."""
+    """Return the lower bound of the domain of column `j` (exclusive), in units of the data; -inf if there is none."""
     is_free = table.mirrored[j] or is_failed(table.status[j : j + 1])[0]
     return -np.inf if is_free else float(table.center[j])
 
@@ -194,24 +216,24 @@ def error_without_image(
     names: list[Any] | None,
     weight: Weights = None,
 ) -> ValueError | None:
-    """Return the error for the first value of a column that has no image; None if images only overflow.
+    """Return the error for a column's first value without an image; None if the only cause is overflow.
 
     Parameters
     ----------
     matrix : Matrix
         The data.
     column : int
-        The position of the column in the matrix.
+        Position of the column in the matrix.
     table : ColumnTable
         The results of the fit.
     number : int
-        The position of the column in the table.
+        Position of the column in the table.
     infinite : {"raise", "missing", "keep"}
         Treatment of infinite values; they are skipped unless it is "raise".
     names : list or None
         Labels of the columns.
-    weight : ndarray or None
-        Rows of weight 0 are skipped.
+    weight : (n,) ndarray or None
+        Weights of the rows; rows of weight 0 are skipped.
     """
     with np.errstate(over="ignore"):
         x = np.array(matrix.values[:, column], dtype=np.float64)

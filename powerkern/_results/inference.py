@@ -1,4 +1,4 @@
-"""Profiles, intervals and tests of lambda, for every kind of fit: column by column, regression, joint."""
+"""Likelihood profiles, intervals and tests of lambda, for all kinds of fits: by column, regression, joint."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from powerkern._typing import FloatArray
 #: Convenient powers, the most convenient first, in the order of R's car (which has .33 for 1/3).
 CONVENIENT = (1.0, 0.0, -1.0, 1.0 / 2.0, 1.0 / 3.0, -1.0 / 2.0, -1.0 / 3.0, 2.0, -2.0)
 
-#: Lambdas that summaries test: the logarithm, and no transform.
+#: Hypotheses that summaries test: lambda = 0 (the logarithm) and lambda = 1 (no transform).
 TESTED = (0.0, 1.0)
 
-#: Of an interval: from the profile likelihood, or from its curvature.
+#: Kinds of confidence intervals: by the profile likelihood, or by the curvature of the likelihood.
 Method = Literal["profile", "wald"]
 
 
 class Interval(NamedTuple):
-    """Intervals, one entry per column: series by name where columns have names and pandas is installed, else arrays."""
+    """Intervals, one per column: pandas series if columns have names and pandas is installed, otherwise arrays."""
 
     low: FloatArray
     high: FloatArray
 
     def __repr__(self) -> str:
-        """Return the first and last numbers of both arrays or, for named columns, a table of the first intervals."""
+        """Return a table of the first intervals if columns have names, otherwise the two arrays, shortened if long."""
         if not self._is_named:
             return short_repr(self)
         return "\n".join(["Interval", format_table(self._first()), *self._note_on_others()])
 
     def _repr_html_(self) -> str:
-        """Return a table of the first intervals, for notebooks."""
+        """Return a table of the first intervals as HTML, for notebooks."""
         return html_page("Interval", [self._first().items()], self._note_on_others())
 
     @property
@@ -48,13 +48,13 @@ class Interval(NamedTuple):
         return hasattr(self.low, "index") and np.ndim(self.low) == 1
 
     def _first(self) -> dict[str, NDArray[Any]]:
-        """Return names and ends of the first intervals."""
+        """Return the entries of a table of the first intervals: column names and the two ends."""
         low, high = (np.ravel(np.asarray(end, dtype=np.float64))[:SHOWN] for end in self)
         labels = cast(Any, self.low).index[: low.size] if self._is_named else range(low.size)
         return {"column": label_cells(labels), "low": low, "high": high}
 
     def _note_on_others(self) -> list[str]:
-        """Return a line about the intervals that are not shown, if any."""
+        """Return a line with the number of intervals that are not shown, or no line if all are."""
         left = np.size(self.low) - SHOWN
         return [f"... and {left} more: see low, high, to_frame()"] if left > 0 else []
 
@@ -66,7 +66,7 @@ class Interval(NamedTuple):
 
 
 def name_intervals(interval: Interval, names: list[str] | None) -> Interval:
-    """Return intervals as series by the names of their columns, if these have names."""
+    """Convert the ends of intervals to pandas series indexed by `names`; leave arrays if `names` is None."""
     return Interval(by_name(interval.low, names), by_name(interval.high, names))
 
 
@@ -76,9 +76,9 @@ class LikelihoodRatio(NamedTuple):
     Attributes
     ----------
     statistic : ndarray
-        ``2 (nll(lmbda0) - nll)``, not negative; NaN if the likelihood has no maximum to compare with.
+        ``2 (nll(lmbda0) - nll)``, at least 0; NaN if lambda is not the maximum of the likelihood.
     df : int
-        Degrees of freedom: how many lambdas are given under the hypothesis.
+        Degrees of freedom: the number of lambdas that the hypothesis specifies.
     pvalue : ndarray
         Probability that a chi-square variable with `df` degrees of freedom exceeds the statistic.
     """
@@ -92,38 +92,44 @@ class LikelihoodRatio(NamedTuple):
 
 
 class Likelihood(Protocol):
-    """The likelihood of a fit's data as a function of lambda."""
+    """Protocol of the likelihood of a fit's data as a function of lambda."""
 
     def at(self, lmbda: FloatArray) -> ArrayLike:
-        """Return the negative log-likelihood at one lambda for all columns, of shape (), or one per column, (p,)."""
+        """Return the negative log-likelihood at `lmbda`, which is one number for all columns, (), or one each, (p,)."""
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Return the two lambdas where the log-likelihood is `drop` per observation below its maximum: (p, 2)."""
+        """Return the ends of the profile interval of each column, (p, 2).
+
+        At the ends, the log-likelihood per observation is `drop`, (p,), below its maximum.
+        """
 
 
 class LikelihoodOptimum(NamedTuple):
-    """The optimum of a fit: lambda, its likelihood and its standard error."""
+    """The fitted lambdas with their likelihoods and standard errors, as tests and intervals need them."""
 
     lmbda: FloatArray
-    #: Negative log-likelihood, of each column or of all together; NaN where lambda does not minimise it.
+    #: Negative log-likelihood of each column, or of all columns together; NaN where lambda is not its minimum.
     nll: FloatArray
     #: Standard error of lambda.
     se: FloatArray
-    #: Values, or their weight, of each column or of all together.
+    #: Number of observations, or their weight, of each column or of all columns together.
     n_obs: FloatArray
-    #: Number of lambdas that a hypothesis states, and the unit it states them for.
+    #: Number of lambdas that a hypothesis specifies, and the word for the unit that has a lambda ("column").
     df: int = 1
     each: str = "column"
     #: Labels of the columns, if they have any.
     names: list[Any] | None = None
 
     def rounded(self, level: float) -> FloatArray:
-        """Return convenient powers inside Wald intervals of this level."""
+        """Return, for each lambda, the most convenient power inside the Wald interval of this level."""
         return rounded_power(self.lmbda, wald_interval(self.lmbda, self.se, level))
 
 
 def evaluate_curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -> FloatArray:
-    """Evaluate a function that returns (p, k) for k lambdas; return (p,) for a single lambda."""
+    """Evaluate `of`, which maps k lambdas to an array (p, k), at `lmbdas`; return (p,) for a single lambda.
+
+    Raise a ValueError unless `lmbdas` is a finite number or a one-dimensional array of finite numbers.
+    """
     points = as_reals("lmbdas", lmbdas)
     if points.ndim > 1 or not np.isfinite(points).all():
         raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
@@ -134,7 +140,7 @@ def evaluate_curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -
 def confidence_interval(
     optimum: LikelihoodOptimum, level: float, method: str, likelihood: Callable[[], Likelihood]
 ) -> Interval:
-    """Return intervals for lambda, from the profile likelihood or from standard errors.
+    """Return confidence intervals for lambda, from the profile likelihood or from standard errors.
 
     Parameters
     ----------
@@ -143,10 +149,10 @@ def confidence_interval(
     level : float
         Confidence level.
     method : {"profile", "wald"}
-        "profile": where g exceeds its minimum by a quantile of chi-square; "wald": lambda plus and minus standard
-        errors.
+        "profile": the lambdas at which the log-likelihood is half a chi-square quantile below its maximum. "wald":
+        lambda plus and minus a multiple of its standard error.
     likelihood : callable
-        Returns the likelihood of the data; called for "profile" only.
+        Returns the likelihood of the data. It is called for "profile" only.
     """
     level = as_level(level)
     if as_choice("method", method, get_args(Method)) == "wald":
@@ -160,16 +166,26 @@ def confidence_interval(
 
 
 def ratio_test(optimum: LikelihoodOptimum, lmbda0: ArrayLike, likelihood: Callable[[], Likelihood]) -> LikelihoodRatio:
-    """Test given lambdas by likelihood ratios."""
+    """Test the hypothesis that lambda is `lmbda0` by the likelihood ratio.
+
+    Parameters
+    ----------
+    optimum : LikelihoodOptimum
+        The fitted lambdas and their likelihoods.
+    lmbda0 : float or array-like
+        The hypothetical lambda, or one per column.
+    likelihood : callable
+        Returns the likelihood of the data.
+    """
     given = hypothesis_lambdas(lmbda0, optimum.lmbda.size, optimum.each, optimum.names)
     return likelihood_ratio(likelihood().at(given), optimum.nll, optimum.df)
 
 
 def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> LikelihoodRatio:
-    """Test lambdas by the ratio of their likelihood to the maximum.
+    """Return the likelihood ratio test ``2 (nll0 - nll)`` with its chi-square p-value.
 
-    `nll0` and `nll` are the negative log-likelihoods at the tested lambdas and at the optimum, summed over rows; `df`
-    is the number of degrees of freedom.
+    `nll0` and `nll` are the negative log-likelihoods under the hypothesis and at the optimum, summed over the rows.
+    `df` is the number of degrees of freedom.
     """
     with np.errstate(invalid="ignore"):
         statistic = np.maximum(2.0 * np.subtract(nll0, nll), 0.0)
@@ -179,16 +195,16 @@ def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> Likelihood
 def hypothesis_lambdas(
     lmbda0: ArrayLike, n: int, each: str = "column", names: Sequence[Any] | None = None
 ) -> FloatArray:
-    """Check the lambdas of a hypothesis; return one for all, of shape (), or one for each of `n`.
+    """Check the lambdas of a hypothesis; return an array of shape () for a single lambda, otherwise (n,).
 
     Parameters
     ----------
     lmbda0 : float or (n,) array-like
-        The lambdas that the user passed; a series is aligned with `names`.
+        The lambdas, as the user passed them; a series is aligned with `names`.
     n : int
         Number of lambdas of the fit.
     each : str
-        The unit that has a lambda, for the message.
+        Word for the unit that has a lambda, such as "column", for the message.
     names : sequence, optional
         Labels of the columns.
     """
@@ -199,13 +215,13 @@ def hypothesis_lambdas(
 
 
 def refuse_number(X: object) -> None:
-    """Raise for a number in place of data, most likely a confidence level."""
+    """Raise a TypeError if `X` is a number, which is most likely a confidence level passed in place of the data."""
     if is_real(X):
         raise TypeError(f"X is the number {X!r}, not data; pass a confidence level by name, such as level=0.9")
 
 
 def as_level(level: float) -> float:
-    """Return a confidence level as a float; ValueError unless it is between 0 and 1."""
+    """Return a confidence level as a float; raise a ValueError unless it is between 0 and 1."""
     if as_reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {shown(level)}")
     return float(level)
@@ -218,21 +234,26 @@ def standard_error_from(information: ArrayLike) -> FloatArray:
 
 
 def wald_interval(lmbda: ArrayLike, se: ArrayLike, level: float = 0.95) -> Interval:
-    """Return ``lmbda -+ Phi^-1((1 + level)/2) se``. R's car rounds the quantile 1.959964 of level 0.95 to 1.96."""
-    # from the lower tail, whose probability is exact for levels close to 1
+    """Return the Wald intervals ``lmbda -+ Phi^-1((1 + level)/2) se``.
+
+    At level 0.95 the quantile is 1.959964, which R's car rounds to 1.96.
+    """
+    # the quantile is computed from the lower tail, whose probability is exact for levels close to 1
     width = -special.ndtri(0.5 * (1.0 - as_level(level))) * np.asarray(se, dtype=np.float64)
     return Interval(np.subtract(lmbda, width), np.add(lmbda, width))
 
 
 class RoundedPowers(ABC):
-    """The method `rounded` of maximum likelihood fits."""
+    """Base class that adds the method `rounded` to maximum likelihood fits."""
 
     @abstractmethod
     def _optimum(self) -> LikelihoodOptimum:
-        """Return the optimum of the fit, for tests and rounded powers."""
+        """Return the fitted lambdas with likelihoods and standard errors; raise if the fit has no likelihood."""
 
     def rounded(self, *, level: float = 0.95) -> FloatArray:
-        """Return the first of the powers 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside the Wald interval, else lambda.
+        """Round each lambda to the most convenient power inside its Wald interval.
+
+        The powers are, in this order, 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2 and -2.
 
         Parameters
         ----------
@@ -242,7 +263,8 @@ class RoundedPowers(ABC):
         Returns
         -------
         (p,) ndarray
-            lambda itself if none of them is inside. R's ``car::powerTransform`` rounds alike, but has .33 for 1/3.
+            The rounded powers; lambda itself if no power is inside the interval. R's ``car::powerTransform`` rounds
+            likewise, but with .33 for 1/3.
 
         Examples
         --------
@@ -255,7 +277,7 @@ class RoundedPowers(ABC):
 
 
 def rounded_power(lmbda: ArrayLike, interval: Interval) -> FloatArray:
-    """Return the first of the `CONVENIENT` powers inside the interval, or lambda itself if none is."""
+    """Return the first of the `CONVENIENT` powers inside each interval, or lambda itself if there is none."""
     rounded = np.array(lmbda, dtype=np.float64)
     for power in reversed(CONVENIENT):
         rounded[(interval.low <= power) & (power <= interval.high)] = power

@@ -1,4 +1,4 @@
-"""Parts of an inverse transform beyond the formula: values without an inverse, exact ends, and lost digits."""
+"""Inverse transforms beyond the formula: values without an inverse, exact ends of the data, lost digits."""
 
 from __future__ import annotations
 
@@ -18,28 +18,31 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 _FLOAT64 = np.dtype(np.float64)
-#: Number of adjacent values whose ranges are taken at once, for the width of vectors.
+#: Number of adjacent elements to reduce at once, so that narrow matrices fill vector registers.
 _WIDTH = 512
-#: Where safe bounds are sought, in widths of the transformed data beyond their ends.
+#: Points at which to test for lost digits: distances beyond the transformed ends of the data, in units of the
+#: transformed range.
 _STEPS_OUT = 0.0, 0.25, 1.0, 4.0
-#: Columns that a warning describes.
+#: Number of columns that a warning describes.
 _N_DESCRIBED = 5
-#: Remedies for lost digits.
+#: Advice on lost digits.
 _REMEDY = "keep the original values, or fit with bounds= on lambda"
 
 
 class Inversion:
-    """Completion of an inverse transform: handles values without an inverse, and finds results that lack digits.
+    """Handler of an inverse transform for values without an inverse and for results that lack digits.
 
-    "clip" moves all results beyond the fitted data to their ends, so that order is preserved. If only values without an
-    inverse were moved, they would end below the results of smaller values, which may be anywhere up to the end of the
-    domain.
+    The object is passed to `transform_matrix` as its `completion`.
+
+    "clip" moves all results outside the range of the fitted data to the nearest end, so that order is preserved. If
+    only values without an inverse were moved, their results could be smaller than the results of smaller values, which
+    may lie anywhere in the domain.
 
     Where psi is flat, many x share one z. The z of an end of the fitted data is mapped to exactly that end.
 
-    Each column has safe bounds of z, between which no result lacks digits. They are computed once for a fit. The
-    smallest and the largest result are recorded only for columns that have values outside these bounds, or lack digits
-    within the data.
+    Each column has safe bounds of z, between which no result lacks digits. They are computed once per fit. The smallest
+    and the largest result are recorded only for columns with values outside these bounds, and for columns that lack
+    digits within the range of the fitted data.
     """
 
     def __init__(
@@ -52,22 +55,22 @@ class Inversion:
         *,
         keeps_infinite: bool = False,
     ) -> None:
-        """Prepare the inverse of a matrix with all columns of the table, or with the columns `numbers`.
+        """Prepare the handler for a matrix that has all columns of the table, or the columns at positions `numbers`.
 
         Parameters
         ----------
         table : ColumnTable
             The fitted columns.
         standardize : bool
-            Whether the transformed values are standardised.
+            True if the transformed values are standardised.
         out_of_range : {"nan", "clip", "raise"}
             Treatment of values without an inverse, as in `PowerFit.inverse_transform`.
         dtype : dtype
             Type of the result.
         numbers : ndarray of int, optional
-            Positions of the columns of the matrix in the table; default: all.
+            Positions in the table of the columns of the matrix; default: all.
         keeps_infinite : bool
-            Whether infinite values are passed on, as the transform passed them.
+            True to return infinite values unchanged, as the transform with ``infinite="keep"`` does.
         """
         self._table, self._standardize, self._dtype, self._numbers = table, standardize, dtype, numbers
         self._out_of_range, self._clip = out_of_range, out_of_range == "clip"
@@ -82,7 +85,7 @@ class Inversion:
         )
 
     def part(self, numbers: NDArray[np.intp]) -> Inversion:
-        """Return the inversion for a matrix that has only the columns at these positions, which may repeat."""
+        """Return a handler for a matrix of the columns at positions `numbers`, which may repeat."""
         return Inversion(
             self._table,
             self._standardize,
@@ -93,11 +96,25 @@ class Inversion:
         )
 
     def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
-        """Replace missing results of column j by NaN or the nearest end; return how many values have no inverse.
+        """Replace the results of column `j` for values without an inverse by NaN or by the nearest end of the data.
 
-        With "clip", `inspect` moves the results of all other values beyond the data to their ends.
+        With "clip", results of other values outside the range of the data are moved later, by `inspect`. The image of
+        an end of the data may round to the end of the range of psi. Values that equal this image have an inverse: the
+        end of the data.
 
-        The image of an end of the data may round to the end of the range of psi; such values do have an inverse.
+        Parameters
+        ----------
+        j : int
+            Position of the column in the matrix.
+        z : (k,) ndarray
+            Transformed values of the column.
+        x : (k,) ndarray
+            Results of the inversion; modified in place.
+
+        Returns
+        -------
+        int
+            Number of values without an inverse; 0 with "clip".
         """
         table, j = self._table, j if self._numbers is None else int(self._numbers[j])
         low, high = self._transformed_ends[:, j]
@@ -112,9 +129,16 @@ class Inversion:
         return 0 if self._clip else int(np.count_nonzero(~inside & ~is_kept))
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
-        """Restore the exact ends of the data, and record the range of the results, in the columns at `places`.
+        """Restore the exact ends of the data in some columns, and record the range of their results.
 
-        `numbers` are the positions of these columns in the matrix.
+        Parameters
+        ----------
+        images : (m, k) ndarray
+            Results of a block of columns; modified in place.
+        places : ndarray of int
+            Positions in `images` of the columns to inspect.
+        numbers : ndarray of int
+            Positions of the same columns in the matrix.
         """
         chosen = images if places.size == images.shape[1] else images[:, places]
         numbers = numbers if self._numbers is None else self._numbers[numbers]
@@ -137,7 +161,7 @@ class Inversion:
         self._ranges.append((numbers, low, high))
 
     def find_lost_digits(self) -> list[LostDigits]:
-        """Return the positions in the fit of columns whose values come back with too few digits."""
+        """Return a description of the lost digits of each column whose results have too few correct digits."""
         if not self._ranges:
             return []
         p = len(self._table)
@@ -155,7 +179,7 @@ class Inversion:
         return [each._replace(column=int(suspects[each.column])) for each in found]
 
     def _cached(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return the result of `compute` for all columns, which is computed once for a fit and cached under `name`."""
+        """Return ``compute()``, which is evaluated once per fit for all columns and cached under `name`."""
         key, memo = (name, self._standardize, self._dtype), self._table.inversion_cache
         if key not in memo:
             memo[key] = compute()
@@ -163,7 +187,7 @@ class Inversion:
 
     @property
     def _ends(self) -> NDArray[Any]:
-        """The smallest and the largest fitted value of each column, (2, p), in the type of the images."""
+        """Smallest and largest fitted value of each column, (2, p), rounded to the type of the results."""
         return np.asarray(self._cached("ends", self._read_ends))
 
     @np.errstate(over="ignore")
@@ -172,7 +196,7 @@ class Inversion:
 
     @property
     def _images_of_ends(self) -> NDArray[Any]:
-        """The ends of the data, transformed and inverted."""
+        """Ends of the data after a round trip, that is, transformed and inverted: (2, p)."""
         return np.asarray(self._cached("images", self._invert_ends))
 
     def _invert_ends(self) -> NDArray[Any]:
@@ -183,10 +207,10 @@ class Inversion:
 
     @np.errstate(all="ignore")
     def _find_safe_bounds(self) -> FloatArray:
-        """Return the range of z in which no image lacks digits, (2, p); NaN if images of the data lack digits.
+        """Return the bounds of z between which no result lacks digits, (2, p); NaN if results within the data do.
 
-        The round trip is tried for the ends of the data, then for z farther out, because errors grow outwards. Values
-        that are not ordinary count as unsafe: they are inspected anyway, and their kernels need not be compiled.
+        The round trip is tested at the ends of the data and then farther out, because errors grow outwards. Values
+        that need range checks count as unsafe: they are inspected anyway, and kernels for them need not be compiled.
         """
         ends = self._transformed_ends
         outwards = np.array([-1.0, 1.0])[:, np.newaxis] * (ends[1] - ends[0])
@@ -204,15 +228,16 @@ class Inversion:
 
     @property
     def _watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
-        """The limits that `_find_watched` returns for the columns of this matrix."""
+        """The limits and the mask that `_find_watched` returns, from the cache."""
         found: tuple[FloatArray, NDArray[np.bool_] | None] = self._cached("watched", self._find_watched)
         return found
 
     def _find_watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
-        """Return limits of z beyond which kernels inspect results, and a mask of the columns that lack digits.
+        """Return the limits of z outside which kernels report results for inspection, and a mask of lossy columns.
 
-        The limits are the rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix`; ends of the data whose round
-        trip is exact need no inspection, and are NaN. The mask is None if no column lacks digits.
+        The limits are the rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix`. They are NaN for ends of the
+        data whose round trip is exact, since these need no inspection. The mask marks columns that lack digits within
+        the data; it is None if there are none.
         """
         ends = self._ends.astype(np.float64)
         z = self._ends.copy()
@@ -226,9 +251,9 @@ class Inversion:
 
     @property
     def _watched_for_clipping(self) -> FloatArray:
-        """The limits of `_find_watched`, narrowed to the transformed ends of the data less their rounding.
+        """The limits of `_find_watched`, narrowed to the transformed range of the data less its rounding error.
 
-        Values beyond them are inspected, and clipped if they are beyond the ends.
+        Results outside these limits are inspected, and clipped if they lie outside the range of the data.
         """
         return np.asarray(self._cached("watched for clipping", self._narrow_watched))
 
@@ -244,13 +269,13 @@ class Inversion:
 
     @property
     def _clipping_ends(self) -> NDArray[Any]:
-        """The range of the fitted data that "clip" keeps, (2, p); infinite for columns that pass unchanged."""
+        """Range to which "clip" moves results, (2, p); infinite for columns that are not transformed."""
         is_free = is_failed(self._table.status) | np.isnan(self._ends).any(axis=0)
         return np.where(is_free, np.array([[-np.inf], [np.inf]], dtype=self._dtype), self._ends)
 
     @property
     def _rounding(self) -> FloatArray:
-        """Bound on the rounding of the transformed ends of the data, (p,)."""
+        """Bound on the rounding error of the transformed ends of the data, (p,)."""
         largest = np.fmax(np.abs(self._transformed_ends).max(axis=0), np.abs(self._table.intercept))
         return np.asarray(16.0 * np.finfo(self._dtype).eps * largest)
 
@@ -260,7 +285,7 @@ class Inversion:
 
 
 def _true_positions(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows and columns where a mask is set; for few entries faster than `numpy.nonzero` of a matrix."""
+    """Return the rows and columns of the True elements of a matrix; faster than `numpy.nonzero` if there are few."""
     if mask.flags.f_contiguous:
         columns, rows = divmod(np.flatnonzero(mask.T), mask.shape[0])
         return rows, columns
@@ -269,7 +294,10 @@ def _true_positions(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[
 
 
 def _ranges(images: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the extremes of each column, ignoring NaN; narrow matrices are reduced many rows at once."""
+    """Return the smallest and the largest value of each column, ignoring NaN.
+
+    Several rows of a narrow matrix are joined to one, so that vector instructions apply.
+    """
     n, p = images.shape
     k = _WIDTH // p
     if k > 1 and n >= 2 * k and images.flags.c_contiguous:
@@ -281,14 +309,14 @@ def _ranges(images: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def transformed_ends(table: ColumnTable, standardize: bool) -> FloatArray:
-    """Transform the smallest and the largest fitted value of each column: (2, p)."""
+    """Return the transforms of the smallest and the largest fitted value of each column, (2, p)."""
     ends = np.array([table.x_min, table.x_max])
     table.transform(ends, ends, forward_direction(standardize), 1)
     return ends
 
 
 def warn_about_values_without_inverse(where: str) -> None:
-    """Warn that values of the columns `where` became NaN."""
+    """Warn that values without an inverse became NaN; `where` names their columns."""
     warn(
         f"Some values in {where} are beyond the range of the transform, so they have no inverse and became NaN; use "
         "out_of_range='clip' for the nearest end of the fitted data, or out_of_range='raise' for an error"
@@ -296,7 +324,7 @@ def warn_about_values_without_inverse(where: str) -> None:
 
 
 def first_without_inverse(table: ColumnTable, j: int, z: NDArray[Any], standardize: bool, dtype: np.dtype[Any]) -> int:
-    """Return the position of the first of the values `z` of column j that has no inverse.
+    """Return the position of the first value of a column that has no inverse.
 
     Parameters
     ----------
@@ -305,9 +333,9 @@ def first_without_inverse(table: ColumnTable, j: int, z: NDArray[Any], standardi
     j : int
         Position of the column.
     z : (n,) ndarray
-        Transformed values.
+        Transformed values of the column.
     standardize : bool
-        Whether they are standardised.
+        True if `z` is standardised.
     dtype : dtype
         Type of the result.
     """
@@ -318,14 +346,14 @@ def first_without_inverse(table: ColumnTable, j: int, z: NDArray[Any], standardi
 
 
 def describe_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str]) -> str:
-    """Describe the values of each column that come back with too few digits; `label` names columns."""
+    """Return text that says where results of each column have too few digits; `label` returns a column's name."""
     texts = [f"{label(each.column)} {each.text}" for each in found[:_N_DESCRIBED]]
     rest = f" and {len(found) - _N_DESCRIBED} more" if len(found) > _N_DESCRIBED else ""
     return ", ".join(texts) + rest
 
 
 def note_on_inverse(table: ColumnTable, standardize: bool, label: Callable[[int], str]) -> list[str]:
-    """Return a note on the columns whose inverse transform loses digits of float64, if any."""
+    """Return a note on the columns whose inverse transform loses digits of float64, or no note if there are none."""
     found = find_lost_digits(table, table.x_min, table.x_max, standardize, _FLOAT64)
     if not found:
         return []
@@ -333,7 +361,11 @@ def note_on_inverse(table: ColumnTable, standardize: bool, label: Callable[[int]
 
 
 def warn_about_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str], dtype: np.dtype[Any]) -> None:
-    """Warn once of values that come back with too few digits, if there are any."""
+    """Issue one warning about results with too few digits, if there are any.
+
+    `found` describes the lost digits, `label` takes a column's position and returns its name, and `dtype` is the type
+    of the results.
+    """
     if found:
         warn(
             f"{describe_lost_digits(found, label)}: the transform is so flat there that its inverse gives back "

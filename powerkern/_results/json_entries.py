@@ -1,4 +1,4 @@
-"""Entries of the JSON record of a fit, read and checked."""
+"""Read and check entries of the JSON record of a fit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def damaged(what: str) -> ValueError:
 
 
 def entry(record: dict[str, Any], key: str) -> Any:
-    """Return an entry; raise if the record does not have it."""
+    """Return the entry of a record with this key; raise a ValueError if it is missing."""
     if key not in record:
         raise damaged(f"{key} is missing")
     return record[key]
 
 
 def read_choice(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any:
-    """Return an entry that must be one of the known values, and of the same type."""
+    """Return an entry; raise a ValueError unless it equals one of the `known` values and has the same type."""
     value = entry(record, key)
     if not any(type(value) is type(one) and value == one for one in known):
         raise damaged(f"{key} is not one of {', '.join(map(repr, known))}")
@@ -35,7 +35,7 @@ def read_choice(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any
 
 
 def read_names(record: dict[str, Any], key: str, n: int) -> list[Any] | None:
-    """Return labels of columns, `n` of them, or None."""
+    """Return an entry with `n` column labels, or None if it is null; raise a ValueError for anything else."""
     try:
         names = labels_from_record(entry(record, key))
     except (ValueError, OverflowError):
@@ -48,13 +48,13 @@ def read_names(record: dict[str, Any], key: str, n: int) -> list[Any] | None:
 
 
 def read_level_names(record: dict[str, Any]) -> list[Any] | None:
-    """Return the names of the levels of column labels, or None, also for older records without this entry."""
+    """Return the names of the levels of column labels; None if there are none, or if an old record lacks the entry."""
     names = record.get("level_names")
     return None if names is None else read_names(record, "level_names", len(names) if isinstance(names, list) else 0)
 
 
 def read_whole(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
-    """Return an entry that must be a whole number from 0 to `largest`."""
+    """Return an entry; raise a ValueError unless it is a whole number from 0 to `largest`."""
     value = entry(record, key)
     if not isinstance(value, float) or not value.is_integer() or not 0 <= value <= largest:
         raise damaged(f"{key} is not a whole number up to {largest}")
@@ -62,7 +62,7 @@ def read_whole(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
 
 
 def read_numbers(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
-    """Return numbers in an array of this shape; they may be NaN or infinite."""
+    """Return an entry as an array; raise a ValueError unless it holds numbers, NaN or infinity in this shape."""
     cells = np.empty((0, 0, 0), dtype=object)
     with contextlib.suppress(ValueError):  # ragged
         cells = np.array(entry(record, key), dtype=object)
@@ -78,7 +78,7 @@ def read_numbers(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> Fl
 
 
 def read_finite(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
-    """Return numbers in an array of this shape, which must be finite."""
+    """Return an entry as an array; raise a ValueError unless it holds finite numbers in this shape."""
     numbers = read_numbers(record, key, shape)
     if not np.isfinite(numbers).all():
         raise damaged(f"{key} is not finite")
@@ -86,7 +86,7 @@ def read_finite(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> Flo
 
 
 def read_covariance(record: dict[str, Any], key: str, p: int) -> FloatArray:
-    """Return a (p, p) matrix, which must be symmetric with a positive diagonal."""
+    """Return an entry as a (p, p) matrix; raise a ValueError unless it is symmetric with a positive diagonal."""
     matrix = read_finite(record, key, (p, p))
     if not (np.allclose(matrix, matrix.T, atol=0.0) and (np.diag(matrix) > 0.0).all()):
         raise damaged(f"{key} is not a covariance matrix")

@@ -1,4 +1,4 @@
-"""The data of a fit, remembered or passed again; the likelihood of lambda, its optimum, and other objectives."""
+"""Likelihoods and other objectives of lambda, computed from the data that a fit remembers or is passed again."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from powerkern._typing import BoolArray, FloatArray, Weights
 from powerkern.kernels.censored.fit import LOC_ERROR
 from powerkern.kernels.results import NLL, STATUS, X_MAX, X_MIN
 
-#: The data that a fit keeps, or their power sums.
+#: What a fit may keep of its data: the data themselves, or their power sums.
 KeptData = FittedData | PowerSums | MixedSums
 
-#: Statuses of maximum likelihood fits whose lambda is the optimum.
+#: Statuses of maximum likelihood fits whose lambda maximises the likelihood.
 LIKELIEST = (Status.OK, Status.SCANNED, Status.UNIT_AT_END, Status.ORIGIN_AT_END)
 
 
@@ -49,18 +49,20 @@ def read_data(
     n_threads: int | None = None,
     infinite: Infinite = "raise",
 ) -> tuple[NDArray[Any], Weights]:
-    """Read the data of a fit, or check the data that it remembers; return values in their own units, and weights.
+    """Return the values and weights that a fit was made from, in the units of the data.
+
+    They are read from `X`, or taken from the fit after checking that they are unchanged.
 
     Parameters
     ----------
     table : ColumnTable
         The results of the fit.
     names : list or None
-        Labels of its columns.
+        Labels of the fitted columns.
     data : FittedData, PowerSums, MixedSums or None
         The data that the fit remembers.
     X, sample_weight : array-like or None
-        The data and weights that the user passed again.
+        The data and weights, if the user passed them again.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
     infinite : {"raise", "missing", "keep"}
@@ -92,7 +94,11 @@ def read_data(
 
 
 def columns_as_transformed(spec: FitSpec, table: ColumnTable, values: NDArray[Any]) -> Columns:
-    """Return the columns in the form that the estimator takes: shifted and divided, but not prestandardised."""
+    """Return the columns in the form in which the estimator receives them.
+
+    Shifts are added, and origin and unit of ``origin="fit"`` are removed. Robust estimators prestandardise the columns
+    themselves.
+    """
     if spec.estimator.has_likelihood or spec.origin is not None:
         return shift_and_scale(values, 0.0 - table.center, table.divisor)
     return shift_and_scale(values, table.shift)
@@ -101,7 +107,7 @@ def columns_as_transformed(spec: FitSpec, table: ColumnTable, values: NDArray[An
 def build_likelihood(
     spec: FitSpec, table: ColumnTable, values: NDArray[Any], weight: Weights, n_threads: int
 ) -> DataLikelihood:
-    """Return the likelihood of the data; for robust fits, of the values that they keep.
+    """Return the likelihood of the data; for robust fits, the likelihood of the values that they keep.
 
     Parameters
     ----------
@@ -132,9 +138,9 @@ def build_censored_likelihood(
     table : ColumnTable
         The fitted columns.
     data : FittedData
-        The remembered data, with the other ends of their censored cells.
+        The remembered data, including the intervals of censored cells.
     names : list or None
-        Labels of the columns, for errors.
+        Labels of the columns, for messages.
     n_threads : int
         Largest number of threads at work.
     """
@@ -145,8 +151,11 @@ def build_censored_likelihood(
 
 
 def find_optimum(table: ColumnTable, names: list[Any] | None, standard_error: FloatArray) -> LikelihoodOptimum:
-    """Return the maxima of the likelihoods, for tests and rounded powers."""
-    is_optimum = table.status == Status.OK  # with an origin fitted, no tests at a fixed one
+    """Collect lambda, likelihood and standard error of each column, for tests and rounded powers.
+
+    The likelihood is NaN in columns whose lambda is not its maximum.
+    """
+    is_optimum = table.status == Status.OK  # excludes origin="fit": its maximum does not compare with a fixed origin
     if table.censored is not None:
         is_optimum |= table.status == Status.SCANNED
     nll = np.where(is_optimum, table.nll, np.nan)
@@ -174,7 +183,7 @@ def evaluate_objective(
     weight : (n,) ndarray
         One weight a row; None: all one.
     lmbdas : (m,) ndarray
-        Where to evaluate.
+        Lambdas at which to evaluate.
     n_threads : int
         Largest number of threads at work.
     """
@@ -186,7 +195,17 @@ def evaluate_objective(
 
 
 def replace_rounded(table: ColumnTable, lmbda: FloatArray, kernel_rows: FloatArray) -> ColumnTable:
-    """Return the table with the results of `kernel_rows` in the columns whose lambda differs."""
+    """Return a table with new results in the columns whose lambda was rounded.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The results before rounding.
+    lmbda : (p,) ndarray
+        The rounded lambdas.
+    kernel_rows : (p, N_RESULTS) ndarray
+        Results at the rounded lambdas; modified in place.
+    """
     kernel_rows[kernel_rows[:, STATUS] == Status.FIXED, STATUS] = Status.ROUNDED
     kernel_rows[:, [X_MIN, X_MAX]] = table.kernel_rows[:, [X_MIN, X_MAX]]
     same = lmbda == table.lmbda
@@ -201,13 +220,13 @@ def replace_rounded(table: ColumnTable, lmbda: FloatArray, kernel_rows: FloatArr
 
 @dataclass(frozen=True)
 class DataLikelihood:
-    """The likelihood computed from values and their weights."""
+    """The likelihood of lambda, computed from values and weights."""
 
     table: ColumnTable
     values: Columns
     weight: Weights
     n_threads: int
-    #: The divisor of the values.
+    #: Number by which the values of each column were divided.
     unit: FloatArray
 
     def curve(self, lmbdas: FloatArray) -> FloatArray:
@@ -253,17 +272,18 @@ class DataLikelihood:
 
 @dataclass(frozen=True)
 class CensoredLikelihood:
-    """The likelihood of values and of intervals in which cells are known to lie, with their weights."""
+    """The likelihood of lambda, computed from observed values, the intervals of censored cells, and weights."""
 
     table: ColumnTable
     values: Columns
+    #: The other ends of the intervals of censored cells.
     others: Columns
     is_censored: BoolArray
     weight: Weights
     n_threads: int
 
     def _part(self, at: Any) -> tuple[Columns, Columns, BoolArray]:
-        """Return values, second ends and marks of some columns."""
+        """Return values, interval ends and masks of the censored cells of the columns selected by `at`."""
         return self.values[:, at], self.others[:, at], self.is_censored[at]
 
     def curve(self, lmbdas: FloatArray) -> FloatArray:
@@ -301,7 +321,7 @@ class CensoredLikelihood:
 
 @dataclass(frozen=True)
 class SumsLikelihood:
-    """The likelihood computed from power sums."""
+    """The likelihood of lambda, computed from power sums."""
 
     table: ColumnTable
     sums: PowerSums | MixedSums

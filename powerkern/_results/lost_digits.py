@@ -1,12 +1,12 @@
-"""Digits that a transform rounds away, so that its inverse cannot restore them.
+"""Find values whose digits are lost in the rounding of their transforms, so that the inverse cannot restore them.
 
-A transformed value z is rounded, by dz. Its inverse then differs from x by dz/z'(x), which is large where psi is flat:
-far out, if its exponent m is negative, and near the origin if m is large. With d = ln((offset + |x|)/(offset + |ref|))
-and the slope a and intercept b of a fit,
+A transformed value z has a rounding error dz. Its inverse then differs from x by dz/z'(x). This is large where psi is
+flat: in the tail if the exponent m is negative, and near the origin if m is large. With
+d = ln((offset + |x|)/(offset + |ref|)), b_m(d) = (e^(m d) - 1)/m, and the slope a and the intercept b of a fit,
 
     z = a b_m(d) + b,     z' = a e^(m d)/(offset + |x|),     |dz| <= eps (|z| + |z - b| + |b|) times a small number.
 
-Where dz exceeds what is left of the range of z, x may be anywhere between the ends of the data.
+If dz exceeds the distance of z from the end of its range, x may be anywhere in the range of the data.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
-#: Relative errors of round trips that are not worth a warning: six digits of float64 are left, three of float32.
+#: Largest relative error of a round trip without a warning: six digits are left in float64, three in float32.
 TOLERANCES = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
 #: Rounding of standardised float64, in units of eps (|z| + |z - b| + |b|). In two million round trips of simulated
 #: columns the largest was 1.16, and half were below 0.2.
 _ROUNDING = 1.25
-#: Parts of the rest of the range of z that rounding may take before x counts as lost altogether.
+#: If rounding exceeds this fraction of the distance from z to the end of its range, all digits of x count as lost.
 _MOST_OF_REST = 0.25
-#: S is at least this, see `kernels.transforms.yeojohnson_standardized`.
+#: Lower bound of the log-scale S, see `kernels.transforms.yeojohnson_standardized`.
 _SMALLEST_SHIFT = -700.0
-#: Bisection of the logs of values: to 1e-12 of their range.
+#: Number of bisection steps on the logs of values, which locate a value to 1e-12 of the range of the logs.
 _N_HALVINGS = 40
 
 
 class LostDigits(NamedTuple):
-    """Values of a column whose round trip is less accurate than the tolerance, on one side of its centre."""
+    """Range of values on one side of a column's centre whose round trip is less accurate than the tolerance."""
 
+    #: Position of the column.
     column: int
-    #: the first value outwards that is
+    #: End of the range that is nearer to the centre.
     first: float
-    #: the outermost value, and how many of its digits are left
+    #: Outer end of the range.
     last: float
+    #: Number of correct digits at `last`.
     n_digits: int
 
     @property
@@ -54,20 +56,20 @@ class LostDigits(NamedTuple):
 def find_lost_digits(
     table: ColumnTable, low: FloatArray, high: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> list[LostDigits]:
-    """Find the columns that lose digits between their centres and the given smallest and largest values (NaN: none).
+    """Find the columns whose values lose digits in a round trip, and where the loss begins.
 
     A column is listed once for each direction from its centre in which digits are lost. If digits are lost at the
-    centre itself, the column is listed once: for the direction away from the end of the fitted data at which digits are
-    kept.
+    centre itself, the column is listed once: for the direction away from the end of the fitted data at which no digits
+    are lost.
 
     Parameters
     ----------
     table : ColumnTable
         The fitted columns.
     low, high : (p,) ndarray
-        Smallest and largest value of each column; NaN: none.
+        Smallest and largest value of each column to consider; NaN: none.
     standardize : bool
-        Whether transformed values are standardised.
+        True if transformed values are standardised.
     dtype : dtype
         Type to which transformed values are rounded.
     """
@@ -103,7 +105,20 @@ def find_lost_digits(
 def _first_lossy(
     table: ColumnTable, starts: FloatArray, ends: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> FloatArray:
-    """Return the value of each column nearest to its start, towards its end, whose round trip exceeds the tolerance."""
+    """Bisect for the first value on the way from a start to an end whose round trip exceeds the tolerance.
+
+    Parameters
+    ----------
+    table, standardize, dtype
+        As in `find_lost_digits`.
+    starts, ends : (p,) ndarray
+        Start, and an end at which the tolerance is exceeded, for each column.
+
+    Returns
+    -------
+    (p,) ndarray
+        The first such value of each column.
+    """
     near, far = _log_positions(table, starts), _log_positions(table, ends)
     for _ in range(_N_HALVINGS):
         middle = 0.5 * (near + far)
@@ -114,22 +129,22 @@ def _first_lossy(
 
 
 def _log_positions(table: ColumnTable, x: FloatArray) -> FloatArray:
-    """Return the signed logs of one value per column, on the scale that the column's transform takes."""
+    """Return ln u, or sign(u) ln(1 + |u|) for Yeo-Johnson, for one value per column with u = (x - center)/divisor."""
     u = (x - table.center) / table.divisor
     return np.where(table.mirrored, np.copysign(np.log1p(abs(u)), u), np.log(u))
 
 
 def _values_at(table: ColumnTable, positions: FloatArray) -> FloatArray:
-    """Return the values with these signed logs."""
+    """Return the values whose signed logs are `positions`; the inverse of `_log_positions`."""
     u = np.where(table.mirrored, np.copysign(np.expm1(abs(positions)), positions), np.exp(positions))
     return np.asarray(table.center + table.divisor * u)
 
 
 def round_trip_errors(table: ColumnTable, x: FloatArray, standardize: bool, dtype: np.dtype[Any]) -> FloatArray:
-    """Bound the relative errors of values (k, p) that are transformed, rounded to `dtype`, and transformed back.
+    """Bound the relative errors of values that are transformed, rounded to `dtype`, and transformed back: (k, p).
 
-    They are relative to |x|, or where 0 is inside the domain to the standard deviation of x at the centre of the column
-    if that is larger. 0 for NaN, and for columns without a fit.
+    Errors are relative to |x|. If 0 is inside the domain, they are relative to the standard deviation of x at the
+    centre of the column where this is larger. Errors are 0 for NaN, and for columns without a fit.
 
     Parameters
     ----------
@@ -138,14 +153,14 @@ def round_trip_errors(table: ColumnTable, x: FloatArray, standardize: bool, dtyp
     x : (k, p) ndarray
         The values.
     standardize : bool
-        Whether transformed values are standardised.
+        True if transformed values are standardised.
     dtype : dtype
         Type to which transformed values are rounded.
     """
     with np.errstate(all="ignore"):
         rounding, log_slope, exponent, size = _rounding_at(table, x, standardize, dtype)
         change = rounding * np.exp(-log_slope)
-        rest = change * abs(exponent) / (table.divisor * size)  # of the range of z, the part that rounding takes
+        rest = change * abs(exponent) / (table.divisor * size)  # rounding/(distance of z from the end of its range)
         anywhere = np.maximum(abs(x - table.x_min), abs(x - table.x_max))
         change = np.where(rest < _MOST_OF_REST, change / (1.0 - rest), anywhere)
         recentering = np.finfo(np.float64).eps * 2.0 * (abs(table.center) + abs(x))  # of x = center + divisor u
@@ -155,14 +170,14 @@ def round_trip_errors(table: ColumnTable, x: FloatArray, standardize: bool, dtyp
 
 
 def _centers(table: ColumnTable) -> FloatArray:
-    """Return the values that are transformed to 0, moved inside the data."""
+    """Return the centre of each column: the value that is transformed to 0, clipped to the range of the data."""
     x = np.zeros((1, len(table)))
     table.transform(x, x, inverse_direction(standardized=True), 1)
     return np.asarray(np.clip(x[0], table.x_min, table.x_max))
 
 
 def _smallest_sizes(table: ColumnTable) -> FloatArray:
-    """Return the |x| below which errors are absolute: the standard deviation at the centre; 0 for a domain x > 0."""
+    """Return the |x| below which errors are absolute: the standard deviation of x at the centre; 0 for domain x > 0."""
     log_slope = _rounding_at(table, _centers(table)[np.newaxis], True, np.dtype(np.float64))[1]
     inside: BoolArray = table.mirrored | (table.center != 0.0)
     return np.where(inside, np.nan_to_num(np.exp(-log_slope[0]), nan=0.0, posinf=0.0), 0.0)
@@ -171,7 +186,18 @@ def _smallest_sizes(table: ColumnTable) -> FloatArray:
 def _rounding_at(
     table: ColumnTable, x: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Bound the rounding of transformed values; also return ln z', exponents, and offset + |u|, u = rescaled x."""
+    """Bound the rounding errors of transformed values.
+
+    Parameters
+    ----------
+    table, x, standardize, dtype
+        As in `round_trip_errors`.
+
+    Returns
+    -------
+    rounding, log_slope, exponent, size : (k, p) ndarray
+        The bounds, ln z'(x), the exponents of psi, and offset + |u| with u = (x - center)/divisor.
+    """
     z = x.copy()
     table.transform(z, z, forward_direction(standardize), 1)
     mirrored, ref, lmbda = table.mirrored, table.ref, table.lmbda
@@ -181,7 +207,8 @@ def _rounding_at(
     half_ulp = 0.5 * np.finfo(dtype).eps * abs(z)
     if not standardize:
         return 2.0 * half_ulp, (exponent - 1.0) * np.log(size) - log_divisor, exponent, size
-    # as in `kernels.transforms.yeojohnson_standardized`: from the reference if x has its sign, else from 0
+    # as in `kernels.transforms.yeojohnson_standardized`: logs are measured from the reference if x has the same sign as
+    # it, otherwise from 0
     own = np.where(ref < 0.0, 2.0 - lmbda, lmbda)
     base = np.log(offset + abs(ref))
     shift = np.where(mirrored, np.maximum(np.where(ref == 0.0, table.log_factor, own * base), _SMALLEST_SHIFT), 0.0)

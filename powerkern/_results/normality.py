@@ -24,11 +24,11 @@ from powerkern.kernels.normality.moments import (
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
 from powerkern.kernels.transforms.gather import APPLY
 
-#: Fewest values for which the normal approximations of the test statistics hold.
+#: Smallest sample size for which the normal approximations of the test statistics hold.
 _FEWEST = 8
-#: For more values the squares of Z1 and Z2 are replaced by their limits, n/6 and n/24 times the squares of the moments.
+#: For larger samples, Z1**2 and Z2**2 are replaced by their limits, n/6 skewness**2 and n/24 kurtosis**2.
 _MANY = 1e8
-#: Degrees of freedom that counts in classes lose: to their sum, mean and standard deviation.
+#: Degrees of freedom that Pearson's test loses: one each for the total count, the mean and the standard deviation.
 ESTIMATED = 3
 
 
@@ -64,7 +64,7 @@ class Normality(NamedTuple):
     Attributes
     ----------
     before, after : NormalityMeasures
-        NaN for columns without two distinct values.
+        The measures before and after; NaN for columns with fewer than two distinct values.
     """
 
     before: NormalityMeasures
@@ -74,7 +74,7 @@ class Normality(NamedTuple):
 def moments_matrix(
     values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Measure each column before and after it is transformed: (p, 2, N_NORMALITY), see `normality_columns`.
+    """Compute measures of normality of each column before and after its transform.
 
     Parameters
     ----------
@@ -83,11 +83,16 @@ def moments_matrix(
     family : int
         A code of `kernels.transforms.family`.
     results : (p, N_RESULTS) ndarray
-        The results that standardise the columns.
+        Rows of `kernels.results.ColumnFit`, whose transforms are applied.
     weight : (n,) ndarray
         One weight a row; None: all one.
     n_threads : int
         Largest number of threads at work.
+
+    Returns
+    -------
+    (p, 2, N_NORMALITY) ndarray
+        Measures before and after, in the order of `kernels.normality.moments`.
     """
     quantiles = cached_quantiles(len(values))
 
@@ -126,19 +131,26 @@ def measure_normality(table: ColumnTable, values: NDArray[Any], weight: Weights,
 
 
 def _name_measures(moments: FloatArray) -> NormalityMeasures:
-    """Name the results of `normality_columns`, and add p-values."""
+    """Convert the rows of `moments_matrix`, (p, N_NORMALITY), to named measures, and add p-values."""
     skewness, kurtosis = moments[:, SKEWNESS], moments[:, KURTOSIS]
     pvalue = dagostino_pearson(skewness, kurtosis, moments[:, COUNT])
     return NormalityMeasures(skewness, kurtosis, moments[:, PPCC], pvalue)
 
 
 def pearson_normality(z: FloatArray, weight: Weights) -> float:
-    """Return Pearson's chi-square statistic of normality over its degrees of freedom: about 1 for normal data.
+    """Return Pearson's chi-square statistic of normality divided by its degrees of freedom: about 1 for normal data.
 
-    Values, less their mean, over their standard deviation (n - 1), are counted in ``k = ceil(2 n**0.4)`` classes of
-    equal probability [1]_: ``sum (count - n/k)**2/(n/k)`` over ``k - 3``. This is the ratio of R's
-    ``nortest::pearson.test`` that bestNormalize compares. Weights, unless empty, count as repetitions; NaN is missing.
-    The result is NaN without spread, and for fewer than 3 values, whose classes leave no degree of freedom.
+    The values are standardised by their mean and standard deviation (divisor n - 1) and counted in
+    ``k = ceil(2 n**0.4)`` classes of equal probability [1]_. The result is ``sum (count - n/k)**2/(n/k)``, divided by
+    ``k - 3``. This is the ratio of R's ``nortest::pearson.test`` that bestNormalize compares. It is NaN if all values
+    are equal, and for fewer than 3 values, whose classes leave no degree of freedom.
+
+    Parameters
+    ----------
+    z : (n,) ndarray
+        The values; NaN is missing.
+    weight : (n,) ndarray or None
+        Frequency weights; None: all one.
 
     References
     ----------
@@ -158,11 +170,11 @@ def pearson_normality(z: FloatArray, weight: Weights) -> float:
 
 
 def dagostino_pearson(skewness: FloatArray, kurtosis: FloatArray, n: FloatArray) -> FloatArray:
-    """Return p-values of the omnibus test of normality: ``P(chi-square with 2 degrees of freedom > Z1**2 + Z2**2)``.
+    """Return p-values of the omnibus test of normality of D'Agostino and Pearson.
 
-    Z1 and Z2 are skewness and kurtosis transformed to standard normal variables [1]_, [2]_, as in
-    `scipy.stats.normaltest`, except that a skewness of exactly 0 is not replaced. The result is NaN for fewer than 8
-    values.
+    They are ``P(chi-square with 2 degrees of freedom > Z1**2 + Z2**2)``, where Z1 and Z2 are skewness and kurtosis
+    transformed to standard normal variables [1]_, [2]_. `scipy.stats.normaltest` does the same, but replaces a skewness
+    of exactly 0 by 1. The result is NaN for fewer than 8 values.
 
     References
     ----------

@@ -20,13 +20,13 @@ _DOMAIN_LOWER_BOUNDS = np.array([domain_lower_bound(code) for code in FAMILIES.v
 
 
 def find_kept(table: ColumnTable, values: NDArray[Any]) -> BoolArray:
-    """Return a mask of the values that each column keeps; in columns without a fit, of all observed values."""
+    """Return a mask of the values that the fit of each column keeps; for columns without a fit, all observed values."""
     is_inside = (values >= table.kept_low) & (values <= table.kept_high)
     return np.asarray(is_inside | (is_failed(table.status) & ~np.isnan(values)))
 
 
 def standardized_cutoffs(estimator: Estimator, table: ColumnTable, cutoff: float) -> FloatArray:
-    """Return the cut-off of each column on the standardised scale, see `PowerFit.outliers`.
+    """Return the cut-off for outliers of each column on the standardised scale; see `PowerFit.outliers`.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def standardized_cutoffs(estimator: Estimator, table: ColumnTable, cutoff: float
 
 
 def cutoffs_in_data_units(table: ColumnTable, standardized: FloatArray) -> Interval:
-    """Return the values whose standardised transforms are -cut-off and cut-off.
+    """Convert cut-offs to data units: return the values whose standardised transforms are -+ the cut-off.
 
     Parameters
     ----------

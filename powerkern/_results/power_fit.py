@@ -49,13 +49,13 @@ __all__ = ["OutOfRange", "PowerFit", "as_power_fit", "build_power_fit"]
 class PowerFit(FitOfCensored):
     """Power transforms fitted to the columns of a matrix.
 
-    Made by `fit`; `save` writes it to a file, which `powerkern.load` reads back. All arrays have one entry per column;
-    a fit to a vector has arrays of one, ``fit.lmbda[0]``. `transform` and similar methods return arrays of the shape of
-    their argument.
+    `powerkern.fit` returns it, `save` writes it to a file, and `powerkern.load` reads it back. All arrays have one
+    entry per column. A fit to a vector has arrays of length one, so use ``fit.lmbda[0]``. `transform` and similar
+    methods return arrays of the same shape as their argument.
 
     ``fit["age"]`` and ``fit[0]`` are fits of one column, ``fit[["age", "income"]]`` and ``fit[:2]`` fits of several.
-    ``len(fit)`` is the number of columns, and a loop over the fit runs over their names, or their positions where
-    they have none.
+    ``len(fit)`` is the number of columns. A loop over the fit yields the names of the columns, or their positions if
+    they have no names.
 
     Attributes
     ----------
@@ -70,64 +70,66 @@ class PowerFit(FitOfCensored):
     standardize : bool
         Whether `transform` standardises to mean 0 and standard deviation 1.
     column_names : list or None
-        Labels of the fitted columns, of whatever type, where the data had labels: ``df[fit.column_names]``.
+        Labels of the fitted columns, of any type, as in ``df[fit.column_names]``; None if the data had no labels.
     n_features : int
         Number of columns.
     lmbda : ndarray
-        The transformation parameter. 1 for a column that could not be fitted, which is passed through unchanged.
+        The transformation parameter. It is 1 for a column that could not be fitted, which is passed through unchanged.
     lambdas : Series or ndarray
-        `lmbda` as a pandas series by the labels of the columns, if they have labels and pandas is installed; else the
-        array.
+        `lmbda` as a pandas series indexed by column label, if columns have labels and pandas is installed; otherwise
+        the array.
     loc, scale, log_factor : ndarray
         Mean ``loc * exp(log_factor)`` and standard deviation ``scale * exp(log_factor)`` (with 1/n) of the raw
-        transformed values. For robust fits: the mean of the values kept, and their standard deviation divided by the
-        standard deviation of a normal variable truncated likewise, so that clean data come out with standard
-        deviation 1 (with ``convention="cellwise"`` the values' own, with 1/(n - 1)). `log_factor` is 0
-        unless they would overflow. Standardised output does not pass through them: see Notes.
+        transformed values. For robust fits: the mean of the values kept, and their standard deviation divided by that
+        of a normal variable truncated at the same cut-off, so that clean data get standard deviation 1. (With
+        ``convention="cellwise"`` the standard deviation, with 1/(n - 1), is not divided.) `log_factor` is 0 unless
+        `loc` or `scale` would overflow. Standardised output is not computed from these numbers: see Notes.
     nll : ndarray
         Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, minus `scipy.stats.boxcox_llf`; for
         robust fits, of the values kept.
     information : ndarray
         Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda` in maximum
-        likelihood fits (with ``origin="fit"``, of `nll` where origin and unit follow lambda); for robust fits see
-        `confint`.
+        likelihood fits. With ``origin="fit"`` it is the derivative of `nll` maximised over origin and unit. For robust
+        fits see `confint`.
     n_obs : ndarray
-        Values that are not missing; with weights, the sum of their weights.
+        Number of values that are not missing; with weights, the sum of their weights.
     n_censored : ndarray
         Number of censored cells, included in `n_obs`; with weights, their total weight.
     n_iter : ndarray of int
-        Evaluations of the likelihood or its derivatives, including those on a sample.
+        Number of evaluations of the likelihood or its derivatives, including evaluations on a sample of the rows.
     status : ndarray of int
-        A `powerkern.Status` each.
+        A `powerkern.Status` for each column.
     status_text : list of str
-        The same in words.
+        The status of each column in words.
     route : list of str
-        How the optimum was found: from sums over many short columns in "lockstep", or over a long column in "one pass";
-        from moments about means ("two pass"); from "power sums" of a sketch; from "moments" that sites sent; or by a
-        "refit" of the values that a robust estimator kept. "" if there is no optimum.
+        The route by which lambda was computed: from sums over many short columns in "lockstep", or over a long column
+        in "one pass"; from moments about means ("two pass"); from "power sums" of a sketch; from "moments" that sites
+        sent; or by a "refit" of the values that a robust estimator kept. "" if there is no optimum.
     x_min, x_max : ndarray
         Smallest and largest value of the fitted data.
     lmbda0 : ndarray
-        In robust fits, the lambda from which reweighting started; else `lmbda`.
+        In robust fits, the lambda from which reweighting started; otherwise `lmbda`.
     objective : ndarray
         The objective of the estimator at `lmbda0`: see `objective_curve`. NaN for columns that could not be fitted.
     n_kept : ndarray
         Number of values used in the final fit, which have weight 1 (see `weights`). Equals `n_obs` for estimators that
         leave no value out ("mle", "carroll", "ppcc").
     lmbda_error : ndarray
-        In robust fits from chunks (`powerkern.sketch.fit_chunks`) and federated fits (`powerkern.federated`), a bound
-        on the difference between `lmbda` and the lambda of the rows in memory, inf if none is known; else 0.
+        In robust fits from chunks (`powerkern.sketch.fit_chunks`) and in federated fits (`powerkern.federated`), a
+        bound on the difference between `lmbda` and the lambda that a fit of all rows in memory would give; inf if no
+        bound is known. Otherwise 0.
     center, divisor : ndarray
-        The transform is applied to ``(x - center)/divisor``: origin and unit found by ``origin="fit"``; a median
-        and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
+        The transform is applied to ``(x - center)/divisor``. These are origin and unit with ``origin="fit"``; a median
+        and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; otherwise 0 and
+        1.
     shift : ndarray
-        In shifted Box-Cox fits ``x + shift`` is transformed; else 0.
+        In shifted Box-Cox fits, ``x + shift`` is transformed; otherwise 0.
 
     Notes
     -----
-    Standardised values are computed as ``slope * (psi(x) - psi(ref)) e^-s + intercept`` with a reference inside the
-    data, so they are finite and accurate for every value in the fitted range even where psi itself overflows
-    (lambda = -361) or all its values agree to 15 digits (years, tight clusters).
+    Standardised values are computed as ``slope * (psi(x) - psi(ref)) e^-s + intercept`` with a reference `ref` inside
+    the data. They are finite and accurate for every value in the fitted range, even where psi itself overflows
+    (lambda = -361) or all values of psi agree to 15 digits (years, tight clusters).
     """
 
     # --- transforms ---------------------------------------------------------------------------------------
@@ -146,50 +148,51 @@ class PowerFit(FitOfCensored):
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
-            NaN stays NaN. Columns that could not be fitted are passed through unchanged. In a data
-            frame the fitted columns are found by name, and others are passed through.
+            NaN stays NaN. Columns that could not be fitted are passed through unchanged. In a data frame the fitted
+            columns are selected by name, and other columns are passed through.
         out : ndarray, optional
-            Where to write; may be `X` itself, which is then overwritten only if every value is in the domain.
+            Array for the result. It may be `X` itself, which is then overwritten only if every value is in the domain.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
         out_of_range : {"raise", "nan", "clip"}, default "raise"
-            Values without a transform. "raise": values not above -shift under Box-Cox are an error, and transforms that
-            overflow are infinite. "nan": the results of both are NaN. "clip": all values beyond the range of the fitted
-            data (`x_min`, `x_max`) first move to its nearest end. "nan" and "clip" warn once, with the number of such
-            values of each column.
+            Treatment of values without a transform. "raise": under Box-Cox, values not above -shift raise an error;
+            transforms that overflow are infinite. "nan": both kinds of values become NaN. "clip": all values outside
+            the range of the fitted data (`x_min`, `x_max`) are first moved to its nearest end. "nan" and "clip" warn
+            once, with the number of such values in each column.
         infinite : {"raise", "missing", "keep"}, optional
-            Infinite values: an error; or NaN, with a warning that counts them; or passed on. Default: as in the fit.
+            Treatment of infinite values. "raise" raises an error. "missing" turns them into NaN, with a warning that
+            counts them. "keep" returns them unchanged. The default is the option of the fit.
 
         Returns
         -------
         ndarray, or the kind of `X`: data frame or series of any library that narwhals reads, array of PyTorch or JAX
-            float32 for float32 input, else float64; same shape as `X`, and the order of its memory, by rows or by
-            columns, where it is an array. Data frames keep their index, names and order
-            of columns; of nullable columns, missing values are null. Tables that are read in batches are transformed
-            in batches, when they are read: a lazy frame of polars comes back as one, a data set, scanner, file or
-            RecordBatchReader of pyarrow, a relation of DuckDB and an expression of Ibis as a
-            `pyarrow.RecordBatchReader`, which can be read once.
+            float32 for float32 input, otherwise float64; same shape as `X`. Arrays keep the memory order of `X`, by
+            rows or by columns. Data frames keep their index, names and order of columns, and missing values of
+            nullable columns stay null. Tables that are read in batches are transformed batch by batch when the result
+            is read. For a polars lazy frame the result is a lazy frame. For a pyarrow data set, scanner, file or
+            RecordBatchReader, a DuckDB relation and an Ibis expression it is a `pyarrow.RecordBatchReader`, which can
+            be read once.
 
         Raises
         ------
         TypeError
-            `out` for a table that is read in batches.
+            `out` was passed for a table that is read in batches.
         ValueError
-            Infinite values, values without a transform (naming column and row), or a wrong shape.
+            `X` has infinite values, values without a transform, or the wrong shape. The message names column and row.
 
         Warns
         -----
         UserWarning
-            Values that became NaN, or were clipped.
+            Values became NaN or were clipped.
 
         Notes
         -----
-        "clip" moves all values beyond the fitted range and not only those without a transform, so that order is
-        preserved: otherwise, in a Box-Cox column, 0 would be mapped above positive values that are smaller than the
-        fitted ones. Values are not clipped to the end of the domain, because transforms are infinite there if lambda <=
-        0. A column without fitted values has no range; its values become NaN if they have no transform. Raw output
-        (``standardize=False``) that overflows even at the ends of the fitted data becomes the largest number of its
-        type.
+        "clip" moves all values outside the fitted range and not only those without a transform, so that order is
+        preserved. Otherwise, 0 in a Box-Cox column would be mapped above positive values that are smaller than the
+        fitted ones. Values are not clipped to the end of the domain, because transforms are infinite there if
+        lambda <= 0. A column without fitted values has no range; its values become NaN if they have no transform. Raw
+        output (``standardize=False``) that overflows even at the ends of the fitted data becomes the largest finite
+        number of its type.
 
         Examples
         --------
@@ -256,25 +259,26 @@ class PowerFit(FitOfCensored):
         Z : (n, n_features) array-like, or (n,) where the fit was to one column
             Transformed values; NaN stays NaN. Data frames are treated as by `transform`.
         out : ndarray, optional
-            Where to write; may be `Z` itself.
+            Array for the result; may be `Z` itself.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
         out_of_range : {"nan", "raise", "clip"}, default "nan"
-            A power transform maps onto a half line unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson).
-            A value beyond its end has no inverse: it becomes NaN, with one warning; or a ValueError is raised. "clip":
-            all results beyond the range of the fitted data (`x_min`, `x_max`) become its nearest end, so that order is
-            preserved.
+            Treatment of values without an inverse. A power transform maps onto a half line unless lambda = 0 (Box-Cox)
+            or 0 <= lambda <= 2 (Yeo-Johnson), and values beyond the end of the half line have no inverse. "nan": they
+            become NaN, with one warning. "raise": they raise a ValueError. "clip": all results outside the range of the
+            fitted data (`x_min`, `x_max`) become its nearest end, so that order is preserved.
 
         Returns
         -------
         ndarray, or the kind of `Z`, as `transform`
-            float32 for float32 input, else float64; same shape as `Z`.
+            float32 for float32 input, otherwise float64; same shape as `Z`.
 
         Warns
         -----
         UserWarning
-            Values that have no inverse. Also, once for all columns, if the transform was so flat that some values keep
-            fewer than six digits (three for float32); the warning says from which value on.
+            Values without an inverse became NaN. Also if the transform is so flat that results lose digits and have
+            fewer than six correct ones (three for float32). This warning covers all columns and says where the loss
+            begins.
 
         Notes
         -----
@@ -301,7 +305,10 @@ class PowerFit(FitOfCensored):
         out_of_range: OutOfRange = "nan",
         warns_of_digits: bool = True,
     ) -> Any:
-        """Undo `transform`, as `inverse_transform` does, with or without its warning about lost digits."""
+        """Implement `inverse_transform`, where arguments are described.
+
+        `warns_of_digits=False` suppresses the warning about lost digits.
+        """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
         again = functools.partial(
             self._invert, n_threads=n_threads, out_of_range=out_of_range, warns_of_digits=warns_of_digits
@@ -337,43 +344,45 @@ class PowerFit(FitOfCensored):
         return result if out is not None else wrap_like_input(matrix, result)
 
     def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> Any:
-        """Return the mean of values whose transforms are normal: the bias-corrected inverse of a predicted mean.
+        """Return the mean of a value whose transform is normal: the bias-corrected inverse of a predicted mean.
 
-        The plain inverse ``psi^-1(mean)`` of a mean on the transformed scale is a median. The mean returned here is the
-        integral of ``psi^-1(mean + sd t) phi(t)`` over t, with the standard normal density phi.
+        The plain inverse ``psi^-1(mean)`` of a mean on the transformed scale is a median on the scale of the data. The
+        mean on the scale of the data is the integral of ``psi^-1(mean + sd t) phi(t)`` over t, with the standard normal
+        density phi.
 
         Parameters
         ----------
         mean, sd : float or array-like
-            Mean and standard deviation (0: a single value) on the scale of `transform`: standardised, or raw if
-            ``standardize=False``. They broadcast; the last axis stands for the columns of the fit. For a fit to one
-            vector, arrays may have any shape.
+            Mean and standard deviation on the scale of `transform`: standardised, or raw with ``standardize=False``.
+            They broadcast, and the last axis is the columns of the fit. For a fit to a vector, they may have any shape.
+            A standard deviation of 0 means a known value.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
         Returns
         -------
         ndarray, or the kind of `mean` or `sd`, if one is a data frame or series
-            Of the shape that `mean` and `sd` broadcast to, columns in the order of the fit; `mean` itself for columns
-            that could not be fitted.
+            The shape is that to which `mean` and `sd` broadcast, with columns in the order of the fit. Columns that
+            could not be fitted contain `mean` itself.
 
         Raises
         ------
         TypeError
-            `mean` or `sd` are not real numbers.
+            `mean` or `sd` does not consist of real numbers.
         ValueError
-            `sd` is negative or infinite, or the shapes do not match each other or the columns.
+            `sd` is negative or infinite, or the shapes do not broadcast or do not match the columns.
 
         Notes
         -----
-        The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson). Probability beyond it
-        has no inverse: means are conditional on values in the range. For -1 <= lambda < 0 (the lower
-        branch of Yeo-Johnson: 2 < lambda <= 3) that integral diverges at the end, however little probability is near
-        it. It is then cut at the valley between the bulk and the end, where value times density is least. Without a
-        valley (the end is closer than ``2/sqrt(-lambda)`` standard deviations), the mean is infinite.
+        The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson). Transformed values
+        beyond the end have no inverse, so the mean is conditional on the range. For -1 <= lambda < 0 (lower branch of
+        Yeo-Johnson: 2 < lambda <= 3) the integral diverges at the end, no matter how little probability is near it. It
+        is then cut at the valley between the bulk and the end, where value times density is smallest. If there is no
+        valley, because the end is closer than ``2/sqrt(-lambda)`` standard deviations, the mean is infinite.
 
-        Accurate to about 1e-12 by double exponential quadrature between the points where the integrand is not
-        analytic. R's ``forecast::InvBoxCox(biasadj=TRUE)`` has the first two terms of a series in `sd`.
+        The result is accurate to about 1e-12, by double exponential quadrature between the points at which the
+        integrand is not analytic. R's ``forecast::InvBoxCox(biasadj=TRUE)`` uses the first two terms of a series in
+        `sd`.
 
         See Also
         --------
@@ -395,23 +404,23 @@ class PowerFit(FitOfCensored):
     def inverse_quantile(
         self, mean: ArrayLike, sd: ArrayLike, quantile: ArrayLike, *, n_threads: int | None = None
     ) -> Any:
-        """Return quantiles of values whose transforms are normal: ``psi^-1(mean + sd Phi^-1(quantile))``.
+        """Return quantiles of a value whose transform is normal: ``psi^-1(mean + sd Phi^-1(quantile))``.
 
         Parameters
         ----------
         mean, sd : float or array-like
             As in `inverse_mean`.
         quantile : float or array-like
-            Between 0 and 1; broadcasts with `mean` and `sd`.
+            Probability between 0 and 1; broadcasts with `mean` and `sd`.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
         Returns
         -------
         ndarray, or the kind of `mean` or `sd`, if one is a data frame or series
-            Of the shape that the arguments broadcast to, columns in the order of the fit. A quantile beyond the range
-            of psi is the end of the domain: -shift (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson,
-            lambda > 2).
+            The shape is that to which the arguments broadcast, with columns in the order of the fit. Where the
+            transformed quantile is outside the range of psi, the result is the end of the domain: -shift (Box-Cox,
+            lambda > 0), inf (lambda < 0) or -inf (Yeo-Johnson, lambda > 2).
 
         Raises
         ------
@@ -435,7 +444,7 @@ class PowerFit(FitOfCensored):
     # --- some of the columns ------------------------------------------------------------------------------
 
     def __getitem__(self, column: Any) -> PowerFit:
-        """Return the fit of one column, by its name or position, or of several, by a slice or a list, with their data.
+        """Return the fit of the selected columns, including their data.
 
         `column` is a label, a position, a slice of positions, or a list of labels and positions.
         """
@@ -451,7 +460,7 @@ class PowerFit(FitOfCensored):
             raise KeyError(str(error)) from None
 
     def _choose(self, positions: Sequence[int], alone: bool) -> PowerFit:
-        """Return the fit of the columns at these positions, with their data; with `alone`, as a fit to one vector."""
+        """Return the fit of the columns at these positions, including their data; if `alone`, as a fit to a vector."""
         if not positions:
             raise KeyError("no column is chosen; a fit has at least one")
         chosen = np.array(positions)
@@ -470,7 +479,7 @@ class PowerFit(FitOfCensored):
 
 
 def build_power_fit(spec: FitSpec, labels: ColumnLabels, table: ColumnTable, data: KeptData | None = None) -> PowerFit:
-    """Build a fit, and emit its warnings.
+    """Build a fit, and issue the warnings about its columns.
 
     Parameters
     ----------
@@ -480,15 +489,15 @@ def build_power_fit(spec: FitSpec, labels: ColumnLabels, table: ColumnTable, dat
         Names of the columns.
     table : ColumnTable
         The results of the columns.
-    data : FittedData or power sums, optional
-        The data, if the fit keeps them.
+    data : FittedData, PowerSums or MixedSums, optional
+        The fitted data or their power sums, if the fit keeps them.
     """
     warn_about_columns(table, lambda positions: column_labels(positions, labels.names), spec.may_overflow)
     return PowerFit(spec, labels, table, data)
 
 
 def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
-    """Return `fit`, or raise TypeError if it is not a `PowerFit`; `name` is the argument's name in the message."""
+    """Return `fit`; raise a TypeError if it is not a `PowerFit`. `name` is the name of the argument in the message."""
     if not isinstance(fit, PowerFit):
         raise TypeError(f"{name} must be a PowerFit, made by fit(X), got {type(fit).__name__}")
     return fit

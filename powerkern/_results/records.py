@@ -1,7 +1,7 @@
-"""`PowerFit` as a record for JSON, and back: records that no fit could have produced are refused.
+"""Convert a `PowerFit` to a record for JSON and back, and reject records that no fit can have produced.
 
-The kernels rely on a positive slope, a reference inside the data and finite constants; otherwise they silently return
-NaN or infinity.
+The check is needed because kernels rely on a positive slope, a reference inside the data and finite constants.
+Otherwise they silently return NaN or infinity.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from powerkern.kernels.censored.fit import LOC_ERROR
 from powerkern.kernels.results import FIELDS, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 
-#: Options of a fit that its record has in the object "options"; other options have entries of their own.
+#: Options of a fit that the record holds in the object "options"; the other options are separate entries.
 _OPTIONS = tuple(
     each.name
     for each in fields(FitSpec)
     if each.name not in ("family", "estimator", "standardize", "origin", "dropna", "unknown")
 )
-#: Figures that are finite in every fit, even for a column that could not be fitted.
+#: Results that are finite in every fit, even for a column that could not be fitted.
 _FINITE = (
     *("lmbda", "loc", "scale", "log_factor", "ref", "slope", "intercept"),
     *("n_obs", "n_eval", "lmbda0", "n_kept", "center", "divisor"),
 )
-#: Fields of `kernels.censored.fit`, in their order.
+#: Names of the results on censored cells, in the order of the fields in `kernels.censored.fit`.
 _CENSORED = ("n_below", "n_above", "n_between", "loc_error", "scale_error")
-#: Rounding error of a reference that is rescaled like the data.
+#: Relative tolerance for the rounding error of a reference that is rescaled like the data.
 _ROUNDING = 1e-9
 
 
 def make_record(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict[str, Any]:
-    """Return the entries of a fit that JSON keeps."""
+    """Return the options, column labels and results of a fit as the entries of a JSON object."""
     return {
         "family": spec.family,
         "estimator": {"name": spec.estimator.name, **options_of(spec.estimator)},
@@ -64,9 +64,10 @@ def make_record(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict
 
 
 def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, ColumnTable]:
-    """Read a fit from a record of `make_record`; raise ValueError if its numbers are inconsistent.
+    """Read a fit from a record of `make_record`; raise a ValueError if the numbers are inconsistent.
 
-    Options have an entry for each column of the data, results for each of them in each of `n_groups` groups.
+    The record of a grouped fit has one option per column, and one result per column and group; `n_groups` is the number
+    of groups.
     """
     if not isinstance(record, dict):
         raise damaged("it holds no fitted columns")
@@ -91,7 +92,7 @@ def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, 
 
 
 def _censored(record: dict[str, Any], n_features: int) -> FloatArray | None:
-    """Read the results on censored cells."""
+    """Read the results on censored cells, (n_features, N_CENSORED_FIELDS); return None if the record has none."""
     table = entry(record, "censored")
     if table is None:
         return None
@@ -104,7 +105,7 @@ def _censored(record: dict[str, Any], n_features: int) -> FloatArray | None:
 
 
 def _results(record: dict[str, Any]) -> FloatArray:
-    """Read the results: a row for each column of the data."""
+    """Read the results as rows of `kernels.results.ColumnFit`, one row for each column of the data."""
     table = entry(record, "columns")
     if not isinstance(table, dict) or not isinstance(table.get(FIELDS[0]), list) or not table[FIELDS[0]]:
         raise damaged(f"columns is not an object, or {FIELDS[0]} is missing")
@@ -145,7 +146,7 @@ def _read_spec(record: dict[str, Any], p: int) -> FitSpec:
 
 
 def _read_option(name: str, value: Any) -> Any:
-    """Return an option: a word, a flag, a number or None unchanged, numbers as a tuple."""
+    """Convert an option of a record to its original type: lists become tuples, and words for infinity become floats."""
     if name in ("bounds", "limits") and isinstance(value, list):
         return tuple(_read_option("", end) for end in value)
     if isinstance(value, list):
@@ -158,12 +159,12 @@ def _whole(value: Any) -> Any:
 
 
 def _optional(record: dict[str, Any], name: str, n_features: int) -> FloatArray | None:
-    """Read a number for each column, or None."""
+    """Read an optional entry that holds one number per column; return None if it is null."""
     return None if entry(record, name) is None else read_numbers(record, name, (n_features,))
 
 
 def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
-    """Read the code of each column's transform; the record spells them out if the family is "best"."""
+    """Read the family code of each column; the record lists the families only if the option is "best"."""
     family, families = entry(record, "family"), entry(record, "families")
     if family != BEST:
         if families is not None:
@@ -177,7 +178,7 @@ def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
 
 
 def _check_results(results: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]) -> None:
-    """Raise if the results are inconsistent."""
+    """Raise a ValueError if the results, arrays by name, are inconsistent; `is_box_cox` masks the Box-Cox columns."""
     status = results["status"]
     _require(np.isin(status, list(Status)), "status is unknown")
     _require(np.isin(results["route"], list(Route)), "route is unknown")
@@ -201,7 +202,8 @@ def _check_results(results: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]
     _require((results["divisor"] == 1.0) | ~logs, "Box-Cox does not rescale the data")
     _require((results["ref"] > 0.0) | ~logs, "ref is not inside the data")
     inside = _in_range(results["ref"], x_min, x_max, results["center"], results["divisor"])
-    # psi is 0 there, for every lambda: fits in the units of the data may measure from it, wherever the data lie
+    # psi is 0 at this point for every lambda, so fits in the units of the data may use it as the reference even if it
+    # lies outside the data
     is_zero_of_psi = results["ref"] == np.where(is_box_cox, 1.0, 0.0)
     _require(inside | is_zero_of_psi | ~fitted, "ref is neither inside the data nor the zero of psi")
 
@@ -209,7 +211,17 @@ def _check_results(results: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]
 def _in_range(
     ref: FloatArray, x_min: FloatArray, x_max: FloatArray, center: FloatArray, divisor: FloatArray
 ) -> NDArray[np.bool_]:
-    """Return whether the reference lies inside the rescaled data, up to the rounding of rescaling and of its log."""
+    """Return a mask of the columns whose reference lies inside the rescaled data, up to rounding errors.
+
+    Parameters
+    ----------
+    ref : (p,) ndarray
+        The references, in rescaled units.
+    x_min, x_max : (p,) ndarray
+        Range of the data.
+    center, divisor : (p,) ndarray
+        Data are rescaled to (x - center)/divisor.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = (x_min - center) / divisor, (x_max - center) / divisor
         slack = _ROUNDING * np.maximum(np.abs(low), np.abs(high))

@@ -1,8 +1,9 @@
 """Standard errors of lambda by a bootstrap, for estimators other than maximum likelihood.
 
-The values that an estimator keeps depend on the data, so the curvature of its likelihood is not enough. Rows are drawn
-with replacement, and every replicate is fitted as a column, by all threads. Replicates of long columns have fewer rows,
-m of n, and the spread of lambda is multiplied by sqrt(m/n) [1]_, which bounds the cost of a column and its memory.
+The values that an estimator keeps depend on the data, so the curvature of the likelihood does not give the standard
+error. Rows are drawn with replacement, and all replicates are fitted as columns of one matrix, by all threads.
+Replicates of long columns have m < n rows, and the standard deviation of lambda is multiplied by sqrt(m/n) [1]_. This
+bounds the time and memory per column.
 
 References
 ----------
@@ -27,11 +28,11 @@ from powerkern.kernels.results import LMBDA, STATUS
 #: Default number of bootstrap replicates of each column.
 REPLICATES = 200
 
-#: Most rows of a replicate, and the values of all replicates that are in memory at once.
+#: Largest number of rows of a replicate, and largest number of values of all replicates in memory at once.
 _MOST_ROWS, _ROOM = 500, 4_000_000
-#: Seed of the rows that are drawn, equal for all columns, whatever their number and order.
+#: Seed of the draws. All columns use the same draws, so that results do not depend on number and order of columns.
 _SEED = 20240613
-#: Phi(-1), Phi(1): where a normal distribution is one standard deviation from its center.
+#: Phi(-1) and Phi(1), the probabilities of the points one standard deviation from the center of a normal distribution.
 _ONE_SIGMA = (0.15865525393145705, 0.8413447460685429)
 
 
@@ -46,9 +47,9 @@ def bootstrap_errors(
 ) -> FloatArray:
     """Return the bootstrap standard error of lambda for each column of ``values + shift``.
 
-    Rows are drawn in proportion to `weight`. The error is half the distance between the quantiles Phi(-1) and Phi(1) of
-    the replicates' lambdas, which a few extreme lambdas hardly change, times sqrt(m/n) for replicates of m out of n
-    rows. It is NaN if fewer than half of the replicates can be fitted.
+    Rows are drawn in proportion to `weight`. The standard error is half the distance between the quantiles Phi(-1) and
+    Phi(1) of the replicates' lambdas, times sqrt(m/n) for replicates of m out of n rows. A few extreme lambdas hardly
+    change these quantiles. The standard error is NaN if fewer than half of the replicates can be fitted.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def bootstrap_errors(
     values : (n, p) ndarray
         The data.
     shift : (p,) ndarray
-        Added to each column.
+        Constant to add to each column.
     weight : (n,) ndarray
         One weight a row; None: all one.
     family : int
@@ -85,7 +86,19 @@ def bootstrap_errors(
 
 
 def _draw(x: FloatArray, weight: Weights, uniform: FloatArray, out: FloatArray) -> float:
-    """Write replicates of the observed values, a row each, into `out`; returns sqrt(m/n)."""
+    """Draw replicates of m of the n observed values of a column, and return sqrt(m/n).
+
+    Parameters
+    ----------
+    x : (n_rows,) ndarray
+        The column; NaN is missing.
+    weight : (n_rows,) ndarray or None
+        Weights of the rows; None: all one.
+    uniform : (replicates, width) ndarray
+        Uniform random numbers in [0, 1).
+    out : (replicates, width) ndarray
+        Receives one replicate per row, in the first m columns.
+    """
     seen = ~np.isnan(x)
     x = x[seen]
     below = np.arange(1.0, x.size + 1.0) if weight is None else np.cumsum(weight[seen])
@@ -99,7 +112,10 @@ def _draw(x: FloatArray, weight: Weights, uniform: FloatArray, out: FloatArray) 
 
 
 def _scale_from_quantiles(lmbda: FloatArray) -> FloatArray:
-    """Estimate the standard deviation of each row from two quantiles; NaN if more than half of the row is missing."""
+    """Return half the distance between the quantiles Phi(-1) and Phi(1) of each row, a robust standard deviation.
+
+    The result is NaN if more than half of the row is missing.
+    """
     fitted = np.count_nonzero(~np.isnan(lmbda), axis=1)
     errors = np.full(len(lmbda), np.nan)
     for j in np.flatnonzero(2 * fitted >= lmbda.shape[1]):

@@ -1,11 +1,11 @@
-"""The header of everything that powerkern writes: fits as JSON text; ranges, grids, sketches and messages as bytes.
+"""Storage formats with a checked header: fits as JSON text; ranges, grids, sketches and messages as bytes.
 
-The header has the name of the format, its version, and a digest of everything else. In text they are entries of the
-JSON. Bytes have the following parts, with little-endian numbers:
+The header consists of the name of the format, its version, and a digest of everything else. In text these are entries
+of the JSON object. Bytes have the following parts, with little-endian numbers (sizes in bytes):
 
     magic (4) | layout (2) | size of the description (4) | size of the payload (8) | digest (16) | description | payload
 
-where the description is JSON with the name and the version of the format among its entries.
+The description is JSON that contains the name and the version of the format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from powerkern._input.messages import shown
 
 _MAGIC = b"PKRN"
-#: Version of the layout of bytes.
+#: Version of the binary layout.
 _LAYOUT = 1
 _HEAD = struct.Struct("<4sHIQ")
 _DIGEST_SIZE = 16
@@ -29,39 +29,39 @@ _START = _HEAD.size + _DIGEST_SIZE
 
 
 class Format(NamedTuple):
-    """Kind of a stored object, and the version of its format."""
+    """Name and version of a storage format, with methods that write and check the header."""
 
-    #: As the header has it: "powerkern.Sketch".
+    #: Name in the header, such as "powerkern.Sketch".
     name: str
     version: int
-    #: As messages call it: "a sketch".
+    #: Noun for the stored object in messages, such as "a sketch".
     noun: str
 
     # --- bytes --------------------------------------------------------------------------------------------
 
     def pack(self, description: dict[str, Any], payload: bytes = b"") -> bytes:
-        """Return bytes that `unpack` reads back.
+        """Join a header, a description and a payload to bytes that `unpack` reads back.
 
         Parameters
         ----------
         description : dict
-            Words, numbers, lists and tables of these; finite numbers only.
+            Entries for JSON: strings, finite numbers, and lists and dictionaries of these.
         payload : bytes, optional
-            Arrays, little-endian.
+            Contents of arrays, little-endian.
         """
         text = json.dumps({"format": self.name, "version": self.version, **description}, allow_nan=False).encode()
         head = _HEAD.pack(_MAGIC, _LAYOUT, len(text), len(payload))
         return b"".join([head, _digest(head, text, payload), text, payload])
 
     def unpack(self, data: object) -> tuple[dict[str, Any], bytes]:
-        """Return the description and the payload in bytes that `pack` wrote.
+        """Split bytes that `pack` wrote into description and payload, after checking the header.
 
         Raises
         ------
         TypeError
-            `data` are not bytes.
+            `data` is not bytes.
         ValueError
-            They are of another format or version, cut, or damaged; the message says which.
+            The bytes are of another format or version, truncated, or damaged; the message says which.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise TypeError(f"{self.noun} must be read from bytes, got {type(data).__name__}")
@@ -70,7 +70,8 @@ class Format(NamedTuple):
             raise ValueError(f"not {self.noun}: {len(data)} bytes that powerkern did not write, or a truncated copy")
         _, layout, n_text, n_payload = _HEAD.unpack_from(data)
         if layout != _LAYOUT:
-            raise ValueError(f"{self.noun} in layout {layout}; this powerkern reads layout {_LAYOUT}")
+            advice = "update powerkern" if layout > _LAYOUT else "write it again"
+            raise ValueError(f"{self.noun} in layout {layout}; this powerkern reads layout {_LAYOUT}: {advice}")
         if len(data) != _START + n_text + n_payload:
             wanted = _START + n_text + n_payload
             raise ValueError(
@@ -90,25 +91,25 @@ class Format(NamedTuple):
         return description, payload
 
     def damaged(self) -> ValueError:
-        """Return the error for bytes that `pack` cannot have written."""
+        """Return the error for damaged bytes."""
         return ValueError(f"not {self.noun}: the bytes are damaged; write or send them again")
 
     # --- text ---------------------------------------------------------------------------------------------
 
     def to_text(self, record: dict[str, Any]) -> str:
-        """Return JSON text with these entries; arrays become lists, NaN null, and infinity a word."""
+        """Return JSON text with a header and these entries; arrays become lists, NaN null, and infinity a string."""
         text = json.dumps({"format": self.name, "version": self.version, **_to_plain(record)}, allow_nan=False)
         return f'{text[:-1]}, "digest": "{_digest_of_entries(parse_numbers(text))}"}}'
 
     def check_text(self, record: dict[str, Any], *, check: bool = True) -> dict[str, Any]:
-        """Return the entries of a text, as `parse_record` reads it, without its digest.
+        """Check the header of JSON text that `parse_record` has read; return the entries without the digest.
 
         Parameters
         ----------
         record : dict
-            All entries.
+            All entries of the text; the digest is removed from it.
         check : bool
-            Compare the digest, whatever the layout of the text is.
+            If True, compare the digest. It does not depend on whitespace or on the order of entries.
 
         Raises
         ------
@@ -126,7 +127,7 @@ class Format(NamedTuple):
         return record
 
     def _check_head(self, entries: dict[str, Any]) -> None:
-        """Raise unless the entries are of this format and version."""
+        """Raise a ValueError unless the entries "format" and "version" match this format."""
         name, version = entries.get("format"), entries.get("version")
         if name != self.name:
             raise ValueError(f"not {self.noun}: its format is {shown(name)}, not {self.name!r}")
@@ -138,7 +139,7 @@ class Format(NamedTuple):
 
 
 def parse_record(text: str) -> dict[str, Any]:
-    """Return the entries of JSON text, with every number as a float; ValueError if there are none."""
+    """Parse JSON text that holds an object, with every number as a float; raise a ValueError for any other text."""
     try:
         record = parse_numbers(text)
     except (json.JSONDecodeError, RecursionError, TypeError) as error:
@@ -149,7 +150,7 @@ def parse_record(text: str) -> dict[str, Any]:
 
 
 def parse_numbers(text: str) -> Any:
-    """Parse JSON with every number as a float: an integer beyond the range of float64 becomes infinite."""
+    """Parse JSON with every number as a float; integers beyond the range of float64 become infinite."""
     return json.loads(text, parse_int=float)
 
 
@@ -161,12 +162,12 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def _digest_of_entries(record: dict[str, Any]) -> str:
-    """Return a digest of all entries, whatever their order."""
+    """Return a digest of all entries that does not depend on their order."""
     return _digest(json.dumps(record, sort_keys=True).encode()).hex()
 
 
 def _to_plain(value: Any) -> Any:
-    """Convert a value to a type that JSON holds."""
+    """Convert a value to JSON types: arrays and tuples to lists, NaN to None, and infinity to a string."""
     if isinstance(value, dict):
         return {name: _to_plain(each) for name, each in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -1,4 +1,4 @@
-"""Fits stored as JSON, in text or files, and read back bit for bit; NaN is stored as null, infinity as a word."""
+"""Store fits as JSON, in text or files, and read them back bit for bit; NaN is stored as null, infinity as a string."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from powerkern._input.messages import shown
 from powerkern._input.writing import replacing
 from powerkern._results.storage import Format, parse_record
 
-if TYPE_CHECKING:  # tools that collect the modules of an application see imports, not the names in _HOMES
+if TYPE_CHECKING:  # for tools that bundle applications: they see imports, but not the module names in _HOMES
     import powerkern.joint
     import powerkern.regression  # noqa: F401
 
-#: Version of the text.
+#: Version of the JSON format.
 VERSION = 1
 #: The classes of fits that `load` reads, and the modules that export them.
 _HOMES = {
@@ -28,11 +28,11 @@ _HOMES = {
 
 
 class StoredFit(ABC):
-    """Base class of fits: read-only attributes, and storage as JSON. Constructors fill ``vars(self)``."""
+    """Base class of fits, with read-only attributes and storage as JSON; constructors fill ``vars(self)``."""
 
     @property
     def column_names(self) -> list[Any] | None:
-        """The labels of the fitted columns, or None; a new list each time, suitable for ``df[fit.column_names]``."""
+        """Labels of the fitted columns as a new list, suitable for ``df[fit.column_names]``; None without labels."""
         names: list[Any] | None = vars(self)["column_names"]
         return None if names is None else list(names)
 
@@ -47,12 +47,12 @@ class StoredFit(ABC):
 
     @abstractmethod
     def _to_record(self) -> dict[str, Any]:
-        """Return the entries for JSON: words, numbers, arrays, and lists and objects of these."""
+        """Return the JSON entries of the fit: strings, numbers, arrays, and lists and dictionaries of these."""
 
     @classmethod
     @abstractmethod
     def _from_record(cls, record: Any) -> Self:
-        """Return the fit with these entries; raise ValueError if they cannot come from a fit."""
+        """Rebuild a fit from its JSON entries; raise a ValueError if no fit can have these entries."""
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write the fit as JSON to a file that `powerkern.load` reads back bit for bit.
@@ -60,12 +60,12 @@ class StoredFit(ABC):
         Parameters
         ----------
         path : str or path-like
-            The file. An existing file is replaced when the new one is complete, and is kept if writing fails.
+            The file. An existing file is replaced once the new one is complete, and stays unchanged if writing fails.
 
         Raises
         ------
         TypeError
-            No path.
+            `path` is missing or not a path.
         OSError
             The file cannot be written.
 
@@ -99,20 +99,20 @@ class StoredFit(ABC):
 
     @classmethod
     def from_json(cls, text: str | os.PathLike[str], *, check: bool = True) -> Self:
-        """Read the text that `to_json` wrote, or the file that `save` wrote.
+        """Read a fit from the text that `to_json` returned, or from the file that `save` wrote.
 
         Parameters
         ----------
         text : str or path-like
-            The text, in any layout, or the path of a file that holds it.
+            The text, with any whitespace and order of entries, or the path of a file that holds it.
         check : bool, default True
-            Refuse a text that was changed since it was written, according to its digest. False reads a text that was
-            edited on purpose.
+            Reject a text whose digest shows that it was changed after it was written. Pass False to read a text that
+            you edited on purpose.
 
         Raises
         ------
         ValueError
-            The text is not JSON, not such a fit, of another version, was changed, or holds results that no fit can
+            The text is not JSON, is not a fit of this class or version, was changed, or holds results that no fit can
             produce.
         """
         record = parse_record(_read_text(text))
@@ -120,27 +120,27 @@ class StoredFit(ABC):
 
 
 def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
-    """Read a fit of any kind from the file that its method `save` wrote.
+    """Read a fit of any class from a file that its `save` method wrote.
 
     Parameters
     ----------
     path : str or path-like
         The file.
     check : bool, default True
-        Refuse a file that was changed since it was written, according to its digest. False reads a file that was
+        Reject a file whose digest shows that it was changed after it was written. Pass False to read a file that you
         edited on purpose.
 
     Returns
     -------
     PowerFit, GroupedFit, RegressionFit or JointFit
-        The fit, without the data that it was fitted to.
+        The fit, without the fitted data.
 
     Raises
     ------
     OSError
         The file cannot be read.
     ValueError
-        The file is not JSON, not a fit, of another version, was changed, or holds results that no fit can produce.
+        The file is not JSON, is not a fit of this version, was changed, or holds results that no fit can produce.
 
     Examples
     --------
@@ -159,12 +159,12 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
 
 
 def _format_for(kind: str) -> Format:
-    """Return the format of the fits of a class."""
+    """Return the storage format of the fits of the class named `kind`."""
     return Format(f"powerkern.{kind}", VERSION, "a fit")
 
 
 def _read_text(text: str | os.PathLike[str]) -> str:
-    """Return the text itself, or the content of the file that it names; text that begins with a brace is JSON."""
+    """Return JSON text unchanged, or read the file at a path; a string that starts with a brace or bracket is JSON."""
     if isinstance(text, os.PathLike):
         return _read_file(text)
     if isinstance(text, str) and not text.lstrip().startswith(("{", "[")):
@@ -175,8 +175,8 @@ def _read_text(text: str | os.PathLike[str]) -> str:
 
 
 def _read_file(path: str | os.PathLike[str]) -> str:
-    """Return the text in a file."""
+    """Return the text in a file; raise a ValueError if it is not UTF-8."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ValueError(f"not a fit: {os.fspath(path)} holds no text") from None
+        raise ValueError(f"not a fit: {os.fspath(path)} is not a text file in UTF-8") from None

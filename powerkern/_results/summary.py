@@ -1,4 +1,4 @@
-"""The summary of a fit: a table with a row for each column, to print, or as arrays, or as a data frame."""
+"""Summary of a fit: a table with a row for each column, which can be printed or converted to arrays or a data frame."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from powerkern._results.inference import (
 from powerkern._results.normality import Normality
 from powerkern._typing import FloatArray, Weights
 
-#: Rows that are printed, and those that the representation has if the table has more than `SHOWN` columns of the data.
+#: Largest number of rows in printed text, and in the representation if the fit has more than `SHOWN` columns.
 _PRINTED = 30
 _REPRESENTED = 15
-#: Names of figures of normality that a summary shortens.
+#: Short names in summaries for measures of normality.
 _SHORTER = {"pvalue": "p_normal"}
 
-#: Descriptions of the tests among the entries of a likelihood.
+#: Note that explains the entries of likelihood ratio tests.
 _NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
 
-#: Instead of them.
+#: Note in place of the tests.
 _NOTE_WITHOUT_DATA = "no likelihood ratio tests: the fit no longer has its data"
 
 
 class Summary:
-    """The results of a fit, with a row for each column; ``print(summary)`` shows 30 of them.
+    """Table of the results of a fit, with a row for each column; ``print(summary)`` shows the first 30.
 
     Attributes
     ----------
     title : str
-        The line above the table.
+        Line above the table.
     names : ndarray of str
-        The columns.
+        Names of the columns.
     blocks : list of dict of ndarray
-        The entries of the table, in groups that are printed one below another.
+        Entries of the table by name, in blocks that are printed one below another.
     tests : dict of LikelihoodRatio
-        Tests of all columns together, of joint fits, printed below the table.
+        Tests of all columns together, which joint fits have; printed below the table.
     notes : list of str
-        Lines at the end.
+        Lines below the table and the tests.
 
     Examples
     --------
@@ -84,14 +84,14 @@ class Summary:
         self.notes = list(notes)
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
-        """Return all entries of the table by name, an array each; "column" has the names of the columns."""
+        """Return all entries of the table as arrays by name; the entry "column" holds the names of the columns."""
         entries = {"column": self.names}
         for block in self.blocks:
             entries.update(block)
         return entries
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas data frame, with the columns' names as its index.
+        """Return the table as a pandas data frame, indexed by the names of the columns.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class Summary:
         return pd.DataFrame(entries, index=index)
 
     def to_text(self, max_rows: int | None = _PRINTED) -> str:
-        """Return the table as text, with at most `max_rows` columns of the data; None for all of them."""
+        """Return the table as text, with at most `max_rows` rows; None includes all rows."""
         parts = [self.title, *map(format_table, self._visible_blocks(max_rows)), *self._note_on_rest(max_rows)]
         if self.tests:
             parts.append(format_table(_tests_entries(self.tests)))
@@ -116,20 +116,20 @@ class Summary:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        """Return the table for notebooks, in blocks that scroll rather than wrap."""
+        """Return the table as HTML for notebooks, in blocks that scroll rather than wrap."""
         tests = [_tests_entries(self.tests)] if self.tests else []
         tables = [table.items() for table in (*self._visible_blocks(_PRINTED), *tests)]
         return html_page(self.title, tables, [*self._note_on_rest(_PRINTED), *self.notes])
 
     def _visible_blocks(self, max_rows: int | None) -> list[dict[str, NDArray[Any]]]:
-        """Return the blocks with the names of the columns, at most `max_rows` of these."""
+        """Return the first `max_rows` rows of each block, with the names of the columns as their first entry."""
         return [
             {"column": label_cells(self.names[:max_rows]), **{name: entry[:max_rows] for name, entry in block.items()}}
             for block in self.blocks
         ]
 
     def _note_on_rest(self, max_rows: int | None) -> list[str]:
-        """Return a line about the columns that are not shown, if any."""
+        """Return a line with the number of columns after the first `max_rows`, or no line if there are none."""
         left = 0 if max_rows is None else len(self.names) - max_rows
         return [f"... and {left} more columns: to_text(None), to_dict() or to_frame()"] if left > 0 else []
 
@@ -137,7 +137,7 @@ class Summary:
         return self.to_text()
 
     def __repr__(self) -> str:
-        """Return the text of the first columns, or of all if they are few."""
+        """Return the table as text: all rows if there are at most 8, otherwise about 15 lines in all blocks."""
         few = max(_REPRESENTED // max(len(self.blocks), 1), 1)
         return self.to_text(SHOWN if len(self.names) <= SHOWN else few)
 
@@ -148,9 +148,10 @@ def likelihood_entries(
     method: Method | None,
     likelihood: Callable[[], Likelihood] | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
-    """Return the entries common to all maximum likelihood fits, and notes on them; without data there are no tests.
+    """Return the summary entries that all maximum likelihood fits have, and notes that explain them.
 
-    "lr_0" and "p_0" are the test of lambda = 0 of each column; tests of all columns together are not entries.
+    The entries "lr_0" and "p_0" hold the test of lambda = 0 in each column. There are no tests without data, and tests
+    of all columns together are not entries.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def likelihood_entries(
     level : float
         Confidence level of the intervals.
     method : {"profile", "wald"} or None
-        Kind of the intervals; None: "profile" if there are data.
+        Kind of the intervals; None: "profile" if there are data, otherwise "wald".
     likelihood : callable or None
         Returns the likelihood of the data; None if there are no data.
     """
@@ -184,14 +185,24 @@ def _no_likelihood() -> Likelihood:
 
 
 def note_on_bootstrap(level: float) -> str:
-    """Return a note on the intervals of robust fits."""
+    """Return a note that explains the standard errors and intervals of robust fits; `level` is their level."""
     return f"se: by a bootstrap; low, high: lambda -+ Phi^-1({0.5 + 0.5 * level:g}) se, of level {level:g}"
 
 
 def normality_entries(
     figures: Normality, central: CentralNormality, n_drawn: int | None
 ) -> tuple[dict[str, FloatArray], list[str]]:
-    """Return the entries on normality, and notes on them; `n_drawn` is the number of sampled rows, if any."""
+    """Return the summary entries on normality, and notes that explain them.
+
+    Parameters
+    ----------
+    figures : Normality
+        Measures of normality before and after the transform.
+    central : CentralNormality
+        Test of central normality after the transform.
+    n_drawn : int or None
+        Number of rows, if the measures are of a random sample.
+    """
     entries = {}
     for name, before, after in zip(figures.before._fields, figures.before, figures.after, strict=True):
         short = _SHORTER.get(name, name)
@@ -207,14 +218,17 @@ def normality_entries(
 
 
 def sampled_fraction(n_obs: FloatArray, values: NDArray[Any], weight: Weights) -> FloatArray:
-    """Return the sampled fraction of the weight `n_obs` of each column; 0 for a column without values."""
+    """Return the weight of the sampled `values` of each column as a fraction of the total weight `n_obs`.
+
+    The fraction is 0 for a column without values.
+    """
     present = ~np.isnan(values)
     drawn: FloatArray = np.count_nonzero(present, axis=0).astype(np.float64) if weight is None else weight @ present
     return np.divide(drawn, n_obs, out=np.zeros_like(drawn), where=n_obs > 0.0)
 
 
 def _tests_entries(tests: Mapping[str, LikelihoodRatio]) -> Entries:
-    """Return tests of all columns together as entries, one per line."""
+    """Return the entries of a table with one line for each test of all columns together."""
     found = list(tests.values())
     return {
         "likelihood ratio test": np.array(list(tests)),

@@ -16,7 +16,7 @@ from powerkern._typing import IntArray
 
 
 def allocate_output(matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the output array (`out`, or a new one), and a view of it as a matrix."""
+    """Return the output array, which is `out` or a new array, and a two-dimensional view of it."""
     dtype = output_type(matrix.values.dtype)
     shape = matrix.values.shape[:1] if matrix.was_vector else matrix.values.shape
     if out is None:
@@ -29,18 +29,18 @@ def allocate_output(matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[A
 
 
 def refuse_outside(matrix: Matrix, counts: IntArray, table: ColumnTable, names: list[Any] | None) -> None:
-    """Raise for the first value outside the domain, if `counts` is not zero.
+    """Raise a ValueError for the first value outside the domain, if there is any.
 
     Parameters
     ----------
     matrix : Matrix
         The data.
     counts : (p,) ndarray of int
-        Numbers of values outside the domain.
+        Number of values outside the domain in each column.
     table : ColumnTable
         The fitted columns.
     names : list or None
-        Labels of the columns, for data that have none.
+        Labels of the fitted columns, for messages about data without labels.
     """
     if counts.any():
         j = int(np.argmax(counts > 0))
@@ -50,7 +50,7 @@ def refuse_outside(matrix: Matrix, counts: IntArray, table: ColumnTable, names: 
 def error_without_inverse(
     matrix: Matrix, j: int, table: ColumnTable, standardize: bool, names: list[Any] | None, dtype: np.dtype[Any]
 ) -> ValueError:
-    """Return the error for the first value of column j that has no inverse.
+    """Return the error for the first value of a column that has no inverse.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def error_without_inverse(
     table : ColumnTable
         The fitted columns.
     standardize : bool
-        Whether the values are standardised.
+        True if the values are standardised.
     names : list or None
-        Labels of the columns, for data that have none.
+        Labels of the fitted columns, for messages about data without labels.
     dtype : dtype
         Type of the result.
     """

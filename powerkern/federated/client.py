@@ -256,11 +256,11 @@ class Client:
         except ValueError as error:
             raise self._error(f"the request is malformed: {error}") from None
         self._check_bounds(asked, self._measure_range(message, shift), shift)
-        frames = np.zeros((self.n_columns, partial_moments.N_SCALING))
+        scalings = np.zeros((self.n_columns, partial_moments.N_SCALING))
         at = np.full((self.n_columns, asked.at.shape[1]), np.nan)
-        frames[asked.which], at[asked.which] = asked.scalings, asked.at
+        scalings[asked.which], at[asked.which] = asked.scalings, asked.at
         values, code = shift_and_scale(self._read_values(message), shift), FAMILIES[family]
-        moments = partial_moments_matrix(values, code, frames, at, self._matrix.weight, self._n_threads)[asked.which]
+        moments = partial_moments_matrix(values, code, scalings, at, self._matrix.weight, self._n_threads)[asked.which]
         if not np.isfinite(moments).all():
             raise self._error("moments at these exponents are beyond float64")
         return moments

@@ -284,7 +284,7 @@ def test_files_that_hold_no_fit_are_refused(tmp_path, fit):
     for content, complaint in (
         (b"a,b\n1,2\n", "not a fit"),
         (b"[1, 2]", "not a fit"),
-        (b"\xff\xfe\x00", "holds no text"),
+        (b"\xff\xfe\x00", "is not a text file in UTF-8"),
         (text.replace(b"powerkern.PowerFit", b"powerkern.os"), "was not written by the save method"),
         (text.replace(b'"standardize": true', b'"standardize": false'), "was changed after it was written"),
     ):
