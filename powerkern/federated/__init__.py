@@ -1,4 +1,4 @@
-"""Fit one power transform to rows that stay at several sites."""
+"""Federated fits: one power transform for rows that stay at several sites."""
 
 from powerkern._input.messages import suggest_keywords
 from powerkern.federated.client import Client

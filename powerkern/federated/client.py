@@ -28,7 +28,7 @@ from powerkern.sketch import Range, range_of
 
 
 class Client:
-    """The rows of one site, and the answers that they give to the requests of a `Server`.
+    """Client for the rows of one site, which answers the requests of a `Server`.
 
     A client does not depend on the transport of messages: `answer` takes bytes and returns bytes. It keeps no state
     between requests, so a new client may answer each of them.
@@ -36,14 +36,14 @@ class Client:
     Parameters
     ----------
     data : (n, p) or (n,) array-like
-        The rows of the site, as for `powerkern.fit`; NaN is missing. There may be no rows.
+        The rows of the site, as for `powerkern.fit`; NaN is missing. A site may have no rows.
     name : str
         The name of the site in all messages.
     sample_weight : (n,) array-like, or str, optional
         Weights of the rows, or the name of the column of a data frame that holds them.
     column_names : sequence of str, optional
-        Names of the columns of these rows, in their order; default: the names in a data frame. All sites must use the
-        same names, in any order.
+        Names of the columns of `data`, in their order; default: the names in a data frame. All sites must use the same
+        names, in any order.
     sums_only : bool, default False
         Refuse unencrypted answers: neither ranges nor moments leave the site, and only `summands` may be called. The
         server then needs `data_bounds` and a `quantum`.
@@ -53,7 +53,7 @@ class Client:
     Attributes
     ----------
     name : str
-        The name.
+        The name of the site.
     n_columns : int
         Number of columns.
     column_names : list or None
@@ -61,7 +61,7 @@ class Client:
 
     See Also
     --------
-    fit_federated : server and clients in one process.
+    fit_federated : run server and clients in one process.
 
     Examples
     --------
@@ -115,19 +115,19 @@ class Client:
         Parameters
         ----------
         request : bytes
-            `Server.request`. The same request always gets the same answer.
+            The message `Server.request`. The same request always gets the same answer.
 
         Returns
         -------
         bytes
-            For `Server.receive`.
+            The answer, to be passed to `Server.receive`.
 
         Raises
         ------
         ProtocolError
-            If the request is damaged, of another version, not for this client, or a request for `summands`; if the
-            client has `sums_only`; or if the data are outside the domain of the family or the bounds of the fit. The
-            text contains no values and may be sent to the server; the attribute `detail` names row and value.
+            If the request is damaged, of another version, not for this client, or for `summands`; if the client has
+            `sums_only`; or if values are outside the domain of the family or the bounds of the fit. The text contains
+            no values and may be sent to the server. The attribute `detail` names row and value.
         """
         message, shift = self._read_request(request)
         if message.kind == Kind.SUMS:
@@ -147,7 +147,7 @@ class Client:
         Parameters
         ----------
         request : bytes
-            `Server.request`, where `Server.wants_total`.
+            The message `Server.request` of a round in which `Server.wants_total` is True.
 
         Returns
         -------
@@ -175,7 +175,10 @@ class Client:
     # --- requests ---------------------------------------------------------------------------------------
 
     def _read_request(self, request: bytes) -> tuple[Message, FloatArray]:
-        """Read a request; return it and the shift of its fit. Raise a ProtocolError if it is not for this client."""
+        """Read a request; return its message and the shift of each column, (p,).
+
+        Raise a ProtocolError if the request is not for this client.
+        """
         message = unpack(request, SERVER)
         family, names = message.details.get("family"), message.details.get("clients")
         if not isinstance(family, str) or family not in FAMILIES:
@@ -212,7 +215,7 @@ class Client:
             raise self._error(f"the request is malformed: {error}") from None
 
     def _order_columns(self, columns: list[Any] | None) -> None:
-        """Put the columns in the order of the fit, if they have the same labels in another order."""
+        """Reorder the columns of the client if the fit has the same labels in another order, `columns`."""
         own, values = self._matrix.names, self._matrix.values
         if own is None or columns is None or len(own) != len(columns):
             return
@@ -223,11 +226,11 @@ class Client:
     # --- answers ----------------------------------------------------------------------------------------
 
     def _read_values(self, message: Message) -> NDArray[Any]:
-        """Return the values that a request asks about: with infinite ones left out, if the fit does so."""
+        """Return the values of the site, with NaN for infinite values if the fit leaves these out."""
         return without_infinite(self._matrix, message.details.get("infinite", "raise"), warns=False).values
 
     def _measure_range(self, message: Message, shift: FloatArray) -> Range:
-        """Return the range of the columns plus their shift; it is computed once."""
+        """Return the range of the columns plus their shift, which is computed once for each kind of request."""
         family, infinite = message.details["family"], message.details.get("infinite", "raise")
         key, weight = (family, infinite, shift.tobytes()), self._matrix.weight
         if key in self._ranges:
@@ -249,7 +252,7 @@ class Client:
         return self._ranges.setdefault(key, Range(family, found.table, found.column_names, found.was_vector))
 
     def _measure_moments(self, message: Message, shift: FloatArray) -> FloatArray:
-        """Return the moments that a request asks for."""
+        """Return the moments of the requested columns at the requested exponents, (k, n_points, N_PARTIAL)."""
         family = message.details["family"]
         try:
             asked = read_moments_request(message.body, self.n_columns, FAMILIES[family])
@@ -266,7 +269,7 @@ class Client:
         return moments
 
     def _check_bounds(self, asked: MomentsRequest, found: Range, shift: FloatArray) -> None:
-        """Raise unless all values lie within the bounds of the request."""
+        """Raise a ProtocolError unless the range of the data, `found`, lies within the bounds of the request."""
         which = asked.which
         outside = (found.count[which] > 0) & ~((asked.low <= found.x_min[which]) & (found.x_max[which] <= asked.high))
         if outside.any():
@@ -276,6 +279,6 @@ class Client:
             raise self._error(f"{label} has values outside {ends}, the bounds of this fit")
 
     def _error(self, text: str, detail: str | None = None) -> ProtocolError:
-        """Return an error whose text names the client; only the log of the site may show `detail`."""
+        """Return an error whose text names the client; `detail` may contain values and is only for the site's log."""
         who = f"client {self.name!r}"
         return ProtocolError(f"{who}: {text}", None if detail is None else f"{who}: {detail}")

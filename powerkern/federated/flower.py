@@ -1,4 +1,4 @@
-"""Federated fits over Flower, which transports the messages and adds integers by its protocol SecAgg+.
+"""Federated fits over Flower, which transports the messages and adds integers by the protocol SecAgg+.
 
 Requests for ranges and unencrypted moments travel as queries. Requests for integers travel as training messages, the
 only kind that SecAgg+ supports. Flower starts a process for every message, so a round takes seconds whatever its size.
@@ -32,19 +32,19 @@ _log = logging.getLogger(__name__)
 
 
 def client_app(make_client: Callable[[Context], Client]) -> ClientApp:
-    """Make a client app that answers for one site, unencrypted and within SecAgg+.
+    """Make the Flower client app of one site, which answers unencrypted requests and takes part in SecAgg+.
 
     Parameters
     ----------
     make_client : callable
-        Takes the context of Flower and returns the `Client` of the site. It is called for every message, and is a good
-        place to read the data, at the location that ``context.node_config`` holds.
+        Takes the context of Flower and returns the `Client` of the site. It is called for every message, so it can read
+        the data, from a location in ``context.node_config``.
 
     Returns
     -------
     flwr.clientapp.ClientApp
-        Errors at a site are logged there. The server receives the text of a `ProtocolError`, which contains no values;
-        of other errors it receives only the type.
+        The app. It logs errors at the site. The server receives the text of a `ProtocolError`, which contains no
+        values; for other errors it receives only the type.
     """
     app = _import_flwr("clientapp").ClientApp()
 
@@ -68,7 +68,7 @@ def client_app(make_client: Callable[[Context], Client]) -> ClientApp:
 
 
 def _call_client(make_client: Callable[[Context], Client], context: Context, ask: Callable[[Client], Any]) -> Any:
-    """Return the answer of a site, or raise an error that reveals nothing about its rows."""
+    """Make the client of a site and return ``ask(client)``; replace errors by ones that reveal nothing about rows."""
     try:
         return ask(make_client(context))
     except ProtocolError as error:
@@ -90,7 +90,7 @@ def fit(
     timeout: float = 600.0,
     **options: Any,
 ) -> PowerFit:
-    """Fit to the rows of all nodes that are connected to a Flower grid, from within a server app.
+    """Run a federated fit over all nodes connected to a Flower grid, from within a server app.
 
     Parameters
     ----------
@@ -113,6 +113,7 @@ def fit(
     Returns
     -------
     PowerFit
+        The fit to the rows of all nodes together.
 
     Raises
     ------
@@ -134,14 +135,14 @@ def fit(
 
 
 def _run_round(grid: Grid, nodes: dict[str, int], server: Server, timeout: float) -> None:
-    """Pass the answers of a round to the server.
+    """Send the request of the open round to all nodes, and pass their answers to the server.
 
     Parameters
     ----------
     grid : flwr.serverapp.Grid
         The grid.
     nodes : dict of str to int
-        Node of each client, by its name.
+        Node of each client, by client name.
     server : Server
         The server, whose round is open.
     timeout : float
@@ -157,7 +158,7 @@ def _run_round(grid: Grid, nodes: dict[str, int], server: Server, timeout: float
 
 
 def _name_nodes(grid: Grid, nodes: list[int], timeout: float) -> dict[str, int]:
-    """Ask the nodes for the names of their clients; return the node of each client by name."""
+    """Query the nodes for the names of their clients; return the node of each client by name."""
     answers, errors = _query_nodes(grid, nodes, _WHO, timeout)
     if len(answers) < len(nodes):
         node = next(node for node in nodes if node not in answers)
@@ -169,7 +170,7 @@ def _name_nodes(grid: Grid, nodes: list[int], timeout: float) -> dict[str, int]:
 
 
 def _query_nodes(grid: Grid, nodes: list[int], text: bytes, timeout: float) -> tuple[dict[int, bytes], dict[int, str]]:
-    """Send a query to nodes; return the answers, and the errors of nodes that failed, by node.
+    """Send a query to nodes; return two dictionaries by node: the answers, and the errors of nodes that failed.
 
     Parameters
     ----------
@@ -194,7 +195,10 @@ def _query_nodes(grid: Grid, nodes: list[int], text: bytes, timeout: float) -> t
 
 
 def _wait_for_nodes(grid: Grid, n_clients: int, wait: float) -> list[int]:
-    """Wait until enough nodes are connected; return their numbers, or raise unless there are exactly `n_clients`."""
+    """Wait at most `wait` seconds until `n_clients` nodes are connected; return their identifiers.
+
+    Raise a ProtocolError unless there are exactly `n_clients`.
+    """
     end = time.monotonic() + wait
     while len(nodes := list(grid.get_node_ids())) < n_clients and time.monotonic() < end:
         time.sleep(_POLL)
@@ -204,13 +208,13 @@ def _wait_for_nodes(grid: Grid, n_clients: int, wait: float) -> list[int]:
 
 
 def _make_message(text: bytes, **fields: Any) -> Message:
-    """Make a message of Flower that carries bytes."""
+    """Make a Flower message whose content is `text`; `fields` are further arguments of `flwr.app.Message`."""
     app = _import_flwr("app")
     return app.Message(content=app.RecordDict({_RECORD: app.ConfigRecord({_BYTES: text})}), **fields)
 
 
 def _read_bytes(message: Message) -> bytes:
-    """Return the bytes that `_make_message` put into a message; b"" for any other message."""
+    """Return the bytes in a message of `_make_message`; b"" for any other message."""
     try:
         return bytes(message.content[_RECORD][_BYTES])
     except (KeyError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Encode sums as integers that any secure sum can add, and bound the error that the quantum leaves in the score.
+"""Encode sums as integers that any secure sum can add, and bound the error of the score due to rounding.
 
 A site writes its raw sums (weights, values, products) in multiples of a quantum, each integer as signed digits of
 `DIGIT_BITS` bits. Adding the digits of all sites, in any order and any arithmetic that can represent the totals, adds
@@ -20,14 +20,14 @@ from powerkern.kernels.likelihood import score_formulas as lk
 
 Integers = NDArray[np.int64]
 
-#: Number of bits of every entry of a vector, besides the sign.
+#: Number of bits of every entry of a vector, in addition to the sign.
 DIGIT_BITS = 20
-#: Raw sums must be below 2**_SUM_BITS. Values are at most 4.1 in units of the frame, so weights may be up to 5e12.
+#: Raw sums must be below 2**_SUM_BITS. Scaled values are at most 4.1, so weights may be up to 5e12.
 _SUM_BITS = 46
 #: A vector begins with 1, whose total is the number of sites, and _N_TAG digits of the digest of the request.
 _N_TAG = 4
-#: Bound on the relative error of a value, its derivative or its log, as the kernels compute them in a frame that need
-#: not match the values; and the largest log in a frame.
+#: Bound on the relative error of a scaled value, its derivative or its log, as the kernels compute them with a scaling
+#: whose bounds need not match the values; and the largest scaled log.
 _ROUNDING, _LARGEST_LOG = 16.0 * np.finfo(np.float64).eps, 2.0
 
 # the two factors of each product among the moments
@@ -43,7 +43,7 @@ _MEANS = (lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN)
 
 
 def check_quantum(quantum: object) -> float:
-    """Return the quantum as a float; raise unless it is a power of two from 2**-200 to 1."""
+    """Return the quantum as a float; raise a ValueError unless it is a power of two from 2**-200 to 1."""
     if not isinstance(quantum, float | int) or isinstance(quantum, bool) or not 2.0**-200 <= quantum <= 1.0:
         raise ValueError(f"quantum must be a power of two from 2**-200 to 1, got {shown(quantum)}")
     if np.frexp(quantum)[0] != 0.5:
@@ -55,7 +55,9 @@ def check_quantum(quantum: object) -> float:
 
 
 def encode_moments(moments: FloatArray, quantum: float, request: bytes) -> Integers:
-    """Return the raw sums behind the moments of a site as digits, after a header that ties them to the request.
+    """Encode the moments of a site as a vector of integers.
+
+    The vector holds a header that identifies the request, and the digits of the raw sums in multiples of `quantum`.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def encode_moments(moments: FloatArray, quantum: float, request: bytes) -> Integ
 
 
 def _raw_sums(row: list[float]) -> list[Fraction]:
-    """Return the sums of weights, values and products, without any rounding."""
+    """Convert the moments of one exponent to raw sums of weights, values and products, without any rounding."""
     w, *means = (Fraction(number) for number in row)
     sums = [w, *means]
     for k in _MEANS:
@@ -82,13 +84,16 @@ def _raw_sums(row: list[float]) -> list[Fraction]:
 
 
 def _count_digits(quantum: float) -> int:
-    """Return the number of digits with which a raw sum is encoded, in multiples of the quantum."""
+    """Return the number of digits that encode one raw sum in multiples of `quantum`."""
     bits = _SUM_BITS - int(np.log2(quantum))
     return -(-bits // DIGIT_BITS)
 
 
 def _to_digits(number: int, n: int) -> list[int]:
-    """Return n digits of a number, the lowest first, all with its sign; raise an OverflowError if it needs more."""
+    """Return the n lowest digits of a number, lowest first, each with the sign of the number.
+
+    Raise an OverflowError if the number has more digits.
+    """
     sign, rest, found = (-1 if number < 0 else 1), abs(number), []
     for _ in range(n):
         found.append(sign * (rest & ((1 << DIGIT_BITS) - 1)))
@@ -99,7 +104,7 @@ def _to_digits(number: int, n: int) -> list[int]:
 
 
 def _request_tag(request: bytes) -> list[int]:
-    """Return digits of the digest of a request."""
+    """Return the digits that identify a request, from a digest of it."""
     digest = int.from_bytes(hashlib.blake2b(request, digest_size=16).digest(), "little")
     return [(digest >> (DIGIT_BITS * k)) & ((1 << DIGIT_BITS) - 1) for k in range(_N_TAG)]
 
@@ -108,7 +113,7 @@ def _request_tag(request: bytes) -> list[int]:
 
 
 def decode_moments(total: object, shape: tuple[int, ...], quantum: float, request: bytes, n_sites: int) -> FloatArray:
-    """Return the moments of all rows from the total of the vectors of all sites, in exact arithmetic, rounded once.
+    """Decode the moments of all rows from the total of the sites' vectors, in exact arithmetic with one rounding.
 
     Parameters
     ----------
@@ -126,7 +131,7 @@ def decode_moments(total: object, shape: tuple[int, ...], quantum: float, reques
     Raises
     ------
     ValueError
-        If it is not the total of the vectors of all sites for this request.
+        If `total` is not the sum of the vectors of all sites for this request.
     """
     vector, n_digits = np.asarray(total), _count_digits(quantum)
     n_numbers = int(np.prod(shape))
@@ -147,7 +152,7 @@ def decode_moments(total: object, shape: tuple[int, ...], quantum: float, reques
 
 
 def _sums_to_moments(sums: list[int], unit: Fraction) -> list[float]:
-    """Return the moments that belong to raw sums in multiples of `unit`; zeros without weight."""
+    """Convert raw sums, in multiples of `unit`, to moments; all zero if the total weight is 0."""
     w = sums[lk.WEIGHT]
     row = [0.0] * partial_moments.N_PARTIAL
     if w <= 0:
@@ -166,14 +171,15 @@ def _sums_to_moments(sums: list[int], unit: Fraction) -> list[float]:
 def score_error(moments: FloatArray, error: float) -> FloatArray:
     """Return a bound on the error of g' = C_yy'/C_yy - mean(J), for moments of shape (..., N_PARTIAL).
 
-    Each raw sum is off by at most `error`, which is n q/2 if n sites round to a quantum q. Then
+    Let e = `error` bound the error of each raw sum: it is n q/2 if n sites round to multiples of a quantum q. Then the
+    error of C_uv = S_uv - S_u S_v/W is at most
 
-        C_uv = S_uv - S_u S_v/W   is off by   E_uv = e + (|S_u| + e)(|S_v| + e)/(W - e) - |S_u S_v|/W,
+        E_uv = e + (|S_u| + e)(|S_v| + e)/(W - e) - |S_u S_v|/W,
 
-    a ratio C_yy'/C_yy = r by (E_yy' + |r| E_yy)/(C_yy - E_yy), and the mean of J by (e + |J| e)/(W - e). All of these
-    are inequalities, not first-order estimates. The relative rounding of the values adds to E_uv, by Cauchy-Schwarz, at
-    most eta (sqrt(C_uu S_vv) + sqrt(C_vv S_uu)) + eta^2 sqrt(S_uu S_vv). The bound is infinite if C_yy <= E_yy: the
-    sums cannot tell such a column from a constant.
+    the error of the ratio r = C_yy'/C_yy is at most (E_yy' + |r| E_yy)/(C_yy - E_yy), and the error of the mean of J is
+    at most (e + |J| e)/(W - e). These are strict bounds, not first-order estimates. By Cauchy-Schwarz, relative
+    rounding errors eta of the values add at most eta (sqrt(C_uu S_vv) + sqrt(C_vv S_uu)) + eta^2 sqrt(S_uu S_vv) to
+    E_uv. The bound is infinite if C_yy <= E_yy, because the sums cannot then distinguish the column from a constant.
     """
     w = moments[..., lk.WEIGHT]
     y, y1 = np.abs(w * moments[..., lk.Y]), np.abs(w * moments[..., lk.Y1])
@@ -192,14 +198,14 @@ def score_error(moments: FloatArray, error: float) -> FloatArray:
 
 
 def _product_error(a: FloatArray, b: FloatArray, w: FloatArray, e: float) -> FloatArray:
-    """Return ``(a + e)(b + e)/(w - e) - a b/w``, without cancellation.
+    """Bound the error of a product of two sums over a third: ``(a + e)(b + e)/(w - e) - a b/w``, without cancellation.
 
     Parameters
     ----------
     a, b : ndarray
-        Absolute values of the sums of two factors.
+        Absolute values of the two sums.
     w : ndarray
-        Sums of weights.
+        The sum of the weights.
     e : float
         Bound on the error of each sum.
     """

@@ -1,4 +1,4 @@
-"""The messages of a federated fit: under powerkern's header, a description and one array of float64 or of bytes."""
+"""Messages of a federated fit: powerkern's header, a description, and one array of float64 or of bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from powerkern._results.storage import Format
 
-#: The version covers the meaning of messages, too.
+#: Format of messages. The version also changes if the meaning of messages changes.
 MESSAGE = Format("powerkern.federated.Message", 2, "a message")
 
 #: Name of the sender of messages from the server.
@@ -22,7 +22,7 @@ _MAX_DIMENSIONS = 4
 
 
 class Kind(IntEnum):
-    """Kind of a request and of its answers: ranges, unencrypted moments, or sums to be added."""
+    """Kind of a request and of the answers to it: ranges, unencrypted moments, or integers for a secure sum."""
 
     RANGE = 1
     MOMENTS = 2
@@ -30,7 +30,7 @@ class Kind(IntEnum):
 
 
 class ProtocolError(ValueError):
-    """Error for a message that is refused, or an answer that is missing; nothing was merged.
+    """Error for a message that is rejected, or an answer that is missing; nothing was merged.
 
     The text contains no values of the data of a site and may be sent to the server.
 
@@ -50,7 +50,7 @@ class ProtocolError(ValueError):
 
 
 class Message(NamedTuple):
-    """A message read from bytes; `body` is an array of float64 or of bytes."""
+    """A message with its header fields; `body` is an array of float64 or of bytes."""
 
     kind: Kind
     session: str
@@ -61,7 +61,7 @@ class Message(NamedTuple):
 
 
 def pack(message: Message) -> bytes:
-    """Return the bytes of a message."""
+    """Encode a message as bytes that `unpack` reads back."""
     name = next(name for name, dtype in _DTYPES.items() if dtype == message.body.dtype.newbyteorder("<"))
     body = np.ascontiguousarray(message.body, dtype=_DTYPES[name])
     description = {
@@ -82,7 +82,7 @@ def unpack(data: bytes, sender: str) -> Message:
     Raises
     ------
     ProtocolError
-        If it is not a complete, undamaged message of this version from that sender; the text names the sender.
+        If `data` is not a complete, undamaged message of this version from that sender; the text names the sender.
     """
     who = sender if sender == SERVER else f"client {sender!r}"
     try:
@@ -99,7 +99,7 @@ def unpack(data: bytes, sender: str) -> Message:
 
 
 def _parse(description: dict[str, Any], body: bytes) -> Message:
-    """Build the message from parts with a valid digest; raise if they are inconsistent."""
+    """Build a message from its description and its body; raise a ValueError if these are inconsistent."""
     dtype, shape = _DTYPES[description["dtype"]], description["shape"]
     message = Message(
         Kind(description["kind"]),

@@ -26,9 +26,9 @@ from powerkern.kernels.transforms.family import BOX_COX, log_offset
 
 _NONE = np.empty(0)
 _LARGEST_LOG = 709.0
-#: Bound on y and its derivatives in units of the scaling, and the mean square of equal values after rounding.
+#: Bound on the scaled transforms y and their derivatives, and the mean square of equal values after rounding.
 _REACH, _ROUNDING = 4.1, 1e-26
-#: Relative difference up to which weights are equal; sums of weights are rounded.
+#: Largest relative difference of two sums of weights that count as equal, since sums are rounded.
 _SAME_WEIGHT = 1e-9
 
 # layout of a row of a request: index of the column, bounds of its values, scaling, exponents
@@ -42,7 +42,7 @@ _SAME_SCALING = 1e-9
 
 
 class PooledColumn(NamedTuple):
-    """One column over all sites: its range, and the scaling, the scaling of its logs in requests for moments."""
+    """One column over all sites: its range, and the scaling of its logs in requests for moments."""
 
     base: float
     sign: float
@@ -54,11 +54,11 @@ class PooledColumn(NamedTuple):
 
     @property
     def start(self) -> float:
-        """The exponent at which the search starts, in units of the scaling (see `exponent`).
+        """The exponent at which the search starts, per unit of scaled log (see `exponent`).
 
-        If there are both signs, it is that of lambda = ``2 neg_high/(high + neg_high)``, from the largest logs of both
-        branches. They then grow equally large, which is near the optimum if values are huge. Otherwise it is that of
-        lambda = 1, but at most 1.
+        If values have both signs, it belongs to lambda = ``2 neg_high/(high + neg_high)``, with the largest logs `high`
+        and `neg_high` of the two branches. The largest transforms of both signs are then equally large, which is near
+        the optimum if values are huge. Otherwise it is the exponent of lambda = 1, but at most 1.
         """
         f = self.scaling
         if f.both_signs and f.neg_high > 0.0:
@@ -66,12 +66,12 @@ class PooledColumn(NamedTuple):
         return min(f.sigma, 1.0)
 
     def exponent(self, lmbda: float) -> float:
-        """Return the exponent that belongs to `lmbda`, in units of the scaling."""
+        """Convert `lmbda` to an exponent of the scaled logs: lambda, or 2 - lambda for negative values, times sigma."""
         return (2.0 - lmbda if self.sign < 0.0 else lmbda) * self.scaling.sigma
 
 
 def make_column(found: FloatArray, family: int) -> PooledColumn:
-    """Make a column from its row in the table of a `powerkern.sketch.Range` of all sites."""
+    """Make a column from its row, `found`, in the table of the merged `powerkern.sketch.Range` of all sites."""
     base = log_offset(family)
     if found[R_COUNT] == 0.0:
         return _make_unfitted_column(base, math.nan, math.nan, Status.EMPTY)
@@ -87,7 +87,7 @@ def make_column(found: FloatArray, family: int) -> PooledColumn:
 
 
 def make_scaling(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Scaling:
-    """Make the scaling, that is, the scaling for logs of values between two bounds.
+    """Return the scaling for the logs of values between two bounds.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def make_scaling(base: float, x_min: float, x_max: float, reference: float) -> p
     x_min, x_max : float
         Bounds of the values.
     reference : float
-        Absolute value to which logs are relative if all values have one sign; clipped to the bounds.
+        Absolute value whose log is subtracted if all values have one sign; clipped to the bounds.
     """
     both_signs = x_min < 0.0 <= x_max
     if both_signs:
@@ -114,7 +114,7 @@ def make_scaling(base: float, x_min: float, x_max: float, reference: float) -> p
 
 
 def _make_unfitted_column(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:
-    """Make a column to which nothing can be fitted.
+    """Make a column that cannot be fitted.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _make_unfitted_column(base: float, x_min: float, x_max: float, status: Statu
     x_min, x_max : float
         Bounds of the values; NaN if there are none.
     status : Status
-        Reason.
+        The reason.
     """
     scaling = partial_moments.Scaling(True, 0.0, 0.0, 0.0, 0.0, 1.0)
     return PooledColumn(base, 0.0, x_min, x_max, scaling, 0.0, status)
@@ -133,7 +133,7 @@ def _make_unfitted_column(base: float, x_min: float, x_max: float, status: Statu
 
 
 class MomentsRequest(NamedTuple):
-    """The columns of a request, the bounds of their values, their scalings, and the exponents."""
+    """Body of a request for moments: columns, bounds of their values, scalings, and exponents of each column."""
 
     which: NDArray[np.intp]
     low: FloatArray
@@ -143,7 +143,10 @@ class MomentsRequest(NamedTuple):
 
 
 def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Sequence[Sequence[float]]) -> FloatArray:
-    """Write the body of a request for moments of columns, with the list of exponents for each column."""
+    """Write the body of a request for moments.
+
+    `columns` holds the position of each column and the column itself, and `at` the exponents for each of them.
+    """
     rows = [
         [float(j), column.x_min, column.x_max, *map(float, column.scaling), *points]
         for (j, column), points in zip(columns, at, strict=True)
@@ -152,7 +155,7 @@ def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Seque
 
 
 def read_moments_request(body: FloatArray, n_columns: int, family: int) -> MomentsRequest:
-    """Read the body of a request for moments.
+    """Read the body of a request for moments in a fit of `n_columns` columns; `family` is the code of the family.
 
     Raises
     ------
@@ -177,7 +180,7 @@ def read_moments_request(body: FloatArray, n_columns: int, family: int) -> Momen
 
 
 def _check_scaling(family: int, low: float, high: float, given: list[float]) -> None:
-    """Raise a ValueError unless a scaling follows from its bounds.
+    """Raise a ValueError unless a requested scaling is the one that `make_scaling` derives from the bounds.
 
     Parameters
     ----------
@@ -186,7 +189,7 @@ def _check_scaling(family: int, low: float, high: float, given: list[float]) -> 
     low, high : float
         Bounds of the values.
     given : list of float
-        The scaling, as in a request.
+        The fields of the requested scaling.
     """
     reference, sigma = given[partial_moments.REFERENCE], given[partial_moments.SIGMA]
     expected = make_scaling(log_offset(family), low, high, reference)
@@ -206,7 +209,7 @@ def _check_scaling(family: int, low: float, high: float, given: list[float]) -> 
 
 
 def reduce_pairwise(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
-    """Merge neighbors, then neighbors of the results, until one is left; the order is fixed and errors stay small."""
+    """Merge parts pairwise, like a balanced tree, so that the order is fixed and rounding errors stay small."""
     parts = list(parts)
     while len(parts) > 1:
         pairs = [merge(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
@@ -215,7 +218,7 @@ def reduce_pairwise(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> A
 
 
 def merge_moments(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Return the moments of the rows of two sites together; both have shape (..., N_PARTIAL)."""
+    """Merge the moments of two sets of rows; both arrays have shape (..., N_PARTIAL)."""
     total, part = one.reshape(-1, partial_moments.N_PARTIAL).T.copy(), other.reshape(-1, partial_moments.N_PARTIAL).T
     some = part[lk.WEIGHT] > 0.0
     seen, new = total[:, some], part[:, some]
@@ -227,12 +230,12 @@ def merge_moments(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def check_moments(moments: NDArray[Any], shape: tuple[int, ...], which: NDArray[np.intp], error: float) -> None:
-    """Raise a ValueError for moments that no rows within the bounds can have.
+    """Raise a ValueError for moments that values within the bounds of the request cannot have.
 
     Parameters
     ----------
     moments : (k, n_points, N_PARTIAL) ndarray
-        Moments of k columns.
+        Moments of k columns at n_points exponents each.
     shape : tuple of int
         Required shape.
     which : (k,) ndarray of int
@@ -259,13 +262,16 @@ def check_moments(moments: NDArray[Any], shape: tuple[int, ...], which: NDArray[
 
 
 class Weights:
-    """The total weight of each column at each site, as first announced; it may not change during a fit."""
+    """The total weight of each column at each site in the first answer, which may not change during a fit."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], float] = {}
 
     def check(self, who: str, which: NDArray[np.intp], weights: FloatArray) -> None:
-        """Record the first weight of each column of a site; raise a ValueError if a later one differs."""
+        """Record the weights of columns in the first answer of a site; raise a ValueError if later ones differ.
+
+        `who` is the name of the site, and `which` holds the positions of the columns that have these `weights`.
+        """
         for j, weight in zip(which.tolist(), weights.tolist(), strict=True):
             known = self._known.setdefault((who, j), weight)
             if not abs(weight - known) <= _SAME_WEIGHT * known:
@@ -276,7 +282,7 @@ class Weights:
 
 
 def evaluate_score(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[float, Score]:
-    """Return g and its derivatives at `mu`, from the merged moments there."""
+    """Return g and its derivatives at the exponent `mu`, from the merged moments at `mu`."""
     f = column.scaling
     with np.errstate(all="ignore"):
         shift, _, log_factor = scaling_at(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
@@ -287,7 +293,7 @@ def evaluate_score(column: PooledColumn, mu: float, moments: FloatArray) -> tupl
 
 
 def _logs(column: PooledColumn, moments: FloatArray) -> Logs:
-    """Return the constants of the logs of a column, without the logs themselves."""
+    """Return the constants that describe the logs of a column, with empty arrays for the logs themselves."""
     f = column.scaling
     jacobian = float(moments[partial_moments.JACOBIAN])
     return Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma, 0.0)
@@ -296,14 +302,14 @@ def _logs(column: PooledColumn, moments: FloatArray) -> Logs:
 def make_fit_row(
     column: PooledColumn, mu: float, at: Score, moments: FloatArray, n_eval: int, status: Status
 ) -> FloatArray:
-    """Return the row of `PowerFit` for a column with an optimum.
+    """Return the results of a column with an optimum, as a row of `kernels.results.ColumnFit`.
 
     Parameters
     ----------
     column : PooledColumn
         The column.
     mu : float
-        The optimum, in units of the scaling.
+        The optimal exponent of the scaled logs.
     at : Score
         The score at `mu`.
     moments : (N_PARTIAL,) ndarray
@@ -329,7 +335,7 @@ def make_fit_row(
 
 
 def make_identity_row(column: PooledColumn, n_obs: float, status: int) -> FloatArray:
-    """Return the row of `PowerFit` for a column without an optimum."""
+    """Return the results of a column without an optimum, as a row of `kernels.results.ColumnFit`."""
     row = np.zeros(N_RESULTS)
     write_range(row, n_obs, column.x_min, column.x_max)
     write_identity(row, status)

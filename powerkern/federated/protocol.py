@@ -1,4 +1,4 @@
-"""The rounds of a federated fit on the server: its requests, and the fit from the answers.
+"""The rounds of a federated fit on the server: requests, merging of the answers, and results.
 
 `conversation` is a generator. It yields requests, receives the answers by `send`, and returns the results. It does not
 depend on the transport of messages.
@@ -38,7 +38,7 @@ _NEGLIGIBLE = 0.01
 class Plan(NamedTuple):
     """Options of a fit, checked before the first round; see `Server`.
 
-    Sites answer for columns plus their shift, and `data_bounds` refer to these. `quantum` is 0 for unencrypted moments.
+    `data_bounds` refer to columns plus their shift, as the answers of sites do. `quantum` is 0 for unencrypted moments.
     """
 
     spec: FitSpec
@@ -49,10 +49,10 @@ class Plan(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request to every client.
+    """A request to all clients, and the function that reads an answer.
 
-    `read` takes the body of an answer and the name of its sender or, for `Kind.SUMS`, the total and the bytes of the
-    request. It raises a ValueError if this is not a valid answer.
+    `read` takes the body of an answer and the name of the sender. For `Kind.SUMS`, it takes the total and the bytes of
+    the request instead. It raises a ValueError for an invalid answer.
     """
 
     kind: Kind
@@ -61,22 +61,25 @@ class Request(NamedTuple):
 
 
 class FederatedResults(NamedTuple):
-    """The result rows of a fit, and bounds on the error of lambda."""
+    """Rows of `kernels.results.ColumnFit` for all columns, and bounds on the errors of lambda due to the quantum."""
 
     results: FloatArray
     lmbda_error: FloatArray
 
 
-#: Generator that yields requests, receives the answers of all sites as `read`, in a fixed order, and returns the fit.
+#: Generator that yields requests, receives the results of `read` for all sites in a fixed order, and returns the fit.
 Conversation = Generator[Request, list[Any], FederatedResults]
 
 
 class MergeError(ValueError):
-    """Error for answers that are valid one by one, but contradict each other."""
+    """Error for answers that are valid individually, but contradict each other."""
 
 
 def conversation(plan: Plan) -> Conversation:
-    """Run all rounds: ask for ranges, unless data bounds are known, then for moments until each lambda is known."""
+    """Run all rounds of a fit.
+
+    Request ranges, unless data bounds are known, and then moments until the search for every lambda has ended.
+    """
     weights = pool.Weights()
     if plan.data_bounds is None:
         ranges = yield Request(Kind.RANGE, np.empty(0), _read_range(plan, weights))
@@ -108,7 +111,7 @@ def conversation(plan: Plan) -> Conversation:
 
 
 def _read_range(plan: Plan, weights: pool.Weights) -> Callable[[NDArray[Any], str], Range]:
-    """Return the function that reads and checks the range of a site."""
+    """Return a function that reads the range in an answer, checks it, and records the weights of the site."""
 
     def read(body: NDArray[Any], sender: str) -> Range:
         found = Range.from_bytes(body.tobytes())
@@ -124,7 +127,7 @@ def _read_range(plan: Plan, weights: pool.Weights) -> Callable[[NDArray[Any], st
 
 
 class _ColumnTask(NamedTuple):
-    """The search for lambda of a column, and the status of its result."""
+    """The search for lambda in a column, and the status of the column if the search succeeds."""
 
     search: Search
     status: Status
@@ -133,7 +136,10 @@ class _ColumnTask(NamedTuple):
 def _search_all(
     requests: _MomentRequests, tasks: dict[int, _ColumnTask], outcome: FederatedResults
 ) -> Generator[Request, list[Any], None]:
-    """Advance the searches of several columns in step, and write their results to `outcome`."""
+    """Run the searches of several columns in the same rounds, and write their results to `outcome`.
+
+    `tasks` holds the search of each column by its position.
+    """
     points = {j: next(task.search) for j, task in tasks.items()}
     while points:
         width = max(map(len, points.values()))
@@ -147,9 +153,9 @@ def _search_all(
         points = {j: at for j, at in further.items() if at}
 
 
-#: Bound on the error of lambda by rounding of merged moments, in units of one over the range of the logs. The largest
-#: error in 150 fits of columns between a few ulps and ten decades wide was 1/500 of it, and 1/4 for a rare binary
-#: column.
+#: Bound on the error of lambda due to rounding of merged moments, in units of 1/(range of the logs). In 150 fits of
+#: columns between a few ulps and ten decades wide, the largest error was 1/500 of this bound, and 1/4 for a column with
+#: a rare binary value.
 _ROUNDING = 2.0**-38
 
 
@@ -162,7 +168,7 @@ def _advance(
     errors: FloatArray,
     outcome: FederatedResults,
 ) -> list[float]:
-    """Return the next points of the search in a column, or none once it is done and its result is written.
+    """Advance the search in one column; return its next points, or none if the search ended and wrote its result.
 
     Parameters
     ----------
@@ -173,13 +179,13 @@ def _advance(
     task : _ColumnTask
         The search in the column.
     points : list of float
-        Exponents at which the likelihood was asked for.
+        Exponents at which the moments were requested.
     moments : (k, N_PARTIAL) ndarray
         Merged moments at these points.
     errors : (k,) ndarray
-        Bounds on the errors of the scores there.
+        Bounds on the errors of the scores at these points.
     outcome : FederatedResults
-        Receives the result.
+        Receives the result of the column.
     """
     column, total = requests.columns[j], float(moments[0, lk.WEIGHT])
     if total == 0.0 or not np.isfinite(errors).all():
@@ -204,7 +210,7 @@ def _advance(
 
 
 def _choose_status(best: ColumnOptimum, task: _ColumnTask, n_obs: float) -> Status:
-    """Return the status of an optimum, which depends on its precision if the sums have errors."""
+    """Return the status of an optimum: that of its task, or a worse one if lambda is not certified or not precise."""
     if not best.certified:
         return Status.UNRESOLVED if best.error > 0.0 else Status.NOT_CERTIFIED
     standard = 1.0 / math.sqrt(n_obs * best.best.at.d2) if best.best.at.d2 > 0.0 else 0.0
@@ -214,20 +220,20 @@ def _choose_status(best: ColumnOptimum, task: _ColumnTask, n_obs: float) -> Stat
 def _apply_limits(
     requests: _MomentRequests, limit: LambdaLimit, given: FloatArray, outcome: FederatedResults
 ) -> Generator[Request, list[Any], None]:
-    """Move lambdas into their bounds, and limit transformed values to ymax, as `powerkern.fit` does.
+    """Clip lambdas to their bounds and to the limit on transformed values, as `powerkern.fit` does, and refit.
 
-    Clipping does not increase distances, so the bounds on the error still hold.
+    Clipping does not increase distances, so the bounds on the errors of lambda still hold.
 
     Parameters
     ----------
     requests : _MomentRequests
         The columns of the fit.
     limit : LambdaLimit
-        Bounds of lambda, and ymax.
+        Bounds of lambda, and the limit `ymax`.
     given : (p,) ndarray
-        Lambda that the user requested for each column; NaN if it is fitted.
+        Lambda that the user fixed for each column; NaN if it is fitted.
     outcome : FederatedResults
-        Results of the unlimited fit; modified in place.
+        Results of the fit without limits; modified in place.
     """
     results = outcome.results
     try:
@@ -245,7 +251,7 @@ def _apply_limits(
 
 
 class _MomentRequests(NamedTuple):
-    """Requests for moments of the columns of a fit."""
+    """Generator of requests for moments of the columns of a fit."""
 
     plan: Plan
     columns: list[PooledColumn]
@@ -254,7 +260,10 @@ class _MomentRequests(NamedTuple):
     def ask(
         self, asked: list[int], at: list[list[float]]
     ) -> Generator[Request, list[Any], tuple[FloatArray, FloatArray]]:
-        """Ask for moments of some columns at their exponents; return them merged, and error bounds of the scores."""
+        """Request moments of the columns at positions `asked`, at the exponents `at` for each of them.
+
+        Return the merged moments, (k, n_points, N_PARTIAL), and bounds on the errors of the scores, (k, n_points).
+        """
         plan, which = self.plan, np.array(asked)
         shape = (len(asked), len(at[0]), partial_moments.N_PARTIAL)
         body = pool.write_moments_request([(j, self.columns[j]) for j in asked], at)
@@ -277,4 +286,4 @@ class _MomentRequests(NamedTuple):
             merged = pool.reduce_pairwise(pool.merge_moments, (yield Request(Kind.MOMENTS, body, read_open)))
         if plan.quantum or plan.data_bounds is not None:
             return merged, score_error(merged, rounding)
-        return merged, np.zeros(shape[:2])  # the frame of a fit in memory
+        return merged, np.zeros(shape[:2])  # the same scaling and sums as in a fit in memory

@@ -1,4 +1,4 @@
-"""The search for lambda in one column, controlled from outside.
+"""The search for lambda in one column, as a generator that the caller feeds with evaluations.
 
 `search` is a generator. It yields the exponents at which it needs the likelihood, receives the evaluations by `send`,
 and returns the optimum. The caller evaluates many columns at once, all points of a round in one message.
@@ -18,12 +18,12 @@ from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 
 METHODS = ("newton", "brent")
 
-#: Longest first Newton step, and tolerance, in units of the range of the logs; the same values as for pooled data.
+#: Longest first Newton step, and tolerance, for scaled logs; the same values as for pooled data.
 _MAX_STEP, _XTOL = 4.0, 1e-8
-#: Half the width of the bracket of Brent's method.
+#: Half the width of the first bracket of Brent's method.
 _BRACKET = 8.0
 #: Tolerance and number of evaluations at which Newton's method takes over from Brent's. Values alone locate a minimum
-#: only to the square root of their rounding.
+#: only to the square root of their rounding error.
 _BRENT_XTOL, _BRENT_EVAL = 1e-4, 10
 #: Half the width of the first certifying bracket is four times the error of x, but at least _LEAST_RADIUS max(1, |x|).
 #: While a bracket fails, it is widened by the factor _WIDEN, up to _MOST_BRACKETS brackets in all.
@@ -31,7 +31,7 @@ _LEAST_RADIUS, _WIDEN, _MOST_BRACKETS = 1e-12, 16.0, 4
 
 
 class EvaluatedPoint(NamedTuple):
-    """The likelihood at a point, and a bound on the error of its derivative."""
+    """Value and derivatives of g at a point, and a bound on the error of the first derivative."""
 
     x: float
     nll: float
@@ -40,9 +40,10 @@ class EvaluatedPoint(NamedTuple):
 
 
 class ColumnOptimum(NamedTuple):
-    """The best point, whether it is certified, the number of evaluations, and a bound on the distance to the optimum.
+    """Result of a search: the best point, whether it is certified, number of evaluations, and an error bound.
 
-    The bound is 0 if the sums equal the sums of a fit in memory, and infinite if no bound is known.
+    The error bound is for the distance to the optimum. It is 0 if the moments equal those of a fit in memory, and
+    infinite if no bound is known.
     """
 
     best: EvaluatedPoint
@@ -55,10 +56,11 @@ Search = Generator[list[float], Sequence[EvaluatedPoint], ColumnOptimum]
 
 
 def search(start: float, method: str, max_rounds: int) -> Search:
-    """Find the minimum of a strictly convex function in 3 to `max_rounds` rounds.
+    """Find the minimum of a strictly convex function from the point `start`, in 3 to `max_rounds` rounds.
 
-    "brent" first applies Brent's method to the values, to a rough tolerance, and then Newton-Halley to the derivative,
-    because values locate the minimum only to half of the digits.
+    The method "newton" applies Newton-Halley steps to the derivative. "brent" first applies Brent's method to the
+    values, to a rough tolerance, and then Newton-Halley steps, because values locate the minimum only to half of the
+    digits.
     """
     left, n_eval = max_rounds - 1, 0  # the last round certifies
     lo, hi = -math.inf, math.inf
@@ -88,22 +90,22 @@ def search(start: float, method: str, max_rounds: int) -> Search:
 
 
 def evaluate_once(x: float) -> Search:
-    """Evaluate the likelihood at one point, without a search."""
+    """Return a generator like `search` that evaluates the likelihood at the point `x` and returns this point."""
     (last,) = yield [x]
     return ColumnOptimum(last, True, 1)
 
 
 def _certify_by_bracket(x: float, error: float, rounds: int, n_eval: int) -> Search:
-    """Certify the optimum by opposite signs of the derivative on both sides of x, beyond its error.
+    """Certify the optimum by a bracket: at its ends, the derivative has opposite signs and exceeds its error bound.
 
-    The derivative increases strictly, so the bracket contains the optimum of the rows. No linearisation is involved.
+    The derivative increases strictly, so the bracket contains the exact optimum. No linearisation is involved.
 
     Parameters
     ----------
     x : float
         Approximate optimum.
     error : float
-        First-order bound on its error.
+        First-order bound on the error of `x`.
     rounds : int
         Number of rounds left.
     n_eval : int

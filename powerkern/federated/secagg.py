@@ -1,9 +1,9 @@
-"""Send integers through SecAgg+ of Flower without loss.
+"""Send integers through Flower's SecAgg+ without loss.
 
-SecAgg+ clips numbers to +-8 and rounds them to 22 bits, that is, to multiples of 2**-18, at random if they lie between
-two multiples. An entry of `Client.summands` is an integer within +-2**20; times 2**-18 it lies within +-4 and is a
-multiple of the step, so it is not rounded. SecAgg+ returns the mean over the sites. The mean times their number is a
-multiple of the step again, to less than half a step.
+SecAgg+ clips numbers to +-8 and rounds them to 22 bits, that is, to multiples of 2**-18. Numbers between two multiples
+are rounded at random. An entry of `Client.summands` is an integer within +-2**20. Times 2**-18, it lies within +-4 and
+is a multiple of 2**-18, so it is not rounded. SecAgg+ returns the mean over the sites. The mean times the number of
+sites differs from a multiple of 2**-18 by less than half of 2**-18.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _MOST_SITES = 1023
 
 
 def read_request(message: Message) -> bytes:
-    """Return the request that a training message carries."""
+    """Return the request in a training message."""
     return bytes(compat.recorddict_to_fitins(message.content, keep_input=True).config[_BYTES])
 
 
 def make_reply(message: Message, vector: Integers) -> Message:
-    """Return the vector of a site as the result of training, with weight 1."""
+    """Return the reply to a training message, with the vector of a site as its result and weight 1."""
     result = FitRes(Status(Code.OK, ""), ndarrays_to_parameters([vector * _STEP]), num_examples=1, metrics={})
     return Message(compat.fitres_to_recorddict(result, keep_input=False), reply_to=message)
 
 
 class _SumStrategy(FedAvg):  # type: ignore[misc]
-    """A strategy of Flower that asks a list of nodes and stores the total of their vectors."""
+    """Flower strategy that sends a request to a list of nodes and stores the total of their vectors."""
 
     def __init__(self, nodes: list[int], request: bytes) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _SumStrategy(FedAvg):  # type: ignore[misc]
 
 
 def secure_total(grid: Grid, context: Context, nodes: list[int], request: bytes, timeout: float) -> NDArray[np.int64]:
-    """Return the total of the vectors of all nodes for a request.
+    """Run one secure sum: send a request to all nodes, and return the total of their vectors.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def secure_total(grid: Grid, context: Context, nodes: list[int], request: bytes,
     context : flwr.app.Context
         The context that Flower passes to a server app.
     nodes : list of int
-        Nodes to ask.
+        Nodes that receive the request.
     request : bytes
         The request.
     timeout : float

@@ -1,4 +1,4 @@
-"""The server of a federated fit: it asks the clients, and checks and merges their answers."""
+"""The server of a federated fit, which sends requests to the clients, and checks and merges their answers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Server:
     """Server that fits power transforms to rows that stay with several clients.
 
     A server does not depend on the transport of messages. `request` is a message in bytes for every client. `receive`
-    takes each answer, or `receive_total` the total of all answers. `close_round` merges the answers once all are
-    present. Nothing is merged before that, and an answer that is refused changes nothing.
+    takes each answer; in a secure sum, `receive_total` takes the total of all answers instead. `close_round` merges the
+    answers once all are present. Nothing is merged before that, and an answer that is rejected changes nothing.
 
     Parameters
     ----------
@@ -45,25 +45,25 @@ class Server:
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     data_bounds : (low, high), optional
-        Bounds that all values are known to satisfy without looking at them: arrays of one number per column, or numbers
-        for one column. Clients are then not asked for the ranges of their columns. The closer the bounds, the better
-        the columns are resolved. The fit reports the bounds as `x_min` and `x_max`.
+        Bounds that all values satisfy by prior knowledge: two arrays with one number per column, or two numbers for one
+        column. The server then does not request the ranges of the columns. The tighter the bounds, the more accurate
+        the fit. The fit reports the bounds as `x_min` and `x_max`.
     quantum : float, optional
-        Ask for sums as integers, to be added by a secure sum of your choice. The integers are multiples of this power
-        of two, in units of a row; ``2.0**-80`` is fine enough for most columns. By default, clients send unencrypted
-        moments. `PowerFit.lmbda_error` bounds the error that rounding leaves in lambda. The status is not OK if it
-        exceeds 0.01 standard errors.
+        Request sums as integers, to be added by a secure sum of your choice. The sums are rounded to multiples of this
+        power of two, where a row of weight 1 counts 1; ``2.0**-80`` is fine enough for most columns. By default,
+        clients send unencrypted moments. `PowerFit.lmbda_error` bounds the error of lambda due to this rounding. The
+        status is not OK if the bound exceeds 0.01 standard errors.
     search : {"newton", "brent"}, default "newton"
-        Search for lambda: "newton" works on the derivative of the likelihood. "brent" starts with Brent's method on its
-        values, as published, which takes more rounds, and ends on the derivative, too.
+        Search for lambda. "newton" uses the derivative of the likelihood. "brent" starts with Brent's method on values
+        of the likelihood, as published, which takes more rounds, and then also uses the derivative.
     standardize, lmbda, shift, ymax, bounds
         As in `powerkern.fit`. With `data_bounds`, `ymax` holds for all values within the bounds.
     infinite : {"raise", "missing", "keep"}, default "raise"
-        Treatment of infinite values, as in `powerkern.fit`. With "missing" and "keep" every client leaves its infinite
-        values out, and their number is not counted.
+        Treatment of infinite values, as in `powerkern.fit`. With "missing" and "keep" every client leaves out infinite
+        values without counting them.
     column_names : sequence of str, optional
-        Names of the columns. The default is the names of the first client that has names, if ranges are asked for.
-        With `data_bounds`, clients whose columns have names refuse to answer without these.
+        Names of the columns. By default, the first client with column names determines them, in the round for ranges.
+        With `data_bounds` there is no such round, so `column_names` is needed if the columns of clients have names.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Server:
 
     See Also
     --------
-    Client : has an example of the whole conversation.
+    Client : with an example of a complete fit.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Server:
 
     @property
     def wants_total(self) -> bool:
-        """True if the open round is for `Client.summands` and `receive_total`, not `Client.answer` and `receive`."""
+        """True if the open round uses `Client.summands` and `receive_total`, not `Client.answer` and `receive`."""
         return not self.done and self._asked.kind == Kind.SUMS
 
     @property
@@ -166,9 +166,9 @@ class Server:
         Raises
         ------
         ProtocolError
-            If the message is refused, because it is damaged, of another version, from an unknown client, a duplicate,
-            late, or has values that are not finite or impossible. The text names the client, and the server has not
-            changed.
+            If the message is rejected: it is damaged, of another version, from an unknown client, a duplicate, or late,
+            or it has values that are not finite or are impossible. The text names the client. The state of the server
+            is unchanged.
         """
         if not isinstance(sender, str) or sender not in self._names:
             raise ProtocolError(f"client {sender!r} is not one of the clients of this fit")
@@ -201,8 +201,8 @@ class Server:
         Raises
         ------
         ProtocolError
-            If the total is refused: a client is missing or answered another request, the total is not exact, no rows
-            can have these sums, or the round does not ask for a total. The server has not changed.
+            If the total is rejected: a client is missing or answered another request, the total is not exact, no rows
+            can have these sums, or the round does not request a total. The state of the server is unchanged.
         """
         if not self.wants_total:
             raise ProtocolError(f"round {self.round} does not ask for a total")
@@ -221,9 +221,9 @@ class Server:
         Raises
         ------
         ProtocolError
-            If clients have not answered. The fit cannot continue without them, because it uses their earlier answers.
-            Ask them again, or start a new `Server` without them. Also if the answers contradict each other; the fit has
-            then failed.
+            If clients have not answered. The fit cannot continue without them, because it uses their earlier answers:
+            send them the request again, or start a new `Server` without them. Also if the answers contradict each
+            other; the fit has then failed.
         """
         if self._failure:
             raise ProtocolError(self._failure)
@@ -253,7 +253,7 @@ class Server:
             self._open(request)
 
     def _open(self, request: Request) -> None:
-        """Open the next round with a request."""
+        """Open the next round, in which all clients receive `request`."""
         self._asked = request
         self._read = {}
         self.round += 1
@@ -272,7 +272,7 @@ class Server:
         self.bytes_sent += len(self._names) * len(self._request_bytes)
 
     def _finish(self, outcome: FederatedResults) -> None:
-        """Build the fit; warn about columns whose lambda is not precise."""
+        """Build the fit from the results of all rounds; warn about columns whose lambda is not precise."""
         results, error = outcome
         self._read = {}
         spec, _ = self._plan.spec.match_columns(len(results))
@@ -285,11 +285,11 @@ class Server:
 
     @property
     def _labels(self) -> list[Any] | None:
-        """The labels of the columns, from the fit or from the first answer that has labels."""
+        """The labels of the columns, from the option `column_names` or from the first answer that has labels."""
         return self._columns or next((one.column_names for one in self._read.values() if one.column_names), None)
 
     def _order_columns(self, found: Range) -> Range:
-        """Reorder the columns of a range to the order of the fit, if they have the same labels in another order."""
+        """Reorder the columns of a client's range if the fit has the same labels in another order."""
         wanted, names = self._labels, found.column_names
         if wanted is None or names is None or len(wanted) != len(names):
             return found
@@ -297,7 +297,7 @@ class Server:
         return found if order is None else found.part(order)
 
     def _check_columns(self, found: Range) -> None:
-        """Raise a ValueError if the columns of a range differ from the fit or from the first answer."""
+        """Raise a ValueError if number or labels of the columns of a client's range differ from those of the fit."""
         first = next(iter(self._read.values()), found)
         n = self._n_columns or first.n_features
         if found.n_features != n:
@@ -313,7 +313,7 @@ class Server:
 
 
 def _error(client: str, text: str) -> ProtocolError:
-    """Return an error that names the client."""
+    """Return an error whose text begins with the name of the client."""
     return ProtocolError(f"client {client!r}: {text}")
 
 
@@ -321,7 +321,7 @@ def _error(client: str, text: str) -> ProtocolError:
 
 
 def _check_names(clients: Sequence[str]) -> list[str]:
-    """Return the names of the clients as a list; raise unless they are distinct, non-empty strings."""
+    """Return the names of the clients as a list; raise an error unless they are distinct, non-empty strings."""
     names = to_list(clients)
     if isinstance(clients, str) or not names or not all(isinstance(name, str) and name for name in names):
         raise TypeError("clients is a sequence of names, one for each client")
@@ -334,7 +334,17 @@ def _check_names(clients: Sequence[str]) -> list[str]:
 def _resolve_columns(
     names: Sequence[str] | None, limits: FloatArray | None, shift: FloatArray
 ) -> tuple[list[str] | None, int | None]:
-    """Return the names of the columns and their number, if names, data bounds or shifts determine them."""
+    """Return the names and the number of columns as far as the options determine them, otherwise None.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        The option `column_names`.
+    limits : (2, p) ndarray or None
+        The option `data_bounds`.
+    shift : (p,) or (1,) ndarray
+        The option `shift`.
+    """
     named = None if names is None else as_names(names, len(names))
     known = None if named is None else len(named)
     if limits is not None:
@@ -347,13 +357,13 @@ def _resolve_columns(
 
 
 def _check_columns(spec: FitSpec, n_columns: int | None) -> None:
-    """Raise for options that do not match the number of columns, if it is known, before any client is asked."""
+    """Raise an error for options that do not match the number of columns, if this is known before the first round."""
     entries = [spec.lmbda, *(spec.bounds or ())]
     spec.per_column(n_columns or max(np.size(each) for each in [0.0, *entries] if each is not None))
 
 
 def _shifted_bounds(data_bounds: Any, family: str, shift: FloatArray) -> FloatArray:
-    """Return the bounds of the columns plus their shift, as two rows."""
+    """Check the option `data_bounds`; return the bounds of the columns plus their shift, (2, p)."""
     try:
         low, high = to_list(data_bounds)
     except (TypeError, ValueError):

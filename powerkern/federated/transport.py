@@ -24,11 +24,11 @@ def fit_federated(
     secure_sum: SecureSum | None = None,
     **options: Any,
 ) -> PowerFit:
-    """Fit to the rows of several clients without pooling them, in one process.
+    """Run a federated fit of several clients in one process, without pooling their rows.
 
-    The lambdas agree with a `powerkern.fit` to all rows together to about 1e-12. This function is for trials, tests
-    and simulations. Between real sites, the same messages travel by other means (`Server`,
-    `powerkern.federated.flower`).
+    The lambdas agree with those of `powerkern.fit` on the pooled rows to about 1e-12. This function is for trials,
+    tests and simulations. Between real sites, use `Server` and `Client` with any transport of messages, or
+    `powerkern.federated.flower`.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def fit_federated(
     Returns
     -------
     PowerFit
-        `n_iter` counts the exponents at which each column was evaluated.
+        The fit. `n_iter` counts the exponents at which each column was evaluated.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def fit_federated(
     Warns
     -----
     UserWarning
-        Once, listing columns without a reliable lambda.
+        A single warning lists the columns without a reliable lambda.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def fit_federated(
     >>> bool(np.abs(fit_federated(sites).lmbda - pk.fit(rows).lmbda).max() < 1e-12)
     True
 
-    With integers that a secure sum adds, here a plain one:
+    With integers for a secure sum, which is replaced by a plain sum here:
 
     >>> fit = fit_federated(sites, quantum=2.0**-80, secure_sum=lambda vectors: np.sum(vectors, axis=0))
     >>> bool((np.abs(fit.lmbda - pk.fit(rows).lmbda) <= fit.lmbda_error).all())
@@ -88,9 +88,10 @@ def fit_federated(
 
 
 def run(server: Server, clients: list[Client], secure_sum: SecureSum | None = None) -> None:
-    """Carry messages between a server and its clients until the fit is done.
+    """Pass messages between a server and its clients until the fit is done.
 
     In one process, values need not be hidden, so errors include the details that clients otherwise only log.
+    `secure_sum` adds the vectors of the clients in rounds that need a total; the default is a plain sum.
     """
     add = secure_sum or (lambda vectors: np.sum(vectors, axis=0))
     while not server.done:

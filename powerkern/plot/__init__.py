@@ -1,7 +1,7 @@
-"""Draw pictures of fits with matplotlib.
+"""Plots of fits with matplotlib.
 
-The data come first, the fit second. Each function draws on the axes passed as `ax`, or on a new figure, and returns
-the axes. Colors of text, lines and backgrounds follow the style of matplotlib, light or dark.
+The first argument of each function is the data, the second the fit. Functions draw on the axes passed as `ax`, or on a
+new figure, and return the axes. Colors of text, lines and backgrounds follow the style of matplotlib, light or dark.
 """
 
 from powerkern._input.messages import suggest_keywords

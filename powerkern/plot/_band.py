@@ -25,18 +25,18 @@ class Band(NamedTuple):
 
 
 def normal_scores(ranks: FloatArray | IntArray, n: int) -> FloatArray:
-    """Return the approximate medians of the order statistics `ranks` of n normal values."""
+    """Return approximate medians of the order statistics with these ranks, from 1, of n standard normal values."""
     return np.asarray(ndtri((ranks - 1.0 / 3.0) / (n + 1.0 / 3.0)))
 
 
 @lru_cache(maxsize=256)
 def simultaneous_band(n: int, level: float) -> Band:
-    """Return the simultaneous band of `n` independent standard normal values.
+    """Return the band that contains all order statistics of `n` standard normal values with probability `level`.
 
-    Each order statistic, ``U_(i) ~ Beta(i, n + 1 - i)``, leaves the band with the same probability. It is chosen so
-    that all of them stay inside with probability `level`. This is the tail-sensitive band of Aldor-Noiman, Brown, Buja,
-    Rolke and Stine, "The power to see: a new graphical test of normality", The American Statistician 67, 2013, 249-260.
-    As in the paper, it is computed by simulation, here with 2,000 samples and a fixed seed.
+    Every order statistic has the same probability of leaving the band. It is computed from the uniform order
+    statistics, ``U_(i) ~ Beta(i, n + 1 - i)``. This is the tail-sensitive band of Aldor-Noiman, Brown, Buja, Rolke and
+    Stine, "The power to see: a new graphical test of normality", The American Statistician 67, 2013, 249-260. As in the
+    paper, it is computed by simulation, here with 2,000 samples and a fixed seed.
     """
     ranks = _ranks(n)
     low = ndtri(betaincinv(ranks, n + 1 - ranks, 0.5 * _local_level(n, level)))
@@ -44,7 +44,7 @@ def simultaneous_band(n: int, level: float) -> Band:
 
 
 def _ranks(n: int) -> IntArray:
-    """Return the ranks at which the band is computed: all, or a selection that is denser at the ends and symmetric."""
+    """Return the ranks at which the band is computed: all, or for large n a symmetric selection, denser at the ends."""
     half = np.unique(np.geomspace(1, (n + 1) / 2, _PER_HALF).astype(np.int64))
     ranks: IntArray = np.union1d(half, n + 1 - half)
     return ranks

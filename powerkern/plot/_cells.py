@@ -1,4 +1,4 @@
-"""Draw maps of the cells of a matrix."""
+"""Cell maps of a matrix."""
 
 from __future__ import annotations
 
@@ -62,11 +62,12 @@ def cell_map(
     fit : PowerFit, JointFit or DDCFit
         The fit. A power transform needs ``standardize=True`` and should be robust (``estimator="robust"``), since
         outliers distort a maximum likelihood fit until they no longer stand out. For a `powerkern.cellwise.DDCFit`, the
-        columns that it kept and all rows of `X` are drawn, as `powerkern.cellwise.DDCFit.predict` judges them.
+        map shows the residuals that `powerkern.cellwise.DDCFit.predict` returns for the columns kept by the fit.
     cutoff : float, optional
         Absolute value beyond which a cell is outlying. The default is the normal quantile at the `cutoff` of the fit:
-        2.576, which one normal value in a hundred exceeds, unless the estimator has another cutoff. By default, columns
-        that are too short for it (see `PowerFit.standardized_cutoff`) are scaled so that their own cutoff maps to it.
+        2.576, which one normal value in a hundred exceeds, unless the estimator has another cutoff. By default, short
+        columns, which have a larger cutoff (see `PowerFit.standardized_cutoff`), are scaled so that their cutoff is
+        drawn in the same color.
     max_shape : (int, int), default (200, 100)
         Largest number of rows and columns to draw. A larger matrix is drawn in blocks; the axes name their size.
     ax : matplotlib Axes, optional
@@ -107,7 +108,7 @@ def cell_map(
     if any(marks):
         draw_legend_above(ax, handles=[mark for mark in marks if mark])
     _label_axis(ax.xaxis, "column", drawn.names, z.shape[1], columns)
-    ax.figure.canvas.figure.draw_without_rendering()  # settles the layout: turned names leave less height for rows
+    ax.figure.canvas.figure.draw_without_rendering()  # settles the layout: rotated names leave less height for rows
     _label_axis(ax.yaxis, "row", row_names(X), len(z), rows)
     return ax
 
@@ -116,7 +117,7 @@ def cell_map(
 
 
 class _CellValues(NamedTuple):
-    """Standardized values to draw, with their cutoff, scaling and column names, failed columns and deviating rows."""
+    """Values of the cells to draw, with cutoff, scale of each column, column names, failed columns, deviating rows."""
 
     values: FloatArray
     cutoff: float
@@ -127,7 +128,7 @@ class _CellValues(NamedTuple):
 
 
 def _read_transforms(X: object, fit: PowerFit) -> _CellValues:
-    """Return the standardized values of a power transform; raise unless it standardizes."""
+    """Return the standardized transforms of `X`; raise a ValueError unless the fit standardizes."""
     if not fit.standardize:
         raise ValueError("a cell map needs standardized values: fit with standardize=True")
     matrix = read_columns(X, fit)
@@ -140,7 +141,7 @@ def _read_transforms(X: object, fit: PowerFit) -> _CellValues:
 
 
 def _read_deviations(X: object, fit: DDCFit) -> _CellValues:
-    """Return the residuals of cells, with the rows that deviate as a whole."""
+    """Return the standardized residuals of the cells of `X`, and the rows that deviate as a whole."""
     cells = fit.predict(X)
     failed = np.zeros(fit.loc.size, dtype=bool)
     rows = np.flatnonzero(cells.flagged_rows)
@@ -148,7 +149,7 @@ def _read_deviations(X: object, fit: DDCFit) -> _CellValues:
 
 
 def _mark_rows(ax: Axes, rows: IntArray) -> Any:
-    """Draw an arrowhead to the right of each of these rows."""
+    """Draw an arrowhead to the right of each row at these positions."""
     if not rows.size:
         return None
     beside = {"transform": ax.get_yaxis_transform(), "clip_on": False}
@@ -157,7 +158,7 @@ def _mark_rows(ax: Axes, rows: IntArray) -> Any:
 
 
 def _mark_missing(ax: Axes, z: FloatArray, failed: BoolArray) -> Any:
-    """Draw dots on the background, which are visible through missing cells."""
+    """Dot the background, which is visible through missing cells; `failed` masks columns to skip."""
     if not np.isnan(z[:, ~failed]).any():
         return None
     from matplotlib.patches import Patch
@@ -201,7 +202,11 @@ def draw_cells(ax: Axes, z: FloatArray, shape: tuple[int, ...], cutoff: float, d
 
 
 def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, float, float]) -> None:
-    """Draw squares on the blocks with the strongest color, which may be too small to see."""
+    """Draw squares on the blocks with the strongest color, so that small blocks are visible.
+
+    `excess` holds the color of each block, from -1 to 1, and `extent` the position of the image, as in
+    `matplotlib.axes.Axes.imshow`.
+    """
     left, right, bottom, top = extent
     rows, columns = np.nonzero(np.abs(excess) == 1.0)
     x = left + (columns + 0.5) * (right - left) / excess.shape[1]
@@ -211,13 +216,19 @@ def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, f
 
 
 def _cutoff_of_blocks(cutoff: float, n_cells: int) -> float:
-    """Return the cutoff that the most extreme of n normal values exceeds as often as one value exceeds `cutoff`."""
+    """Return the cutoff for the most extreme of `n_cells` normal values.
+
+    They exceed it with the probability with which a single value exceeds `cutoff`.
+    """
     within = np.log1p(-2.0 * ndtr(-cutoff)) / n_cells
     return float(-ndtri(-0.5 * np.expm1(within))) if within else float(cutoff)  # 0: the probability underflows
 
 
 def block_extremes(values: FloatArray, rows: int, columns: int) -> FloatArray:
-    """Return the value of largest magnitude in each block of cells, ignoring NaN; the last blocks may be smaller."""
+    """Return the value of largest magnitude in each block of `rows` by `columns` cells, ignoring NaN.
+
+    The last blocks may be smaller.
+    """
     row_starts, column_starts = np.arange(0, values.shape[0], rows), np.arange(0, values.shape[1], columns)
 
     def extreme(of: Any) -> FloatArray:
@@ -229,7 +240,7 @@ def block_extremes(values: FloatArray, rows: int, columns: int) -> FloatArray:
 
 
 def _mark_failed(ax: Axes, failed: BoolArray) -> Any:
-    """Hatch the columns without a scale; return the artist of the last one, or None."""
+    """Hatch the failed columns; return the matplotlib artist of the last one for the legend, or None."""
     style = {"facecolor": ax.get_facecolor(), "edgecolor": reference_grey(ax), "hatch": "///", "linewidth": 0.0}
     at, span = np.flatnonzero(failed), None
     for run in np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if at.size else []:
@@ -238,14 +249,14 @@ def _mark_failed(ax: Axes, failed: BoolArray) -> Any:
 
 
 def _label_axis(axis: Any, what: str, names: list[Any] | None, n: int, block: int) -> None:
-    """Label an axis with as many names as fit, or with a noun; also give the size of blocks.
+    """Label an axis with as many names as fit, or with "column" or "row"; add the size of blocks.
 
     Parameters
     ----------
     axis : matplotlib Axis
         The axis to label.
     what : {"column", "row"}
-        The noun.
+        Word for what the axis shows.
     names : list or None
         Name of each column or row.
     n : int
@@ -268,12 +279,15 @@ def _label_axis(axis: Any, what: str, names: list[Any] | None, n: int, block: in
 
 
 def _cell_colors(ax: Axes, *, blocks: bool) -> Any:
-    """Return a color map from blue over grey to red; colors farther from grey contrast more with the background."""
+    """Return a color map from blue through grey to red, in which colors farther from grey have more contrast.
+
+    With `blocks`, colors just beyond the cutoff are paler.
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
     normal = mix_colors(text_color(ax), ax.get_facecolor(), 0.1)
     low, high = (mix_colors(color, text_color(ax), 0.75) for color in ("tab:blue", "tab:red"))
-    start = 0.0 if blocks else 0.4  # the furthest of many normal values is often beyond the cutoff, and stays pale
+    start = 0.0 if blocks else 0.4  # in a block, the largest of many normal values is often just beyond the cutoff
     near_low, near_high = (mix_colors(far, normal, start) for far in (low, high))
     nodes = [(0.0, low), (0.499, near_low), (0.499, normal), (0.501, normal), (0.501, near_high), (1.0, high)]
     return LinearSegmentedColormap.from_list("cells", nodes, N=1025)

@@ -1,4 +1,4 @@
-"""Plotting positions of a column in which some values are only known to lie below, or above, a limit."""
+"""Plotting positions of a column with censored values, which are only known to lie below, or above, a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes, colors, titles, legends and labels of points, shared by all pictures."""
+"""Axes, colors, titles, legends and labels of points, shared by all plots."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ def figure_width(ax: Axes) -> float:
 
 
 def text_color(ax: Axes) -> Any:
-    """Return the color of text on these axes, which depends on whether the style is light or dark."""
+    """Return the color of text on these axes, which depends on the style of matplotlib, light or dark."""
     return ax.xaxis.label.get_color()
 
 
 def reference_grey(ax: Axes) -> tuple[float, ...]:
-    """Return a grey between text color and background, for reference lines."""
+    """Return a grey between the colors of text and background, for reference lines."""
     return mix_colors(text_color(ax), ax.get_facecolor(), 0.4)
 
 
 def mix_colors(color: Any, other: Any, fraction: float) -> tuple[float, ...]:
-    """Return the mixture of two colors; `fraction` is the fraction of the first."""
+    """Mix two colors, with the fraction `fraction` of the first one."""
     from matplotlib.colors import to_rgb
 
     return tuple(fraction * a + (1.0 - fraction) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True))
 
 
 def draw_legend_above(ax: Axes, **options: Any) -> None:
-    """Draw a legend above an image, in as many columns as fit beside a color bar."""
+    """Draw a legend above an image, in as many columns as its width allows; `options` are those of `Axes.legend`."""
     room = 0.75 * ax.get_window_extent().width
     for n_columns in (3, 2, 1):
         key = ax.legend(
@@ -73,13 +73,19 @@ def draw_legend_above(ax: Axes, **options: Any) -> None:
 
 
 def count_names(ax: Axes, across: bool) -> int:
-    """Return how many names fit along the axes: one below the other or, if `across`, rotated and side by side."""
+    """Return the number of names that fit along the vertical axis, or along the horizontal axis if `across`.
+
+    Names on the horizontal axis are rotated.
+    """
     extent, size = ax.get_window_extent(), ax.xaxis.label.get_fontsize() * ax.figure.dpi / 72.0
     return max(1, int(0.6 * (extent.width if across else extent.height) / size))
 
 
 def set_title(ax: Axes, label: str, lmbda: float) -> None:
-    """Set a title at most as wide as the axes: on one line, on two, or with the middle of the label left out."""
+    """Set a title with a column's label and lambda, at most as wide as the axes.
+
+    A long title takes two lines, and the middle of a longer label is replaced by an ellipsis.
+    """
     detail = f"lambda = {lmbda:.3g}"
     title = ax.set_title(f"{label}, {detail}", parse_math=False)
     room, length = ax.get_window_extent().width, len(label)
@@ -94,7 +100,7 @@ def set_title(ax: Axes, label: str, lmbda: float) -> None:
 
 
 def shorten(label: str, length: int) -> str:
-    """Shorten a label to at most `length` characters by an ellipsis in place of its middle."""
+    """Shorten a label to at most `length` characters by replacing its middle with an ellipsis."""
     if len(label) <= length:
         return label
     tail = (length - 1) // 2
@@ -139,7 +145,7 @@ def label_points(ax: Axes, points: FloatArray, chosen: Sequence[int], texts: Seq
 
 
 def _label_boxes(point: FloatArray, width: float, height: float, unit: float) -> FloatArray:
-    """Return the left, lower, right and upper ends of the candidate places for a label, nearest first, (m, 4).
+    """Return candidate positions for the label of a point, nearest first, as boxes (left, lower, right, upper): (m, 4).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draw the errors of decompositions by rank."""
+"""Elbow plots: errors of decompositions by rank."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
     """Draw an elbow plot: the errors on fitted and on held-out entries against the rank of the decomposition.
 
-    The error on the fitted entries falls with every component. The error on the held-out entries falls as long as
-    components help to predict them. The best rank has the smallest held-out error. The elbow lies farthest below the
-    dotted line from the first point to the best rank.
+    The error on the fitted entries falls with every component. The error on the held-out entries falls as long as a
+    further component improves their prediction. The best rank has the smallest held-out error. The elbow is the point
+    farthest below the dotted line from the first point to the best rank.
 
     Parameters
     ----------
     profile : RankProfile
-        The errors, by `powerkern.completion.rank_profile`.
+        The errors by rank, from `powerkern.completion.rank_profile`.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
     Returns
     -------
     matplotlib Axes
-        Its lines are the errors on the fitted entries, the errors on the held-out entries, the straight line, and the
-        marks of the best rank and of the elbow.
+        The axes. Their lines are the errors on the fitted entries, the errors on the held-out entries, the dotted line,
+        and the markers of the best rank and of the elbow.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Read the fits and columns from which pictures are drawn."""
+"""Read the data and the fits for plots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from powerkern.regression import RegressionFit
 
 
 def check_fit(X: object, fit: object, *kinds: type) -> None:
-    """Raise a TypeError unless `fit` is of one of these types; say so if it was swapped with `X`."""
+    """Raise a TypeError unless `fit` is of one of the types `kinds`; the message says if it was swapped with `X`."""
     if isinstance(fit, kinds):
         return
     *first, last = (f"a {kind.__name__}" for kind in kinds)
@@ -33,13 +33,13 @@ def check_fit(X: object, fit: object, *kinds: type) -> None:
 
 
 def column_transforms(X: object, fit: PowerFit | JointFit) -> PowerFit:
-    """Return the power transforms of the single columns of a fit."""
+    """Return the `PowerFit` of the columns; raise a TypeError if `fit` is of another type."""
     check_fit(X, fit, PowerFit, JointFit)
     return fit.power_fit if isinstance(fit, JointFit) else fit
 
 
 def fit_arguments(X: object, fit: PowerFit | RegressionFit | JointFit) -> tuple[tuple[Any, ...], PowerFit]:
-    """Return the data as arguments for methods of `fit` that may need them, and the transforms of its columns."""
+    """Return the positional arguments (the data, if needed) for methods of `fit`, and the `PowerFit` of its columns."""
     if isinstance(fit, RegressionFit):
         if X is not None:
             raise ValueError("X must be None for a RegressionFit, which keeps its own data")
@@ -49,7 +49,7 @@ def fit_arguments(X: object, fit: PowerFit | RegressionFit | JointFit) -> tuple[
 
 
 class NoValuesError(ValueError):
-    """A column has no values to draw."""
+    """Error for a column without values to draw."""
 
 
 class PlotColumn(NamedTuple):
@@ -70,7 +70,7 @@ class PlotColumn(NamedTuple):
 
 
 class CensoringMarks(NamedTuple):
-    """The arguments of a plot that mark censored cells, with the names that they have in `powerkern.fit`."""
+    """The arguments of a plot that mark censored cells, which `powerkern.fit` describes."""
 
     below: object = None
     above: object = None
@@ -97,7 +97,7 @@ def select_column(X: object, fit: PowerFit | JointFit, column: int | str, marks:
 
 
 def read_column(matrix: Matrix, fit: PowerFit, j: int) -> PlotColumn:
-    """Return column j of the data, before and after its transform; raise NoValuesError if it has no values."""
+    """Return column `j` of the data before and after its transform; raise a NoValuesError if it has no values."""
     names = matrix.names or fit.column_names
     values, part = matrix.values[:, j : j + 1], fit._take(slice(j, j + 1))
     if matrix.ends is None and part.n_censored[0]:
@@ -124,21 +124,21 @@ def read_column(matrix: Matrix, fit: PowerFit, j: int) -> PlotColumn:
 
 
 def _read_censored_column(values: NDArray[Any], ends: FloatArray, part: PowerFit, label: str, title: str) -> PlotColumn:
-    """Return the observed values of a column with censored cells, and their plotting positions.
+    """Return the observed values of a column with censored cells, and the plotting positions of these values.
 
-    Values before the transform are standardized by the mean and the standard deviation that are likeliest if the
-    untransformed values are normal.
+    Values before the transform are standardized by the maximum likelihood estimates of mean and standard deviation of a
+    censored normal sample.
 
     Parameters
     ----------
     values : (n, 1) ndarray
-        The column, with limits in the places of censored values.
+        The column; censored values are replaced by their limits.
     ends : (n,) ndarray
         -inf where the value lies below its limit, inf where it lies above, else NaN.
     part : PowerFit
         The fit of the column.
     label, title : str
-        Its name in messages and titles.
+        Names of the column for messages and for titles.
     """
     is_below, is_above = ends == -np.inf, ends == np.inf
     if is_below.any() and is_above.any():
@@ -165,12 +165,12 @@ def _read_censored_column(values: NDArray[Any], ends: FloatArray, part: PowerFit
 
 
 def title_label(j: int, names: Sequence[Any] | None) -> str:
-    """Return the name of a column for titles."""
+    """Return the name of the column at position `j` for titles; `names` holds the labels of all columns."""
     return f"column {j}" if names is None or are_default(names) else str(names[j])
 
 
 def row_names(X: Any) -> list[str] | None:
-    """Return the index of a pandas data frame as strings, or None if it only counts the rows."""
+    """Return the index of a pandas data frame as strings; None if it only counts rows, or if `X` has no index."""
     index = getattr(X, "index", None)
     if index is None or not hasattr(index, "is_unique") or type(index).__name__ == "RangeIndex":
         return None
@@ -178,7 +178,7 @@ def row_names(X: Any) -> list[str] | None:
 
 
 def standardize_values(values: FloatArray) -> FloatArray:
-    """Subtract the mean, and divide by the standard deviation unless it is 0."""
+    """Subtract the mean from values, and divide by their standard deviation unless it is 0."""
     largest = np.abs(values).max(initial=0.0)
     scaled = values / np.ldexp(0.5, np.frexp(largest)[1])  # squares near the largest number would overflow
     result: FloatArray = (scaled - scaled.mean()) / (scaled.std() or 1.0)
@@ -186,7 +186,7 @@ def standardize_values(values: FloatArray) -> FloatArray:
 
 
 def read_columns(X: object, fit: PowerFit) -> Matrix:
-    """Read `X`; raise if it does not have the columns of the fit."""
+    """Read the fitted columns of `X`; raise an error if it does not have them."""
     matrix = read_fitted(X, fit.column_names, fit.n_features)
     return without_infinite(matrix, fit._spec.infinite, warns=False)
 
@@ -200,12 +200,12 @@ def read_marked_columns(X: object, fit: PowerFit, marks: CensoringMarks) -> Matr
 
 
 def find_column(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
-    """Return the position of a column that is given by position or name."""
+    """Return the position of a column that is given by position or by name; raise an error if it does not exist."""
     return position_of(column, (matrix.names if matrix is not None else None) or fit.column_names, fit.n_features)
 
 
 def find_columns(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:
-    """Return the positions of columns; of all columns if `columns` is None."""
+    """Return the positions of columns that are given by position or by name; None selects all columns."""
     if columns is None:
         return list(range(fit.n_features))
     if isinstance(columns, str) or not isinstance(columns, Iterable):

@@ -1,4 +1,4 @@
-"""Draw the lambdas of many columns with their intervals."""
+"""Forest plots: the lambdas of many columns with confidence intervals."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def forest_plot(
     limits: tuple[float, float] = (-5.0, 5.0),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw lambda of every column with its interval, one line for each column.
+    """Draw a forest plot: lambda of every column with its confidence interval, one line per column.
 
-    Dashed lines mark lambda = 1, no transform, and 0, the logarithm (of Box-Cox).
+    Dashed lines mark lambda = 1 (no transform) and lambda = 0 (the logarithm, for Box-Cox).
 
     Parameters
     ----------
@@ -51,16 +51,16 @@ def forest_plot(
     sort : bool, default False
         Order the columns by lambda, the largest on top.
     limits : (float, float), default (-5, 5)
-        Widest range of the axis of lambda. A lambda beyond it is drawn as an arrowhead at the edge, with its value in
-        the right margin, so that one extreme lambda does not compress the rest of the picture.
+        Widest range of the axis of lambda. A lambda outside it is drawn as an arrowhead at the edge, with its value in
+        the right margin, so that one extreme lambda does not compress the rest of the plot.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure, as high as it has columns.
+        Where to draw; default: a new figure, whose height is proportional to the number of columns.
 
     Returns
     -------
     matplotlib Axes
-        Its first collection holds the intervals, its first line the lambdas. A column without an interval (because
-        lambda was given, is at a bound, or was not fitted) has a hollow marker.
+        The axes. Their first collection holds the intervals, and their first line the lambdas. A column without an
+        interval (because lambda was given, is at a bound, or was not fitted) has a hollow marker.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def forest_plot(
 def _draw_estimates(
     ax: Axes, lmbda: FloatArray, low: FloatArray, high: FloatArray, limits: FloatArray, *, hollow: bool
 ) -> None:
-    """Draw intervals and markers within the limits, and arrowheads with the values of lambdas beyond them.
+    """Draw intervals and markers of lambdas within the limits; draw lambdas outside as arrowheads with their values.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _draw_estimates(
     limits : (2,) ndarray
         Range of lambda to draw.
     hollow : bool
-        Whether markers of columns without an interval are hollow.
+        True to draw hollow markers for columns without an interval.
     """
     lines, bounded = np.arange(lmbda.size), ~np.isnan(high - low)
     ax.hlines(lines[bounded], *(np.clip(end[bounded], *limits) for end in (low, high)), color="C0", linewidth=1.5)
@@ -120,16 +120,16 @@ def _draw_estimates(
 
 
 def _draw_beyond(ax: Axes, line: int, lmbda: float, low: float, high: float) -> None:
-    """Draw an arrowhead at the edge, and the value in the right margin, which has no line.
+    """Draw a lambda outside the limits: an arrowhead at the edge, and the value in the right margin.
 
     Parameters
     ----------
     ax : matplotlib Axes
         The axes to draw on.
     line : int
-        Vertical position.
+        Vertical position of the column.
     lmbda : float
-        The value, outside of the limits.
+        The lambda.
     low, high : float
         Limits of lambda.
     """

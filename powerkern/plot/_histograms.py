@@ -1,4 +1,4 @@
-"""Draw histograms before and after, and many columns in one figure."""
+"""Histograms of columns before and after their transforms, and plots of many columns in one figure."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ def histogram_plot(
 ) -> Axes:
     """Draw histograms of one column before and after its transform, with the normal density.
 
-    Both are standardized as in `qq_plot` and use the same bins. Their area is 1 less the fraction of values beyond four
-    standard deviations, which the legend counts. So it does censored values, which are not drawn.
+    The values of both histograms are standardized as in `qq_plot` and use the same bins. Censored values, and values
+    beyond four standard deviations, are not drawn: the legend gives their numbers, and the area of a histogram is the
+    fraction of the other values.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def histogram_plot(
     Returns
     -------
     matplotlib Axes
-        Its first two patches are the histograms before and after; its line is the normal density.
+        The axes. Their first two patches are the histograms before and after; their line is the normal density.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def before_after_plot(
     limits: Limits | None = None,
     ax: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
-    """Draw many columns in one figure, before and after: a histogram, a QQ plot, or both for each.
+    """Draw many columns before and after their transforms in one figure, with histograms, QQ plots, or both.
 
     Parameters
     ----------
@@ -110,8 +111,8 @@ def before_after_plot(
     Returns
     -------
     (k, len(kinds)) ndarray of matplotlib Axes
-        A row for each column; their figure is ``axes[0, 0].figure``. The panels of a column without values show "no
-        values".
+        The axes, with a row for each column; the figure is ``axes[0, 0].figure``. The panels of a column without values
+        show "no values".
 
     Raises
     ------
@@ -159,7 +160,10 @@ def _write_no_values(axes: Sequence[Axes], label: str) -> None:
 
 
 def _check_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, PlotColumn], None]]:
-    """Return the function that draws each kind of panel; raise for unknown kinds."""
+    """Return one drawing function for each kind of panel; raise a ValueError for unknown kinds.
+
+    `band` is the probability of the band in QQ plots.
+    """
     draw: dict[str, Callable[[Axes, PlotColumn], None]] = {
         "histogram": _draw_histograms,
         "qq": lambda ax, one: draw_qq(ax, one, band=band),
@@ -171,9 +175,9 @@ def _check_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axe
 
 
 def _new_panels(k: int, width: int) -> NDArray[Any]:
-    """Make a figure; return its axes in k rows, one for each column.
+    """Make a figure with `width` panels side by side for each of k columns; return the axes, (k, width).
 
-    The `width` panels of a column are side by side. Axes that would be empty are removed.
+    Several columns may share a row of the figure. Unused axes are removed.
     """
     if k * width > _MOST_PANELS:
         raise ValueError(f"{k * width:,} panels do not fit into a figure, {_MOST_PANELS} do: choose columns=")
@@ -195,7 +199,7 @@ def _new_panels(k: int, width: int) -> NDArray[Any]:
 
 
 def _draw_histograms(ax: Axes, one: PlotColumn) -> None:
-    """Draw both histograms of a column and the normal density."""
+    """Draw the histograms of a column before and after its transform, and the normal density."""
     n = one.after.size + one.n_censored
     edges = _bin_edges(n)
     _draw_histogram(
@@ -221,7 +225,7 @@ def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str,
     label : str
         Name for the legend.
     n : int
-        Number of all values, censored ones included.
+        Number of all values, including censored ones.
     **style
         Options of `matplotlib.axes.Axes.stairs`.
     """
@@ -233,6 +237,6 @@ def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str,
 
 
 def _bin_edges(n: int) -> FloatArray:
-    """Return edges of bins from -_REACH to _REACH, as wide as the rule of Freedman and Diaconis for n normal values."""
+    """Return edges of bins from -4 to 4, with the bin width of Freedman and Diaconis for n standard normal values."""
     width = 2.0 * 1.349 / np.cbrt(n)
     return np.linspace(-_REACH, _REACH, int(np.clip(2.0 * _REACH / width, _FEWEST_BINS, _MOST_BINS)) + 1)

@@ -1,4 +1,4 @@
-"""Draw maps of the scores of pairs of lambdas."""
+"""Heat maps of the scores of pairs of lambdas."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def lambda_map(
     marks: Mapping[str, ArrayLike] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a heat map of the scores of pairs of lambdas, with the optima of searches that try only some of the pairs.
+    """Draw a heat map of the scores of pairs of lambdas, and mark the optima of full and of restricted searches.
 
     Three optima are marked. The full optimum is the best of all pairs. The spherical optimum is the best pair of equal
-    lambdas. The diagonal optimum has for each column the best lambda with the other column at 1, or at the lambda of
-    the map that is closest to 1.
+    lambdas. The diagonal optimum combines the best lambda of each column while the other column has lambda 1, or the
+    lambda of the map that is closest to 1.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def lambda_map(
         Scores; larger is better. Row i belongs to the i-th lambda of the first column. `grid_scores_` of a
         `powerkern.sklearn.SupervisedPowerTransformer` is such a table. NaN marks pairs without a score.
     lmbdas : pair of (m,) and (k,) array-like
-        Increasing lambdas of both columns, such as `grid_lambdas_`. The spherical optimum needs a lambda that
-        both columns share.
+        Increasing lambdas of the two columns, such as `grid_lambdas_`. The spherical optimum needs a lambda that is in
+        both arrays.
     marks : dict of str to (2,) array-like, optional
         Further pairs to mark, by name.
     ax : matplotlib Axes, optional
@@ -49,7 +49,8 @@ def lambda_map(
     Returns
     -------
     matplotlib Axes
-        The labels of the marks show their scores; an additional mark shows the score of the closest pair.
+        The axes. The labels of the marks give their scores. For a pair of `marks`, this is the score of the closest
+        pair of the map.
 
     References
     ----------
@@ -93,7 +94,7 @@ def lambda_map(
 
 
 def _find_optima(table: FloatArray, axes: list[FloatArray]) -> dict[str, FloatArray]:
-    """Return the pairs of lambdas that full, spherical and diagonal searches find, by name."""
+    """Return the optimal pairs of lambdas of full, spherical and diagonal searches, by name of the search."""
     i, j = np.unravel_index(int(np.nanargmax(table)), table.shape)
     found = {"full": np.array([axes[0][i], axes[1][j]])}
     equal, first, second = np.intersect1d(axes[0], axes[1], return_indices=True)
@@ -106,5 +107,5 @@ def _find_optima(table: FloatArray, axes: list[FloatArray]) -> dict[str, FloatAr
 
 
 def _index_of_closest(axis: FloatArray, lmbda: float) -> int:
-    """Return the index of the lambda closest to `lmbda`."""
+    """Return the index of the element of `axis` that is closest to `lmbda`."""
     return int(np.argmin(abs(axis - lmbda)))

@@ -1,4 +1,4 @@
-"""Draw pictures of lambda: its likelihood, and the objective of robust fits."""
+"""Plots over lambda: the profile likelihood, and the objective of robust fits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Range of lambda on both sides of the optimum, in units of one over the MAD of the logs.
+#: Range of lambda to draw on each side of the optimum, in units of 1/(MAD of the logs).
 _REACH = 2.5
 
 
@@ -32,10 +32,10 @@ def profile_plot(
     lmbdas: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the profile log-likelihood of lambda of one column, with its likelihood interval.
+    """Draw the profile log-likelihood of lambda for one column, with the likelihood interval.
 
-    The horizontal line lies half a chi-square quantile below the maximum. It cuts the curve at the ends of the interval
-    that `PowerFit.confint` returns. ``MASS::boxcox`` of R draws the same picture.
+    The horizontal line is half a chi-square quantile below the maximum. It intersects the curve at the ends of the
+    interval that `PowerFit.confint` returns. R's ``MASS::boxcox`` draws the same plot.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def profile_plot(
     Returns
     -------
     matplotlib Axes
-        Its first line is the curve.
+        The axes. Their first line is the curve.
 
     Raises
     ------
@@ -108,8 +108,8 @@ def objective_plot(
 ) -> Axes:
     """Draw the objective of the estimator over lambda for one column, with its minima and the start and end of the fit.
 
-    The objective of a robust fit (see `PowerFit.objective_curve`) often has several minima; the picture shows whether
-    the chosen one stands out.
+    The objective of a robust fit (see `PowerFit.objective_curve`) often has several minima. The plot shows whether the
+    chosen minimum is clearly lower than the others.
 
     Parameters
     ----------
@@ -119,12 +119,12 @@ def objective_plot(
         The fit.
     lmbdas : (k,) array-like, optional
         Lambdas at which to evaluate. The default is 600 points from 2.5/s below to 2.5/s above `lmbda0` and `lmbda`,
-        with s the spread (MAD) of the logs that the transform takes.
+        where s is the MAD of the logs of the values.
 
     Returns
     -------
     matplotlib Axes
-        Its lines are the curve, the minima on it, and two vertical lines at `lmbda0` and at `lmbda`.
+        The axes. Their lines are the curve, its minima, and two vertical lines at `lmbda0` and at `lmbda`.
 
     Raises
     ------
@@ -166,7 +166,10 @@ def objective_plot(
 
 
 def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
-    """Return the MAD of ln x, or of sign(x) log1p(abs(x)), x the centered, scaled values; if 0, their range, or 1."""
+    """Return the MAD of ln u, or of sign(u) ln(1 + |u|) for Yeo-Johnson, of column `j`; u = (x - center)/divisor.
+
+    If the MAD is 0, return the range of the logs, or 1 if that is 0, too.
+    """
     values, _ = fit._read_data(X)
     x = values[:, j].astype(np.float64)
     x = (x[~np.isnan(x)] - fit.center[j]) / fit.divisor[j]

@@ -1,4 +1,4 @@
-"""Draw pictures of outliers: maps of distances, densities that scaling rules assume, reliability diagrams."""
+"""Plots of outliers: outlier maps, densities of scaling rules, reliability diagrams."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
     Parameters
     ----------
     X : (n, p) array-like or None
-        Rows to draw; None draws those that were fitted.
+        Rows to draw; None draws the fitted rows.
     fit : WrappedPCA
-        The components, by `powerkern.cellwise.wrapped_pca`.
+        The components, from `powerkern.cellwise.wrapped_pca`.
     labels : int or sequence of str, default 10
-        Number of the most distant outliers to label, by the index of a data frame `X` or otherwise by the row number.
-        Alternatively a label for every row; all outliers are then labelled.
+        Number of outliers to label, the most distant first. The labels are the index of a data frame `X`, otherwise the
+        row numbers. Alternatively, a label for every row; then all outliers are labelled.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
     Returns
     -------
     matplotlib Axes
-        Its first two lines are the regular rows and the outliers, as points.
+        The axes. Their first two lines are the points of regular rows and of outliers.
 
     Raises
     ------
     ValueError
-        If `X` has other columns than the fit, or the number of labels is not the number of rows.
+        If the columns of `X` differ from those of the fit, or if the number of labels is not the number of rows.
 
     References
     ----------
@@ -96,7 +96,17 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
 def _row_labels(
     labels: Sequence[str] | int, names: list[str] | None, beyond: FloatArray
 ) -> tuple[Sequence[str], Sequence[int]]:
-    """Return the label of each row, and the positions of the rows to label, the most distant first."""
+    """Return the label of each row, and the positions of the rows to label, most distant first.
+
+    Parameters
+    ----------
+    labels : int or sequence of str
+        As in `outlier_map`.
+    names : list of str or None
+        Index of the data frame, if there is one.
+    beyond : (n,) ndarray
+        Distance of each row relative to the cut-offs; rows beyond a cut-off have more than 1.
+    """
     far = np.flatnonzero(beyond > 1.0)
     far = far[np.argsort(-beyond[far], kind="stable")]
     if isinstance(labels, int | np.integer):
@@ -114,18 +124,19 @@ def score_plot(
     bins: Any = "auto",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a histogram of outlier scores with the densities that rules fit, and the residuals below.
+    """Draw a histogram of outlier scores with the densities fitted by scaling rules, and residuals in a lower panel.
 
-    A rule is suitable if its density follows the histogram of the inliers and leaves the outliers, to the right, as
-    residuals. Outliers inflate a standard deviation, so that its density is too wide for the inliers [1]_.
+    A rule is suitable if its density matches the histogram of the inliers, so that only outliers, on the right, have
+    large residuals. Outliers inflate the standard deviation, so a rule that uses it has a density that is too wide for
+    the inliers [1]_.
 
     Parameters
     ----------
     scores : (n,) array-like
-        Scores of one detector, the larger the more outlying. NaN and infinite scores are left out.
+        Scores of one detector; larger is more outlying. NaN and infinite scores are left out.
     rules : dict, optional
-        Arguments of `powerkern.outliers.fit_scaling` for each rule, by the name that the legend shows. By default mean
-        with standard deviation, and mean with nMAD.
+        Rules to draw: arguments of `powerkern.outliers.fit_scaling` by the name for the legend. The default is two
+        rules: mean with standard deviation, and mean with nMAD.
     bins : int, sequence or str, default "auto"
         As in `numpy.histogram_bin_edges`.
     ax : matplotlib Axes, optional
@@ -134,8 +145,8 @@ def score_plot(
     Returns
     -------
     matplotlib Axes
-        Its lines are the densities of the rules. The last axes of the figure show the residuals of each rule: in every
-        bin, the density of the histogram minus the mean density of the rule.
+        The axes. Their lines are the densities of the rules. The last axes of the figure show the residuals of each
+        rule: in every bin, the density of the histogram minus the mean density of the rule.
 
     References
     ----------
@@ -187,7 +198,7 @@ def score_plot(
 
 
 def _axes_below(ax: Axes) -> Axes:
-    """Divide the area of `ax`; return new axes in its lower part."""
+    """Divide the area of `ax` into two; return new axes in the lower part."""
     spec = ax.get_subplotspec()
     if spec is None:
         raise ValueError("ax must be a subplot, so that its space can be divided; this one was placed by hand")
@@ -205,7 +216,7 @@ def reliability_plot(
     n_bins: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a reliability diagram of outlier probabilities: fraction of outliers against mean probability, by bin.
+    """Draw a reliability diagram: in each bin, the fraction of outliers against the mean outlier probability.
 
     Parameters
     ----------
@@ -217,8 +228,8 @@ def reliability_plot(
     Returns
     -------
     matplotlib Axes
-        A marker for each bin, whose area is proportional to the number of scores. On the dashed diagonal, probabilities
-        equal frequencies.
+        The axes, with a marker for each bin, whose area is proportional to the number of scores. On the dashed
+        diagonal, probabilities equal frequencies.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Draw normal QQ plots of columns before and after, and of residuals."""
+"""Normal QQ plots of columns before and after their transforms, and of residuals of regressions."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def qq_plot(
 ) -> Axes:
     r"""Draw a normal QQ plot of one column before and after its transform.
 
-    The sorted values, standardized by their mean and standard deviation, are drawn over the normal scores
-    ``Phi^-1((i - 1/3)/(n + 1/3))``. Normal values lie on the diagonal. Values after a fit with ``standardize=True`` are
-    drawn as `PowerFit.transform` returns them, so that a robust fit shows outliers as such. Values that it left out are
-    red, and the blue stripe contains the values that it kept (`PowerFit.weights`).
+    The sorted values, standardized by their mean and standard deviation, are drawn against the normal scores
+    ``Phi^-1((i - 1/3)/(n + 1/3))``. Normal values lie on the diagonal. For a fit with ``standardize=True``, transformed
+    values are drawn as `PowerFit.transform` returns them, so that outliers stand out after a robust fit. Values that a
+    robust fit left out are red, and the blue stripe contains the values that it kept (`PowerFit.weights`).
 
     In a column with censored cells, the observed values are drawn at the plotting positions of Hirsch and Stedinger
-    [2]_, as R's NADA draws them [3]_. All limits of a column must be lower ones, or all upper ones.
+    [2]_, as in R's NADA [3]_. The limits of a column must be all lower limits or all upper limits.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def qq_plot(
     column : int or str, default 0
         The column, by position or by name.
     band : float or None, default 0.95
-        Probability with which the grey band contains all points of a normal sample [1]_; None draws no band. Columns
-        with censored cells have none.
+        Probability with which the grey band contains all points of a normal sample [1]_; None draws no band. There is
+        no band for columns with censored cells.
     below, above, limits
         Censored cells, as in `powerkern.fit`; `limits` defaults to the limits of the fit.
     ax : matplotlib Axes, optional
@@ -73,17 +73,18 @@ def qq_plot(
     Returns
     -------
     matplotlib Axes
-        Its first two lines are the points before and after. A third line holds the values left out, if there are any.
+        The axes. Their first two lines are the points before and after. A third line holds the values left out, if
+        there are any.
 
     Notes
     -----
     The band is simultaneous: every order statistic has the same probability of leaving it, about 0.004 for 20 values
-    and 0.001 for 5,000, chosen so that a sample of the standard normal distribution lies entirely inside with
-    probability `band`. Since mean, standard deviation and lambda are estimated, normal columns leave the band more
-    rarely.
+    and 0.001 for 5,000. This probability is chosen so that a standard normal sample lies entirely inside with
+    probability `band`. Since mean, standard deviation and lambda are estimated, normal columns leave the band less
+    often.
 
-    Points that lie within 0.005 standard deviations of each other are drawn once, so that a file of a million values
-    is as small as one of a few thousand.
+    Points within 0.005 standard deviations of each other are drawn once, so that an image file with a million values
+    is no larger than one with a few thousand.
 
     Let :math:`L_1 < \dots < L_m` be the lower limits in a column, :math:`L_0 = -\infty`, and
     :math:`L_{m+1} = \infty`. Of the values, :math:`A_j` are observed in :math:`[L_j, L_{j+1})`, and :math:`B_j` are
@@ -126,11 +127,11 @@ def residual_plot(
     band: float | None = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a normal QQ plot of the residuals of one response, untransformed and transformed.
+    """Draw a normal QQ plot of the residuals of one response, before and after its transform.
 
-    The sorted residuals, divided by their standard deviation (``sqrt(RSS/n)``), are drawn over the normal scores
-    ``Phi^-1((i - 1/3)/(n + 1/3))``. One set belongs to the linear model of the untransformed response (lambda = 1), the
-    other to the fit.
+    The sorted residuals, divided by their standard deviation (``sqrt(RSS/n)``), are drawn against the normal scores
+    ``Phi^-1((i - 1/3)/(n + 1/3))``. The residuals before are those of the linear model of the untransformed response
+    (lambda = 1), and the residuals after are those of the fit.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def residual_plot(
     Returns
     -------
     matplotlib Axes
-        Its first two lines are the residuals before and after.
+        The axes. Their first two lines are the residuals before and after.
 
     Examples
     --------
@@ -204,7 +205,7 @@ def _draw_qq_axes(ax: Axes, one: PlotColumn, band: float | None, ylabel: str) ->
 
 
 def draw_qq(ax: Axes, one: PlotColumn, *, band: float | None, ylabel: str = "standardized value") -> None:
-    """Draw sorted values before and after, the diagonal, and the band around it.
+    """Draw the sorted values before and after, the diagonal, and the band around the diagonal.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ def draw_qq(ax: Axes, one: PlotColumn, *, band: float | None, ylabel: str = "sta
 
 
 def _draw_points(ax: Axes, scores: FloatArray, values: FloatArray, chosen: BoolArray, **style: Any) -> None:
-    """Draw a selection of sorted values: the first point in each cell of a fine grid, and the last point.
+    """Draw sorted values, but only the first point in each cell of a fine grid, and the last point.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def _draw_points(ax: Axes, scores: FloatArray, values: FloatArray, chosen: BoolA
     scores, values : (n,) ndarray
         Normal scores, and the sorted values.
     chosen : (n,) ndarray of bool
-        The values to draw.
+        Mask of the values to draw.
     **style
         Options of `matplotlib.axes.Axes.plot`.
     """

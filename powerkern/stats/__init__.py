@@ -1,13 +1,13 @@
 """The power transforms of `scipy.stats` and `scipy.special`: same names, same signatures, exact and fast.
 
 Change one import line, ``from scipy.stats import boxcox`` to ``from powerkern.stats import boxcox``. Errors, warnings
-and return types match the installed SciPy, up to 1.18. There are three differences. lambda is the root of the score,
-while the search of SciPy stops at 1e-8. Nothing overflows. No search for a bracket can fail.
+and return types match the installed SciPy, up to 1.18. There are three differences. Lambda is the root of the score to
+rounding error, while SciPy's search stops at 1e-8. Nothing overflows. No search for a bracket can fail.
 
 `boxcox_guerrero`, which chooses lambda for a seasonal series, has no counterpart in SciPy.
 
-Every function computes in float64. Results are float32 if the promotion rules of SciPy give float32 or float16,
-otherwise float64.
+All functions compute in float64. Results are float32 if SciPy's promotion rules give float32 or float16, otherwise
+float64.
 """
 
 from powerkern._input.messages import suggest_keywords

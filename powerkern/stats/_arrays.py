@@ -34,7 +34,7 @@ NAN_POLICY = "propagate" if tuple(map(int, scipy.__version__.split(".")[:2])) >=
 
 
 class Elementwise(NamedTuple):
-    """Kernels of a transform of a contiguous vector, with one lambda or with one lambda per element."""
+    """The two kernels of a transform of a contiguous vector: for one lambda, and for one lambda per element."""
 
     by_one: Callable[[FloatArray, float, FloatArray], None]
     by_each: Callable[[FloatArray, FloatArray, FloatArray], None]
@@ -43,7 +43,7 @@ class Elementwise(NamedTuple):
 def transform_array(
     kernel: Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDArray[np.floating] | None = None
 ) -> Any:
-    """Apply a transform with the broadcasting and type promotion of NumPy; masked elements become NaN.
+    """Apply a transform with NumPy's broadcasting and type promotion; masked elements become NaN.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def transform_array(
 
 
 def _common_shape(x: tuple[int, ...], lmbda: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape to which data and lambdas broadcast; raise if they do not."""
+    """Return the shape to which the shapes of data and lambdas broadcast; raise a ValueError if they do not."""
     try:
         return np.broadcast_shapes(x, lmbda)
     except ValueError:
@@ -88,7 +88,7 @@ def _common_shape(x: tuple[int, ...], lmbda: tuple[int, ...]) -> tuple[int, ...]
 
 
 def transform_like_input(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[np.floating] | None = None) -> Any:
-    """Apply `transform_array` to data of any type and return the same type, as ufuncs of NumPy and SciPy do.
+    """Apply `transform_array` to data of any type and return the same type, as NumPy's and SciPy's ufuncs do.
 
     Series, data frames and labelled arrays keep index, names, coordinates and attributes. A masked array keeps its
     mask, with NaN under it.
@@ -124,7 +124,7 @@ INV_YEOJOHNSON = Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
 
 
 def read_data(x: Any) -> NDArray[Any]:
-    """Return the data as an array or masked array; raise if a data frame or series is not numeric."""
+    """Return the data as an array or masked array; raise an error if a data frame or series is not numeric."""
     if type(x) is np.ndarray:
         return x
     refuse_foreign(x, "x")
@@ -132,13 +132,13 @@ def read_data(x: Any) -> NDArray[Any]:
 
 
 def float_dtype(*operands: Any) -> np.dtype[Any]:
-    """Return the type of a result: float32 if promotion gives float32 or float16, otherwise float64."""
+    """Return the type of a result: float32 if promotion of the operands gives float32 or float16, otherwise float64."""
     promoted = np.result_type(*operands)
     return FLOAT32 if promoted.kind == "f" and promoted.itemsize <= 4 else FLOAT64
 
 
 def as_float64(x: NDArray[Any]) -> FloatArray:
-    """Return `x` as contiguous, writable float64, the type that compiled entries declare; they do not write to it."""
+    """Return `x` as a contiguous, writable float64 array, as compiled entries require; they do not write to it."""
     if x.dtype.kind not in "fiub":
         raise TypeError(f"cannot transform data of type {x.dtype}: convert it to real numbers")
     with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
@@ -147,7 +147,10 @@ def as_float64(x: NDArray[Any]) -> FloatArray:
 
 
 def read_column(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
-    """Return the data of one column, its minimum and its maximum, both NaN if it contains NaN."""
+    """Return one-dimensional data in float64, with minimum and maximum, which are NaN if the data contain NaN.
+
+    Raise a ValueError if the data are not one-dimensional, are empty or are masked.
+    """
     if x.ndim != 1:
         raise ValueError("Data must be 1-dimensional.")
     if x.size == 0:
@@ -159,24 +162,30 @@ def read_column(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
 
 
 def as_scalar(value: Any, name: str = "lmbda") -> float:
-    """Return a number as a float; accept arrays of length one, which some optimizers pass."""
+    """Return a number as a float; accept arrays of length one, which some optimizers pass.
+
+    `name` is the name of the argument for the message.
+    """
     return value if isinstance(value, float) else float(as_reals(name, value).item())
 
 
 def reject_complex(x: NDArray[Any]) -> None:
-    """Raise if the data are complex."""
+    """Raise a ValueError if the data are complex."""
     if x.dtype.kind == "c":
         raise ValueError("Yeo-Johnson transformation is not defined for complex numbers.")
 
 
 def check_nan_policy(nan_policy: str | None) -> None:
-    """Raise unless `nan_policy` is one of SciPy's."""
+    """Raise a ValueError unless `nan_policy` is None or one of SciPy's values."""
     if nan_policy not in ("propagate", "raise", "omit"):
         raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}.")
 
 
 def contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
-    """Return whether NaN need treatment; False if `nan_policy` is None, since later checks then raise for NaN."""
+    """Return whether the data contain NaN that need treatment; raise a ValueError if they do under "raise".
+
+    Return False if `nan_policy` is None, because later checks then raise for NaN.
+    """
     if nan_policy is None:
         return False
     check_nan_policy(nan_policy)
@@ -187,10 +196,10 @@ def contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
 
 
 def drop_nan(x: NDArray[Any]) -> NDArray[Any]:
-    """Return the values that are not NaN."""
+    """Return the elements of an array that are not NaN."""
     return np.asarray(x[~np.isnan(x)])
 
 
 def nan_like(x: NDArray[Any]) -> Any:
-    """Return NaN of the type of the data."""
+    """Return a scalar NaN of the floating-point type of the data."""
     return x.dtype.type(math.nan)

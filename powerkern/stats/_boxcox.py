@@ -49,7 +49,7 @@ def boxcox(
     *,
     nan_policy: str | None = NAN_POLICY,
 ) -> Any:
-    r"""Transform `x` by Box-Cox, with the given lambda or with the maximum-likelihood estimate.
+    r"""Transform `x` by Box-Cox, with a given lambda or with the maximum likelihood estimate.
 
     .. math:: \psi(\lambda, x) = (x^\lambda - 1)/\lambda \quad (\lambda \ne 0), \qquad \psi(0, x) = \ln x
 
@@ -70,8 +70,8 @@ def boxcox(
         Treatment of NaN in `x`. "propagate" makes all results NaN. "omit" omits NaN from the fit and keeps it in the
         result. "raise" raises a ValueError. With `lmbda` given, NaN stays NaN except under "raise".
 
-        The default is the installed SciPy's: "propagate" since 1.18. With earlier versions, fitting lambda to
-        NaN is a ValueError.
+        The default is that of the installed SciPy: "propagate" since version 1.18. With earlier versions, NaN raises a
+        ValueError if lambda is estimated.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def boxcox(
     Warns
     -----
     UserWarning
-        The transformed data would overflow at the optimum, so lambda is bounded; see `boxcox_normmax`.
+        The transformed data would overflow at the optimum, so lambda was moved to a bound; see `boxcox_normmax`.
 
     See Also
     --------
@@ -102,9 +102,9 @@ def boxcox(
 
     Notes
     -----
-    Within 1e-12 of the true maximiser for well-conditioned data. `scipy.stats.boxcox` stops at about 1e-8 and
-    returns a wrong lambda for tight clusters. The interval is found for every `alpha`, while SciPy's search gives
-    up ("Could not find endpoint.") on intervals wider than 50.
+    For well-conditioned data, lambda is within 1e-12 of the exact maximiser. `scipy.stats.boxcox` stops at about 1e-8
+    and returns a wrong lambda for tight clusters. The interval is computed for every `alpha`, while SciPy's search
+    fails ("Could not find endpoint.") for intervals wider than 50.
 
     References
     ----------
@@ -167,8 +167,8 @@ def boxcox_normmax(
     x : array_like
         The data: 1-D, positive, finite, not constant.
     brack : sequence of 2 or 3 floats, optional
-        Initial points of the search with ``method="pearsonr"``. Maximum likelihood checks them as SciPy does, but does
-        not need them to find the single maximum. They cannot be combined with `optimizer`.
+        Initial points of the search with ``method="pearsonr"``. With "mle" they are checked as in SciPy, but not used,
+        because the likelihood has a single maximum. They cannot be combined with `optimizer`.
     method : {"pearsonr", "mle", "all"}
         "pearsonr" maximises the correlation of the sorted transformed data with the medians of normal order statistics
         (the probability plot). "mle" maximises the log-likelihood `boxcox_llf`. "all" returns both lambdas.
@@ -198,16 +198,17 @@ def boxcox_normmax(
     Warns
     -----
     UserWarning
-        The bound is active. The log-likelihood is concave, so the bounded maximum is the unbounded one
-        moved to the bound.
+        The bound `ymax` is active, so lambda was moved to the bound. Since the log-likelihood is concave, this is the
+        maximum within the bound.
 
     Notes
     -----
-    Maximum likelihood: within 1e-12 of the true maximiser for well-conditioned data. The correlation is evaluated from
-    scaled exponentials and cannot overflow; its maximiser (if there are several, the one downhill from `brack`) is
-    accurate to about 1e-8. With fewer than three distinct values all lambdas have the same correlation, and the result
-    is 1. The bound on lambda solves ``expm1(t)/t = ymax/|ln x|`` for ``t = lmbda ln x``, as SciPy's Lambert W form
-    does, but without its overflow, and also for ``ymax < |ln x|``, where SciPy returns 0 and exceeds `ymax`.
+    With "mle" and well-conditioned data, lambda is within 1e-12 of the exact maximiser. The correlation is evaluated
+    from scaled exponentials and cannot overflow. Its maximiser is accurate to about 1e-8; if there are several,
+    `brack` determines which one is found. With fewer than three distinct values all lambdas have the same correlation,
+    and the result is 1. The bound on lambda solves ``expm1(t)/t = ymax/|ln x|`` for ``t = lmbda ln x``. SciPy solves
+    the same equation by the Lambert W function, which may overflow, and for ``ymax < |ln x|`` it returns 0 and exceeds
+    `ymax`.
 
     References
     ----------
@@ -287,7 +288,7 @@ def boxcox_llf(
     Raises
     ------
     ValueError
-        If `nan_policy` is unknown, or is "raise" and there are NaN.
+        If `nan_policy` is unknown, or if it is "raise" and the data contain NaN.
     numpy.exceptions.AxisError
         If `axis` does not match `data`.
     TypeError
@@ -296,11 +297,12 @@ def boxcox_llf(
     Warns
     -----
     RuntimeWarning
-        A slice is empty, or is left empty without its NaN (`scipy.stats`' SmallSampleWarning); its result is NaN.
+        A slice is empty, or empty after NaN are omitted, so its result is NaN. The category is SciPy's
+        SmallSampleWarning, if the installed version has it.
 
     Notes
     -----
-    Evaluated without overflow or cancellation: exact to rounding even for tight clusters, where SciPy's
+    The evaluation neither overflows nor cancels: it is exact to rounding error even for tight clusters, where SciPy's
     log-sum-exp loses all digits.
 
     Examples

@@ -73,9 +73,10 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) 
 
 
 def _boxcox1p_each(x: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
-    """Transform by the branch of Yeo-Johnson for positive values.
+    """Transform ``1 + x`` by Box-Cox into `out`, with one lambda per element.
 
-    For x < 0, the transform is minus that of ``u = -x/(1 + x)`` with -lambda, since ``1 + x = 1/(1 + u)``.
+    The kernel of Yeo-Johnson computes this for x >= 0. For x < 0, ``1 + x = 1/(1 + u)`` with ``u = -x/(1 + x) > 0``, so
+    the transform of x is minus the transform of u with -lambda.
     """
     low = x < 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -86,7 +87,7 @@ def _boxcox1p_each(x: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
 
 
 def _inv_boxcox1p_each(y: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
-    """Undo `_boxcox1p_each`."""
+    """Invert `_boxcox1p_each`: write the x that are transformed to `y` into `out`, with one lambda per element."""
     low = y < 0.0
     inv_yeojohnson_each(np.abs(y), np.where(low, -lmbda, lmbda), out)
     u = out[low]
@@ -94,7 +95,7 @@ def _inv_boxcox1p_each(y: FloatArray, lmbda: FloatArray, out: FloatArray) -> Non
 
 
 def _fix_lambda(each: Any) -> Any:
-    """Return the function of one lambda, from a function of one lambda per element."""
+    """Adapt a kernel with one lambda per element to a single lambda for all elements."""
     return lambda x, lmbda, out: each(x, np.full(x.size, lmbda), out)
 
 

@@ -1,4 +1,4 @@
-"""Estimate Guerrero's lambda of a seasonal series, which makes its spread independent of its level."""
+"""Guerrero's estimate of lambda for seasonal series, which makes the spread of seasons independent of their level."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def boxcox_guerrero(
     axis: int = 0,
     groups: ArrayLike | None = None,
 ) -> Any:
-    r"""Estimate Guerrero's Box-Cox lambda for a seasonal series: it makes the spread independent of the level.
+    r"""Estimate the Box-Cox lambda of a seasonal series by Guerrero's method.
+
+    The method makes the spread of the seasons as independent of their level as possible.
 
     The series is divided into seasons with means :math:`m_i` and standard deviations :math:`s_i` (divisor
     ``season_length - 1``). Lambda minimises the coefficient of variation, standard deviation over mean, of the ratios
@@ -36,7 +38,7 @@ def boxcox_guerrero(
     Parameters
     ----------
     x : (n,) or (n, p) array_like
-        Positive values: one series, or one series per column. NaN is missing; a season consists of its other values.
+        Positive values: one series, or one series per column. NaN is missing and is left out of its season.
     season_length : int, default 2
         Number of observations per season, at least 2. It is 12 for monthly data; 2 suits series without seasons.
     bounds : (float, float), default (-1, 2)
@@ -44,7 +46,7 @@ def boxcox_guerrero(
     axis : int, default 0
         The axis along which a series runs.
     groups : (n,) array_like, optional
-        Labels of the rows, for several series below each other. The observations of each series are in order.
+        Labels of the rows, for several series in one column: rows with the same label form a series, in their order.
 
     Returns
     -------
@@ -67,12 +69,12 @@ def boxcox_guerrero(
     -----
     If n is not a multiple of `season_length` the first observations are omitted, as in R's
     ``forecast::BoxCox.lambda(x, method = "guerrero")``, which has the same definition and default bounds. R's search
-    stops at 1e-4; here a scan of the derivative of the coefficient brackets its sign changes, and the lowest minimum
-    within the bounds, or the lower end, is found to rounding. The divisor of the coefficient's standard deviation does
-    not affect lambda. If all seasons have the same mean, every lambda is equally good, and the result is an end of the
-    bounds.
-    sktime's ``BoxCoxTransformer(method="guerrero", sp=...)`` minimises the same criterion by a line search that starts
-    from (-2, 2), is not confined to it unless bounds are given, and does not accept NaN.
+    stops at 1e-4. Here, a scan of the derivative of the coefficient brackets all minima within the bounds. The result
+    is the lowest of these minima and of the values at the two bounds, exact to rounding error. The divisor of the
+    standard deviation in the coefficient does not affect lambda. If all seasons have the same mean, every lambda is
+    equally good, and the result is one of the bounds. sktime's ``BoxCoxTransformer(method="guerrero", sp=...)``
+    minimises the same criterion by a line search that starts from (-2, 2). Without bounds it may leave this interval,
+    and it does not accept NaN.
 
     References
     ----------
@@ -105,7 +107,7 @@ def boxcox_guerrero(
 def _fit_groups(
     x: NDArray[Any], groups: ArrayLike, season_length: int, bounds: tuple[float, float], axis: int
 ) -> dict[Any, Any]:
-    """Estimate lambda of the series of each group.
+    """Estimate lambda for the series of each group; return a dictionary of lambdas by label.
 
     Parameters
     ----------
@@ -129,7 +131,10 @@ def _fit_groups(
 
 
 def _read_columns(x: NDArray[Any], axis: int) -> FloatArray:
-    """Return one series per column in float64; raise unless all values are positive and finite, or missing."""
+    """Return a float64 matrix with one series per column; raise a ValueError if a value is not positive and finite.
+
+    NaN is accepted as missing. `axis` is the axis of `x` along which a series runs.
+    """
     if x.ndim not in (1, 2):
         raise ValueError("`x` must be one series or a table of series.")
     if x.size == 0:
@@ -142,7 +147,7 @@ def _read_columns(x: NDArray[Any], axis: int) -> FloatArray:
 
 
 def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return the bounds as two floats; raise unless they are a finite interval."""
+    """Return the bounds as two floats; raise a ValueError unless they are a finite interval."""
     pair = tuple(bounds) if isinstance(bounds, tuple | list | np.ndarray) else ()
     if len(pair) != 2 or not all(is_real(end) and np.isfinite(end) for end in pair) or not pair[0] < pair[1]:
         raise ValueError(f"`bounds` must be a finite interval (low, high), got {shown(bounds)}")
@@ -150,17 +155,18 @@ def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 class _Seasons(NamedTuple):
-    """Logs of the means m and standard deviations s of the seasons of each series, (p, n_seasons)."""
+    """Logs of the means m and of the standard deviations s of all seasons: arrays (p, n_seasons) for p series."""
 
+    #: ln m.
     level: FloatArray
-    #: -inf if all values of the season are equal.
+    #: ln s; -inf if all values of the season are equal.
     spread: FloatArray
     #: Mask of the seasons with two or more values.
     known: BoolArray
 
     @classmethod
     def of(cls, columns: FloatArray, n_seasons: int) -> _Seasons:
-        """Divide series into `n_seasons` seasons each."""
+        """Divide each column into `n_seasons` seasons, and compute their means and standard deviations."""
         parts = np.ascontiguousarray(columns.T).reshape(columns.shape[1], n_seasons, -1)
         count = np.count_nonzero(~np.isnan(parts), axis=2)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -177,12 +183,12 @@ class _Seasons(NamedTuple):
         return cls(level, spread, ~np.isnan(spread))
 
     def ratios(self, lmbda: FloatArray) -> FloatArray:
-        """Return ``r = s/m**(1 - lambda)``, up to a factor for each series; 0 for seasons that are not known."""
+        """Return ``r = s/m**(1 - lambda)``, up to a factor per series; 0 for seasons with fewer than two values."""
         logs = np.where(self.known, self.spread + (lmbda[:, np.newaxis] - 1.0) * self.level, -np.inf)
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
     def log_variation(self, lmbda: FloatArray) -> FloatArray:
-        """Return the log of the squared coefficient of variation of the ratios."""
+        """Return the log of the squared coefficient of variation of the ratios r, for one lambda per series, (p,)."""
         r, n = self.ratios(lmbda), self.known.sum(axis=1)
         mean = r.sum(axis=1) / n
         away = np.where(self.known, r - mean[:, np.newaxis], 0.0)
@@ -190,9 +196,9 @@ class _Seasons(NamedTuple):
             return np.asarray(np.log((away * away).sum(axis=1)) - 2.0 * np.log(mean))
 
     def slope(self, lmbda: FloatArray) -> FloatArray:
-        """Return Cov(r, r (u - U)), u = ln m, U its mean weighted by r.
+        """Return a number with the sign of the derivative of the coefficient of variation, for one lambda per series.
 
-        It has the sign of the derivative of the coefficient of variation.
+        It is Cov(r, r (u - U)) with u = ln m and its r-weighted mean U.
         """
         r, n = self.ratios(lmbda), self.known.sum(axis=1)
         total = r.sum(axis=1)
@@ -202,7 +208,7 @@ class _Seasons(NamedTuple):
         return np.asarray((away * change).sum(axis=1))
 
     def minimum(self, start: float, stop: float) -> FloatArray:
-        """Bisect for the point at which the slope changes from negative to positive."""
+        """Bisect [`start`, `stop`] for the lambda of each series at which `slope` changes from negative to positive."""
         low, high = np.full(len(self.level), start), np.full(len(self.level), stop)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
@@ -212,7 +218,7 @@ class _Seasons(NamedTuple):
 
 
 def _find_lowest(seasons: _Seasons, low: float, high: float) -> FloatArray:
-    """Return the lowest minimum of the coefficient of variation within the bounds, for each series."""
+    """Return, for each series, the lambda in [`low`, `high`] with the smallest coefficient of variation: (p,)."""
     p = len(seasons.level)
     points = np.linspace(low, high, _POINTS)
     slopes = np.array([seasons.slope(np.full(p, at)) for at in points])

@@ -1,4 +1,4 @@
-"""Compute the log-likelihood over axes of an array."""
+"""Log-likelihoods along axes of an array."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def _column_llf(family: int, lmb: float, column: FloatArray) -> float:
 
 
 def _flatten_slices(data: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """Return a matrix whose rows are the slices of `data` along `axes`, and the shape of the remaining axes."""
+    """Return a matrix whose rows are the slices of `data` along `axes`, and the shape of the other axes."""
     last = np.moveaxis(data, axes, range(-len(axes), 0))
     shape = last.shape[: data.ndim - len(axes)]
     return np.ascontiguousarray(last.reshape(math.prod(shape), math.prod(last.shape[len(shape) :]))), shape
 
 
 def _reduced_axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
-    """Return `axis` as a tuple of axes counted from 0; raise like SciPy."""
+    """Return `axis` as a tuple of non-negative axes of an array with `ndim` dimensions; raise the errors of SciPy."""
     if axis is None:
         return tuple(range(ndim))
     given = np.atleast_1d(axis)
@@ -94,13 +94,13 @@ def _warn_about_empty(columns: list[FloatArray], length: int, nan_policy: str, s
     Parameters
     ----------
     columns : list of ndarray
-        The values of each slice that count.
+        The values of each slice without masked values and omitted NaN.
     length : int
-        Number of values of a slice, including ignored ones.
+        Number of values of a slice, including masked values and NaN.
     nan_policy : str
         Treatment of NaN.
     several : bool
-        Whether there is more than one slice.
+        True if there is more than one slice.
     """
     if all(column.size for column in columns):
         return
@@ -120,7 +120,10 @@ def _warn_about_empty(columns: list[FloatArray], length: int, nan_policy: str, s
 
 
 def _small_sample_warning() -> type[Warning]:
-    """Return SciPy's warning category, so that filters for it apply, or its base class if SciPy has moved it."""
+    """Return SciPy's category of warnings about small samples, so that filters for it apply.
+
+    If the installed SciPy does not have it, return its base class RuntimeWarning.
+    """
     try:
         from scipy.stats._axis_nan_policy import SmallSampleWarning
     except ImportError:

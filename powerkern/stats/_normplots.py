@@ -1,4 +1,4 @@
-"""Normality plots over lambda, from `scipy.stats`."""
+"""Normality plots over lambda, as in `scipy.stats`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_LAMBDAS = 1_000_000
 
 
 def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int = 80) -> Any:
-    """Compute the probability plot correlation of the Box-Cox transform of `x`, for equally spaced lambdas.
+    """Compute the probability plot correlation coefficient of Box-Cox transforms of `x` at equally spaced lambdas.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int
 
     Notes
     -----
-    The correlation is evaluated from scaled exponentials, so it is finite where SciPy's overflows.
+    The correlation is evaluated from scaled exponentials, so it is finite even where SciPy's evaluation overflows.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int
 
 
 def yeojohnson_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int = 80) -> Any:
-    """Compute the probability plot correlation of the Yeo-Johnson transform of `x`, for equally spaced lambdas.
+    """Compute the probability plot correlation coefficient of Yeo-Johnson transforms of `x` at equally spaced lambdas.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def yeojohnson_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N:
 
 
 def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot: Any, n: int) -> Any:
-    """Compute the probability plot correlation at equally spaced lambdas, and plot it if `plot` is given.
+    """Compute the probability plot correlation coefficient at equally spaced lambdas, and plot it if `plot` is given.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot:
     la, lb : float
         Smallest and largest lambda.
     plot : object or None
-        Axes, pyplot, or the like.
+        Object to plot on, as in `boxcox_normplot`.
     n : int
         Number of lambdas.
     """
@@ -122,14 +122,14 @@ def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot:
 
 
 def _label(plot: Any, title: str, x: str, y: str) -> None:
-    """Set the title and the labels of axes of matplotlib, or of pyplot itself.
+    """Set the title and the axis labels of matplotlib Axes, or of the current plot of pyplot.
 
     Parameters
     ----------
     plot : object
-        Axes, pyplot, or the like; missing methods are skipped.
+        Object to plot on, as in `boxcox_normplot`; methods that it does not have are skipped.
     title, x, y : str
-        The texts.
+        The title, and the labels of the horizontal and of the vertical axis.
     """
     prefix = "set_" if hasattr(plot, "set_title") else ""
     for name, text in (("title", title), ("xlabel", x), ("ylabel", y)):

@@ -1,4 +1,4 @@
-"""Optimal lambdas by maximum likelihood, probability plot correlation or an optimizer of the user, and their bounds."""
+"""Optimal lambdas by maximum likelihood, by probability plot correlation or by a user's optimizer, and their bounds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.lambda_bounds import lambda_ranges
 from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
 
-#: Factor by which SciPy keeps transformed data below overflow.
+#: Factor by which SciPy keeps transformed data below the largest number.
 SAFETY = 1e4
 #: Largest magnitude of transformed data of each type, and the message if it is exceeded.
 OVERFLOW = {dtype: (float(np.finfo(dtype).max) / SAFETY, f"overflow in {dtype.name}.") for dtype in (FLOAT32, FLOAT64)}
 
 
 def negative_llf(column: FloatArray, family: int) -> Callable[[Any], float]:
-    """Return the negative log-likelihood of the column, a function of lambda."""
+    """Return a function of lambda: the negative log-likelihood of the column; `family` is the code of the family."""
 
     def objective(lmbda: Any) -> float:
         return float(column.size * nll_vector(column, family, np.array([as_scalar(lmbda)]))[0])
@@ -37,7 +37,7 @@ def negative_llf(column: FloatArray, family: int) -> Callable[[Any], float]:
 def maximum_likelihood(
     column: FloatArray, family: int, brack: Sequence[float] | None, optimizer: Callable[..., Any] | None
 ) -> np.float64:
-    """Return the maximum-likelihood lambda, by the optimizer of the user if there is one.
+    """Return the maximum likelihood lambda, computed by the user's optimizer if there is one.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def maximum_likelihood(
     brack : sequence of float or None
         Initial points, which are only checked.
     optimizer : callable or None
-        Optimizer of the user; see `powerkern.stats.boxcox`.
+        The user's optimizer; see `powerkern.stats.boxcox`.
     """
     if optimizer is not None:
         return _user_optimum(optimizer, negative_llf(column, family))
@@ -58,7 +58,7 @@ def maximum_likelihood(
 
 
 def _user_optimum(optimizer: Callable[..., Any], objective: Callable[[Any], float]) -> np.float64:
-    """Return the optimum that an optimizer of the user finds."""
+    """Call the user's optimizer for a function of lambda, and return the optimum; raise an error if there is none."""
     if not callable(optimizer):
         raise ValueError("`optimizer` must be a callable")
     optimum = getattr(optimizer(objective), "x", None)
@@ -71,7 +71,7 @@ def _user_optimum(optimizer: Callable[..., Any], objective: Callable[[Any], floa
 
 
 def _check_brack(brack: Sequence[float], objective: Callable[[Any], float]) -> None:
-    """Raise for a bracket that `scipy.optimize.brent` would reject before its search."""
+    """Raise an error for a bracket that `scipy.optimize.brent` would reject before a search of `objective`."""
     if len(brack) not in (2, 3):
         raise ValueError("Bracketing interval must be length 2 or 3 sequence.")
     brack = [as_scalar(lmbda, "brack") for lmbda in brack]
@@ -88,7 +88,10 @@ def _check_brack(brack: Sequence[float], objective: Callable[[Any], float]) -> N
 def best_correlation(
     column: FloatArray, brack: Sequence[float] | None, optimizer: Callable[..., Any] | None
 ) -> np.float64:
-    """Return the Box-Cox lambda with the largest correlation in the normal probability plot."""
+    """Return the Box-Cox lambda with the largest correlation in the normal probability plot.
+
+    `brack` and `optimizer` are those of `powerkern.stats.boxcox_normmax`.
+    """
     x = np.sort(column)
     one_minus = _one_minus_correlations(x, BOX_COX)
 
@@ -106,12 +109,15 @@ def best_correlation(
 
 
 def correlations(column: FloatArray, family: int, lambdas: FloatArray) -> FloatArray:
-    """Return the correlation of the transformed column and normal quantiles at each lambda."""
+    """Return the correlation of the sorted transformed column with normal quantiles, at each lambda: (k,)."""
     return 1.0 - _one_minus_correlations(np.sort(column), family)(lambdas)
 
 
 def _one_minus_correlations(x: FloatArray, family: int) -> Callable[[FloatArray], FloatArray]:
-    """Return a function of lambdas: one minus the correlation of transformed ascending data and normal quantiles."""
+    """Return a function of lambdas, (k,): one minus the correlation of the transforms of `x` with normal quantiles.
+
+    `x` is in ascending order.
+    """
     columns, positions, totals = sort_and_weigh(x[np.newaxis].copy(), None, normal_quantiles)
     work = np.empty((2, x.size))
 
@@ -124,7 +130,7 @@ def _one_minus_correlations(x: FloatArray, family: int) -> Callable[[FloatArray]
 
 
 def _log_range(x: FloatArray) -> float:
-    """Return ``ln(largest/smallest)`` of ascending values, without cancellation."""
+    """Return ``ln(x[-1]/x[0])`` for ascending positive values, without cancellation."""
     if x[-1] < 2.0 * x[0]:
         return math.log1p((x[-1] - x[0]) / x[0])
     return math.log(x[-1]) - math.log(x[0])
@@ -153,7 +159,7 @@ def lambda_range(family: int, low: float, high: float, ymax: float) -> tuple[flo
     low, high : float
         Range of the data.
     ymax : float
-        Largest magnitude of transformed data.
+        Largest allowed magnitude of the transformed data.
     """
     lower, upper = np.empty((2, 1))
     lambda_ranges(family, np.array([low]), np.array([high]), ymax, lower, upper)
@@ -161,7 +167,7 @@ def lambda_range(family: int, low: float, high: float, ymax: float) -> tuple[flo
 
 
 def clip_lambda(lmbda: np.float64, lambdas: tuple[float, float], consequence: str) -> np.float64:
-    """Clip `lmbda` to an interval, with SciPy's warning if it changes."""
+    """Clip `lmbda` to the interval `lambdas`; if that changes it, issue SciPy's warning, ending in `consequence`."""
     lower, upper = lambdas
     if lower <= lmbda <= upper:
         return lmbda

@@ -31,7 +31,7 @@ from powerkern.stats._optima import OVERFLOW, SAFETY, clip_lambda, lambda_range,
 
 
 def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str | None = NAN_POLICY) -> Any:
-    r"""Transform `x` by Yeo-Johnson, with the given lambda or with the maximum-likelihood estimate.
+    r"""Transform `x` by Yeo-Johnson, with a given lambda or with the maximum likelihood estimate.
 
     .. math:: \psi(\lambda, x) = \frac{(1 + x)^\lambda - 1}{\lambda} \quad (x \ge 0), \qquad
               \psi(\lambda, x) = -\frac{(1 - x)^{2 - \lambda} - 1}{2 - \lambda} \quad (x < 0)
@@ -52,7 +52,7 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     y : ndarray; with `lmbda`, the type of `x`
         The transformed data; see `boxcox`. An empty `x` is returned unchanged, without other results.
     maxlog : float
-        The estimate of lambda, `yeojohnson_normmax`. Only without `lmbda`.
+        The estimate of lambda by `yeojohnson_normmax`. Only without `lmbda`.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
 
     Notes
     -----
-    For constant data, whose likelihood has no maximum, lambda is 1 and `y` is `x`. (SciPy does so for zeros only; for
-    other constants it returns the point at which its search stops.)
+    The likelihood of constant data has no maximum. Lambda is then 1, and `y` equals `x`. (SciPy does this for zeros
+    only; for other constants it returns the point at which its search stops.)
 
     References
     ----------
@@ -104,18 +104,19 @@ def yeojohnson_normmax(
     ymax: float | None = None,
     nan_policy: str | None = NAN_POLICY,
 ) -> Any:
-    r"""Return the maximum-likelihood lambda of the Yeo-Johnson transform.
+    r"""Return the maximum likelihood lambda of the Yeo-Johnson transform.
 
     Parameters
     ----------
     x : array_like
         The data: 1-D and finite.
     brack : sequence of 2 or 3 floats, optional
-        If given, lambda is not bounded, as in SciPy. The points are checked, but not needed to find the single maximum.
+        Initial points, which are checked but not used, because the likelihood has a single maximum. If they are given,
+        lambda is not bounded, as in SciPy.
     ymax : float, optional
         Bound on the magnitude of transformed data (not a parameter in SciPy). The default is the square root of the
-        largest number of the dtype of `x`, divided by 10,000, so that the variance of the transformed data is finite,
-        too. Infinity means no bound.
+        largest number of the dtype of `x`, divided by 10,000, so that the variance of the transformed data does not
+        overflow either. Infinity means no bound.
     nan_policy : {"propagate", "omit", "raise"}, optional
         As in `boxcox`.
 
@@ -135,13 +136,14 @@ def yeojohnson_normmax(
     Warns
     -----
     UserWarning
-        The given `ymax` is active. The default bound is silent, as in SciPy.
+        The given `ymax` is active. For the default bound there is no warning, as in SciPy.
 
     Notes
     -----
-    Within 1e-12 of the true maximiser for well-conditioned data. SciPy bounds lambda much earlier, as though the
-    data were 20 times larger, and returns its bound silently: -110 instead of -14,427 for one 1 among
-    9,999 zeros. Given `brack` it fails with BracketError, or returns an arbitrary point if the likelihood overflows.
+    For well-conditioned data, lambda is within 1e-12 of the exact maximiser. SciPy's bound on lambda is much tighter,
+    as though the data were 20 times larger, and SciPy returns it without a warning: -110 instead of -14,427 for one 1
+    among 9,999 zeros. With `brack`, SciPy fails with BracketError, or returns an arbitrary point if the likelihood
+    overflows.
 
     Examples
     --------
@@ -204,7 +206,7 @@ def yeojohnson_llf(
 
     Notes
     -----
-    Evaluated without overflow or cancellation, for any finite `lmb`.
+    The evaluation neither overflows nor cancels, for any finite `lmb`.
 
     Examples
     --------
