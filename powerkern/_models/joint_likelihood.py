@@ -54,7 +54,7 @@ class Singular(Exception):
 
 
 class JointEvaluation(NamedTuple):
-    """Value of f, its gradient, (p,), and its Hessian, (p, p), at one vector of lambdas."""
+    """The joint negative log-likelihood f per observation, its gradient (p,) and its Hessian (p, p), at one point."""
 
     f: float
     gradient: FloatArray
@@ -62,7 +62,7 @@ class JointEvaluation(NamedTuple):
 
 
 class NewtonStep(NamedTuple):
-    """A Newton step for f."""
+    """A Newton step that minimises the joint negative log-likelihood f."""
 
     #: The step, (p,).
     step: FloatArray
@@ -73,7 +73,7 @@ class NewtonStep(NamedTuple):
 
 
 class JointMinimum(NamedTuple):
-    """Result of a search for a minimum of f: the lambdas, f there, number of evaluations, and status."""
+    """Result of a search for a minimum of the joint negative log-likelihood, with number of evaluations and status."""
 
     lmbda: FloatArray
     at: JointEvaluation
@@ -130,7 +130,9 @@ class JointLikelihood:
         return JointLikelihood(one, self._family, self._weight, self._basis, self._n_threads)
 
     def evaluate(self, lmbda: FloatArray, tolerance: float = _SINGULAR) -> JointEvaluation:
-        """Return f and its derivatives at `lmbda`, (p,); f is infinite if a transform overflows.
+        """Return the negative log-likelihood f per observation and its derivatives at `lmbda`, (p,).
+
+        f is infinite if a transform overflows.
 
         Raises
         ------
@@ -142,7 +144,7 @@ class JointLikelihood:
             return self._evaluate(np.array(lmbda, dtype=np.float64), tolerance)
 
     def _evaluate(self, lmbda: FloatArray, tolerance: float) -> JointEvaluation:
-        """Compute `evaluate`, which suppresses floating-point warnings; arguments as there."""
+        """Implement `evaluate`, which describes the arguments and suppresses floating-point warnings."""
         y, y1, y2, spare, threads = self._y, self._y1, self._y2, self._spare, self._n_threads
         out = (y, y1, y2)
         rows = derivative_matrix(self._columns.T, self._family, lmbda, self._weight, self._root, out, threads)
@@ -163,9 +165,9 @@ class JointLikelihood:
         return JointEvaluation(f, np.diag(a) - rows[:, JACOBIAN], hessian)
 
     def _replace_by_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
-        """Replace psi, psi', psi'' in `out` by their residuals given the design, over the norms of psi's residuals.
+        """Replace psi, psi', psi'' in `out` by residuals given the design, scaled to norm 1 for psi.
 
-        Return the sum of the logs of these norms. `tolerance` is that of `evaluate`.
+        Return the sum of the logs of the norms before scaling. `tolerance` is that of `evaluate`.
         """
         if not len(self._basis):
             return 0.0

@@ -156,7 +156,7 @@ def _single_fits(rows: JointRows, family: int, shift: FloatArray, n_threads: int
 
 
 def _make_starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
-    """Return `start` and ``n_starts - 1`` random starts about it, whose distances depend on the curvatures, (p,)."""
+    """Return `start` and ``n_starts - 1`` random points about it, normal with sd 0.5/sqrt(curvature) in each lambda."""
     rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
     return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
 
@@ -241,6 +241,6 @@ class FittedLikelihood(NamedTuple):
         return self.n_obs * f
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Return the ends of profile intervals, (p, 2), where f is `drop` (one value per column, all equal) higher."""
+        """Return the ends of profile intervals, (p, 2), where the log-likelihood per row has fallen by ``drop[0]``."""
         ends = profile_ends(self.joint, self.lmbda[self.joint.order], float(drop[0]))
         return np.column_stack([self.joint.restore_order(end) for end in ends])

@@ -1,4 +1,8 @@
-"""Regressions with bounds on lambda, which are searched anew: g may have several minima, so clipping is wrong."""
+"""Regressions with bounds on lambda.
+
+The likelihood of a regression may have several maxima, so the best lambda within the bounds is searched: clipping the
+unbounded lambda may miss it.
+"""
 
 from __future__ import annotations
 

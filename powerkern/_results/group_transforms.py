@@ -129,7 +129,7 @@ def _raise_first_error(
     infinite: Infinite,
     names: list[Any] | None,
 ) -> None:
-    """Raise an error for the first value without an image, unless images only overflow.
+    """Raise an error for the first value without an image, unless its transform merely overflows.
 
     Parameters
     ----------

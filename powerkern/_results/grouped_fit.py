@@ -296,7 +296,7 @@ class GroupedFit(GroupAttributes):
     # --- groups -------------------------------------------------------------------------------------------
 
     def _rows_for_pooled(self, runs: Runs) -> IntArray | None:
-        """Return the positions of rows of unknown groups if the pooled fit transforms them; None if there are none."""
+        """Return the positions of the rows that the pooled fit transforms, because their group is unknown; or None."""
         unknown = runs.rows(runs.codes == UNKNOWN)
         return unknown if unknown.size and self.unknown == "pooled" else None
 

@@ -66,7 +66,7 @@ class ImageRepair:
         self._found: deque[tuple[int, int, int]] = deque()
 
     def part(self, numbers: NDArray[np.intp]) -> ImageRepair:
-        """Return a handler for a matrix of the columns at positions `numbers`, whose counts are added to this one's."""
+        """Return a handler for a matrix of the columns at positions `numbers`, which shares the counts of this one."""
         part = ImageRepair(self._table, self._out_of_range, self._infinite, self._dtype, numbers)
         part._found = self._found
         return part
@@ -216,7 +216,7 @@ def error_without_image(
     names: list[Any] | None,
     weight: Weights = None,
 ) -> ValueError | None:
-    """Return the error for a column's first value without an image; None if the only cause is overflow.
+    """Return the error for a column's first value without an image; None for values that merely overflow.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ class Likelihood(Protocol):
     """Protocol of the likelihood of a fit's data as a function of lambda."""
 
     def at(self, lmbda: FloatArray) -> ArrayLike:
-        """Return the negative log-likelihood at `lmbda`, which is one number for all columns, (), or one each, (p,)."""
+        """Return the negative log-likelihood at `lmbda`, a scalar array or one number per column, (p,)."""
 
     def ends(self, drop: FloatArray) -> FloatArray:
         """Return the ends of the profile interval of each column, (p, 2).

@@ -240,7 +240,7 @@ class DataLikelihood:
         return g
 
     def at(self, lmbda: FloatArray) -> FloatArray:
-        """Return negative log-likelihoods at one lambda, or at one for each column."""
+        """Return the negative log-likelihood of each column at `lmbda`, a scalar array or one number per column."""
         if lmbda.ndim == 0:
             return self.curve(lmbda[None])[:, 0]
 
@@ -251,7 +251,7 @@ class DataLikelihood:
         return g
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Return the ends of profile intervals, (p, 2); `drop` is per observation."""
+        """Return the ends of profile intervals, (p, 2), at which the log-likelihood per row has fallen by `drop`."""
         lmbda = self.table.lmbda
 
         def ends(code: int, at: Any) -> FloatArray:
@@ -260,7 +260,7 @@ class DataLikelihood:
         return self.table.compute_by_family(ends)
 
     def results(self, lmbda: FloatArray) -> FloatArray:
-        """Return the results of every column at another lambda, (p, N_RESULTS)."""
+        """Return the results at the lambdas `lmbda`, (p,), as rows of `kernels.results.ColumnFit`."""
 
         def fit(code: int, at: Any) -> FloatArray:
             return maximize_likelihood(self.values[:, at], code, lmbda[at], self.weight, self.n_threads)
@@ -295,12 +295,12 @@ class CensoredLikelihood:
         return self.table.compute_by_family(curve) * self.table.n_kept[:, None]
 
     def at(self, lmbda: FloatArray) -> FloatArray:
-        """Return negative log-likelihoods at one lambda, or at one for each column."""
+        """Return the negative log-likelihood of each column at `lmbda`, a scalar array or one number per column."""
         given = np.broadcast_to(lmbda, (len(self.table),)).astype(np.float64)
         return self.table.n_obs * self.results(given)[:, NLL]
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Return the ends of profile intervals, (p, 2); `drop` is per observation."""
+        """Return the ends of profile intervals, (p, 2), at which the log-likelihood per row has fallen by `drop`."""
         lmbda = self.table.lmbda
 
         def find(code: int, at: Any) -> FloatArray:
@@ -309,7 +309,7 @@ class CensoredLikelihood:
         return self.table.compute_by_family(find)
 
     def results(self, lmbda: FloatArray) -> FloatArray:
-        """Return the results of every column at another lambda, (p, N_RESULTS)."""
+        """Return the results at the lambdas `lmbda`, (p,), as rows of `kernels.results.ColumnFit`."""
 
         def fit(code: int, at: Any) -> FloatArray:
             return maximize_censored_likelihood(*self._part(at), code, lmbda[at], self.weight, self.n_threads)[0]
@@ -332,17 +332,17 @@ class SumsLikelihood:
         return self.sums.profile(lmbdas, self.n_threads) * self.table.n_kept[:, None]
 
     def at(self, lmbda: FloatArray) -> FloatArray:
-        """Return negative log-likelihoods at one lambda, or at one for each column."""
+        """Return the negative log-likelihood of each column at `lmbda`, a scalar array or one number per column."""
         if lmbda.ndim == 0:
             return self.curve(lmbda[None])[:, 0]
         return self.table.n_obs * self.sums.likelihood(lmbda, self.n_threads)
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Return the ends of profile intervals, (p, 2); `drop` is per observation."""
+        """Return the ends of profile intervals, (p, 2), at which the log-likelihood per row has fallen by `drop`."""
         return self.sums.interval(self.table.lmbda, drop, self.n_threads)
 
     def results(self, lmbda: FloatArray) -> FloatArray:
-        """Return the results of every column at another lambda, (p, N_RESULTS)."""
+        """Return the results at the lambdas `lmbda`, (p,), as rows of `kernels.results.ColumnFit`."""
         rows, _ = self.sums.fit(lmbda, self.n_threads)
         convert_to_data_units(rows, self.table.shift)
         return rows

@@ -47,7 +47,7 @@ class LostDigits(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Description of the values in words."""
+        """Text that says where the range begins and how many digits are left at its outer end."""
         digits = {0: "no digits", 1: "1 digit"}.get(self.n_digits, f"{self.n_digits} digits")
         side = f"from x = {self.first:.3g} on" if self.last >= self.first else f"up to x = {self.first:.3g}"
         return f"{side} ({digits} at {self.last:.3g})"

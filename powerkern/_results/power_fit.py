@@ -305,9 +305,9 @@ class PowerFit(FitOfCensored):
         out_of_range: OutOfRange = "nan",
         warns_of_digits: bool = True,
     ) -> Any:
-        """Implement `inverse_transform`, where arguments are described.
+        """Implement `inverse_transform`, which describes the arguments.
 
-        `warns_of_digits=False` suppresses the warning about lost digits.
+        With ``warns_of_digits=False`` there is no warning about lost digits.
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
         again = functools.partial(

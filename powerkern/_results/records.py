@@ -178,7 +178,11 @@ def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
 
 
 def _check_results(results: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]) -> None:
-    """Raise a ValueError if the results, arrays by name, are inconsistent; `is_box_cox` masks the Box-Cox columns."""
+    """Raise a ValueError if the results of a record are inconsistent.
+
+    `results` holds an array with one entry per column for each field of `kernels.results.ColumnFit`, and `is_box_cox`
+    masks the Box-Cox columns.
+    """
     status = results["status"]
     _require(np.isin(status, list(Status)), "status is unknown")
     _require(np.isin(results["route"], list(Route)), "route is unknown")

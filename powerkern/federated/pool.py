@@ -54,11 +54,12 @@ class PooledColumn(NamedTuple):
 
     @property
     def start(self) -> float:
-        """The exponent at which the search starts, per unit of scaled log (see `exponent`).
+        """Start of the search for the exponent of the scaled logs (see `exponent`).
 
-        If values have both signs, it belongs to lambda = ``2 neg_high/(high + neg_high)``, with the largest logs `high`
-        and `neg_high` of the two branches. The largest transforms of both signs are then equally large, which is near
-        the optimum if values are huge. Otherwise it is the exponent of lambda = 1, but at most 1.
+        If values have both signs, the search starts at lambda = ``2 neg_high/(high + neg_high)``, where `high` and
+        `neg_high` are the largest logs of the positive and of the negative values. The largest transforms of both signs
+        are then of equal size, which is close to the optimum if values are huge. Otherwise the search starts at
+        lambda = 1, or at the exponent 1 if that is smaller.
         """
         f = self.scaling
         if f.both_signs and f.neg_high > 0.0:

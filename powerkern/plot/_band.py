@@ -25,7 +25,7 @@ class Band(NamedTuple):
 
 
 def normal_scores(ranks: FloatArray | IntArray, n: int) -> FloatArray:
-    """Return approximate medians of the order statistics with these ranks, from 1, of n standard normal values."""
+    """Return approximate medians of order statistics of n standard normal values; `ranks` count from 1."""
     return np.asarray(ndtri((ranks - 1.0 / 3.0) / (n + 1.0 / 3.0)))
 
 

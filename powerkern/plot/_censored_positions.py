@@ -15,12 +15,12 @@ def censored_positions(values: FloatArray, is_below: BoolArray) -> FloatArray:
     values : (n,) ndarray
         Observed values, and the limits of the censored ones. No value is NaN.
     is_below : (n,) ndarray of bool
-        True where the value is only known to lie below the number, its limit.
+        True for censored values.
 
     Returns
     -------
     (n_observed,) ndarray
-        Estimated probabilities of values below each observed one, in the order of `values`; ties keep that order.
+        Estimated probability of a value below each observed value, in the order of `values`; ties keep that order.
 
     Notes
     -----
@@ -37,7 +37,7 @@ def censored_positions(values: FloatArray, is_below: BoolArray) -> FloatArray:
     .. math:: (1 - p_j) + \frac{i}{A_j + 1} (p_j - p_{j+1}).
 
     R's package NADA draws these positions [2]_. Without censored values they are i/(n + 1). Positions of a
-    right-censored sample x are 1 less those of -x.
+    right-censored sample x are 1 minus the positions of -x.
 
     References
     ----------

@@ -78,7 +78,7 @@ def transform_array(
 
 
 def _common_shape(x: tuple[int, ...], lmbda: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape to which the shapes of data and lambdas broadcast; raise a ValueError if they do not."""
+    """Broadcast the shapes of data and lambdas; raise a ValueError if they are incompatible."""
     try:
         return np.broadcast_shapes(x, lmbda)
     except ValueError:
