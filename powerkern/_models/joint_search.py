@@ -166,10 +166,10 @@ def _singular_error(error: Singular, rows: JointRows, design: Basis) -> ValueErr
     given = "" if design.rank == 1 else " given the covariates"
     which = column_labels(error.columns, rows.names)
     if error.columns.size > 1:
-        text = f"{which}: once transformed, they are linearly dependent{given}"
+        text, remedy = f"{which}: once transformed, they are linearly dependent{given}", "leave one of them out"
     else:
-        text = f"{which}: once transformed, it has no variance left{given}"
-    return ValueError(f"{text}, so that the likelihood has no maximum; leave one of them out")
+        text, remedy = f"{which}: once transformed, it has no variance left{given}", "leave the column out"
+    return ValueError(f"{text}, so that the likelihood has no maximum; {remedy}")
 
 
 def make_fit_state(

@@ -324,10 +324,10 @@ def _check_names(clients: Sequence[str]) -> list[str]:
     """Return the names of the clients as a list; raise an error unless they are distinct, non-empty strings."""
     names = to_list(clients)
     if isinstance(clients, str) or not names or not all(isinstance(name, str) and name for name in names):
-        raise TypeError("clients is a sequence of names, one for each client")
+        raise TypeError("clients must be a sequence of names, one for each client")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"clients has {twice!r} more than once; give every client a name of its own")
+        raise ValueError(f"clients has {twice!r} more than once; give every client a different name")
     return names
 
 

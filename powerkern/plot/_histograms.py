@@ -180,7 +180,7 @@ def _new_panels(k: int, width: int) -> NDArray[Any]:
     Several columns may share a row of the figure. Unused axes are removed.
     """
     if k * width > _MOST_PANELS:
-        raise ValueError(f"{k * width:,} panels do not fit into a figure, {_MOST_PANELS} do: choose columns=")
+        raise ValueError(f"a figure holds at most {_MOST_PANELS} panels, not {k * width:,}; select fewer with columns=")
     in_a_row = min(k, max(1, _PANELS_IN_A_ROW // width))
     n_rows, n_columns = -(-k // in_a_row), in_a_row * width
     (w, h), (left, right, bottom, top) = _PANEL, _ROOM

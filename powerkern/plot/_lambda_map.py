@@ -74,7 +74,7 @@ def lambda_map(
     if [axis.ndim for axis in axes] != [1, 1] or table.shape != tuple(axis.size for axis in axes):
         raise ValueError(f"scores must be a table of two lists of lambdas, got shape {table.shape}")
     if np.isnan(table).all():
-        raise ValueError("no pair of lambdas has a score")
+        raise ValueError("no pair of lambdas has a score: scores are all NaN")
     ax = get_axes(ax)
     mesh = ax.pcolormesh(*axes, table.T, shading="nearest")
     ax.figure.colorbar(mesh, ax=ax, label="score")

@@ -164,7 +164,7 @@ def score_plot(
     """
     values = as_reals("scores", scores)
     if values.ndim != 1:
-        raise ValueError(f"scores must be those of one detector, one-dimensional, got shape {values.shape}")
+        raise ValueError(f"scores must be the one-dimensional scores of one detector, got shape {values.shape}")
     values = values[np.isfinite(values)]
     if not values.size:
         raise ValueError("scores has no finite values; there is nothing to draw")
@@ -177,7 +177,7 @@ def score_plot(
     except ValueError:
         if not isinstance(bins, str):
             raise
-        raise ValueError(f"bins is {shown(bins)}, which numpy.histogram_bin_edges does not know") from None
+        raise ValueError(f"bins must be as in numpy.histogram_bin_edges, got {shown(bins)}") from None
     if not (np.diff(edges) > 0.0).all():
         raise ValueError("bins must be strictly ascending edges; leave out repeated ones")
     share = np.histogram(values, edges)[0] / values.size

@@ -179,7 +179,7 @@ class _Seasons(NamedTuple):
         level[short], spread[short] = 0.0, np.nan
         flat = np.isfinite(spread).sum(axis=1) < 2
         if flat.any():
-            raise ValueError(f"series {int(np.argmax(flat))} has no two seasons whose values differ")
+            raise ValueError(f"series {int(np.argmax(flat))} must have two seasons whose values are not all equal")
         return cls(level, spread, ~np.isnan(spread))
 
     def ratios(self, lmbda: FloatArray) -> FloatArray:

@@ -187,7 +187,7 @@ def test_many_columns_in_one_figure():
         ({"kinds": "qq"}, ValueError, "kinds must be a sequence of 'histogram' and 'qq'"),
         ({"kinds": []}, ValueError, "kinds must be a sequence"),
         ({"kinds": ["box"]}, ValueError, "kinds must be a sequence"),
-        ({"columns": [0] * 101}, ValueError, "202 panels do not fit"),
+        ({"columns": [0] * 101}, ValueError, "at most 200 panels, not 202"),
     ],
 )
 def test_bad_choices_of_columns(options, error, message):

@@ -99,7 +99,7 @@ def test_seasons_of_one_level_give_an_end_of_the_bounds() -> None:
         ((np.ones((2, 2, 2)),), "one series or a table"),
         (([],), "`x` has no values"),
         ((np.ones((8, 0)),), "`x` has no values"),
-        (([1.0, 1.0, 2.0, 2.0],), "series 0 has no two seasons whose values differ"),
+        (([1.0, 1.0, 2.0, 2.0],), "series 0 must have two seasons whose values are not all equal"),
         (([1.0, 2.0, 3.0, 4.0], 1), "`season_length` must be at least 2"),
     ],
 )
