@@ -262,7 +262,7 @@ def test_records_of_censored_cells() -> None:
 
 RECORDS = {
     "censored cells": (("censored",), {}, "censored is not an object with the keys "),
-    "arguments": (("asked",), {}, "asked is not an object with the keys "),
+    "arguments": (("options",), {}, "options is not an object with the keys "),
     "a label of two kinds": (
         ("column_names",),
         [{"integer": "1", "number": "2"}, "v"],
