@@ -171,6 +171,43 @@ def test_masks_are_aligned_by_label() -> None:
     npt.assert_array_equal(pk.fit(frame, "box-cox", limits=(limits[["b", "c", "a"]], None)).lmbda, plain.lmbda)
 
 
+NAMED = pd.DataFrame(LOGNORMAL, columns=["lead", "zinc", "iron"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"below": (NAMED < 0.5).rename(columns={"iron": "tin"})},
+            "below has the columns 'lead', 'zinc', 'tin', and not 'lead', 'zinc', 'iron'; use the same labels",
+        ),
+        ({"below": (NAMED < 0.5).set_axis(range(5, 65))}, "below has no row labelled 0, which X has"),
+        (
+            {"limits": (pd.Series({"lead": 0.5, "zinc": 0.2, "tin": 0.1}), None)},
+            "the lower end of limits has the label 'tin', and the columns are 'lead', 'zinc', 'iron'",
+        ),
+    ],
+)
+def test_marks_and_limits_with_other_labels_are_refused_by_name(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pk.fit(NAMED, "box-cox", **arguments)
+
+
+def test_a_limit_may_be_above_observed_values() -> None:
+    x, below = LOGNORMAL[:, 0].copy(), LOGNORMAL[:, 0] < LOW[0]
+    x[below], x[0], below[0] = LOW[0], 50.0, True
+    fit = pk.fit(x, "box-cox", below=below)
+    check_maximum(fit, np.where(below, np.nan, x), np.full(60, -np.inf), np.where(below, x, np.inf))
+
+
+@pytest.mark.parametrize("n_observed", [0, 1])
+def test_a_column_with_too_few_observed_values_is_named(n_observed: int) -> None:
+    limit = np.sort(NAMED["zinc"])[-2:].mean() if n_observed else 1e3
+    with pytest.warns(UserWarning, match=r"column 1 \('zinc'\): not fitted: fewer than two distinct values"):
+        fit = pk.fit(NAMED, "box-cox", limits=([0.1, limit, 0.1], None))
+    assert fit.status[1] == pk.Status.FEW_OBSERVED
+
+
 def make_flagged_frame() -> tuple[pd.DataFrame, np.ndarray]:
     """Return columns a and b, with flags beside them, groups and weights; and the mask that the flags mean."""
     flags = LOGNORMAL[:, :2] < LOW[:2]
