@@ -28,7 +28,7 @@ from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit, as_power_fit
 from powerkern.sketch import MapReduce, fit_chunks
 from powerkern.sketch.engine import Engine, Pass, S
-from powerkern.sketch.grouped import columns_of_groups
+from powerkern.sketch.grouped import label_columns
 
 try:
     import dask
@@ -154,7 +154,7 @@ def fit(
     dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
     """
     if groups is not None:
-        columns_of_groups(groups, sample_weight)
+        label_columns(groups, sample_weight)
         if not (_is_list(X) or _is_frame(X)):
             raise TypeError(f"X must be a Dask data frame with the columns that groups= names, got {type(X).__name__}")
     blocks = _blocks(X, sample_weight)

@@ -30,9 +30,9 @@ from powerkern.sketch.engine import (
     Pass,
     TableColumn,
     columns_to_read,
-    merged_outcomes,
-    outcome_of,
-    outcomes_of_parts,
+    merge_outcomes,
+    summarize_or_catch,
+    summarize_tables,
 )
 
 try:
@@ -221,7 +221,7 @@ def _summarise(function: Pass[Any], position: int, *given: Any) -> ChunkOutcome:
         The chunk and its weights, each as data or as a function that returns data.
     """
     name = f"chunk {position}"
-    outcome = outcome_of(name, lambda: function(*(one() if callable(one) else one for one in given)))
+    outcome = summarize_or_catch(name, lambda: function(*(one() if callable(one) else one for one in given)))
     return dataclasses.replace(outcome, position=position)
 
 
@@ -241,7 +241,7 @@ def _summarise_block(
     block : pyarrow.Table
         The rows.
     """
-    total = merged_outcomes(merge, outcomes_of_parts(function, _parts(block.select(names)), _place))
+    total = merge_outcomes(merge, summarize_tables(function, _parts(block.select(names)), _place))
     return pyarrow.table({"outcome": [pickle.dumps(total)]})
 
 
@@ -251,7 +251,7 @@ def _merge(merge: Callable[[Any, Any], Any], *parts: Any) -> ChunkOutcome:
     The chunk that comes first in the data is merged first, because it determines the order of the columns.
     """
     outcomes = sorted((outcome for part in parts for outcome in _outcomes(part)), key=lambda outcome: outcome.position)
-    total = merged_outcomes(merge, outcomes)
+    total = merge_outcomes(merge, outcomes)
     return dataclasses.replace(total, position=outcomes[0].position) if outcomes else total
 
 

@@ -30,10 +30,10 @@ from powerkern.sketch.engine import (
     Pass,
     TableColumn,
     columns_to_read,
-    merged_outcomes,
-    outcomes_of_parts,
+    merge_outcomes,
+    summarize_tables,
 )
-from powerkern.sketch.grouped import columns_of_groups
+from powerkern.sketch.grouped import label_columns
 
 try:
     import pandas
@@ -147,7 +147,7 @@ def fit(
         map_reduce = MapReduce(_engine(X, names))
         return fit_chunks(map_reduce, family, estimator, sample_weight=sample_weight, progress=progress, **options)
 
-    keys = columns_of_groups(groups, sample_weight)
+    keys = label_columns(groups, sample_weight)
     table = _table(X)
     for key in keys:
         if key not in [one.name for one in table]:
@@ -218,7 +218,7 @@ def _engine(X: Any, names: list[str], keys: Sequence[str] = ()) -> Engine:
             parts = parts.repartition(*level, "part").mapInArrow(functools.partial(_merge, merge), _OUTCOME)
         rows = parts.collect()
         partitions = sum(row.partitions for row in rows)
-        return merged_outcomes(merge, (pickle.loads(row.outcome) for row in rows)).value()
+        return merge_outcomes(merge, (pickle.loads(row.outcome) for row in rows)).value()
 
     return run
 
@@ -254,7 +254,7 @@ def _summarise(
         The rows of the partition.
     """
     parts = (batch.rename_columns(names) for batch in batches)
-    total = merged_outcomes(merge, outcomes_of_parts(function, parts, _place))
+    total = merge_outcomes(merge, summarize_tables(function, parts, _place))
     if total.summary is not None or total.error is not None:
         yield _row(1, total)
 
@@ -264,7 +264,7 @@ def _merge(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBat
     total, partitions = ChunkOutcome(), 0
     for batch in batches:
         some = (pickle.loads(outcome.as_buffer()) for outcome in batch.column("outcome"))
-        total = merged_outcomes(merge, itertools.chain([total], some))
+        total = merge_outcomes(merge, itertools.chain([total], some))
         partitions += sum(batch.column("partitions").to_pylist())
     if partitions:
         yield _row(partitions, total)

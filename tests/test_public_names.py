@@ -16,7 +16,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.naive_bayes import GaussianNB
 
 import powerkern as pk
-from powerkern import cellwise, completion, federated, location, outliers, sklearn
+from powerkern import cellwise, completion, federated, location, outliers, sketch, sklearn
 from tests.results.test_public_names import attributes_in
 
 #: The public names of every module. Whoever adds a name says who needs it, and why no other function will do.
@@ -137,6 +137,9 @@ RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
     "Interval": (lambda: pk.fit(X).confint(), "low high to_frame"),
     "Summary": (lambda: pk.fit(X).summary(), "to_dict to_frame to_text"),
     "Client": (lambda: federated.Client(X, name="a"), "answer summands"),
+    "Range": (lambda: sketch.range_of(X), "count from_bounds from_bytes grid n_obs part to_bytes x_max x_min"),
+    "Grid": (lambda: sketch.range_of(X).grid(), "from_bytes n_bins part quantum refined to_bytes x_max x_min"),
+    "Sketch": (lambda: sketch.extend(None, X), "from_bytes n_obs part to_bytes unresolved"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Outlying cells: deviating cells, wrapping, robust correlations and principal components of many columns."""
+"""Methods for outlying cells: detection, wrapping, and robust correlations and principal components of many columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detect deviating cells (DDC) by comparing each cell with its prediction from the other cells of its row."""
+"""Detect deviating cells (DDC): compare each cell with its prediction from the other cells of the row."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SEARCHES = ("auto", "pairs", "wrapped")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cells:
-    """Predictions, residuals and flags for all given rows and the columns that `check_data` keeps.
+    """Predictions, residuals and flags of cells, in the columns that `check_data` keeps, and flags of rows.
 
     `DDCFit` describes the attributes.
     """
@@ -48,7 +48,7 @@ class Cells:
         return f"{type(self).__name__}({n} rows, {p} columns; flagged: {cells} cells, {rows} rows)"
 
     def _repr_html_(self) -> str:
-        """Return the columns with the most flagged cells as HTML, for notebooks."""
+        """Return a table of the columns with the most flagged cells as HTML, for notebooks."""
         counts = np.array([np.count_nonzero(column) for column in as_matrix(self.flagged).values.T])
         order = np.argsort(-counts, kind="stable")[: min(SHOWN, np.count_nonzero(counts))]
         if not order.size:
@@ -59,12 +59,15 @@ class Cells:
         return html_page(repr(self), [[("column", labels[order]), ("flagged cells", counts[order])]], notes)
 
     def _labels(self) -> list[Any] | None:
-        """Return the names of the columns, if they have names."""
+        """Return the names of the columns, or None if they have none."""
         return frames.names_of(self.flagged)
 
 
 class _FlagRule(NamedTuple):
-    """Estimates that are needed to judge the cells of a row; see `DDCFit` for their meaning."""
+    """The estimates by which cells and rows are flagged; see `DDCFit`.
+
+    `row_center` and `row_scale` standardize the outlyingness of rows.
+    """
 
     loc: FloatArray
     scale: FloatArray
@@ -78,10 +81,10 @@ class _FlagRule(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DDCFit(Cells):
-    """Deviating cells of the fitted data, and the rule that judges new rows; returned by `ddc`.
+    """Deviating cells of the fitted data, and the rule that flags cells of new rows; returned by `ddc`.
 
-    The first six attributes are data frames and series, with the index and the column names of the data, if the data
-    are a data frame. They are for all rows of the data and the columns that `check_data` keeps.
+    The first six attributes refer to all rows of the data and to the columns that `check_data` keeps. If the data are a
+    data frame, these attributes are data frames and series with its index and column names.
 
     Attributes
     ----------
@@ -98,11 +101,11 @@ class DDCFit(Cells):
     flagged_rows : (n,) ndarray or series of bool
         The rows that deviate as a whole.
     check : DataCheck
-        The columns and rows kept, and the reasons for dropping others.
+        The columns and rows that were kept, and the reasons for dropping others.
     search : {"pairs", "wrapped"}
-        Search used for correlated columns.
+        The search for correlated columns that was used.
     include_self : bool
-        Whether cells take part in their own predictions.
+        Whether a cell contributes to its own prediction.
     loc, scale : (p,) ndarray
         Robust location and scale of each column.
     deshrinkage : (p,) ndarray
@@ -112,7 +115,7 @@ class DDCFit(Cells):
     cutoff : float
         Absolute standardized residual beyond which a cell is flagged.
     connected : (p,) ndarray of bool
-        Columns that are predicted by other columns; all others are judged by themselves.
+        Columns that are predicted from other columns. In all other columns, the prediction is the location.
     """
 
     check: DataCheck
@@ -132,7 +135,7 @@ class DDCFit(Cells):
         return self.check.column_names
 
     def _labels(self) -> list[Any]:
-        """Return the names of the columns, or their positions in the data."""
+        """Return the names of the columns or, if they have none, their positions in the data."""
         return self.column_names or self.check.columns.tolist()
 
     def neighbors(self, column: int | str) -> Neighbors:
@@ -141,14 +144,14 @@ class DDCFit(Cells):
         Parameters
         ----------
         column : int or str
-            Name of the column, or its position among the columns kept.
+            Name of the column, or its position among the columns that were kept.
 
         Returns
         -------
         Neighbors
-            A named tuple of arrays, the most correlated column first: ``columns``, their positions among the columns
-            kept; ``correlations``, their robust correlations with the predicted column; and ``slopes``, the slopes of
-            the predicted column on them, all standardized.
+            A named tuple of arrays with an entry for each predicting column, the most correlated one first:
+            ``columns``, positions among the columns that were kept; ``correlations``, robust correlations with the
+            predicted column; and ``slopes``, the slopes of the predicted column on each of them, after standardization.
         """
         j = position_of(column, self.column_names, self.loc.size)
         first, others, correlations, slopes = self._rule.relations
@@ -156,13 +159,13 @@ class DDCFit(Cells):
         return Neighbors(others[part], correlations[part], slopes[part])
 
     def predict(self, X: object, *, n_threads: int | None = None) -> Cells:
-        """Judge the cells of new rows by the fitted rule.
+        """Flag the deviating cells of new rows by the fitted rule.
 
         Parameters
         ----------
         X : (n, p) array-like
-            Rows with all columns of the fitted data; a data frame needs only the columns kept. Other columns, and
-            infinite values, are errors.
+            Rows with all columns of the fitted data; a data frame needs only the columns that were kept. Other columns
+            and infinite values raise an error.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -170,17 +173,17 @@ class DDCFit(Cells):
         -------
         Cells
             The attributes ``predicted``, ``residuals``, ``flagged``, ``imputed``, ``row_outlyingness`` and
-            ``flagged_rows`` of the new rows, as described above for the fitted data.
+            ``flagged_rows`` of the new rows; see `DDCFit`.
         """
         part, threads = self._select_columns(X), thread_count(n_threads)
         matrix = as_matrix(part)
         refuse_infinite(matrix._replace(names=matrix.names or self.column_names))
         z = _standardize_columns(matrix.values, self.loc, self.scale, threads)
         predicted = _predict_cells(_mask_outliers(z, self.cutoff), self._rule.relations, threads)
-        return _label_like_input(part, _judge_cells(part, z, predicted, self._rule))
+        return _label_like_input(part, _flag_cells(part, z, predicted, self._rule))
 
     def _select_columns(self, X: Any) -> Any:
-        """Return the columns of `X` that the fit kept; raise if `X` does not match the fitted data."""
+        """Return the columns of `X` that the fit kept; raise if `X` does not have the columns of the fitted data."""
         part = frames.columns_named(X, self.column_names)
         if part is not X or (self.column_names and frames.names_of(X) == self.column_names):
             return part
@@ -203,7 +206,7 @@ def ddc(
     n_threads: int | None = None,
     progress: bool = False,
 ) -> DDCFit:
-    """Detect deviating cells (DDC) [1]_: cells far from their predictions by the other cells of the row.
+    """Detect deviating cells (DDC) [1]_: cells that are far from their predictions from the other cells of the row.
 
     Parameters
     ----------
@@ -214,10 +217,11 @@ def ddc(
     min_correlation : float, default 0.5
         Columns with at least this absolute robust correlation predict each other.
     include_self : bool, default True
-        Whether a cell takes part in its own prediction, with weight 1, unless it is an outlier of its column.
+        Whether a cell contributes to its own prediction, with weight 1, unless it is an outlier of its column.
     search : {"auto", "pairs", "wrapped"}, default "auto"
-        How to compute correlations: "pairs" takes the columns pair by pair; "wrapped" multiplies wrapped columns [2]_,
-        which is much faster for many columns. "auto" uses pairs for up to 750 columns.
+        How to compute correlations: "pairs" estimates a robust correlation for each pair of columns; "wrapped" uses the
+        correlations of wrapped columns [2]_, which is much faster for many columns. "auto" is "pairs" for up to 750
+        columns.
     n_neighbors : int, default 100
         Largest number of columns that predict a column in the wrapped search.
     max_missing, max_discrete, min_scale
@@ -230,44 +234,46 @@ def ddc(
     Returns
     -------
     DDCFit
-        With ``residuals``, ``flagged``, ``imputed``, ``flagged_rows``, ``neighbors(column)``, and ``predict`` for new
-        rows.
+        The results: ``residuals``, ``flagged``, ``imputed``, ``flagged_rows``, ``neighbors(column)``, and ``predict``
+        for new rows.
 
     Raises
     ------
     TypeError, ValueError
-        If `X` has values that are not real numbers or are infinite, if an option is unsuitable, or if no column or no
-        row is usable.
+        If `X` has values that are not real numbers or are infinite, if an option is invalid, or if no column or no row
+        is usable.
 
     See Also
     --------
-    powerkern.plot.cell_map : a map of the cells.
+    powerkern.plot.cell_map : draw a map of the cells.
     powerkern.sklearn.DDC : an estimator for pipelines of scikit-learn.
 
     Notes
     -----
-    The steps, with c the cutoff, and ``scale(x) = s sqrt(mean min((x/s)**2, 2.5**2)/0.8445)``, s the median of ``|x|``:
+    These are the steps. c is the cutoff, and ``scale(x) = s sqrt(mean min((x/s)**2, 2.5**2)/0.8445)``, where s is the
+    median of ``|x|``.
 
-    1. ``z = (x - loc)/scale(x - loc)``, loc the mean with weights ``(1 - (t/3)**2)**2`` on ``|t| <= 3``, t = (x -
-       median)/MAD.
-    2. u is z where ``|z| <= c``, else missing.
-    3. Correlation of each pair of columns: the product-moment correlation of the points of u in the ellipse that holds
-       `quantile` of a normal distribution with unit variances and the correlation ``(scale(u_j + u_h)**2 - scale(u_j -
-       u_h)**2)/4``, this between -0.99 and 0.99. For pairs with at least `min_correlation`, slopes through the origin:
-       least squares on the points whose residual from the slope ``median(u_j/u_h)`` is at most c times its scale.
-    4. Prediction of a cell: the mean of ``slope u_h`` over the correlated columns present in its row, weighted by the
-       absolute correlations; 0 if there is none.
-    5. Predictions are multiplied by the robust slope of z on them, which undoes their shrinkage.
-    6. A cell is flagged if its residual from the prediction exceeds c times their scale. Flagged and missing cells are
-       imputed.
-    7. A row is flagged where the mean over its cells of ``F(residual**2)``, F the distribution function of chi-square
-       with one degree of freedom, exceeds the median over all rows by more than c normalized MAD.
+    1. Standardize: ``z = (x - loc)/scale(x - loc)``. loc is the mean with weights ``(1 - (t/3)**2)**2`` for
+       ``|t| <= 3``, where t = (x - median)/MAD.
+    2. Treat outliers of a column as missing: u is z if ``|z| <= c``, else missing.
+    3. Correlate each pair of columns: compute the product-moment correlation of the points of u inside an ellipse. The
+       ellipse holds the fraction `quantile` of a normal distribution with unit variances and the correlation
+       ``(scale(u_j + u_h)**2 - scale(u_j - u_h)**2)/4``, limited to between -0.99 and 0.99. For pairs with at least
+       `min_correlation`, fit a slope through the origin by least squares to the points whose residual from the slope
+       ``median(u_j/u_h)`` is at most c times the scale of the residuals.
+    4. Predict a cell by the mean of ``slope u_h`` over the correlated columns whose cells are present in the row,
+       weighted by the absolute correlations; by 0 if there is no such column.
+    5. Multiply predictions by the robust slope of z on them, which undoes their shrinkage.
+    6. Flag a cell if its residual from the prediction exceeds c times the scale of the residuals of the column. Replace
+       flagged and missing cells by predictions.
+    7. Flag a row if the mean of ``F(residual**2)`` over its cells exceeds the median of this mean over all rows by more
+       than c normalized MAD. F is the distribution function of chi-square with one degree of freedom.
 
-    With the wrapped search, step 3 takes the product-moment correlation and least-squares slope of the wrapped z over
-    the rows where both are present, for at most `n_neighbors` others.
+    With the wrapped search, step 3 uses the product-moment correlation and the least-squares slope of the wrapped z in
+    the rows in which both values are present, for at most `n_neighbors` other columns.
 
-    Residuals below 1e-12 of the column's scale count as 0. Results are the same bits for any number of threads, any
-    memory order, and any order of the columns.
+    Residuals below 1e-12 times the scale of the column count as 0. Results are bit-identical for any number of
+    threads, memory order, and order of the columns.
 
     References
     ----------
@@ -309,9 +315,9 @@ def ddc(
     predicted = _predict_cells(u, relations, threads)
     deshrinkage, residual_scale = _estimate_deshrinkage(z, predicted, cutoff, threads)
     rule = _FlagRule(loc, scale, relations, deshrinkage, residual_scale, 0.0, 1.0, cutoff)
-    cells = _judge_cells(check.part, z, predicted, rule)
+    cells = _flag_cells(check.part, z, predicted, rule)
     rule = _add_row_scale(rule, cells.row_outlyingness)
-    cells = _label_like_input(check.part, _judge_rows(cells, rule))
+    cells = _label_like_input(check.part, _flag_rows(cells, rule))
     return DDCFit(
         **vars(cells), check=check, search=found, include_self=own, loc=loc, scale=scale, deshrinkage=deshrinkage,
         residual_scale=residual_scale, cutoff=cutoff, connected=np.diff(relations.first) > 0, _rule=rule,
@@ -322,7 +328,7 @@ def ddc(
 
 
 def one_step(values: NDArray[Any], n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Return the one-step M-estimates of location and scale of each column, started from median and MAD; see `ddc`."""
+    """Return the location and scale of each column by one M-step from the median and the MAD; see step 1 of `ddc`."""
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], 2))
@@ -341,7 +347,7 @@ def _standardize_columns(values: NDArray[Any], loc: FloatArray, scale: FloatArra
     values : (n, p) ndarray
         The data; NaN is missing.
     loc, scale : (p,) ndarray
-        Location and scale of each column, in its units.
+        Location and scale of each column, in units of the column.
     n_threads : int
         Largest number of threads at work.
     """
@@ -363,9 +369,10 @@ def _mask_outliers(z: FloatArray, cutoff: float) -> FloatArray:
 
 
 def _predict_cells(u: FloatArray, relations: Relations, n_threads: int) -> FloatArray:
-    """Predict cells from the neighbors of their column, without undoing the shrinkage, (p, n).
+    """Predict standardized cells from the neighbors of their column, without undoing the shrinkage, (p, n).
 
-    Cells of columns without neighbors are predicted as 0.
+    `u`, (p, n), holds the standardized columns as rows, without outliers. Cells of columns without neighbors are
+    predicted as 0.
     """
     predicted = np.empty(u.shape)
     weights = np.abs(relations.correlations)
@@ -384,7 +391,7 @@ def _predict_cells(u: FloatArray, relations: Relations, n_threads: int) -> Float
 def _estimate_deshrinkage(
     z: FloatArray, predicted: FloatArray, cutoff: float, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the deshrinkage factor of each column and the scale of its residuals after deshrinkage.
+    """Estimate the factors of step 5 of `ddc`, and the scales of the residuals of step 6.
 
     Parameters
     ----------
@@ -400,8 +407,9 @@ def _estimate_deshrinkage(
     Returns
     -------
     deshrinkage : (p,) ndarray
+        Factor that undoes the shrinkage of the predictions of each column.
     residual_scale : (p,) ndarray
-        In units of the scale of the column.
+        Scale of the residuals of each column after deshrinkage, in units of the scale of the column.
     """
     figures = np.empty((z.shape[0], 2))
 
@@ -415,15 +423,15 @@ def _estimate_deshrinkage(
 # --- cells and rows ---------------------------------------------------------------------------------------
 
 
-def _judge_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _FlagRule) -> Cells:
-    """Return the predictions, residuals and flags of the cells and rows of `part`.
+def _flag_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _FlagRule) -> Cells:
+    """Predict the cells of some rows, and flag cells and rows.
 
     Parameters
     ----------
     part : (n, p) ndarray or data frame
         The data, in the form in which the user passed them.
     z : (p, n) ndarray
-        Their standardized columns, as rows.
+        The standardized columns, as rows.
     shrunken : (p, n) ndarray
         Shrunken predictions of `z`.
     rule : _FlagRule
@@ -446,11 +454,11 @@ def _judge_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _FlagRule
         _row_outlyingness(residuals),
         unjudged,
     )
-    return _judge_rows(cells, rule)
+    return _flag_rows(cells, rule)
 
 
 def _row_outlyingness(residuals: FloatArray) -> FloatArray:
-    """Return the mean of F(residual**2) over the cells of each row, F as in `ddc`; NaN for rows without cells."""
+    """Return, for each row, the mean of F(residual**2) over its cells, with F as in `ddc`; NaN without cells."""
     probability = np.sort(
         erf(np.abs(residuals) * math.sqrt(0.5)), axis=1
     )  # sorted: the sum does not depend on the order of columns
@@ -459,7 +467,7 @@ def _row_outlyingness(residuals: FloatArray) -> FloatArray:
 
 
 def _add_row_scale(rule: _FlagRule, outlying: FloatArray) -> _FlagRule:
-    """Set the row center and scale of the rule to the median and normalized MAD of `outlying`.
+    """Return the rule with row center and row scale set to the median and the normalized MAD of `outlying`, (n,).
 
     If the MAD is 0, the scale is infinite, so that no row is flagged.
     """
@@ -469,7 +477,7 @@ def _add_row_scale(rule: _FlagRule, outlying: FloatArray) -> _FlagRule:
     return rule._replace(row_center=center, row_scale=spread if spread > 0.0 else math.inf)
 
 
-def _judge_rows(cells: Cells, rule: _FlagRule) -> Cells:
+def _flag_rows(cells: Cells, rule: _FlagRule) -> Cells:
     """Standardize the outlyingness of the rows of `cells` by the rule, and flag outlying rows."""
     outlying = (cells.row_outlyingness - rule.row_center) / rule.row_scale
     return replace(cells, row_outlyingness=outlying, flagged_rows=outlying > rule.cutoff)

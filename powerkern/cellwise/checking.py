@@ -23,24 +23,26 @@ _MOST_SENTENCES = 15
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DataCheck:
-    """Columns and rows that `check_data` keeps, and its reasons for dropping the rest; prints as a list of sentences.
+    """The columns and rows that `check_data` keeps, and the reasons for dropping the others.
+
+    `print` shows the reasons as sentences.
 
     Attributes
     ----------
     columns, rows : ndarray of int
-        Positions of the columns and rows kept.
+        Positions of the columns and rows that are kept.
     dropped_columns, dropped_rows : dict of int to str
         Position of each dropped column or row, with the reason.
     values : (len(rows), len(columns)) ndarray
-        The values kept.
+        The values that are kept.
     column_names : list of str or None
-        Names of the columns kept.
+        Names of the columns that are kept.
     names : list of str or None
         Names of all columns.
     n_columns : int
         Number of columns of the data.
     part : ndarray or data frame
-        The rows and columns kept, of the type that was passed in.
+        The rows and columns that are kept, in a container of the type that was passed in.
     """
 
     columns: IntArray
@@ -55,7 +57,7 @@ class DataCheck:
 
     @property
     def messages(self) -> list[str]:
-        """One sentence for each dropped column and row."""
+        """A sentence for each dropped column and row."""
         columns = [f"{column_label(j, self.names)} {why}." for j, why in sorted(self.dropped_columns.items())]
         return columns + [f"row {i} {why}." for i, why in sorted(self.dropped_rows.items())]
 
@@ -87,14 +89,14 @@ def check_data(
     min_scale: float = 1e-12,
     n_threads: int | None = None,
 ) -> DataCheck:
-    """Find the columns and rows that cellwise methods can use, and say why the others are dropped.
+    """Find the columns and rows that cellwise methods can use, and give the reasons for dropping the others.
 
-    These are dropped, in this order [1]_:
+    The following are dropped, in this order [1]_:
 
     1. columns of a data frame that do not hold numbers;
-    2. columns that number the rows, from 0 or from 1;
-    3. columns, and rows, with too many missing values: columns first where there are at least as many rows as columns,
-       else rows first;
+    2. columns that number the rows, starting at 0 or 1;
+    3. columns and rows with too many missing values: columns first if there are at least as many rows as columns,
+       otherwise rows first;
     4. columns with few distinct values, which are treated as discrete;
     5. columns whose normalized median absolute deviation is at most `min_scale`: at least half of their values are
        equal.
@@ -120,7 +122,7 @@ def check_data(
     ------
     TypeError, ValueError
         If an array does not hold real numbers, a data frame has no numeric column, a value is infinite, or an option is
-        unsuitable.
+        invalid.
 
     References
     ----------
@@ -151,7 +153,7 @@ def check_data(
 
 
 class _Check:
-    """State of `check_data`: the columns and rows that are still kept, and the reasons for dropping the others."""
+    """State of `check_data`: the columns and rows that have not been dropped, and the reasons for dropping others."""
 
     def __init__(self, X: Any) -> None:
         positions, names = frames.numeric_positions(X)
@@ -186,7 +188,7 @@ class _Check:
         )
 
     def _remaining_values(self) -> FloatArray:
-        """Return the values of the rows and columns that are still kept."""
+        """Return the values in the rows and columns that have not been dropped."""
         if self._rows.all() and self._columns.all():
             return self._values
         return np.asarray(self._values[np.ix_(self._rows, self._columns)])
@@ -230,7 +232,10 @@ class _Check:
             self._drop_columns(~(scale > least), lambda j: why)
 
     def _measure_remaining(self, measure: Any) -> FloatArray:
-        """Apply `measure` to the remaining values; columns that are already dropped get NaN."""
+        """Return ``measure(values)`` of the remaining values, (p,), with NaN for columns that have been dropped.
+
+        `measure` returns a number for each column.
+        """
         figures = np.full(self._columns.size, np.nan)
         if self._columns.any() and self._rows.any():
             figures[self._columns] = measure(self._remaining_values())
@@ -243,7 +248,7 @@ class _Check:
 
 
 def _count_phrase(n: int, what: str) -> str:
-    """Return `n` and the noun, in the plural unless n is 1."""
+    """Return `n` followed by the noun `what`, in the plural unless n is 1."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
@@ -253,7 +258,7 @@ def _nmad(values: NDArray[Any], n_threads: int) -> FloatArray:
 
 
 def _count_distinct(values: NDArray[Any], n_threads: int) -> FloatArray:
-    """Count the distinct values of each column, not counting NaN."""
+    """Return the number of distinct values of each column, without NaN."""
 
     def count(block: FloatArray, group: slice) -> FloatArray:
         block.sort(axis=1)

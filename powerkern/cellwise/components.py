@@ -33,21 +33,22 @@ class WrappedPCA:
     Attributes
     ----------
     components : (k, p) ndarray
-        The loadings, orthonormal rows; the largest entry of each is positive. 0 for columns that were left out.
+        The loadings: orthonormal rows, whose entry of largest absolute value is positive. Loadings of columns that were
+        left out are 0.
     eigenvalues : (k,) ndarray
         Robust variances of the scores.
     explained_variance_ratio : (k,) ndarray
-        `eigenvalues` over the sum of all eigenvalues.
+        `eigenvalues` divided by the sum of all eigenvalues.
     center, divisor : (p,) ndarray
-        Before projection, `center` is subtracted from a row and the result is divided by `divisor` (1 unless
-        ``standardize``).
+        A row x is projected as ``(x - center)/divisor``; `divisor` is 1 if ``standardize=False``.
     loc, scale : (p,) ndarray
         Robust location and scale of the columns.
     scores : (n, k) ndarray or data frame
-        Scores of the unwrapped data, in which outliers show. If the data are a data frame, the scores and distances
-        have its index, and the components are called "PC1", "PC2", ...
+        Scores of the original, unwrapped data, so that outliers stand out. If the data are a data frame, the scores and
+        distances have its index, and the components are called "PC1", "PC2", ...
     score_distances, orthogonal_distances : (n,) ndarray or series
-        Distance within the space of the components, in standard deviations of the scores, and distance from that space.
+        Distance from the center within the space of the components, in standard deviations of the scores, and distance
+        from that space.
     score_cutoff, orthogonal_cutoff : float
         Cut-offs beyond which a row is an outlier.
     quantile : float
@@ -85,7 +86,7 @@ class WrappedPCA:
         return frames.labelled(self.score_distances, is_outlier)
 
     def transform(self, X: object) -> Any:
-        """Return the scores of the rows of `X`, (n, k); a missing value is replaced by the center of its column."""
+        """Return the scores of the rows of `X`, (n, k); missing values count as the center of their column."""
         scores = self._center_rows(X) @ self.components.T
         return frames.labelled(X, scores, _component_names(self.eigenvalues.size))
 
@@ -105,7 +106,7 @@ class WrappedPCA:
         return frames.labelled(X, inside), frames.labelled(X, outside)
 
     def _center_rows(self, X: object) -> FloatArray:
-        """Read `X` and return its centered and divided rows; see the function `_center_rows`."""
+        """Read `X`, and return ``(X - center)/divisor``; see the function `_center_rows`."""
         matrix = read_fitted(X, self.column_names, self.center.size)
         refuse_infinite(matrix)
         return _center_rows(matrix, self.center, self.divisor, is_usable(self.scale))
@@ -124,25 +125,26 @@ def wrapped_pca(
 ) -> WrappedPCA:
     """Compute robust principal components: the eigenvectors of the correlation of wrapped data.
 
-    The components are the eigenvectors of `wrapped_correlation` (of `wrapped_covariance` with ``standardize=False``),
-    computed from the smaller of the two products of the wrapped data with themselves. The original data, not wrapped,
-    are then projected, so that outliers show. With t the scores of a row, y the row less the center (over the scales)
-    and P the components, the distances are:
+    The components are the eigenvectors of `wrapped_correlation` (with ``standardize=False``, of `wrapped_covariance`).
+    They are computed from W'W or WW', whichever is smaller, W being the wrapped data. Then the original, unwrapped data
+    are projected, so that outliers stand out. Let t be the scores of a row, y the row minus the center (divided by the
+    scales) and P the components. The distances of the row are:
 
-    - score distance: ``sqrt(sum t_k**2 / eigenvalue_k)``, cut off at the root of a quantile of chi-square with k
-      degrees of freedom;
-    - orthogonal distance: ``|y - P' t|``, cut off at ``(m + s z)**(3/2)``, with m and s the univariate MCD of the
-      distances to the power 2/3, which are about normal (Wilson and Hilferty), and z the normal quantile [2]_.
+    - score distance: ``sqrt(sum t_k**2 / eigenvalue_k)``. Its cut-off is the square root of a quantile of chi-square
+      with k degrees of freedom.
+    - orthogonal distance: ``|y - P' t|``. Its cut-off is ``(m + s z)**(3/2)``. Here m and s are the univariate MCD
+      location and scale of the distances to the power 2/3, which are about normal (Wilson and Hilferty), and z is the
+      normal quantile [2]_.
 
     A row with only a large score distance is a good leverage point. A row with only a large orthogonal distance is an
-    orthogonal outlier. A row with both is a bad leverage point. `powerkern.plot.outlier_map` draws the distances.
+    orthogonal outlier. A row with two large distances is a bad leverage point. `powerkern.plot.outlier_map` draws them.
 
     Parameters
     ----------
     X : (n, p) array-like
         Array or data frame. Missing values (NaN) count as the center of their column.
     n_components : int, optional
-        Number of components. The default is as many as explain 80 % of the variance, but at most 10.
+        Number of components; default: as many as explain 80 % of the variance, but at most 10.
     standardize : bool, default True
         Divide columns by their robust scales.
     b, c, method
@@ -159,18 +161,18 @@ def wrapped_pca(
     Raises
     ------
     TypeError, ValueError
-        If `X` has values that are not real numbers or are infinite, if no column has a positive scale, if there are
-        more components than the wrapped data have dimensions, or if an option is unsuitable.
+        If `X` has values that are not real numbers or are infinite, if no column has a positive scale, if
+        `n_components` exceeds the rank of the wrapped data, or if an option is invalid.
 
     Warns
     -----
     UserWarning
-        Listing the columns without a positive scale, which are left out: their loadings are 0.
+        Listing the columns without a positive scale, which are left out. Their loadings are 0.
 
     Notes
     -----
-    If the components span all dimensions, or nearly all, orthogonal distances are rounding errors; distances below
-    1e-12 of the largest length of a row are set to 0.
+    If the components span all dimensions, or nearly all, orthogonal distances are rounding errors. Distances below
+    1e-12 times the length of the longest row are set to 0.
 
     References
     ----------
@@ -210,7 +212,7 @@ def wrapped_pca(
     block[~usable] = 0.0
     block *= (units / divisor)[:, None]
     values, components, total = _eigendecompose(block, n_components, threads)
-    components[:, ~usable] = 0.0  # they are, to rounding
+    components[:, ~usable] = 0.0  # exactly, without rounding errors
     centered = _center_rows(matrix, center, divisor, usable)
     scores, inside, outside = _distances(centered, components, values)
     return WrappedPCA(
@@ -229,10 +231,25 @@ def _component_names(k: int) -> list[str]:
 def _eigendecompose(
     block: FloatArray, n_components: int | None, n_threads: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return eigenvalues and eigenvectors of ``block block'``, the largest first, and the sum of all eigenvalues.
+    """Compute the largest eigenvalues of ``block block'`` and their eigenvectors.
 
-    The eigenvectors are rows. If `n_components` is None, enough are returned to explain the fraction _SHARE of the
-    variance.
+    Parameters
+    ----------
+    block : (p, n) ndarray
+        The centered columns, as rows.
+    n_components : int or None
+        Number of eigenvalues; None: as many as explain the fraction _SHARE of the variance.
+    n_threads : int
+        Largest number of threads at work.
+
+    Returns
+    -------
+    eigenvalues : (k,) ndarray
+        The largest eigenvalues, in decreasing order.
+    eigenvectors : (k, p) ndarray
+        Their eigenvectors, as rows.
+    total : float
+        The sum of all eigenvalues.
     """
     from scipy.linalg import eigh  # costs a third of the time to import powerkern
 
@@ -246,27 +263,27 @@ def _eigendecompose(
     if n_components is None:
         rank = min(rank, int(np.searchsorted(np.cumsum(values), _SHARE * total)) + 1)
     elif rank < n_components:
-        raise ValueError(f"n_components is {n_components}, and the wrapped data have {rank} dimensions; take fewer")
+        raise ValueError(f"n_components is {n_components}, but the wrapped data have rank {rank}; use at most {rank}")
     values, vectors = values[:rank], vectors[:, :rank]
     rows = vectors.T if p <= n else (block @ vectors / np.sqrt(values)).T
     return np.ascontiguousarray(values), _fix_signs(rows), total
 
 
 def _fix_signs(rows: FloatArray) -> FloatArray:
-    """Multiply rows by 1 or -1 so that the entry of largest absolute value in each is positive."""
+    """Multiply each row by 1 or -1 so that its entry of largest absolute value is positive."""
     largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=1)[:, None], axis=1)
     return np.ascontiguousarray(rows * np.sign(largest))
 
 
 def _center_rows(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable: BoolArray) -> FloatArray:
-    """Return the centered rows over the divisors; missing values and unusable columns become 0.
+    """Return ``(x - center)/divisor`` for each row x; missing values and unusable columns become 0.
 
     Parameters
     ----------
     matrix : Matrix
         The data, (n, p).
     center, divisor : (p,) ndarray
-        Number subtracted from each column, and its divisor.
+        Number to subtract from each column, and divisor of the result.
     usable : (p,) ndarray of bool
         Columns with a positive, finite scale.
     """
@@ -279,7 +296,7 @@ def _center_rows(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable
 def _distances(
     centered: FloatArray, components: FloatArray, eigenvalues: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the scores, score distances and orthogonal distances of centered rows."""
+    """Return the scores, (n, k), the score distances and the orthogonal distances, (n,), of centered rows, (n, p)."""
     scores = centered @ components.T
     outside, lengths = _lengths(centered - scores @ components), _lengths(centered)
     outside[outside <= _ZERO * lengths.max(initial=0.0)] = 0.0
@@ -287,7 +304,7 @@ def _distances(
 
 
 def _lengths(rows: FloatArray) -> FloatArray:
-    """Return the Euclidean length of each row, also where squares overflow."""
+    """Return the Euclidean length of each row, even if squares overflow."""
     with np.errstate(over="ignore"):
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         large = np.isinf(lengths)
@@ -296,6 +313,6 @@ def _lengths(rows: FloatArray) -> FloatArray:
 
 
 def _orthogonal_cutoff(outside: FloatArray, quantile: float) -> float:
-    """Return the cut-off of the orthogonal distances `outside`, by Wilson and Hilferty; 0 if all of them are 0."""
+    """Return the cut-off of the orthogonal distances `outside`, (n,), see `wrapped_pca`; 0 if all distances are 0."""
     loc, scale = mcd((outside ** (2.0 / 3.0))[:, None])[0, :2]
     return float(max(loc + scale * ndtri(quantile), 0.0) ** 1.5)

@@ -15,7 +15,7 @@ from powerkern._typing import FloatArray
 
 @dataclass(frozen=True)
 class WrapConstants:
-    """Constants of the wrapping function; see `wrap_constants`.
+    """Constants of the wrapping function psi; see `wrap_constants`.
 
     Attributes
     ----------
@@ -34,16 +34,16 @@ class WrapConstants:
 
     @property
     def array(self) -> FloatArray:
-        """b, c, q1, q2 as an array, for the kernels."""
+        """Array of b, c, q1 and q2, as kernels take them."""
         return np.array([self.b, self.c, self.q1, self.q2])
 
 
 def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
     """Return the constants q1 and q2 of the wrapping function for given b and c.
 
-    ``psi(z) = z`` for ``|z| < b``, ``q1 tanh(q2 (c - |z|)) sign(z)`` for ``b <= |z| <= c``, and 0 beyond [1]_.
-    q1 makes psi continuous at b: ``q1 tanh(q2 (c - b)) = b``. q2 makes it the most efficient function of this form at
-    the normal distribution, given its bound k on the change-of-variance curve [2]_: ``q1 = sqrt(A (k - 1))`` and
+    ``psi(z) = z`` for ``|z| < b``, ``q1 tanh(q2 (c - |z|)) sign(z)`` for ``b <= |z| <= c``, and 0 for ``|z| > c`` [1]_.
+    q1 makes psi continuous at b: ``q1 tanh(q2 (c - b)) = b``. q2 makes psi the most efficient function of this form at
+    the normal distribution, given a bound k on its change-of-variance curve [2]_: ``q1 = sqrt(A (k - 1))`` and
     ``q2 = sqrt((k - 1) B**2/A)/2`` with ``A = E psi(Z)**2`` and ``B = E Z psi(Z)`` for standard normal Z, that is,
     ``q1 B = 2 q2 A``.
 
@@ -78,7 +78,7 @@ def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
 
 @lru_cache(maxsize=64)
 def _solve_constants(b: float, c: float) -> WrapConstants:
-    """Compute `wrap_constants` for b and c that have been checked."""
+    """Compute the result of `wrap_constants` for valid b and c."""
     from scipy.optimize import brentq
 
     most = 30.0 / (c - b) + 2.0 * b + 2.0
@@ -91,7 +91,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
 def _imbalance(q2: float, b: float, c: float) -> float:
-    """Return ``q1 B - 2 q2 A``, with the q1 that makes psi continuous; it vanishes at the optimal q2."""
+    """Return ``q1 B - 2 q2 A``, with q1, A and B as in `wrap_constants`; it is 0 at the optimal q2."""
     constants = WrapConstants(b, c, b / math.tanh(q2 * (c - b)), q2)
     a, slope = moments(constants)[1:]
     return float(constants.q1 * slope - 2.0 * q2 * a)

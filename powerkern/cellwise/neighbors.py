@@ -1,4 +1,4 @@
-"""Find the correlated columns, pair by pair or from products of wrapped columns, and the slopes on them."""
+"""Find the neighbors of each column, which are the columns correlated with it, and the slopes of the column on them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _PANEL = 64
 
 
 class Neighbors(NamedTuple):
-    """Columns that predict a column, the most correlated first."""
+    """Columns that predict a column, the most correlated one first."""
 
-    #: Positions among the columns kept.
+    #: Positions among the columns that were kept.
     columns: IntArray
-    #: Robust correlations of these columns with the predicted one.
+    #: Robust correlations of these columns with the predicted column.
     correlations: FloatArray
-    #: Slopes of the predicted column on these columns, all standardized.
+    #: Slopes of the predicted column on each of these columns, after standardization.
     slopes: FloatArray
 
     def __repr__(self) -> str:
@@ -39,7 +39,10 @@ class Neighbors(NamedTuple):
 
 
 class Relations(NamedTuple):
-    """Neighbors of all columns, concatenated; column j has the elements ``first[j]:first[j + 1]``."""
+    """Neighbors of all p columns in concatenated arrays; column j has the elements ``first[j]:first[j + 1]``.
+
+    The other fields are as in `Neighbors`.
+    """
 
     first: IntArray
     neighbors: IntArray
@@ -55,9 +58,9 @@ def run_in_parts(
     Parameters
     ----------
     job : callable
-        Called with the slice of columns of each group.
+        Function of the slice of columns of a group.
     shape : (int, int)
-        Numbers of columns and rows, (p, n). The cost of a column is taken to be proportional to p.
+        Numbers of columns and rows, (p, n). The cost of a column is assumed to be proportional to p.
     n_threads : int
         Largest number of threads at work.
     step : int
@@ -72,20 +75,20 @@ def run_in_parts(
 
 
 def relate_by_pairs(
-    u: FloatArray, quantile: float, least: float, own: bool, n_threads: int, progress: bool
+    u: FloatArray, quantile: float, least: float, include_self: bool, n_threads: int, progress: bool
 ) -> Relations:
-    """Find the neighbors of each column and the slopes on them, pair by pair.
+    """Find the neighbors of each column, and its slopes on them, from every pair of columns.
 
     Parameters
     ----------
     u : (p, n) ndarray
         Standardized columns, as rows; outliers and missing values are NaN.
     quantile : float
-        Probability that fixes the ellipse of the correlation and the cut-off of the slope; see `ddc`.
+        Probability that determines the ellipse for the correlation and the cut-off for the slope; see `ddc`.
     least : float
         Smallest absolute correlation of neighbors.
-    own : bool
-        Whether a column is also its own neighbor.
+    include_self : bool
+        Whether a column is also its include_self neighbor.
     n_threads : int
         Largest number of threads at work.
     progress : bool
@@ -103,20 +106,24 @@ def relate_by_pairs(
     run_in_parts(correlate, u.shape, n_threads, progress=progress)
     correlation += correlation.T
     chosen = [_select_correlated(row, least) for row in correlation]
-    relations = _join_lists(chosen, [row[one] for row, one in zip(correlation, chosen, strict=True)], None, own)
+    relations = _join_lists(
+        chosen, [row[one] for row, one in zip(correlation, chosen, strict=True)], None, include_self
+    )
 
     def regress(part: slice) -> None:
         first, others, _, slopes = relations
         neighbor_slopes(u, part.start, part.stop, first, others, cutoff, np.empty((2, n)), slopes)
 
     run_in_parts(regress, u.shape, n_threads)
-    if own:
+    if include_self:
         relations.slopes[relations.first[:-1][np.diff(relations.first) > 0]] = 1.0
     return relations
 
 
-def relate_by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_threads: int, progress: bool) -> Relations:
-    """Find the neighbors of each column and the slopes on them, from products of the wrapped columns.
+def relate_by_wrapping(
+    z: FloatArray, least: float, most: int, include_self: bool, n_threads: int, progress: bool
+) -> Relations:
+    """Find the neighbors of each column, and its slopes on them, from products of the wrapped columns.
 
     Parameters
     ----------
@@ -126,8 +133,8 @@ def relate_by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_thre
         Smallest absolute correlation of neighbors.
     most : int
         Largest number of neighbors of a column.
-    own : bool
-        Whether a column is also its own neighbor.
+    include_self : bool
+        Whether a column is also its include_self neighbor.
     n_threads : int
         Largest number of threads at work.
     progress : bool
@@ -155,13 +162,13 @@ def relate_by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_thre
             correlations[j], slopes[j] = correlation[row, chosen[j]], slope[row, chosen[j]]
 
     run_in_parts(correlate, z.shape, n_threads, _PANEL, progress)
-    return _join_lists(chosen, correlations, slopes, own)
+    return _join_lists(chosen, correlations, slopes, include_self)
 
 
 def _wrap_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray | None]:
-    """Return the centered psi of standardized columns, and an indicator of observed values.
+    """Wrap and center standardized columns; also return an indicator of observed values, 1.0 or 0.0.
 
-    Missing values become 0. The indicator is None if no value is missing.
+    The columns are the rows of `z`, (p, n). Missing values become 0. The indicator is None if no value is missing.
     """
     w = z.copy()
     constants = wrap_constants().array
@@ -179,14 +186,14 @@ def _wrap_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray | 
 
 
 def _select_correlated(correlation: FloatArray, least: float) -> IntArray:
-    """Return the positions of correlations of absolute value at least `least`, the largest first."""
+    """Return the positions of the correlations of absolute value at least `least`, the largest first."""
     size = np.abs(correlation)
     large = np.flatnonzero(size >= least)
     return large[np.argsort(-size[large], kind="stable")]
 
 
-def _join_lists(chosen: list[Any], correlations: list[Any], slopes: list[Any] | None, own: bool) -> Relations:
-    """Concatenate the lists of neighbors of all columns.
+def _join_lists(chosen: list[Any], correlations: list[Any], slopes: list[Any] | None, include_self: bool) -> Relations:
+    """Concatenate the neighbors of all columns.
 
     Parameters
     ----------
@@ -194,11 +201,11 @@ def _join_lists(chosen: list[Any], correlations: list[Any], slopes: list[Any] | 
         Positions of the neighbors of each column.
     correlations, slopes : list of (k_j,) ndarray
         Correlations and slopes of these neighbors. If `slopes` is None, the slopes are left uninitialised.
-    own : bool
+    include_self : bool
         Put the column itself, with correlation and slope 1, first in each non-empty list.
     """
     p = len(chosen)
-    if own:
+    if include_self:
         chosen = [np.append(j, one) if len(one) else one for j, one in enumerate(chosen)]
         correlations = [np.append(1.0, one) if len(one) else one for one in correlations]
         slopes = None if slopes is None else [np.append(1.0, one) if len(one) else one for one in slopes]

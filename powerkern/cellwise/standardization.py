@@ -1,4 +1,4 @@
-"""Estimate robust location and scale of columns: MCD, one wrapping M-step, or any method of `powerkern.location`."""
+"""Estimate robust location and scale of columns by MCD, by one M-step, or by a method of `powerkern.location`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def estimate_standardization(matrix: Matrix, method: str, constants: WrapConstan
 def check_standardization(
     loc: ArrayLike, scale: ArrayLike, p: int, names: Sequence[Any] | None = None
 ) -> LocationScale:
-    """Check locations and scales that the user passes, and broadcast them to one per column.
+    """Check locations and scales that the user passes, and broadcast them to all columns.
 
     Parameters
     ----------
@@ -68,26 +68,26 @@ def check_standardization(
         if value.shape not in ((), (p,)) or not np.isfinite(value).all():
             raise ValueError(f"{what} must be a finite number, or one for each of {p} columns, got shape {value.shape}")
     if (both[1] <= 0.0).any():
-        raise ValueError("scale must be positive")
+        raise ValueError(f"scale must be positive, got {both[1].min():g}")
     loc, scale = (np.full(p, value) for value in both)
     return LocationScale(loc, scale, np.zeros(p, dtype=np.int64), np.full(p, int(LocationStatus.CONVERGED)))
 
 
 def is_usable(scale: FloatArray) -> BoolArray:
-    """Return which scales are positive and finite."""
+    """Return a mask of the scales that are positive and finite."""
     return (scale > 0.0) & (scale < np.inf)
 
 
 def warn_of_scales(scale: FloatArray, names: list[str] | None, consequence: str) -> None:
-    """Issue one warning that names the columns without a positive, finite scale and the `consequence` for them."""
+    """Issue one warning that names the columns without a positive, finite scale, and tells the `consequence`."""
     warn_of_columns([(~is_usable(scale), f"no positive, finite scale; {consequence}")], names)
 
 
 def mcd(values: NDArray[Any], n_threads: int = 1, *, step: WrapConstants | None = None) -> FloatArray:
     """Estimate location and scale of every column by the reweighted MCD.
 
-    The result has shape (p, 4); its columns are location, scale, 0 and status. If `step` is given, one M-step with this
-    psi follows.
+    The result has shape (p, 4); its columns are location, scale, 0 and status. With `step`, the constants of a psi, one
+    M-step with this psi follows.
     """
     n = values.shape[0]
     factors = np.array(_mcd_factors(n))
@@ -109,10 +109,10 @@ def mcd(values: NDArray[Any], n_threads: int = 1, *, step: WrapConstants | None 
 
 @lru_cache(maxsize=16)
 def _mcd_factors(n_max: int) -> FloatArray:
-    """Return the consistency factors of the raw and the final MCD scale for n = 0, ..., n_max values, (2, n_max + 1).
+    """Return the consistency factors of the raw and of the final MCD scale for n = 0, ..., n_max, (2, n_max + 1).
 
-    The final factor also removes the small-sample bias, by a curve through the means of 200,000 samples at each of 21
-    sizes.
+    The factor of the final scale also removes the small-sample bias. It is a curve fitted to the means of 200,000
+    samples at each of 21 sizes.
     """
     n = np.maximum(np.arange(n_max + 1), 1)
     share = np.minimum((n // 2 + 1) / n, 1.0)
@@ -123,10 +123,10 @@ def _mcd_factors(n_max: int) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _step_factors(constants: WrapConstants, n_max: int) -> FloatArray:
-    """Return the consistency factor of the weighted standard deviation for n = 0, ..., n_max values, (n_max + 1,).
+    """Return the consistency factor of the weighted standard deviation for n = 0, ..., n_max, (n_max + 1,).
 
-    It also removes the small-sample bias for b = 1.5 and c = 4, by a curve through the means of 26,000 to 400,000
-    samples at each of 18 sizes.
+    The factor also removes the small-sample bias for b = 1.5 and c = 4. It is a curve fitted to the means of 26,000 to
+    400,000 samples at each of 18 sizes.
     """
     n = np.maximum(np.arange(n_max + 1), 1)
     weight, _, square = moments(constants)
@@ -135,7 +135,7 @@ def _step_factors(constants: WrapConstants, n_max: int) -> FloatArray:
 
 
 def _central_part_factor(share: FloatArray) -> FloatArray:
-    """Return the consistency factor of the standard deviation of the central fraction `share` of normal values."""
+    """Return the consistency factor of the standard deviation of the central `share`, a fraction, of normal values."""
     q = ndtri(0.5 * (1.0 + share))
     with np.errstate(invalid="ignore"):
         density = np.where(np.isinf(q), 0.0, q * np.exp(-0.5 * q * q) / math.sqrt(2.0 * math.pi))
@@ -143,6 +143,6 @@ def _central_part_factor(share: FloatArray) -> FloatArray:
 
 
 def _read_only(factors: FloatArray) -> FloatArray:
-    """Make an array read-only, because it is cached, and return it."""
+    """Make an array that will be cached read-only, and return it."""
     factors.flags.writeable = False
     return factors

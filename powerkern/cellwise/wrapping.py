@@ -1,4 +1,4 @@
-"""Wrap columns, that is, pull outlying cells towards the center, so that classical methods become robust to them."""
+"""Wrap columns: pull outlying cells towards the center, so that classical methods become robust to them."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class Wrapped:
         return f"Wrapped({self.loc.size} columns, {self.constants}, missing={self.missing!r})"
 
     def transform(self, X: object, *, n_threads: int | None = None) -> Any:
-        """Wrap other rows, (n, p) or (n,), with the same locations and scales; a data frame gives a data frame.
+        """Wrap other rows, (n, p) or (n,), with the fitted locations and scales; a data frame gives a data frame.
 
-        Raises a ValueError for columns that do not match the fit, and for infinite values.
+        ValueError is raised for columns that do not match those of the fit, and for infinite values.
         """
         matrix = read_fitted(X, self.column_names, self.loc.size)
         refuse_infinite(matrix)
@@ -97,23 +97,23 @@ def wrap(
 ) -> Wrapped:
     """Wrap every column: ``loc + scale psi((x - loc)/scale)``.
 
-    ``psi(z) = z`` for ``|z| < b``, ``q1 tanh(q2 (c - |z|)) sign(z)`` for ``b <= |z| <= c``, and 0 beyond [1]_: 87 % of
-    normal values are unchanged, and a far outlier becomes the center of its column. Classical statistics of wrapped
-    data, correlations above all, bound the influence of each cell.
+    ``psi(z) = z`` for ``|z| < b``, ``q1 tanh(q2 (c - |z|)) sign(z)`` for ``b <= |z| <= c``, and 0 for ``|z| > c`` [1]_.
+    87 % of normal values do not change, and a far outlier becomes the location of its column. Each cell has a bounded
+    influence on classical statistics of wrapped data, especially on correlations.
 
     Parameters
     ----------
     X : (n, p) or (n,) array-like
         Array or data frame; NaN is missing.
     b, c : float, default 1.5 and 4
-        psi is the identity up to b and vanishes beyond c; ``0 < b < c < 40``. ``constants`` of the
-        result has q1 and q2.
+        psi is the identity up to b and 0 beyond c; ``0 < b < c < 40``. The attribute ``constants`` of the result has
+        q1 and q2.
     method : str, default "wrapping"
-        Location and scale of the columns: "wrapping", a one-step M-estimate with psi, started at the "mcd"; "mcd", the
-        reweighted univariate minimum covariance determinant (see Notes); or any method of
+        Estimator of location and scale of the columns: "wrapping", one M-step with psi that starts from "mcd"; "mcd",
+        the reweighted univariate minimum covariance determinant (see Notes); or any method of
         `powerkern.location.location_scale`.
     loc, scale : float or (p,) array-like, optional
-        Known locations and scales, in place of estimates; given together.
+        Known locations and scales to use in place of estimates; pass either none or the two of them.
     missing : {"keep", "center"}, default "keep"
         Missing values stay missing ("keep"), or become the location of their column ("center"), as far outliers do.
     n_threads : int, optional
@@ -122,21 +122,21 @@ def wrap(
     Returns
     -------
     Wrapped
-        ``values``, in the units of the data, with the ``loc`` and ``scale`` used, and ``transform`` for other rows.
-        Wrapped values of a normal column have the standard deviation 0.868 ``scale``: unlike R's ``wrap``, they are not
-        rescaled to ``loc`` and ``scale``.
+        The wrapped ``values``, in the units of the data, the ``loc`` and ``scale`` used, and ``transform`` for other
+        rows. Wrapped values of a normal column have the standard deviation 0.868 ``scale``: unlike R's ``wrap``, this
+        function does not rescale them.
 
     Raises
     ------
     TypeError, ValueError
-        If `X` has values that are not real numbers or are infinite, if b and c are unsuitable, if an option is unknown,
-        if `loc` is given without `scale`, or if a scale is not positive.
+        If `X` has values that are not real numbers or are infinite, if b and c are invalid, if an option is unknown, if
+        `loc` is given without `scale`, or if a scale is not positive.
 
     Warns
     -----
     UserWarning
-        Listing the columns without a positive scale (no values, or more than half of them equal), which are not
-        changed.
+        Listing the columns without a positive scale (no values, or more than half of the values equal), which do not
+        change.
 
     See Also
     --------
@@ -145,19 +145,20 @@ def wrap(
 
     Notes
     -----
-    The MCD of one column [2]_ takes, of all sets of ``h = n//2 + 1`` consecutive order statistics, the one with the
-    smallest variance; its mean, and its standard deviation times a consistency factor. Then it takes the mean and
-    standard deviation of the values within 2.2414 (the root of the 0.975 quantile of chi-square with one degree of
-    freedom) of these, again made consistent for normal data, and unbiased for small n (within 1.5 % from n = 4 on, by
-    simulation). Up to nearly half of the values of a column may be arbitrary.
+    The MCD of one column [2]_ considers all sets of ``h = n//2 + 1`` consecutive order statistics. The set of smallest
+    variance gives a raw location, its mean, and a raw scale, its standard deviation times a consistency factor.
+    Reweighting computes the mean and the standard deviation of the values within 2.2414 raw scales of the raw location
+    (2.2414 is the square root of the 0.975 quantile of chi-square with one degree of freedom). Another factor makes the
+    scale consistent for normal data, and unbiased for small n (within 1.5 % for n >= 4, by simulation). Nearly half of
+    the values of a column may be arbitrary.
 
-    "wrapping" then takes the mean and standard deviation of all values with weights ``psi(z)/z``, z standardized by the
-    MCD; the standard deviation is made consistent and unbiased likewise (within 2.5 % from n = 4 on, for the default b
-    and c). For normal data, ``n var(loc)`` is 1.18, 1.10 and 1.09 at n = 20, 50 and 200 (40,000 samples each); by "mcd"
-    it is 1.63, 1.55 and 1.50.
+    "wrapping" then computes the mean and the standard deviation of all values with weights ``psi(z)/z``, where z is
+    standardized by the MCD. A factor makes the standard deviation consistent and unbiased, too (within 2.5 % for
+    n >= 4, for the default b and c). For normal data, ``n var(loc)`` is 1.18, 1.10 and 1.09 at n = 20, 50 and 200
+    (40,000 samples each); for "mcd" it is 1.63, 1.55 and 1.50.
 
-    q1 makes psi continuous at b: ``q1 tanh(q2 (c - b)) = b``. q2 makes it the most efficient function of this form at
-    the normal distribution, given its bound k on the change-of-variance curve [3]_: ``q1 = sqrt(A (k - 1))`` and
+    q1 makes psi continuous at b: ``q1 tanh(q2 (c - b)) = b``. q2 makes psi the most efficient function of this form at
+    the normal distribution, given a bound k on its change-of-variance curve [3]_: ``q1 = sqrt(A (k - 1))`` and
     ``q2 = sqrt((k - 1) B**2/A)/2`` with ``A = E psi(Z)**2`` and ``B = E Z psi(Z)`` for standard normal Z. psi is
     evaluated to a relative accuracy of about 1e-15.
 
@@ -209,7 +210,7 @@ def fit_wrap(
     Returns
     -------
     Wrapped
-        Its ``values`` are None.
+        The result without values: its attribute ``values`` is None.
     """
     constants, threads = wrap_constants(b, c), thread_count(n_threads)
     as_choice("missing", missing, _MISSING)
@@ -231,22 +232,22 @@ def wrapped_correlation(
 ) -> FloatArray:
     """Return a robust correlation matrix: the product-moment correlations of the wrapped columns.
 
-    The matrix is positive semidefinite and costs one product of matrices.
+    The matrix is positive semidefinite. It is computed by one product of matrices.
 
     Parameters
     ----------
     X : (n, p) array-like
         Array or data frame. Missing values (NaN) count as the location of their column, like far outliers.
     b, c, method
-        As in `wrap`, with its errors.
+        As in `wrap`, which describes the errors, too.
     n_threads : int, optional
-        Threads to use; default: all CPUs of this process. Results are the same bits for any number of threads, memory
+        Threads to use; default: all CPUs of this process. Results are bit-identical for any number of threads, memory
         order, and order of the columns.
 
     Returns
     -------
     (p, p) ndarray
-        NaN for columns without a positive scale, which a UserWarning lists.
+        The correlations; NaN for columns without a positive scale, which a UserWarning lists.
 
     Examples
     --------
@@ -280,7 +281,7 @@ def wrapped_covariance(
     Returns
     -------
     (p, p) ndarray
-        In products of the units of the columns; NaN for columns without a positive scale.
+        The covariances, in products of the units of the columns; NaN for columns without a positive scale.
 
     Examples
     --------
@@ -298,7 +299,9 @@ def wrapped_covariance(
 def _correlate_wrapped(
     X: object, b: float, c: float, method: str, n_threads: int | None, wanted: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the correlations of the wrapped columns and their scales; warn about columns without a positive scale.
+    """Return the correlations of the wrapped columns, (p, p), and the scales of the columns, (p,).
+
+    Warn about columns without a positive scale.
 
     Parameters
     ----------
@@ -321,8 +324,8 @@ def _correlate_wrapped(
     return correlation, found.scale
 
 
-def wrap_scores(values: NDArray[Any], found: LocationScale, constants: WrapConstants, n_threads: int) -> FloatArray:
-    """Return psi of the standardized columns, as rows, (p, n).
+def wrap_scores(values: NDArray[Any], location: LocationScale, constants: WrapConstants, n_threads: int) -> FloatArray:
+    """Standardize the columns, and return psi of them as rows, (p, n).
 
     Missing values, and columns without a positive scale, become 0.
 
@@ -330,18 +333,18 @@ def wrap_scores(values: NDArray[Any], found: LocationScale, constants: WrapConst
     ----------
     values : (n, p) ndarray
         The data.
-    found : LocationScale
+    location : LocationScale
         Location and scale of each column.
     constants : WrapConstants
         Constants of psi.
     n_threads : int
         Largest number of threads at work.
     """
-    usable = is_usable(found.scale)
+    usable = is_usable(location.scale)
 
     def change(part: FloatArray, group: slice) -> None:
         center, unit = np.zeros(part.shape[0]), np.ones(part.shape[0])
-        wrap_columns(part, found.loc[group], found.scale[group], center, unit, constants.array)
+        wrap_columns(part, location.loc[group], location.scale[group], center, unit, constants.array)
         part[~usable[group]] = 0.0
         np.nan_to_num(part, copy=False)
 
@@ -349,7 +352,17 @@ def wrap_scores(values: NDArray[Any], found: LocationScale, constants: WrapConst
 
 
 def map_columns(values: NDArray[Any], change: Callable[[FloatArray, slice], None], n_threads: int) -> FloatArray:
-    """Copy the columns of a matrix into rows, apply ``change(rows, group)`` to groups in place; return the rows."""
+    """Copy the columns of a matrix into rows, and modify these in place; return the rows, (p, n).
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The matrix.
+    change : callable
+        ``change(rows, group)`` modifies the rows of the columns in the slice `group`.
+    n_threads : int
+        Largest number of threads at work.
+    """
     out = np.empty((values.shape[1], values.shape[0]))
     scratch = BlockScratch()
 
@@ -363,7 +376,7 @@ def map_columns(values: NDArray[Any], change: Callable[[FloatArray, slice], None
 
 
 def normalize_rows(block: FloatArray, n_threads: int) -> None:
-    """Center the rows and divide them by their lengths, in place; constant rows become NaN."""
+    """Center each row and divide it by its length, in place; constant rows become NaN."""
 
     def job(group: slice) -> None:
         part = block[group]

@@ -1,4 +1,4 @@
-"""Completion of matrices with missing entries: UV decomposition and models of ratings."""
+"""Complete matrices with missing entries by UV decomposition, and predict ratings."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_featur
 from powerkern._input.frames import labelled
 from powerkern._input.messages import shown, warn
 from powerkern._typing import FloatArray
-from powerkern.completion.descent import Held, Settings, descend, make_epoch, start
+from powerkern.completion.descent import Held, Settings, descend, initial_factors, make_epoch
 from powerkern.completion.epochs import half_epoch, pack_observed
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, rms, unit_of
 from powerkern.kernels.multivariate.completion import coordinate_rows, least_squares_rows
@@ -37,7 +37,7 @@ _FOLD_PASSES = 3
 
 @dataclass(frozen=True, repr=False, eq=False)
 class UVDecomposition:
-    """A decomposition M ~ U V, made by `uv_decompose`.
+    """A decomposition M ~ U V, returned by `uv_decompose`.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class UVDecomposition:
     epoch : int
         The epoch of U and V: the last or, with entries held out, the one with the smallest validation RMSE.
     converged : bool
-        Whether `tol` was reached, or the fit was exact, before `max_epochs`.
+        Whether the criterion fell to `tol`, or the fit became exact, within `max_epochs`.
     ridge : float
-        As given.
+        Penalty on the squares of the factors, as passed to `uv_decompose`.
     """
 
     U: FloatArray
@@ -72,7 +72,7 @@ class UVDecomposition:
 
     @property
     def normalize(self) -> str | None:
-        """The argument `normalize` of `uv_decompose`."""
+        """The argument `normalize` that was passed to `uv_decompose`."""
         return self._normalization.kind
 
     @property
@@ -131,13 +131,15 @@ class UVDecomposition:
         return self._normalization.restore((self.U / root) @ (self.V / root), self._row_offset)
 
     def complete(self, M: object) -> FloatArray:
-        """Return `M` with NaN replaced by estimates; `M` must have the shape of the decomposed matrix.
+        """Return `M` with NaN replaced by estimates.
 
-        Labels of rows and columns are aligned with the labels of the decomposed matrix.
+        `M` must have the shape of the decomposed matrix. Labels of rows and columns are aligned with its labels.
         """
         values, names = _read(M, known=self._column_names)
         if values.shape != self.shape:
-            raise ValueError(f"M has shape {values.shape}, the decomposed matrix {self.shape}; fold_in takes new rows")
+            raise ValueError(
+                f"M has shape {values.shape}, the decomposed matrix {self.shape}; use fold_in for new rows"
+            )
         rows = np.asarray(align_rows(self._rows, M, "the decomposed matrix", "M"))
         return np.where(np.isnan(values), self.reconstruct()[rows][:, self._match_columns(values, names)], values)
 
@@ -150,12 +152,12 @@ class UVDecomposition:
         return slice(None) if order is None else np.array(order)
 
     def fold_in(self, M: object, *, n_threads: int | None = None) -> FloatArray:
-        """Return rows, old or new, with NaN replaced by estimates.
+        """Return rows, fitted or new, with NaN replaced by estimates.
 
-        Each row of `M`, (k, n), is fitted to its own entries by least squares with V held fixed and with the ridge of
-        the decomposition. If the entries do not determine the fit, the shortest solution is taken. A row without
-        entries becomes `column_offset`. Columns with labels are aligned. Results do not depend on `n_threads`, bit for
-        bit.
+        The factors of each row of `M`, (k, n), are fitted to the observed entries of the row by least squares, with V
+        held fixed and with the ridge of the decomposition. If the entries do not determine the factors, these are the
+        shortest solution. A row without entries becomes `column_offset`. Columns with labels are aligned. Results
+        are bit-identical for any `n_threads`.
 
         Examples
         --------
@@ -203,17 +205,17 @@ def uv_decompose(
 ) -> UVDecomposition:
     r"""Approximate a matrix with missing entries by a product U V of rank `rank`.
 
-    Minimizes, over the observed entries,
+    The factors minimize, over the observed entries,
 
-    .. math:: \sum_{r, s} \Bigl(m_{rs} - \sum_k u_{rk} v_{ks}\Bigr)^2 + \text{ridge}\, (|U|^2 + |V|^2)
+    .. math:: \sum_{r, s} \Bigl(m_{rs} - \sum_k u_{rk} v_{ks}\Bigr)^2 + \text{ridge}\, (|U|^2 + |V|^2).
 
-    by epochs that improve U with V held fixed and V with U held fixed. The problem is not convex: the result is a
-    stationary point, which depends on the start.
+    Each epoch improves U with V held fixed, and V with U held fixed. The problem is not convex: the result is a
+    stationary point that depends on the start.
 
     Parameters
     ----------
     M : (m, n) array-like
-        Real numbers; NaN (masked, null) is missing. Not changed.
+        Real numbers; NaN (masked, null) is missing. It is not modified.
     rank : int
         Number of components, at most min(m, n).
     method : {"cd", "als"}, default "cd"
@@ -227,17 +229,17 @@ def uv_decompose(
         entries. `UVDecomposition.reconstruct` undoes the normalization.
     init : {"random", "mean", "means"} or (U, V), default "random"
         Starting factors. "random": normal variates, such that the elements of U V have the root mean square of the
-        entries. "mean": the constant ``sqrt(abs(mean)/rank)``, so that ``U V = mean``; all components start equal,
-        which only "cd" can resolve. "means": the average of the row mean and the column mean, which has rank 2;
-        further components have U = 0 and a random V.
+        entries. "mean": the constant ``sqrt(abs(mean)/rank)``, so that ``U V = mean``. All components start equal, and
+        only "cd" can separate them. "means": the average of the row mean and the column mean, which has rank 2; further
+        components have U = 0 and a random V.
     n_starts : int, default 1
         Number of random starts; the result with the smallest (validation) RMSE is returned.
     order : {"fixed", "columns-first", "permuted"} or sequence of ("U" or "V", row, column), default "fixed"
         Order of updates in an epoch: U before V ("fixed") or V before U ("columns-first"). "cd" also allows a new
-        random permutation of all elements of both factors in every epoch ("permuted"), or a sequence of elements to
-        update in this order; both run on one thread.
+        random permutation of all elements of both factors in every epoch ("permuted"), or a sequence of elements, which
+        are updated in this order. The latter two run on one thread.
     damping : float from 0.01 to 1, default 1
-        Fraction of the way to its optimum that an element moves.
+        Fraction of the step to its optimum by which an element is changed.
     ridge : float, default 0
         Penalty on the squares of the factors.
     criterion : {"rmse", "change"}, default "rmse"
@@ -255,7 +257,7 @@ def uv_decompose(
     rng : int, numpy.random.Generator or None, optional
         Seed of starts, permutations and held-out entries; None gives a different result each time.
     n_threads : int, optional
-        Threads to use; default: all CPUs of this process. U and V do not depend on it, bit for bit.
+        Threads to use; default: all CPUs of this process. U and V are bit-identical for any number.
 
     Returns
     -------
@@ -265,19 +267,19 @@ def uv_decompose(
     ------
     TypeError, ValueError
         If data are not real numbers, an entry is infinite (the message names column and row), there are no entries,
-        `rank` exceeds the dimensions of the matrix, or an argument is unsuitable.
+        `rank` exceeds the dimensions of the matrix, or an argument is invalid.
 
     Warns
     -----
     UserWarning
-        Once, listing rows and columns without entries: U or V is zero there, and their estimates consist of the offsets
-        only.
+        One warning that lists rows and columns without entries. U or V is zero there, and the estimates consist of the
+        offsets only.
 
     Notes
     -----
-    Without a ridge, entries that no data determine (in a row with fewer entries than `rank`) depend on the start. A
-    constant matrix is fitted exactly. Its missing entries get the constant if the rank is 1 or `normalize` subtracts
-    means; otherwise, superfluous components leave them undetermined.
+    Without a ridge, estimates that the data do not determine (in a row with fewer entries than `rank`) depend on the
+    start. A constant matrix is fitted exactly. Its missing entries get the constant if the rank is 1 or `normalize`
+    subtracts means; otherwise, superfluous components leave them undetermined.
 
     References
     ----------
@@ -288,7 +290,7 @@ def uv_decompose(
 
     Examples
     --------
-    The example of [1]_, its first element, and then as many epochs as it takes:
+    The example of [1]_. First, one element is updated; then, epochs run until they converge:
 
     >>> import numpy as np
     >>> from powerkern.completion import uv_decompose
@@ -321,9 +323,9 @@ def uv_decompose(
         n_threads=thread_count(n_threads),
     )
     if method == "als" and not (isinstance(order, str) and order != "permuted"):
-        raise ValueError("method='als' solves for whole rows: an order of elements needs method='cd'")
+        raise ValueError("an order of single elements needs method='cd'; method='als' updates whole rows and columns")
     if method == "als" and isinstance(init, str) and init == "mean" and rank > 1:
-        raise ValueError("init='mean' has equal components, which method='als' cannot tell apart; use init='random'")
+        raise ValueError("init='mean' has equal components, which method='als' cannot separate; use init='random'")
     if isinstance(init, str) and init == "means" and rank == 1:
         raise ValueError("init='means' is a product of rank 2; use init='mean' for rank 1")
     if as_whole("n_starts", n_starts, most=MOST_STARTS) > 1 and not (isinstance(init, str) and init == "random"):
@@ -340,15 +342,15 @@ def uv_decompose(
 def complete_by_average(M: object, decompositions: Sequence[UVDecomposition]) -> FloatArray:
     """Replace NaN in `M` by the average of the estimates of several decompositions, weighted by ``1/RMSE**2``.
 
-    Different starts, orders and normalisations end in different minima, whose errors partly cancel in the average.
+    Different starts, orders and normalisations lead to different minima, whose errors partly cancel in the average.
 
     Parameters
     ----------
     M : (m, n) array-like
         The decomposed matrix, as for `UVDecomposition.complete`.
     decompositions : sequence of UVDecomposition
-        Decompositions of `M`. The RMSE is taken over held-out entries if all decompositions have such entries, else
-        over the fitted entries. Decompositions that fit exactly share the whole weight.
+        Decompositions of `M`. The RMSE is that on the held-out entries if all decompositions have such entries,
+        otherwise that on the fitted entries. If some decompositions are exact, only these are averaged.
 
     Returns
     -------
@@ -387,7 +389,7 @@ def _decompose(
     n_starts: int,
     generator: np.random.Generator,
 ) -> UVDecomposition:
-    """Return the best decomposition over several starts, fitted without the held-out entries.
+    """Decompose a matrix from several starts, without the held-out entries; return the best decomposition.
 
     Parameters
     ----------
@@ -398,7 +400,7 @@ def _decompose(
     normalize : str or None
         As in `uv_decompose`.
     settings : Settings
-        Options of the descent; the ridge is in the units of `values`. Inside, entries are scaled to order 1.
+        Options of the descent; the ridge is in the units of `values`.
     n_starts : int
         Number of starts.
     generator : numpy.random.Generator
@@ -406,7 +408,7 @@ def _decompose(
     """
     fitted = values.copy()
     fitted[held] = math.nan
-    normalization = Normalization.of(fitted, normalize)
+    normalization = Normalization.from_matrix(fitted, normalize)
     row_offset, root = normalization.row_offsets(fitted), normalization.root
     rest = normalization.normalize_rows(values, row_offset)
     out = Held(*held, rest[held])
@@ -419,7 +421,7 @@ def _decompose(
     unseen = [np.diff(cells.start) == 0 for cells in (rows, cols)]
     runs = []
     for _ in range(n_starts):
-        U, Vt = start(rest, rows.value, inner, root, generator)
+        U, Vt = initial_factors(rest, rows.value, inner, root, generator)
         U[unseen[0]], Vt[unseen[1]] = 0.0, 0.0
         runs.append(descend(U, Vt, make_epoch(rows, cols, inner, generator), out, inner, rms(rows.value)))
     best = min(runs, key=lambda run: run.score)
@@ -443,12 +445,15 @@ def _decompose(
 def _select_held_out(
     values: FloatArray, fraction: float, generator: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows and columns of a random fraction of the entries, at least one and not all if it is not 0."""
+    """Return the rows and columns of a random fraction of the entries.
+
+    If the fraction is 0 there are none; otherwise at least one, but not all.
+    """
     if fraction == 0.0:
         return np.empty(0, np.intp), np.empty(0, np.intp)
     row, column = np.nonzero(~np.isnan(values))
     if row.size < 2:
-        raise ValueError("M has one entry only: none can be held out; use validation_fraction=0")
+        raise ValueError("M has only one entry, so none can be held out; use validation_fraction=0")
     count = min(max(round(fraction * row.size), 1), row.size - 1)
     chosen = np.sort(generator.choice(row.size, count, replace=False))
     return row[chosen], column[chosen]
@@ -458,9 +463,16 @@ def _select_held_out(
 
 
 def _read(M: object, what: str = "M", known: list[Any] | None = None) -> tuple[FloatArray, list[str] | None]:
-    """Read M, which may have been read before, as a contiguous float64 matrix without infinities, and its labels.
+    """Return a matrix as contiguous float64, with the labels of its columns; raise for infinite entries.
 
-    Errors call columns without labels by the names `known`.
+    Parameters
+    ----------
+    M : array-like or Matrix
+        The matrix.
+    what : str
+        Name of the argument, for messages.
+    known : list, optional
+        Names of the columns for messages, if `M` has no labels.
     """
     matrix = M if isinstance(M, Matrix) else as_matrix(M, what=what)
     with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
@@ -471,7 +483,7 @@ def _read(M: object, what: str = "M", known: list[Any] | None = None) -> tuple[F
 
 
 def warn_empty(values: FloatArray, names: list[str] | None) -> None:
-    """Raise if the matrix has no entries; warn about rows and columns without entries."""
+    """Warn about rows and columns without entries; raise ValueError if the whole matrix has none."""
     missing = np.isnan(values)
     if missing.all():
         raise ValueError("M has no entries (all are missing); there is nothing to decompose")
@@ -479,7 +491,7 @@ def warn_empty(values: FloatArray, names: list[str] | None) -> None:
     labels = [*(f"row {i}" for i in rows), *(column_label(int(j), names) for j in cols)]
     if labels:
         text = ", ".join(labels[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
-        warn(f"no entries in {text}: their estimates consist of the offsets of normalize alone")
+        warn(f"no entries in {text}: estimates there consist only of the offsets of normalize")
 
 
 def _check_rank(rank: object, shape: tuple[int, int]) -> int:
@@ -491,7 +503,19 @@ def _check_rank(rank: object, shape: tuple[int, int]) -> int:
 
 
 def _check_order(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Return the elements to update as `update_elements` takes them: (0, i, s) is U[i, s]; (1, j, s) is V[s, j]."""
+    """Check `order`, and convert it to the array that `update_elements` takes, (k, 3).
+
+    A row (0, i, s) of the array stands for U[i, s], and a row (1, j, s) for V[s, j].
+
+    Parameters
+    ----------
+    order : sequence of ("U" or "V", row, column)
+        The elements.
+    rank : int
+        Number of components.
+    shape : (int, int)
+        Shape of the matrix.
+    """
     visits = []
     if not isinstance(order, Iterable):
         raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {shown(order)}")
@@ -509,7 +533,7 @@ def _check_order(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.in
 
 
 def _check_factors(init: Any, rank: int, shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
-    """Return the starting factors U and V in `init`; raise unless they have the right shapes and no missing values."""
+    """Return the pair `init` as starting factors U and V; raise if a shape is wrong or a value is missing."""
     if not isinstance(init, tuple | list) or len(init) != 2:
         raise TypeError("init must be 'random', 'mean' or a pair (U, V) of arrays")
     factors = _read(init[0], "U")[0], _read(init[1], "V")[0]

@@ -1,4 +1,4 @@
-"""Descend to a UV decomposition from one start, by epochs that improve U with V held fixed, and V with U."""
+"""Minimize the error of a UV decomposition from one start, in epochs that improve one factor with the other fixed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
 from powerkern.completion.epochs import half_epoch
-from powerkern.completion.normalization import ROUNDING, means, products, rms
+from powerkern.completion.normalization import ROUNDING, observed_means, product_entries, rms
 from powerkern.kernels.multivariate.completion import ObservedCells, update_elements
 
 
 class Settings(NamedTuple):
-    """Checked arguments of `uv_decompose` that the descent needs; `ridge` applies to the normalized matrix."""
+    """Checked arguments of `uv_decompose` for the descent; `ridge` is in units of the normalized matrix.
+
+    `kernel` is the compiled function for `method`; see `half_epoch`.
+    """
 
     rank: int
     kernel: Any
@@ -40,7 +43,21 @@ class Held(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """Result of the descent from one start: the best factors, and the RMSE after each epoch."""
+    """Result of the descent from one start.
+
+    Attributes
+    ----------
+    U : (m, rank) ndarray
+        Left factor.
+    Vt : (n, rank) ndarray
+        Transpose of the right factor.
+    history, validation_history : list of float
+        RMSE on the fitted and on the held-out entries after each epoch.
+    epoch : int
+        The epoch of the factors.
+    converged : bool
+        Whether the criterion fell to the tolerance.
+    """
 
     U: FloatArray
     Vt: FloatArray
@@ -51,7 +68,7 @@ class Descent(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The error by which the best of several starts is selected."""
+        """Error by which starts are compared: the smallest validation RMSE or, without held-out entries, the RMSE."""
         return min(self.validation_history, default=self.history[-1])
 
 
@@ -88,7 +105,7 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
             moves = [abs(new - old) / (rms(new) or 1.0) for old, new in zip(before, (U, Vt), strict=True)]
         converged = _has_converged(history, moves, settings.tol, size)
         if held.value.size:
-            errors.append(rms(held.value - products(U, Vt, held.row, held.column)))
+            errors.append(rms(held.value - product_entries(U, Vt, held.row, held.column)))
             if errors[-1] == min(errors):
                 best, kept = len(errors), (U.copy(), Vt.copy())
             elif len(errors) - best >= settings.patience:
@@ -106,12 +123,12 @@ def _has_converged(history: list[float], moves: list[FloatArray], tol: float, si
     history : list of float
         RMSE after each epoch.
     moves : list of ndarray
-        Change of each element of either factor in the last epoch, as a fraction of the root mean square of the factor.
-        If the list is empty, the criterion is the relative change of the RMSE.
+        For each factor, the changes of its elements in the last epoch, as fractions of the root mean square of the
+        factor. If the list is empty, the criterion is the relative change of the RMSE.
     tol : float
         Tolerance; 0 accepts only exact fits.
     size : float
-        Root mean square of the entries; an RMSE below the rounding of it is exact.
+        Root mean square of the entries. A fit is exact if its RMSE is at most a rounding error of `size`.
     """
     if history[-1] <= ROUNDING * size:
         return True
@@ -121,7 +138,7 @@ def _has_converged(history: list[float], moves: list[FloatArray], tol: float, si
 
 
 def make_epoch(rows: ObservedCells, cols: ObservedCells, settings: Settings, generator: np.random.Generator) -> Epoch:
-    """Return the function that runs one epoch in the order of updates that `settings` asks for.
+    """Return a function that runs one epoch, in the order of updates given by `settings`.
 
     Parameters
     ----------
@@ -138,7 +155,7 @@ def make_epoch(rows: ObservedCells, cols: ObservedCells, settings: Settings, gen
 
 
 def _make_half_epochs(rows: ObservedCells, cols: ObservedCells, settings: Settings) -> Epoch:
-    """Return an epoch that improves one factor, then the other, each on several threads."""
+    """Return a function that improves one factor and then the other, each on several threads."""
 
     def epoch(U: FloatArray, Vt: FloatArray) -> float:
         halves = [(rows, Vt, U), (cols, U, Vt)]
@@ -153,7 +170,7 @@ def _make_half_epochs(rows: ObservedCells, cols: ObservedCells, settings: Settin
 def _make_element_epochs(
     rows: ObservedCells, cols: ObservedCells, settings: Settings, generator: np.random.Generator
 ) -> Epoch:
-    """Return an epoch that updates single elements on one thread.
+    """Return a function that runs an epoch of updates of single elements, on one thread.
 
     Parameters
     ----------
@@ -172,7 +189,7 @@ def _make_element_epochs(
     by_column = (cols.start, cols.column, np.argsort(rows.column, kind="stable"))
 
     def epoch(U: FloatArray, Vt: FloatArray) -> float:
-        residual = rows.value - products(U, Vt, row_of, rows.column)
+        residual = rows.value - product_entries(U, Vt, row_of, rows.column)
         visits = generator.permutation(elements) if permuted else elements
         update_elements(by_row, by_column, visits, U, Vt, settings.ridge, settings.damping, residual)
         return rms(residual)
@@ -181,7 +198,7 @@ def _make_element_epochs(
 
 
 def _list_elements(rows: ObservedCells, cols: ObservedCells, rank: int) -> NDArray[np.int64]:
-    """Return every element of both factors, as `update_elements` takes them."""
+    """Return a list of all elements of the two factors, in the form of `update_elements`."""
     parts = []
     for factor, cells in enumerate((rows, cols)):
         i, k = np.divmod(np.arange((cells.start.size - 1) * rank), rank)
@@ -189,21 +206,21 @@ def _list_elements(rows: ObservedCells, cols: ObservedCells, rank: int) -> NDArr
     return np.vstack(parts)
 
 
-def start(
+def initial_factors(
     values: FloatArray, entries: FloatArray, settings: Settings, root: float, generator: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return U and the transpose of V to start from.
+    """Return the starting U and the transpose of the starting V.
 
     Parameters
     ----------
     values : (m, n) ndarray
         The normalized matrix; NaN is missing.
     entries : (k,) ndarray
-        Its observed values.
+        The observed values of the matrix.
     settings : Settings
         Options of the descent; `init` names the start, or is a pair of factors.
     root : float
-        Unit of the factors, by which factors in `init` are divided.
+        Unit of the factors: factors that the user passes as `init` are divided by it.
     generator : numpy.random.Generator
         Source of random starts.
     """
@@ -216,7 +233,7 @@ def start(
         return size * generator.standard_normal((shape[0], d)), size * generator.standard_normal((shape[1], d))
     if init == "means":
         ones = [np.ones((size, 1)) for size in shape]
-        halves = [means(values, axis)[:, None] / 2.0 for axis in (1, 0)]
+        halves = [observed_means(values, axis)[:, None] / 2.0 for axis in (1, 0)]
         rest = np.zeros((shape[0], d - 2)), generator.standard_normal((shape[1], d - 2))
         return np.hstack([halves[0], ones[0], rest[0]]), np.hstack([ones[1], halves[1], rest[1]])
     mean = float(entries.mean())

@@ -1,4 +1,4 @@
-"""Read ratings from sparse matrices, three arrays, or data frames."""
+"""Read ratings from a sparse matrix, three arrays, or a data frame."""
 
 from __future__ import annotations
 
@@ -16,9 +16,20 @@ from powerkern._typing import FloatArray
 
 
 class Entries(NamedTuple):
-    """Known entries, with the labels of rows and columns.
+    """The k ratings of a sparse matrix.
 
-    Each entry has the positions of its row and column among the labels, its value, and its weight.
+    Attributes
+    ----------
+    rows, columns : (n,), (p,) ndarray
+        Labels of the rows and of the columns.
+    row, column : (k,) ndarray of int
+        Position of the row and of the column of each rating among these labels.
+    value : (k,) ndarray
+        The ratings.
+    weight : (k,) ndarray or None
+        Weights of the ratings, in units of `mean_weight`; None: all one.
+    mean_weight : float
+        Mean of the weights that the user passed.
     """
 
     rows: NDArray[Any]
@@ -26,18 +37,17 @@ class Entries(NamedTuple):
     row: NDArray[np.intp]
     column: NDArray[np.intp]
     value: FloatArray
-    #: In units of `mean_weight`.
     weight: FloatArray | None
     mean_weight: float
 
-    def at(self, chosen: NDArray[np.bool_]) -> Entries:
-        """Return the entries that the mask `chosen` selects."""
+    def select(self, chosen: NDArray[np.bool_]) -> Entries:
+        """Return the ratings that the mask `chosen`, (k,), selects."""
         weight = None if self.weight is None else self.weight[chosen]
         return self._replace(row=self.row[chosen], column=self.column[chosen], value=self.value[chosen], weight=weight)
 
 
-def read(ratings: Any, weight: ArrayLike | None) -> Entries:
-    """Read ratings of any accepted form; drop missing ratings and ratings of weight 0."""
+def read_ratings(ratings: Any, weight: ArrayLike | None) -> Entries:
+    """Read ratings in any form that `fit_ratings` accepts; drop missing ratings and ratings of weight 0."""
     is_sparse = hasattr(ratings, "tocoo")
     row, column, values = _read_sparse(ratings) if is_sparse else _read_triplet(ratings)
     value = numbers(values, "ratings").astype(np.float64)
@@ -69,12 +79,12 @@ _PARTS = ("the column labels", "the values")
 
 
 def _row_labels(ratings: Any) -> Any:
-    """Return the part of `ratings` that carries the row labels."""
+    """Return the part of `ratings` that may have an index: the first of several arrays, or the whole data frame."""
     return ratings[0] if isinstance(ratings, tuple | list) and ratings else ratings
 
 
 def _read_sparse(ratings: Any) -> list[NDArray[Any]]:
-    """Return the rows, columns and values stored in a sparse matrix."""
+    """Return the row indices, column indices and values of the stored entries of a sparse matrix."""
     sparse = ratings.tocoo()
     if len(sparse.shape) != 2:
         raise ValueError(f"ratings have {len(sparse.shape)} dimensions; pass a sparse matrix of two")
@@ -82,7 +92,7 @@ def _read_sparse(ratings: Any) -> list[NDArray[Any]]:
 
 
 def _read_triplet(ratings: Any) -> list[NDArray[Any]]:
-    """Return rows, columns and values of ratings in a data frame or a sequence of three arrays."""
+    """Return row labels, column labels and values from a data frame or a sequence of three arrays."""
     refuse_foreign(ratings, "ratings")
     if hasattr(ratings, "columns") and hasattr(ratings, "__getitem__"):
         names = ratings.column_names if hasattr(ratings, "column_names") else ratings.columns  # Arrow has both
@@ -97,7 +107,7 @@ def _read_triplet(ratings: Any) -> list[NDArray[Any]]:
     if len(parts) != 3:
         raise ValueError(
             f"ratings must be three arrays or columns (row, column, value), got {len(parts)}; "
-            "of a list of triplets, pass tuple(zip(*triplets))"
+            "for a list of triplets, pass tuple(zip(*triplets))"
         )
     parts[1:] = [align_rows(one, parts[0], what, "the row labels") for one, what in zip(parts[1:], _PARTS, strict=True)]
     if any(is_masked_array(one) and np.ma.is_masked(one) for one in parts[:2]):
@@ -112,7 +122,7 @@ def _read_triplet(ratings: Any) -> list[NDArray[Any]]:
 
 
 def _as_labels(given: Any) -> NDArray[Any]:
-    """Convert labels to an array that keeps integers of every size exact, and text as text."""
+    """Convert labels to an array, without rounding large integers or turning text into objects."""
     try:
         labels = np.asarray(given)
     except ValueError:
@@ -145,27 +155,27 @@ def _encode_labels(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArr
 
 
 def check_weights(weight: ArrayLike, n: int) -> FloatArray:
-    """Return one weight for each of n ratings; raise if there are not n valid weights."""
+    """Return the weights of n ratings as an array, (n,); raise if there are not n valid weights."""
     if np.shape(weight) != (n,):
         raise ValueError(f"weight has shape {np.shape(weight)}, and there are {n} ratings; pass one weight for each")
     return as_weights(weight, n, "weight")
 
 
 def find_labels(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return the position of each given label in `labels`, and whether it is there at all."""
+    """Return the position of each label of `given` in the sorted array `labels`, and a mask of those that are in it."""
     wanted = _as_labels(given)
     if labels.dtype.kind == "O" or wanted.dtype.kind == "O":
         return _find_objects(labels, wanted)
     kinds = {_KINDS.get(array.dtype.kind) for array in (labels, wanted) if array.size}
     if len(kinds) > 1:
-        raise TypeError(f"labels are of type {labels.dtype}, got {wanted.dtype}; pass labels as they were fitted")
+        raise TypeError(f"labels are of type {labels.dtype}, got {wanted.dtype}; pass labels of the fitted type")
     wanted, exact = cast_exactly(wanted, labels.dtype)
     position = np.minimum(np.searchsorted(labels, wanted), labels.size - 1)
     return position, np.asarray(labels[position] == wanted) & exact
 
 
 def _find_objects(labels: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Find labels that are Python objects, as `find_labels` does; a missing label is never in the list."""
+    """Find labels that are Python objects; see `find_labels`. A missing label is never found."""
     table = {label: k for k, label in enumerate(labels.tolist())}
     is_text = {isinstance(label, str) for label in table}
     found = np.full(wanted.shape, -1, dtype=np.intp)
@@ -173,7 +183,7 @@ def _find_objects(labels: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[n
         if is_missing_label(label):
             continue
         if is_text and isinstance(label, str) not in is_text:
-            raise TypeError(f"labels are of type {labels.dtype}, got {shown(label)}; pass labels as they were fitted")
+            raise TypeError(f"labels are of type {labels.dtype}, got {shown(label)}; pass labels of the fitted type")
         try:
             found[where] = table.get(label, -1)
         except TypeError:

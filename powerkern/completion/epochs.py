@@ -1,4 +1,4 @@
-"""Run epochs of a decomposition by halves on several threads: improve one factor with the other held fixed."""
+"""Run half epochs of a decomposition on several threads: improve one factor with the other held fixed."""
 
 from __future__ import annotations
 
@@ -16,42 +16,48 @@ _MAX_EPOCHS = 100
 
 
 def half_epoch(
-    kernel: Any, cells: ObservedCells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
+    kernel: Any,
+    cells: ObservedCells,
+    fixed: FloatArray,
+    factor: FloatArray,
+    ridge: float,
+    damping: float,
+    n_threads: int,
 ) -> FloatArray:
-    """Improve all rows of one factor in place; return the (weighted) sum of squared residuals of each row.
+    """Improve all rows of one factor in place; return the (weighted) sum of squared residuals of each row, (n,).
 
     Parameters
     ----------
     kernel : compiled function
         Updates a group of rows: `coordinate_rows` or `least_squares_rows`.
     cells : ObservedCells
-        Observed entries, packed by the rows of `own`.
-    other : (p, rank) ndarray
+        Observed entries, packed by the rows of `factor`.
+    fixed : (p, rank) ndarray
         The factor held fixed.
-    own : (n, rank) ndarray
+    factor : (n, rank) ndarray
         The factor to improve.
     ridge : float
         Penalty on squared elements.
     damping : float
-        Fraction of the step to the optimum that is taken, from 0 to 1.
+        Fraction of the step to its optimum by which a row is changed, from 0 to 1.
     n_threads : int
         Largest number of threads at work.
     """
-    n_rows = own.shape[0]
+    n_rows = factor.shape[0]
     squares = np.empty(n_rows)
 
     def job(group: slice) -> None:
         part = (cells.start[group.start : group.stop + 1], *cells[1:])
-        kernel(part, other, own[group], ridge, damping, squares[group])
+        kernel(part, fixed, factor[group], ridge, damping, squares[group])
 
     for_each_group(job, (max(1, -(-cells.value.size // n_rows)), n_rows), n_threads)
     return squares
 
 
 def run_until_converged(epoch: Callable[[], FloatArray], tol: float) -> None:
-    """Repeat `epoch` until the RMSE changes by at most `tol`, relatively, or _MAX_EPOCHS is reached.
+    """Repeat `epoch` until the relative change of the RMSE is at most `tol`, at most _MAX_EPOCHS times.
 
-    `epoch` returns sums of squared residuals; the root of their total is compared.
+    `epoch` returns the sum of squared residuals of each row.
     """
     before = math.inf
     for _ in range(_MAX_EPOCHS):
@@ -62,7 +68,7 @@ def run_until_converged(epoch: Callable[[], FloatArray], tol: float) -> None:
 
 
 def pack_observed(values: FloatArray, n_threads: int) -> ObservedCells:
-    """Return the observed entries of a matrix, packed row by row."""
+    """Return the observed entries of a matrix, (n, p), packed row by row."""
     n_rows, n_columns = values.shape
     start = np.zeros(n_rows + 1, dtype=np.int64)
     np.cumsum(n_columns - np.count_nonzero(np.isnan(values), axis=1), out=start[1:])

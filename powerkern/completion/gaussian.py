@@ -1,8 +1,8 @@
-"""Fit a normal distribution to rows by expectation-maximization: a UV decomposition of full rank.
+"""Fit a normal distribution to rows by expectation-maximization (EM): a UV decomposition of full rank.
 
-A covariance V^T V + shrinkage I models rows as u V plus noise, u standard normal. Conditional means are then u V with u
-fitted to the observed values of the row under a ridge. There are as many components as columns, and the update of V
-accounts for the uncertainty of the u of each row.
+With the covariance V^T V + shrinkage I, a row is u V plus noise, where u is standard normal. Its conditional mean is
+u V, with u fitted to the observed values of the row by a ridge regression. There are as many components as columns, and
+the update of V accounts for the uncertainty of the u of each row.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _NO_RESIDUALS = np.empty((0, 0))
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A normal distribution of rows.
+    """A normal distribution of rows with p values.
 
     Attributes
     ----------
     mean : (p,) ndarray
     covariance : (p, p) ndarray
     shrinkage : float
-        Amount added to the diagonal of the fitted covariance.
+        Number that was added to the diagonal of the covariance.
     """
 
     mean: FloatArray
@@ -56,7 +56,22 @@ class Gaussian:
         return int(self.mean.size)
 
     def complete_rows(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Replace NaN by conditional means; also return the residual of each value given the others of its row."""
+        """Replace NaN in rows by conditional means.
+
+        Parameters
+        ----------
+        values : (n, p) ndarray
+            The rows; NaN is missing.
+        n_threads : int
+            Largest number of threads at work.
+
+        Returns
+        -------
+        completed : (n, p) ndarray
+            The rows without NaN.
+        residuals : (n, p) ndarray
+            Each observed value minus its conditional mean given the other observed values of the row; else NaN.
+        """
         residuals = np.empty_like(values)
         deviations, _ = _run_e_step(self, values, residuals, n_threads)
         return np.where(np.isnan(values), deviations + self.mean, values), residuals
@@ -64,13 +79,13 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class FittedGaussian:
-    """A distribution, and the completion of the rows that it was fitted to.
+    """A distribution fitted to n rows, with the completed rows.
 
     Attributes
     ----------
     model : Gaussian
     deviations : (n, p) ndarray
-        Completed rows less the mean.
+        Completed rows minus the mean.
     spread : (p, p) ndarray
         The sum of the conditional covariances of the rows.
     """
@@ -79,15 +94,23 @@ class FittedGaussian:
     deviations: FloatArray
     spread: FloatArray
 
-    def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
-        """Return the estimates of missing entries."""
+    def estimates_at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+        """Return the estimates of missing entries, given their rows and columns, (k,) each."""
         return np.asarray(self.deviations[row, column] + self.model.mean[column])
 
 
 class GaussianPath:
-    """Distributions fitted to one matrix with decreasing shrinkage, each started from the previous fit."""
+    """Fits of a distribution to one matrix for a sequence of shrinkages, each started from the previous fit.
 
-    #: The first shrinkage, large for z-scores, and the factor from one to the next.
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The matrix; NaN is missing.
+    n_threads : int
+        Largest number of threads at work.
+    """
+
+    #: The first shrinkage, which is large for z-scores, and the factor between successive shrinkages.
     first, step = 0.3, math.sqrt(10.0)
 
     def __init__(self, values: FloatArray, n_threads: int) -> None:
@@ -96,13 +119,13 @@ class GaussianPath:
         self._farther = min(_FARTHER * np.count_nonzero(np.isnan(values)) / values.size, _FARTHEST)
 
     @staticmethod
-    def work(values: FloatArray) -> float:
-        """Return the approximate number of multiplications along the path."""
+    def count_multiplications(values: FloatArray) -> float:
+        """Return the approximate number of multiplications for all fits to the rows `values`."""
         n, p = values.shape
         return float(_row_work(values) * n + n * p * p / 8 + p**3) * _EPOCHS * _STEPS
 
     def refine(self, start: FittedGaussian | None, shrinkage: float) -> FittedGaussian:
-        """Return the distribution after _EPOCHS more epochs with this shrinkage."""
+        """Run _EPOCHS epochs of EM with this shrinkage from `start`, or from a standard normal distribution if None."""
         p = self._values.shape[1]
         fitted = start or self.start_from(Gaussian(np.zeros(p), np.eye(p), shrinkage))
         for _ in range(_EPOCHS):
@@ -111,13 +134,13 @@ class GaussianPath:
         return fitted
 
     def start_from(self, model: Gaussian) -> FittedGaussian:
-        """Run the E-step of `model`, which may come from other rows, on the rows of this path."""
+        """Run an E-step on the rows of this path; `model` may have been fitted to other rows."""
         deviations, spread = _run_e_step(model, self._values, _NO_RESIDUALS, self._n_threads)
         return FittedGaussian(model, deviations, spread)
 
 
 def _maximize(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaussian:
-    """Run the M-step: return the distribution with the expected moments of the rows, plus the shrinkage."""
+    """Run an M-step: return the distribution with the expected moments of the rows; add the shrinkage."""
     shift = fitted.deviations.mean(axis=0)
     centered = np.subtract(fitted.deviations.T, shift[:, None], order="C")
     covariance = (gram(centered, n_threads) + fitted.spread) / centered.shape[1]
@@ -126,9 +149,20 @@ def _maximize(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gauss
 
 
 def _over_relax(before: Gaussian, after: Gaussian, farther: float) -> Gaussian:
-    """Return the over-relaxed step from `before` to `after`; plain steps of EM are short if many values are missing.
+    """Extrapolate an EM step by the factor ``1 + farther``, because such steps are short if many values are missing.
 
-    Return the plain step if the covariance, less half of the shrinkage, would no longer be positive definite.
+    Parameters
+    ----------
+    before, after : Gaussian
+        The distribution before and after the step.
+    farther : float
+        Additional step as a fraction of the EM step.
+
+    Returns
+    -------
+    Gaussian
+        The extrapolated distribution. It is `after` if the extrapolated covariance minus half of the shrinkage is not
+        positive definite.
     """
     covariance = after.covariance + farther * (after.covariance - before.covariance)
     diagonal = covariance.diagonal() - farther * (after.shrinkage - before.shrinkage)
@@ -143,7 +177,7 @@ def _over_relax(before: Gaussian, after: Gaussian, farther: float) -> Gaussian:
 def _run_e_step(
     model: Gaussian, values: FloatArray, residuals: FloatArray, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Run the E-step: return the completed rows less the mean, and the sum of their conditional covariances.
+    """Run an E-step: return the completed rows minus the mean, and the sum of the conditional covariances of the rows.
 
     Parameters
     ----------
@@ -152,7 +186,7 @@ def _run_e_step(
     values : (n, p) ndarray
         The rows; NaN is missing.
     residuals : (n, p) ndarray
-        Receives the residual of each value given the others of its row; empty if they are not wanted.
+        Receives the residuals, see `Gaussian.complete_rows`; empty to skip them.
     n_threads : int
         Largest number of threads at work.
     """
@@ -182,7 +216,7 @@ def _run_e_step(
 
 
 def _row_work(values: FloatArray) -> float:
-    """Return the approximate number of multiplications in the E-step of a row."""
+    """Return the approximate number of multiplications in an E-step per row of `values`."""
     p = values.shape[1]
     missing = np.count_nonzero(np.isnan(values)) / values.shape[0]
     smaller = min(missing, p - missing)
@@ -190,7 +224,7 @@ def _row_work(values: FloatArray) -> float:
 
 
 def _symmetrize(lower: FloatArray) -> FloatArray:
-    """Return the symmetric matrix with this lower triangle."""
+    """Return the symmetric matrix with the lower triangle of `lower`."""
     whole = lower + lower.T
     np.fill_diagonal(whole, lower.diagonal())
     return np.asarray(whole)

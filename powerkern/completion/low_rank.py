@@ -1,4 +1,4 @@
-"""Fit decompositions of low rank with a bias for each row, u V + b, by alternating least squares."""
+"""Fit low-rank decompositions, in which a row is u V + b with a bias b, by alternating least squares."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from powerkern._engine.products import cross
 from powerkern._typing import FloatArray
 from powerkern.completion.epochs import half_epoch, pack_observed, run_until_converged
-from powerkern.completion.normalization import means, products, rms
+from powerkern.completion.normalization import observed_means, product_entries, rms
 from powerkern.kernels.multivariate.completion import least_squares_rows
 
 
 @dataclass(frozen=True)
 class LowRank:
-    """A decomposition of low rank: components, and the shrinkage of the biases and coefficients of rows.
+    """A low-rank model of rows: the components V, with constants that shrink the coefficients and the bias of a row.
 
     Attributes
     ----------
     Vt : (p, rank) ndarray
         The transpose of V.
     shrinkage : float
-        The ridge in units of sqrt(n) + sqrt(p).
+        The ridge in units of sqrt(n) + sqrt(p), for an (n, p) matrix.
     ridge : float
         Penalty on squared coefficients.
     caution : float
-        The bias of a row is the sum of its values over ``n_values + caution``.
+        The bias of a row is the sum of its k observed values, divided by ``k + caution``.
     """
 
     Vt: FloatArray
@@ -43,8 +43,8 @@ class LowRank:
         return int(self.Vt.shape[1])
 
     def complete_rows(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Replace NaN by estimates; also return the residuals of the observed values."""
-        bias = biases(values, self.caution)[:, None]
+        """Replace NaN in rows, (n, p), by estimates; also return the residuals, which are NaN for missing values."""
+        bias = shrunken_means(values, self.caution)[:, None]
         U, Vt = np.zeros((values.shape[0], self.rank)), np.require(self.Vt, requirements="W")  # may be a read-only map
         half_epoch(least_squares_rows, pack_observed(values - bias, n_threads), Vt, U, self.ridge, 1.0, n_threads)
         estimates = cross(U, Vt, n_threads) + bias
@@ -53,26 +53,36 @@ class LowRank:
 
 @dataclass(frozen=True)
 class FittedLowRank:
-    """A decomposition, with the coefficients and biases of the rows that it was fitted to."""
+    """A low-rank model fitted to n rows, with the coefficients `U`, (n, rank), and the biases, (n,), of these rows."""
 
     model: LowRank
     U: FloatArray
     bias: FloatArray
 
-    def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
-        """Return the estimates of entries."""
-        return np.asarray(products(self.U, self.model.Vt, row, column) + self.bias[row])
+    def estimates_at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+        """Return the estimates of entries, given their rows and columns, (k,) each."""
+        return np.asarray(product_entries(self.U, self.model.Vt, row, column) + self.bias[row])
 
 
 class LowRankPath:
-    """Decompositions of one matrix by rank and ridge, each started from the previous fit."""
+    """Fits of low-rank models to one matrix for several ranks and shrinkages, each started from the previous fit.
 
-    #: The first shrinkage, and the factor from one to the next.
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The matrix; NaN is missing.
+    n_threads : int
+        Largest number of threads at work.
+    tol : float
+        Relative change of the RMSE at which a fit has converged.
+    """
+
+    #: The first shrinkage, and the factor between successive shrinkages.
     first, step = 0.14, math.sqrt(2.0)
 
     def __init__(self, values: FloatArray, n_threads: int, tol: float = 3e-4) -> None:
         self._caution = _caution(values)
-        self._bias = biases(values, self._caution)
+        self._bias = shrunken_means(values, self._caution)
         rest = values - self._bias[:, None]
         self._rows, self._columns = (
             pack_observed(rest, n_threads),
@@ -83,12 +93,12 @@ class LowRankPath:
         self._tol = tol
         self._n_threads = n_threads
 
-    def work(self, rank: int) -> float:
-        """Return the approximate number of multiplications in an epoch."""
+    def count_multiplications(self, rank: int) -> float:
+        """Return the approximate number of multiplications in an epoch with this rank."""
         return float(self._rows.value.size) * rank * (rank + 4.0) + sum(self._shape) * rank**3 / 3.0
 
     def add_components(self, start: FittedLowRank | None, rank: int, generator: np.random.Generator) -> FittedLowRank:
-        """Return `start` with random components added, up to `rank`."""
+        """Add random components to the fit `start` (or to none) until there are `rank`."""
         given = (start.U, start.model.Vt) if start else [np.empty((size, 0)) for size in self._shape]
         size = math.sqrt(self._size / math.sqrt(rank))
         U, Vt = (
@@ -97,7 +107,7 @@ class LowRankPath:
         return FittedLowRank(LowRank(Vt, 0.0, 0.0, self._caution), U, self._bias)
 
     def refine(self, start: FittedLowRank, shrinkage: float) -> FittedLowRank:
-        """Run epochs with this shrinkage until the error converges."""
+        """Run epochs with this shrinkage from the fit `start` until the RMSE converges."""
         ridge = shrinkage * sum(map(math.sqrt, self._shape))
         U, Vt = start.U.copy(), start.model.Vt.copy()
 
@@ -109,17 +119,17 @@ class LowRankPath:
         return FittedLowRank(LowRank(Vt, shrinkage, ridge, self._caution), U, self._bias)
 
 
-def biases(values: FloatArray, caution: float) -> FloatArray:
-    """Return the means of rows, shrunken towards 0: the sum of the observed values over ``n_values + caution``."""
+def shrunken_means(values: FloatArray, caution: float) -> FloatArray:
+    """Return the mean of each row shrunk towards 0: the sum of its k observed values, divided by ``k + caution``."""
     count = np.count_nonzero(~np.isnan(values), axis=1)
     return np.asarray(np.nansum(values, axis=1) / np.maximum(count + caution, 1.0))
 
 
 def _caution(values: FloatArray) -> float:
-    """Return the variance within rows over the variance of their means; infinite if rows do not differ."""
+    """Return the variance within rows divided by the variance between rows; infinite if rows do not differ."""
     seen = ~np.isnan(values)
     count = np.count_nonzero(seen, axis=1)
-    of_rows = means(values, 1)
+    of_rows = observed_means(values, 1)
     freedom = int(np.sum(np.maximum(count - 1, 0)))
     within = float(np.nansum((values - of_rows[:, None]) ** 2)) / max(freedom, 1)
     between = float(np.sum(count * of_rows**2)) - np.count_nonzero(count) * within

@@ -1,4 +1,4 @@
-"""Estimate missing values of a row from the rows nearest to it."""
+"""Estimate missing values of a row from the nearest rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ _FARTHEST = 256
 
 @dataclass(frozen=True)
 class Donors:
-    """Rows whose values fill the gaps of other rows.
+    """Donors: the m rows whose values fill the gaps of other rows.
 
     Attributes
     ----------
     completed : (p, m) ndarray
-        The columns of the donors, completed by a model.
-    values, residuals : (m, p) ndarray
-        The values of the donors, and the residuals of the model; NaN where missing.
+        The donors, completed by a model; one row per column of the data.
+    values : (m, p) ndarray
+        The observed values of the donors; NaN is missing.
+    residuals : (m, p) ndarray
+        The residuals of the model; NaN for missing values.
     """
 
     completed: FloatArray
@@ -36,31 +38,40 @@ class Donors:
     residuals: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, completed: FloatArray, residuals: FloatArray) -> Donors:
-        """Make donors from rows, their completion, and its residuals."""
+    def from_rows(cls, values: FloatArray, completed: FloatArray, residuals: FloatArray) -> Donors:
+        """Make donors from rows, the completed rows, and the residuals of the model, (m, p) each."""
         return cls(np.ascontiguousarray(completed.T), values, residuals)
 
     def estimate_gaps(
-        self, values: FloatArray, completed: FloatArray, asked: NDArray[np.bool_], n_neighbors: int, n_threads: int
+        self, values: FloatArray, completed: FloatArray, wanted: NDArray[np.bool_], n_neighbors: int, n_threads: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Return two estimates of gaps: the mean of the neighbors, and `completed` plus its mean error there.
-
-        Both are `completed` where no neighbor has a value, or where no estimate is asked for.
+        """Estimate missing entries in two ways from the nearest donors.
 
         Parameters
         ----------
         values : (n, p) ndarray
             The rows; NaN is missing.
         completed : (n, p) ndarray
-            Their completion by the model.
-        asked : (n, p) ndarray of bool
+            The rows, completed by the model.
+        wanted : (n, p) ndarray of bool
             Entries to estimate.
         n_neighbors : int
             Number of neighbors to average.
         n_threads : int
             Largest number of threads at work.
+
+        Returns
+        -------
+        means : (n, p) ndarray
+            The mean value of the neighbors.
+        corrected : (n, p) ndarray
+            The estimate of the model plus its mean residual at the neighbors.
+
+        Notes
+        -----
+        Entries that are not to be estimated, or for which no neighbor has a value, equal those of `completed`.
         """
-        means, corrections = np.where(asked, np.nan, completed), np.zeros_like(completed)
+        means, corrections = np.where(wanted, np.nan, completed), np.zeros_like(completed)
         parts = self.completed, self.values, self.residuals
         columns, donors, residuals = (np.require(part, requirements="W") for part in parts)  # may be read-only maps
 
@@ -76,6 +87,6 @@ class Donors:
         return np.where(np.isnan(means), completed, means), completed + corrections
 
     def _count_candidates(self, n_neighbors: int) -> int:
-        """Return twice the number of donors needed for `n_neighbors` values on average, at most _FARTHEST."""
+        """Return twice the number of donors that have `n_neighbors` observed values on average, at most _FARTHEST."""
         share = np.count_nonzero(~np.isnan(self.values)) / self.values.size
         return min(math.ceil(2.0 * n_neighbors / share), _FARTHEST)

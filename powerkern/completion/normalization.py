@@ -1,4 +1,4 @@
-"""Normalize a matrix before completion: offsets, scales, and limits beyond which values are treated as outliers."""
+"""Normalize a matrix before completion: subtract offsets, divide by scales, and find the limits of outliers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ROUNDING = 1e-15
 
 @dataclass(frozen=True)
 class Normalization:
-    """Offsets and scales that bring the values of a matrix, and of new rows, to the order of 1.
+    """Offsets and scales by which the values of a matrix, and of new rows, become of order 1.
 
     Attributes
     ----------
     kind : str or None
         One of `NORMALIZATIONS`, or None for no offsets.
     unit : (p,) ndarray
-        Powers of 4 by which values are divided first, so that no square overflows or underflows. "zscores" has a unit
-        for each column; otherwise all are equal.
+        Powers of 4 by which values are divided first, so that squares neither overflow nor underflow. They differ
+        between columns for "zscores", and are equal otherwise.
     offset, scale : (p,) ndarray
-        Offsets and scales of columns, in these units.
+        Offsets and scales of columns, in multiples of `unit`.
     """
 
     kind: str | None
@@ -39,8 +39,8 @@ class Normalization:
     scale: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, kind: str | None) -> Normalization:
-        """Compute the normalization of a matrix; NaN is missing."""
+    def from_matrix(cls, values: FloatArray, kind: str | None) -> Normalization:
+        """Compute the normalization of a matrix, (n, p); NaN is missing. `kind` is as above."""
         p = values.shape[1]
         each = kind == "zscores"
         unit = np.array([unit_of(column) for column in values.T]) if each else np.full(p, unit_of(values))
@@ -48,12 +48,12 @@ class Normalization:
         if kind not in ("columns", "both", "columns-first", "average", "zscores"):
             return plain
         if kind in ("columns-first", "average"):  # rows do not come before columns
-            return replace(plain, offset=means(values / unit, 0) * (0.5 if kind == "average" else 1.0))
+            return replace(plain, offset=observed_means(values / unit, 0) * (0.5 if kind == "average" else 1.0))
         rest = plain.normalize_rows(values, plain.row_offsets(values))
-        offset = means(rest, 0)
+        offset = observed_means(rest, 0)
         if not each:
             return replace(plain, offset=offset)
-        scale = np.sqrt(means((rest - offset) ** 2, 0))
+        scale = np.sqrt(observed_means((rest - offset) ** 2, 0))
         scale[scale <= ROUNDING * np.abs(offset)] = 1.0  # constant, or nothing observed
         return replace(plain, offset=offset, scale=scale)
 
@@ -66,37 +66,37 @@ class Normalization:
 
     @property
     def root(self) -> float:
-        """Unit of each factor of a decomposition: the root of the unit of the values; 1 for z-scores."""
+        """Unit of U and of V in a decomposition: the square root of `unit`; 1 for z-scores."""
         return 1.0 if self.kind == "zscores" else math.sqrt(self.unit[0])
 
     def row_offsets(self, values: FloatArray) -> FloatArray:
-        """Return the offsets of rows, (n,), in units; zeros if none are subtracted."""
+        """Return the offset of each row, (n,), in multiples of `unit`; zeros if `kind` has no row offsets."""
         if self.kind == "columns-first":
-            return means(values / self.unit - self.offset, 1)
+            return observed_means(values / self.unit - self.offset, 1)
         if self.kind == "average":
-            return 0.5 * means(values / self.unit, 1)
-        return means(values / self.unit, 1) if self.kind in ("rows", "both") else np.zeros(values.shape[0])
+            return 0.5 * observed_means(values / self.unit, 1)
+        return observed_means(values / self.unit, 1) if self.kind in ("rows", "both") else np.zeros(values.shape[0])
 
     def normalize_rows(self, values: FloatArray, row_offset: FloatArray) -> FloatArray:
         """Return ``(values/unit - row_offset - offset)/scale``."""
         return np.asarray((values / self.unit - row_offset[:, None] - self.offset) / self.scale)
 
     def restore(self, rows: FloatArray, row_offset: FloatArray) -> FloatArray:
-        """Undo `normalize_rows`."""
+        """Undo `normalize_rows`: return the rows in the units of the data."""
         return np.asarray((rows * self.scale + self.offset + row_offset[:, None]) * self.unit)
 
 
-def limits(values: FloatArray, reach: float | None) -> FloatArray:
-    """Return the limits of each column, (2, p), beyond which values are treated as outliers.
+def outlier_limits(values: FloatArray, max_deviation: float | None) -> FloatArray:
+    """Return the lower and upper limit of each column, (2, p), beyond which values are treated as outliers.
 
-    The limits lie `reach` scales from the median. The scale of a side is 1.4826 times the median deviation of the
-    values on that side or, if that is 0, of all values that differ from the median. If `reach` is None, the limits are
-    infinite.
+    A limit is the median plus or minus `max_deviation` times a scale. The scale is 1.4826 times the median distance
+    from the median of the values on the same side or, if that is 0, of all values that differ from the median. If
+    `max_deviation` is None, the limits are infinite.
     """
     ends = np.full((2, values.shape[1]), [[-math.inf], [math.inf]])
-    if reach is None:
+    if max_deviation is None:
         return ends
-    reach = min(reach, sys.float_info.max)
+    max_deviation = min(max_deviation, sys.float_info.max)
     for j, column in enumerate(values.T):
         unit = unit_of(column)
         seen = column[~np.isnan(column)] / unit
@@ -106,16 +106,16 @@ def limits(values: FloatArray, reach: float | None) -> FloatArray:
         for side, sign in enumerate((-1.0, 1.0)):
             scale = MAD_FACTOR * (_median(abs(deviation[sign * deviation >= 0.0])) or either)
             with np.errstate(over="ignore"):
-                ends[side, j] = np.multiply(center + sign * reach * scale, unit)
+                ends[side, j] = np.multiply(center + sign * max_deviation * scale, unit)
     return ends
 
 
 def _median(x: FloatArray) -> float:
-    """Return the median, 0 if `x` is empty."""
+    """Return the median of `x`, or 0 if it is empty."""
     return float(np.median(x)) if x.size else 0.0
 
 
-def means(values: FloatArray, axis: int) -> FloatArray:
+def observed_means(values: FloatArray, axis: int) -> FloatArray:
     """Return the means of the observed entries along `axis`; 0 if there are none."""
     seen = ~np.isnan(values)
     return np.asarray(np.sum(values, axis=axis, where=seen) / np.maximum(np.count_nonzero(seen, axis=axis), 1))
@@ -129,12 +129,12 @@ def unit_of(values: FloatArray) -> float:
 
 
 def rms(x: FloatArray) -> float:
-    """Return the root mean square."""
+    """Return the root mean square of `x`."""
     return math.sqrt(float(np.mean(x * x)))
 
 
-def products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
-    """Return some entries of U V.
+def product_entries(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+    """Return the entries of U V at k positions, (k,).
 
     Parameters
     ----------

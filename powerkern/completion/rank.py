@@ -17,7 +17,7 @@ from powerkern.completion.decomposition import uv_decompose
 
 
 class RankProfile(NamedTuple):
-    """Errors of decompositions by rank, made by `rank_profile`."""
+    """Errors of decompositions of several ranks, returned by `rank_profile`."""
 
     #: The ranks tried.
     ranks: NDArray[np.int64]
@@ -72,7 +72,7 @@ def rank_profile(
     if len(tried) == 0 or any(low >= high for low, high in itertools.pairwise(tried)):
         raise ValueError(f"ranks must be increasing whole numbers, got {shown(ranks)}")
     if is_real(validation_fraction) and validation_fraction == 0.0:
-        raise ValueError("validation_fraction is 0: ranks are compared on entries held out")
+        raise ValueError("validation_fraction must be positive: ranks are compared by the error on held-out entries")
     seed = as_generator(rng).integers(2**63)
     options |= {"validation_fraction": validation_fraction, "rng": seed}
     results = [uv_decompose(M, rank, method, **options) for rank in tried]

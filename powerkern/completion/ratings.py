@@ -1,4 +1,4 @@
-"""Models of sparse ratings: biases and a decomposition, fitted to the known entries."""
+"""Model sparse ratings by biases and a UV decomposition, fitted to the known ratings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from powerkern._input.arguments import as_generator, as_number
 from powerkern._input.arrays import as_reals, is_integer
 from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
-from powerkern.completion.entries import Entries, check_weights, find_labels, read
+from powerkern.completion.entries import Entries, check_weights, find_labels, read_ratings
 from powerkern.completion.epochs import half_epoch, run_until_converged
 from powerkern.completion.normalization import rms, unit_of
 from powerkern.kernels.multivariate.completion import ObservedCells, least_squares_rows
@@ -37,7 +37,7 @@ _AT_A_TIME = 1 << 20
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RatingModel:
-    r"""Estimates of ratings: ``mean + row_bias + column_bias + u v``, made by `fit_ratings`.
+    r"""A model of ratings, ``mean + row_bias + column_bias + u v``, returned by `fit_ratings`.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class RatingModel:
     mean : float
         Mean of all ratings.
     row_bias, column_bias : (n,), (p,) ndarray
-        Deviations from the mean of the ratings that a row gives and that a column receives.
+        Amounts by which the ratings by a row, and the ratings of a column, exceed the mean.
     U, V : (n, rank), (rank, p) ndarray
         The factors.
     shrinkage : float
-        The shrinkage, chosen by the fit or passed to it; it determines `ridge`.
+        The shrinkage that `fit_ratings` chose or was given; it determines `ridge`.
     ridge, bias_ridge : float
-        Penalties on squared factors and biases, in units of the weights.
+        Penalties on squared factors and on squared biases, in units of the weights.
     rmse : float
         Root mean square error on the fitted ratings.
     validation_rmse : float
@@ -86,28 +86,29 @@ class RatingModel:
         )
 
     def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
-        """Return estimates for pairs of a row and a column, given by labels that broadcast against each other.
+        """Return the estimated ratings for pairs of a row label and a column label.
 
-        A row or column without ratings has no bias and no factors. If neither has ratings, the estimate is the mean.
-        Numbers for labels that are text, or text for numbers, are a TypeError. Series are aligned by their index.
+        The two arrays of labels broadcast against each other; series are aligned by their index. Bias and factors of a
+        row or column without ratings are 0. If neither has ratings, the estimate is the mean. TypeError is raised for
+        numbers if the labels are text, and for text if they are numbers.
         """
         columns = align_rows(columns, rows, "columns", "rows")
         (i, known), (j, known_too) = find_labels(self.rows, rows), find_labels(self.columns, columns)
         if not _do_broadcast(i, j):
             raise ValueError(
-                f"rows has shape {i.shape} and columns {j.shape}; pass equally many of both, or one of either"
+                f"rows has shape {i.shape} and columns {j.shape}; pass equally long arrays, or a single row or column"
             )
         products = np.einsum("...k,...k->...", self.U[i], self.V.T[j])
         bias = np.where(known, self.row_bias[i], 0.0) + np.where(known_too, self.column_bias[j], 0.0)
         return np.asarray(self.mean + bias + np.where(known & known_too, products, 0.0))
 
     def fold_in(self, columns: ArrayLike, values: ArrayLike, weight: ArrayLike | None = None) -> FoldedRow:
-        """Fit a new row to its ratings of some columns, by a ridge regression with V held fixed.
+        """Estimate bias and factors of a new row from its ratings, by a ridge regression with V held fixed.
 
         Parameters
         ----------
         columns : (k,) array-like of labels
-            The columns that the row has rated. Columns that the fit did not see inform only the bias.
+            The columns that the row has rated. Columns that are not in the model affect only the bias.
         values : (k,) array-like
             Ratings of these columns.
         weight : (k,) array-like, optional
@@ -133,14 +134,14 @@ class RatingModel:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FoldedRow:
-    """A new row of a model: its bias and factors, made by `RatingModel.fold_in`.
+    """A new row of a model, with estimated bias and factors; returned by `RatingModel.fold_in`.
 
     Attributes
     ----------
     model : RatingModel
         The model.
     bias : float
-        Deviation of its ratings from the mean.
+        Amount by which the ratings by the row exceed the mean.
     u : (rank,) ndarray
         Factors of the row.
     """
@@ -150,7 +151,7 @@ class FoldedRow:
     u: FloatArray
 
     def predict(self, columns: ArrayLike) -> FloatArray:
-        """Return estimates of the ratings of columns, given by label."""
+        """Return the estimated ratings by this row of the columns with these labels."""
         j, known = find_labels(self.model.columns, columns)
         by_column = self.model.column_bias[j] + np.einsum("k,...k->...", self.u, self.model.V.T[j])
         return np.asarray(self.model.mean + self.bias + np.where(known, by_column, 0.0))
@@ -167,19 +168,19 @@ def fit_ratings(
 ) -> RatingModel:
     r"""Fit biases and a decomposition to a matrix with few known entries, without forming a dense matrix.
 
-    Minimises over the known entries, by alternating least squares,
+    The fit minimises, over the known entries,
 
     .. math:: \sum w_{rs} (m_{rs} - \mu - b_r - c_s - \sum_k u_{rk} v_{ks})^2
-              + \text{ridge}\, (|U|^2 + |V|^2) + \text{bias ridge}\, (|b|^2 + |c|^2)
+              + \text{ridge}\, (|U|^2 + |V|^2) + \text{bias ridge}\, (|b|^2 + |c|^2),
 
-    with :math:`\mu` their mean ([1]_; in the order of steps of [2]_).
+    where :math:`\mu` is the mean of these entries [1]_. It alternates least squares in the order of [2]_.
 
     Parameters
     ----------
     ratings : sparse matrix or array of scipy, or (row, column, value)
-        Of a sparse matrix, the stored entries count, also zeros. Otherwise three arrays of one length, or a data frame
-        of three columns: labels of rows, labels of columns, and values. Labels may be of any type that can be sorted. A
-        pair may occur more than once (entries stored twice are not summed). NaN is missing.
+        A sparse matrix, all of whose stored entries are ratings, including zeros. Otherwise three arrays of equal
+        length, or a data frame with three columns: row labels, column labels, and values. Labels may be of any type
+        that can be sorted. A pair of labels may occur more than once; such ratings are not summed. NaN is missing.
     rank : "auto" or int, default "auto"
         Number of components, 0 for biases alone. "auto" chooses it by the error on held-out ratings.
     shrinkage : float > 0, optional
@@ -187,11 +188,11 @@ def fit_ratings(
         are the mean numbers of ratings of a row and of a column, without the held-out ratings. By default it is chosen
         by the error on held-out ratings.
     weight : array-like, optional
-        Non-negative weights of the entries, in their order. Only their ratios matter for the estimates.
+        Non-negative weights of the ratings, in the order of the ratings. Only their ratios affect the estimates.
     rng : int, numpy.random.Generator or None, optional
         Seed of the choice of held-out ratings and of the random starts.
     n_threads : int, optional
-        Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
+        Threads to use; default: all CPUs of this process. Results are bit-identical for any number.
 
     Returns
     -------
@@ -206,9 +207,9 @@ def fit_ratings(
     Notes
     -----
     A tenth of the ratings (at most 100,000) is held out. The ridge of the biases is chosen first, then the ridge of the
-    factors for one component, two, three and so on, each fit starting from the last, until two ranks in succession
-    lower the error by less than its standard error. In the end all ratings are fitted. An epoch takes about
-    ``rank**2 + 4 rank`` multiplications a rating.
+    factors for one component, two components and so on. Each fit starts from the previous one. The search stops when
+    two successive ranks lower the error by less than its standard error. Finally, all ratings are fitted. An epoch
+    takes about ``rank**2 + 4 rank`` multiplications per rating.
 
     References
     ----------
@@ -234,14 +235,14 @@ def fit_ratings(
     >>> newcomer.predict([9, 26]).round(1)
     array([7. , 4.3])
     """
-    given = read(ratings, weight)
+    given = read_ratings(ratings, weight)
     _check_options(rank, shrinkage, given)
     unit = unit_of(given.value)
     entries = given._replace(value=given.value / unit)
     generator, threads = as_generator(rng), thread_count(n_threads)
     held = np.zeros(given.value.size, dtype=bool)
     held[generator.permutation(held.size)[: min(int(_HELD_OUT * held.size), _ENOUGH)]] = True
-    fold = _RatingsFold(_RatingsFit(entries.at(~held), threads), entries.at(held))
+    fold = _RatingsFold(_RatingsFit(entries.select(~held), threads), entries.select(held))
     best = fold.choose(rank, shrinkage, generator)
     whole = _RatingsFit(entries, threads)
     final = whole.refine(best, _FINAL_TOL)
@@ -264,7 +265,7 @@ def fit_ratings(
 
 
 def _check_options(rank: int | str, shrinkage: float | None, entries: Entries) -> None:
-    """Raise unless rank and shrinkage are valid for these entries and there are enough ratings."""
+    """Raise if rank or shrinkage is invalid, or if there are too few ratings."""
     if not ((isinstance(rank, str) and rank == "auto") or (is_integer(rank) and int(rank) >= 0)):
         raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {shown(rank)}")
     if shrinkage is not None:
@@ -292,19 +293,28 @@ def _do_broadcast(*arrays: NDArray[Any]) -> bool:
 
 
 class _Model(NamedTuple):
-    """Factors of a model; the last column of each holds the biases, in units of `one`."""
+    """Factors and biases of a model, with the ridges and the error of the fit.
+
+    Attributes
+    ----------
+    U, Vt : (n, rank + 1), (p, rank + 1) ndarray
+        The factors; the last column holds the biases, divided by `one`.
+    ridge, bias_ridge : float
+        Penalties on squared factors and on squared biases.
+    error, standard_error : float
+        RMSE on the held-out ratings and its standard error; NaN before they are computed.
+    """
 
     U: FloatArray
     Vt: FloatArray
     ridge: float
     bias_ridge: float
-    #: RMSE on the held-out entries, and its standard error.
     error: float = math.nan
     standard_error: float = math.nan
 
     @property
     def one(self) -> float:
-        """Unit of the biases in the factors, chosen so that one ridge serves both."""
+        """Unit in which the factors store biases, chosen so that `ridge` penalizes factors and biases alike."""
         return math.sqrt(self.ridge / self.bias_ridge)
 
     def with_ridges(self, ridge: float, bias_ridge: float) -> _Model:
@@ -316,29 +326,57 @@ class _Model(NamedTuple):
 
 
 class _SortedEntries(NamedTuple):
-    """The entries sorted by row (or by column): starts, indices in the other factor, and original positions."""
+    """The k ratings, sorted by row (or by column).
+
+    Attributes
+    ----------
+    start : (n + 1,) ndarray of int
+        Position of the first rating of each row (column), and k.
+    joined : (k,) ndarray of int
+        Column (row) of each rating.
+    order : (k,) ndarray of int
+        Position of each rating before sorting.
+    """
 
     start: NDArray[np.int64]
     joined: NDArray[np.int32]
     order: NDArray[np.intp]
 
     @classmethod
-    def of(cls, own: NDArray[np.intp], other: NDArray[np.intp], n: int) -> _SortedEntries:
-        """Sort entries with positions `own` in this factor, of n rows, and `other` in the other factor."""
-        order = np.argsort(own, kind="stable")
+    def sort(cls, row: NDArray[np.intp], column: NDArray[np.intp], n: int) -> _SortedEntries:
+        """Sort ratings by row; for a sort by column, exchange the two.
+
+        Parameters
+        ----------
+        row : (k,) ndarray of int
+            Row of each rating.
+        column : (k,) ndarray of int
+            Column of each rating.
+        n : int
+            Number of rows.
+        """
+        order = np.argsort(row, kind="stable")
         start = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(np.bincount(own, minlength=n), out=start[1:])
-        return cls(start, other[order].astype(np.int32), order)
+        np.cumsum(np.bincount(row, minlength=n), out=start[1:])
+        return cls(start, column[order].astype(np.int32), order)
 
 
 class _RatingsFit:
-    """Fits models to one set of entries."""
+    """Fits models to one set of ratings.
+
+    Parameters
+    ----------
+    entries : Entries
+        The ratings.
+    n_threads : int
+        Largest number of threads at work.
+    """
 
     def __init__(self, entries: Entries, n_threads: int) -> None:
         self.entries, self._n_threads = entries, n_threads
         n, p = entries.rows.size, entries.columns.size
-        self._by_row = _SortedEntries.of(entries.row, entries.column, n)
-        self._by_column = _SortedEntries.of(entries.column, entries.row, p)
+        self._by_row = _SortedEntries.sort(entries.row, entries.column, n)
+        self._by_column = _SortedEntries.sort(entries.column, entries.row, p)
         self.mean = float(np.average(entries.value, weights=entries.weight))
         self._rest = entries.value - self.mean
         self._breadth = math.sqrt(entries.value.size / n) + math.sqrt(entries.value.size / p)
@@ -348,16 +386,16 @@ class _RatingsFit:
 
     @property
     def unit(self) -> float:
-        """The ridge that corresponds to a shrinkage of 1."""
+        """Ridge that corresponds to a shrinkage of 1."""
         return max(self.residual, np.finfo(float).tiny) * self._breadth
 
-    def biases(self, ridge: float) -> _Model:
-        """Return a model with zero biases and no components, to start from."""
+    def initial_model(self, ridge: float) -> _Model:
+        """Return the initial model, which has no components and biases of 0."""
         n, p = self.entries.rows.size, self.entries.columns.size
         return _Model(np.zeros((n, 1)), np.zeros((p, 1)), ridge, ridge)
 
     def refine(self, model: _Model, tol: float = _TOL) -> _Model:
-        """Run epochs until the error converges; the model is changed in place and returned."""
+        """Run epochs until the relative change of the RMSE is at most `tol`; the model is modified in place."""
 
         def epoch() -> FloatArray:
             self._half_epoch(self._by_row, self.entries.column, model.Vt, model.U, model)
@@ -367,33 +405,33 @@ class _RatingsFit:
         return model
 
     def _half_epoch(
-        self, side: _SortedEntries, joined: NDArray[np.intp], other: FloatArray, own: FloatArray, model: _Model
+        self, side: _SortedEntries, joined: NDArray[np.intp], fixed: FloatArray, factor: FloatArray, model: _Model
     ) -> FloatArray:
-        """Improve one factor and its biases in place, with the other factor and its biases held fixed.
+        """Improve one factor and its biases in place, with the fixed factor and its biases held fixed.
 
         Parameters
         ----------
         side : _SortedEntries
-            The entries, sorted by the rows of `own`.
+            The ratings, sorted by the rows of `factor`.
         joined : (k,) ndarray of int
-            Positions in `other` of the entries, in their original order.
-        other : (p, rank + 1) ndarray
+            Row of `fixed` of each rating, in the order before sorting.
+        fixed : (p, rank + 1) ndarray
             The factor held fixed, with its biases.
-        own : (n, rank + 1) ndarray
+        factor : (n, rank + 1) ndarray
             The factor to improve, with its biases.
         model : _Model
-            The model, for its ridge and unit of biases.
+            The model, which has the ridge and the unit of the biases.
         """
-        value = (self._rest - other[joined, -1] * model.one)[side.order]
-        across = other.copy()
+        value = (self._rest - fixed[joined, -1] * model.one)[side.order]
+        across = fixed.copy()
         across[:, -1] = model.one
         cells = ObservedCells(side.start, side.joined, value)
         if self.entries.weight is not None:
             cells = cells._replace(root=np.sqrt(self.entries.weight[side.order]))
-        return half_epoch(least_squares_rows, cells, across, own, model.ridge, 1.0, self._n_threads)
+        return half_epoch(least_squares_rows, cells, across, factor, model.ridge, 1.0, self._n_threads)
 
     def squares(self, model: _Model, entries: Entries) -> FloatArray:
-        """Return the squared error of the model on each entry."""
+        """Return the squared error of the model for each rating."""
         squares = np.empty(entries.value.size)
         for part in slices(slice(0, squares.size), _AT_A_TIME):
             u, v = model.U[entries.row[part]], model.Vt[entries.column[part]]
@@ -402,19 +440,29 @@ class _RatingsFit:
         return squares
 
     def error(self, model: _Model, entries: Entries) -> float:
-        """Return the RMSE of the model on entries."""
+        """Return the (weighted) RMSE of the model on these ratings."""
         return math.sqrt(float(np.average(self.squares(model, entries), weights=entries.weight)))
 
 
 class _RatingsFold(NamedTuple):
-    """Choice of a model: fits to some entries, evaluated on the held-out entries."""
+    """Chooses a model by fits to most ratings, which are evaluated on the held-out ratings."""
 
     fit: _RatingsFit
     held: Entries
 
     def choose(self, rank: int | str, shrinkage: float | None, generator: np.random.Generator) -> _Model:
-        """Return the model with the smallest error on the held-out entries."""
-        biases = self._evaluate(self.fit.biases(1.0))
+        """Return the model with the smallest error on the held-out ratings.
+
+        Parameters
+        ----------
+        rank : "auto" or int
+            Number of components.
+        shrinkage : float or None
+            As in `fit_ratings`.
+        generator : numpy.random.Generator
+            Source of random components.
+        """
+        biases = self._evaluate(self.fit.initial_model(1.0))
         best = current = self._search_path(biases, lambda model, ridge: model.with_ridges(ridge, ridge), 1.0, 2.0)
         self.fit.residual = self.fit.error(best, self.fit.entries)
         s, failures = shrinkage or _FIRST, 0
@@ -434,14 +482,14 @@ class _RatingsFold(NamedTuple):
     def _search_path(
         self, start: _Model, changed: Callable[[_Model, float], _Model], setting: float, step: float
     ) -> _Model:
-        """Move a setting down, or else up, while the held-out error falls; return the best model.
+        """Decrease a setting while the error on held-out ratings falls; if it does not fall, increase the setting.
 
-        Each fit starts from the previous one.
+        Each fit starts from the previous one. The best model is returned.
 
         Parameters
         ----------
         start : _Model
-            The evaluated model to start from.
+            The model to start from, with its error.
         changed : callable
             ``changed(model, setting)`` returns a copy of the model with this setting.
         setting : float
@@ -463,7 +511,7 @@ class _RatingsFold(NamedTuple):
         return best
 
     def _evaluate(self, model: _Model) -> _Model:
-        """Refine a model, and set its error on the held-out entries and the standard error of this."""
+        """Refine a model, and compute its error on the held-out ratings and the standard error of this error."""
         fitted = self.fit.refine(model)
         squares = self.fit.squares(fitted, self.held)
         share = np.full(squares.size, 1.0) if self.held.weight is None else self.held.weight

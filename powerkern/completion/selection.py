@@ -1,4 +1,4 @@
-"""Choose a model, and its blend with neighbors, by the error on held-out entries."""
+"""Choose a model, and the weights of its blend with neighbors, by the error on held-out entries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from powerkern.completion.gaussian import Gaussian, GaussianPath
 from powerkern.completion.low_rank import LowRank, LowRankPath
 from powerkern.completion.neighbors import Donors
 
-#: Fraction of the entries held out of each fold, number wanted over all folds, and maximum number of folds.
+#: Fraction of the entries to hold out in each fold, number to hold out in all folds, and maximum number of folds.
 _HELD_OUT, _ENOUGH, _MAX_FOLDS = 0.1, 450, 5
-#: Relative fall of the error that one more step along a path must bring.
+#: Relative decrease of the error below which a search along a path stops.
 _GAIN = 0.002
-#: Maximum number of entries held out of a fold.
+#: Maximum number of entries to hold out in a fold.
 _MOST = 50_000
 #: Maximum number of steps along a path, number of successive ranks without gain that end the search, and ranks tried.
 _MAX_STEPS, _PATIENCE = 14, 2
@@ -39,17 +39,19 @@ Model = Gaussian | LowRank
 
 @dataclass(frozen=True)
 class Completion:
-    """A model, donor rows, and the weights of three estimates.
+    """A blend of three estimates of missing entries.
 
     Attributes
     ----------
     model : Model
+        The model of rows.
     donors : Donors or None
-        None if neighbors have no weight.
+        The rows among which neighbors are searched; None if neighbors have no weight.
     weights : (3,) ndarray
         Weights of the estimate of the model, of the mean of the neighbors, and of the estimate of the model plus its
         mean error at the neighbors.
     n_neighbors : int
+        Number of neighbors to average.
     validation_rmse : float
         RMSE on the held-out entries; NaN if there were none.
     """
@@ -61,7 +63,7 @@ class Completion:
     validation_rmse: float
 
     def complete_rows(self, values: FloatArray, n_threads: int) -> FloatArray:
-        """Replace NaN in rows by estimates."""
+        """Replace NaN in rows, (n, p), by estimates."""
         rows, _ = self.model.complete_rows(values, n_threads)
         if self.donors is not None:
             near = self.donors.estimate_gaps(values, rows, np.isnan(values), self.n_neighbors, n_threads)
@@ -70,7 +72,7 @@ class Completion:
 
 
 class _Fold(NamedTuple):
-    """A matrix without its held-out entries, and these entries."""
+    """A matrix, `values`, without its held-out entries, and the row, column and value (`truth`) of these entries."""
 
     values: FloatArray
     row: NDArray[np.intp]
@@ -79,7 +81,7 @@ class _Fold(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """The best point of a path: its squared error, its setting, and the fits to all folds."""
+    """The best setting of a search, with the squared error on held-out entries and the fit to each fold."""
 
     error: float
     setting: float
@@ -101,12 +103,12 @@ def choose(
     Parameters
     ----------
     values : (n, p) ndarray
-        NaN is missing; at least one entry is observed.
+        The matrix; NaN is missing, and at least one entry is observed.
     n_neighbors : int
         Number of neighbors to average; 0 for none.
     budget : float
-        Number of multiplications for the choice of a model. If it would need more, it is made on a random sample of
-        rows.
+        Largest number of multiplications for the choice of a model. If all rows would need more, the model is chosen on
+        a random sample of rows.
     generator : numpy.random.Generator
         Source of folds, samples and starts.
     n_threads : int
@@ -125,7 +127,7 @@ def choose(
     if weights[0] == 1.0:
         return Completion(model, None, weights, n_neighbors, rmse)
     rows = values[_sample_rows(len(values), _DONORS, generator)]
-    donors = Donors.of(rows, *model.complete_rows(rows, n_threads))
+    donors = Donors.from_rows(rows, *model.complete_rows(rows, n_threads))
     return Completion(model, donors, weights, n_neighbors, rmse)
 
 
@@ -133,9 +135,9 @@ def choose(
 
 
 def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
-    """Return the number of rows to which a normal distribution is fitted; 0 if they have too few entries for it."""
+    """Return how many rows `budget` allows for the fit of a normal distribution; 0 if they have too few entries."""
     n, p = values.shape
-    rows = min(n, int(n * budget / GaussianPath.work(values)))
+    rows = min(n, int(n * budget / GaussianPath.count_multiplications(values)))
     entries = np.count_nonzero(~np.isnan(values)) * (rows / n)
     return rows if entries >= p * (p + 1) / 2 else 0
 
@@ -175,7 +177,7 @@ def _choose_low_rank(
     paths = [LowRankPath(fold.values, n_threads) for fold in folds]
     best, latest, failures, spent = _NOTHING, _NOTHING, 0, 0.0
     for rank in (rank for rank in _RANKS if rank <= min(values.shape)):
-        spent += _FITS * len(folds) * path.work(rank)
+        spent += _FITS * len(folds) * path.count_multiplications(rank)
         if failures == _PATIENCE or (rank > 1 and spent > budget):
             break
         starts = latest.fitted or [None] * len(folds)
@@ -190,7 +192,7 @@ def _choose_low_rank(
 def _search_both_ways(
     paths: Sequence[Any], starts: Sequence[Any], first: float, step: float, folds: list[_Fold]
 ) -> _Chosen:
-    """Return the best setting along a path that goes down from `first` or, if `first` is the best there, up from it.
+    """Search the best setting by decreasing it from `first` or, if no smaller one is better, by increasing it.
 
     Parameters
     ----------
@@ -215,7 +217,7 @@ def _search_both_ways(
 def _search_along(
     paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float], folds: list[_Fold]
 ) -> _Chosen:
-    """Fit each setting, started from the previous fit, while the held-out error falls; return the best.
+    """Fit the settings in turn, each from the previous fit, while the error on held-out entries falls; return the best.
 
     Parameters
     ----------
@@ -231,7 +233,7 @@ def _search_along(
     best, fitted = _NOTHING, starts
     for setting in settings:
         fitted = [path.refine(start, setting) for path, start in zip(paths, fitted, strict=True)]
-        rest = (one.at(fold.row, fold.column) - fold.truth for one, fold in zip(fitted, folds, strict=True))
+        rest = (one.estimates_at(fold.row, fold.column) - fold.truth for one, fold in zip(fitted, folds, strict=True))
         error = sum(float(np.sum(each**2)) for each in rest)
         gained = error < (1.0 - _GAIN) * best.error
         best = min(best, _Chosen(error, setting, fitted), key=lambda found: found.error)
@@ -244,7 +246,10 @@ def _search_along(
 
 
 def _make_folds(values: FloatArray, generator: np.random.Generator) -> Iterator[_Fold]:
-    """Yield random disjoint sets of held-out entries: several if there are few entries, none if there is only one."""
+    """Yield folds with random, disjoint sets of held-out entries: more folds for smaller matrices.
+
+    There is no fold if the matrix has a single entry.
+    """
     row, column = np.nonzero(~np.isnan(values))
     held = min(max(1, int(_HELD_OUT * row.size)), _MOST)
     times = min(-(-_ENOUGH // held), _MAX_FOLDS, row.size - 1)
@@ -266,14 +271,14 @@ def _sample_rows(n: int, size: int, generator: np.random.Generator) -> Any:
 def _choose_weights(
     folds: list[_Fold], models: Sequence[Model], n_neighbors: int, generator: np.random.Generator, n_threads: int
 ) -> tuple[FloatArray, float]:
-    """Choose the weights of the three estimates of a `Completion`; return them and the RMSE of their blend.
+    """Choose the weights of the three estimates of a `Completion`; return the weights and the RMSE of the blend.
 
     Parameters
     ----------
     folds : list of _Fold
         Held-out entries.
     models : sequence of Model
-        Model fitted to each fold.
+        The model fitted to each fold.
     n_neighbors : int
         Number of neighbors to average; 0 for none.
     generator : numpy.random.Generator
@@ -293,10 +298,10 @@ def _choose_weights(
         some = np.searchsorted(used, judged)
         estimates.append(rows[some][place][:, None])
         if n_neighbors:
-            asked = np.zeros((judged.size, values.shape[1]), dtype=bool)
-            asked[place] = True
-            donors = Donors.of(values, rows, residuals)
-            near = donors.estimate_gaps(values[some], rows[some], asked, n_neighbors, n_threads)
+            wanted = np.zeros((judged.size, values.shape[1]), dtype=bool)
+            wanted[place] = True
+            donors = Donors.from_rows(values, rows, residuals)
+            near = donors.estimate_gaps(values[some], rows[some], wanted, n_neighbors, n_threads)
             estimates[-1] = np.column_stack([estimates[-1], *(estimate[place] for estimate in near)])
     weights = simplex_weights(np.vstack(estimates), np.concatenate(truth))
     rest = np.vstack(estimates) @ weights - np.concatenate(truth)
@@ -304,9 +309,17 @@ def _choose_weights(
 
 
 def simplex_weights(estimates: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return the non-negative weights of columns that sum to 1 and minimize the squared error; ties take the first.
+    """Return the weights of m estimates that minimize the squared error; they are non-negative and sum to 1.
 
-    The minimum lies inside a face of the simplex, where the gradient along the face vanishes. All faces are tried.
+    The minimum lies inside a face of the simplex, where the gradient along the face vanishes. All faces are tried. Of
+    equally good faces, the first is used.
+
+    Parameters
+    ----------
+    estimates : (n, m) ndarray
+        The estimates, one per column.
+    truth : (n,) ndarray
+        The true values.
     """
     errors = estimates - truth[:, None]
     products = errors.T @ errors

@@ -249,7 +249,7 @@ class Client:
             column = detail.partition(", row")[0] if ", row" in detail else "a column"
             text = f"{column} has values outside the domain of {family}{' with this shift' if shift.any() else ''}"
             raise self._error(f"{text}; the log of the site names one", detail) from None
-        return self._ranges.setdefault(key, Range(family, found.table, found.column_names, found.was_vector))
+        return self._ranges.setdefault(key, Range(family, found._table, found.column_names, found._was_vector))
 
     def _measure_moments(self, message: Message, shift: FloatArray) -> FloatArray:
         """Return the moments of the requested columns at the requested exponents, (k, n_points, N_PARTIAL)."""

@@ -86,7 +86,7 @@ def conversation(plan: Plan) -> Conversation:
         found: Range = pool.reduce_pairwise(merge, ranges)
     else:
         found = Range.from_bounds(plan.data_bounds[0], plan.data_bounds[1], plan.spec.family, 1.0)
-    columns = [pool.make_column(row, FAMILIES[plan.spec.family]) for row in found.table]
+    columns = [pool.make_column(row, FAMILIES[plan.spec.family]) for row in found._table]
     requests = _MomentRequests(plan, columns, weights)
     try:
         given, shift, limit = plan.spec.per_column(len(columns))

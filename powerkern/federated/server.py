@@ -28,7 +28,7 @@ from powerkern.federated.search import METHODS
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range
-from powerkern.sketch.grids import checked_bounds
+from powerkern.sketch.grids import check_bounds
 
 
 class Server:
@@ -370,9 +370,9 @@ def _shifted_bounds(data_bounds: Any, family: str, shift: FloatArray) -> FloatAr
         raise ValueError("data_bounds must be (low, high): numbers, or one per column") from None
     try:
         if not shift.any():
-            return checked_bounds(low, high, family)
-        ends = checked_bounds(low, high, "yeo-johnson")
+            return check_bounds(low, high, family)
+        ends = check_bounds(low, high, "yeo-johnson")
         low, high = ends + given_shift(shift, "box-cox", ends.shape[1])
-        return checked_bounds(low, high, "box-cox")
+        return check_bounds(low, high, "box-cox")
     except ValueError as error:
         raise ValueError(f"data_bounds: {error}") from None

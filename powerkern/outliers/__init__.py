@@ -1,4 +1,4 @@
-"""Convert outlier scores to probabilities, measure the quality of probabilities, and compute distances of outliers."""
+"""Convert outlier scores to probabilities, measure how good probabilities are, and compute distances of outliers."""
 
 from __future__ import annotations
 

@@ -21,16 +21,16 @@ def combine_probabilities(P: object, method: str = "mean") -> Any:
     ----------
     P : (n, k) array-like
         Probabilities of being an outlier, one column for each detector, such as those from `outlier_probability`. NaN
-        is missing; the other detectors decide.
+        is missing and left out.
     method : {"mean", "median", "maximum", "minimum"}, default "mean"
-        "mean" [1]_ is as well calibrated as the detectors are. "median" ignores a detector that fails. With "maximum",
-        one detector is enough to declare an outlier. With "minimum", all must agree.
+        "mean" [1]_ is as well calibrated as the detectors are. "median" is robust to a minority of detectors that fail.
+        With "maximum", a row is an outlier if one detector says so; with "minimum", only if all do.
 
     Returns
     -------
     (n,) ndarray, or a series with the index of a data frame
-        Combined probabilities, between the smallest and the largest of the row; NaN if all are missing. The order of
-        the detectors does not matter.
+        Combined probabilities, between the smallest and the largest probability of the row; NaN if all are missing. The
+        order of the detectors does not matter.
 
     Raises
     ------

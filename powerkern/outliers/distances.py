@@ -39,7 +39,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
     method : str, default "mean-sd"
         Method for location and scale, any of `powerkern.location.location_scale`. "median-mad" gives robust z-scores.
     ddof : int, default 0
-        A standard deviation divides by ``n - ddof``, as in `scipy.stats.zscore`.
+        Standard deviations have the divisor ``n - ddof``, as in `scipy.stats.zscore`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
     **constants
@@ -48,7 +48,8 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
     Returns
     -------
     ndarray or data frame
-        Like `X`: a data frame for a data frame, float32 for float32, else float64. NaN in columns whose scale is 0.
+        Of the type of `X`: a data frame if `X` is one, float32 for float32, otherwise float64. NaN in columns whose
+        scale is 0.
 
     Raises
     ------
@@ -58,7 +59,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
     Warns
     -----
     UserWarning
-        Listing the columns whose scale is 0, and those with fewer values than their scale needs, or none.
+        Listing the columns whose scale is 0, and the columns with too few values to estimate a scale.
 
     Examples
     --------
@@ -88,7 +89,10 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
 
 
 def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:
-    """Return the ratio of the standard deviations with divisors n - ddof and n, by column; NaN for too few values."""
+    """Return ``sqrt(n/(n - ddof))`` for each column, n being its number of values; NaN unless n exceeds `ddof`.
+
+    This is the ratio of the standard deviations with divisors n - ddof and n.
+    """
 
     def count(block: FloatArray, group: slice) -> FloatArray:
         return np.asarray(np.count_nonzero(~np.isnan(block), axis=1)[:, None], dtype=np.float64)
@@ -111,7 +115,7 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     loc : (p,) array-like, optional
         Location; by default the mean of the complete rows.
     cov : (p, p) array-like, optional
-        Covariance matrix; by default of the complete rows, with divisor n - 1. A robust location and covariance,
+        Covariance matrix; by default that of the complete rows, with divisor n - 1. A robust location and covariance,
         such as ``location_`` and ``covariance_`` of `sklearn.covariance.MinCovDet`, keep outliers from masking each
         other.
 
@@ -129,7 +133,7 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
 
     Notes
     -----
-    Computed from a Cholesky factor of the correlation matrix, so the scales of the columns do not matter.
+    Distances are computed from a Cholesky factor of the correlation matrix, so the scales of the columns do not matter.
 
     Examples
     --------
@@ -157,9 +161,10 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
 
 
 def _row_blocks(values: NDArray[Any]) -> Iterator[tuple[slice, FloatArray]]:
-    """Iterate over blocks of rows, in float64 and row-major, so that sums run in the same order for any memory layout.
+    """Yield slices of rows and copies of these rows, in float64 and row-major order.
 
-    The product of a block with a (p, p) matrix takes at most about 0.1 s, so that interrupts are handled in time.
+    Sums over blocks are therefore added in the same order for any memory layout. The product of a block with a (p, p)
+    matrix takes at most about 0.1 s, so that a keyboard interrupt takes effect soon.
     """
     n, p = values.shape
     length = max(1, min(_BLOCK_VALUES // p, _BLOCK_PRODUCTS // p**2))
@@ -169,7 +174,10 @@ def _row_blocks(values: NDArray[Any]) -> Iterator[tuple[slice, FloatArray]]:
 
 
 def _has_missing(values: NDArray[Any]) -> bool:
-    """Return whether the sum of values is NaN. False proves that none is missing, faster than testing each value."""
+    """Return False only if no value is NaN; True if some are, or if infinite values of both signs are present.
+
+    Testing the sum for NaN is faster than testing each value.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(np.sum(values, dtype=np.float64)))
 
@@ -183,7 +191,7 @@ def _column_units(values: NDArray[Any]) -> FloatArray:
 
 
 def _moments(values: NDArray[Any], unit: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and covariance (with divisor n - 1) of the complete rows, in multiples of the units."""
+    """Return the mean and the covariance (with divisor n - 1) of the complete rows of ``values/unit``."""
     p = values.shape[1]
     n, total = 0, np.zeros(p)
     for complete in _complete_rows(values, unit):
@@ -202,20 +210,20 @@ def _moments(values: NDArray[Any], unit: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _complete_rows(values: NDArray[Any], unit: FloatArray) -> Iterator[FloatArray]:
-    """Iterate over blocks of the rows without missing values, in multiples of the units."""
+    """Yield blocks of the rows of ``values/unit`` without missing values; `unit` has shape (p,)."""
     for _, block in _row_blocks(values):
         yield (block[~np.isnan(block).any(axis=1)] if _has_missing(block) else block) / unit
 
 
 def _check_shape(what: str, given: ArrayLike, shape: tuple[int, ...], names: Sequence[Any] | None) -> FloatArray:
-    """Return finite numbers of the required shape; raise if `given` is anything else.
+    """Return an argument as an array; raise ValueError unless it has the required shape and is finite.
 
     Parameters
     ----------
     what : str
         Name of the argument, for messages.
     given : array-like
-        One number for each column along each axis. Labels are aligned with `names`.
+        The argument, with a number for each column along each axis. Labels are aligned with `names`.
     shape : tuple of int
         Required shape.
     names : sequence or None
@@ -228,7 +236,10 @@ def _check_shape(what: str, given: ArrayLike, shape: tuple[int, ...], names: Seq
 
 
 def _make_whitener(cov: FloatArray, names: Sequence[str] | None) -> Callable[[FloatArray], FloatArray]:
-    """Return a function that whitens deviations: it takes rows of X, and returns a column for each row."""
+    """Return a function that whitens deviations from the mean by a Cholesky factor of `cov`, (p, p).
+
+    The function takes (n, p) deviations and returns the whitened ones as columns, (p, n).
+    """
     from scipy.linalg import blas, lapack  # costs a third of the time to import powerkern
 
     scale = np.sqrt(np.maximum(np.diag(cov), 0.0))
@@ -248,7 +259,7 @@ def _make_whitener(cov: FloatArray, names: Sequence[str] | None) -> Callable[[Fl
 
 
 def _singular_error(j: int, names: Sequence[str] | None, why: str) -> ValueError:
-    """Return the error for a singular covariance; `why` says what is wrong with column j."""
+    """Build the error for a singular covariance; `why` says what is wrong with column `j`."""
     return ValueError(f"the covariance is singular: {column_label(j, names)} {why}; leave it out, or pass cov")
 
 
@@ -268,7 +279,7 @@ def ks_distance(
     X : (n, p) or (n,) array-like
         The columns. NaN is missing.
     loc, scale : float or (p,) array-like, optional
-        Mean and standard deviation of the distribution; default: the column's, with divisor n - 1.
+        Mean and standard deviation of the distribution; default: those of the column, with divisor n - 1.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -289,8 +300,8 @@ def ks_distance(
 
     Notes
     -----
-    Where the distribution is fitted, the distance is smaller than for a given one, and the usual p-values do not hold
-    (Lilliefors' do).
+    If the distribution is fitted to the column, the distance is smaller than for a given distribution. P-values are
+    then those of Lilliefors' test, not of the Kolmogorov-Smirnov test.
 
     Examples
     --------
@@ -305,7 +316,7 @@ def ks_distance(
         if value is not None:
             row[:] = _check_shape(what, np.full(p, value) if np.ndim(value) == 0 else value, (p,), matrix.names)
     if (given[1] <= 0.0).any():
-        raise ValueError("scale must be positive")
+        raise ValueError(f"scale must be positive, got {np.nanmin(given[1]):g}")
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         block.sort(axis=1)  # NaN last

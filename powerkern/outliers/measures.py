@@ -91,8 +91,8 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
 def sharpness_error(y_true: ArrayLike | None, y_prob: ArrayLike, *, stratum: Stratum = "all") -> float | FloatArray:
     """Return the mean entropy of the probabilities in bits, ``mean(-p log2 p - (1 - p) log2(1 - p))``.
 
-    The error is 0 for a method whose probabilities are all 0 or 1, right or wrong, and 1 for a method that always says
-    1/2. Arguments and result are as in `brier_score`, but `y_true` may be None if `stratum` is "all".
+    The error is 0 if all probabilities are 0 or 1, right or wrong, and 1 if all are 1/2. Arguments and result are as in
+    `brier_score`, but `y_true` may be None if `stratum` is "all".
 
     Examples
     --------
@@ -126,19 +126,18 @@ def refinement_error(
     Parameters
     ----------
     y_true, y_prob, stratum
-        As in `brier_score`, with its errors.
+        As in `brier_score`, which describes the errors, too.
     strategy : {"equal-area", "equal-count", "equal-width"}, default "equal-area"
-        Partition of [0, 1] into bins. With "equal-area", bins are made from the left, each as wide as possible while
-        its number of scores times its width is at most a common area. This area is the smallest that the number of bins
-        allows. So bins are narrow where scores are many and wide where they are few. Equal probabilities always share a
-        bin.
+        Partition of [0, 1] into bins. "equal-area" minimizes the largest area of a bin, its number of scores times its
+        width: going from left to right, each bin is as wide as this area allows. Bins are therefore narrow where there
+        are many scores, and wide where there are few. Equal probabilities are always in the same bin.
     n_bins : int or iterable of int, default 5 to 20
-        Number of bins, or several numbers of bins, over which results are averaged.
+        Number of bins. For several numbers, results are averaged.
 
     Returns
     -------
     float or (k,) ndarray
-        0 when every bin is pure.
+        0 if every bin contains only outliers or only inliers; one value per column for a matrix.
 
     Examples
     --------
@@ -158,15 +157,15 @@ def calibration_error(
     strategy: Strategy = "equal-area",
     n_bins: int | Iterable[int] = N_BINS,
 ) -> float | FloatArray:
-    """Return the mean distance of probabilities from frequencies in bins, ``sum_b w_b |o_b - mean(p in b)|``.
+    """Return the mean difference of probability and frequency over bins, ``sum_b w_b |o_b - mean(p in b)|``.
 
-    The error is 0 if the mean probability in every bin is the fraction of outliers there. `reliability_diagram` returns
-    the bins.
+    The error is 0 if, in every bin, the mean probability equals o_b, the fraction of outliers. `reliability_diagram`
+    returns the bins.
 
     Parameters
     ----------
     y_true, y_prob, stratum, strategy, n_bins
-        As in `refinement_error`; so are the bins and the weights w_b.
+        As in `refinement_error`, which defines the bins and the weights w_b.
 
     Returns
     -------
@@ -195,7 +194,7 @@ def reliability_diagram(
     strategy : {"equal-area", "equal-count", "equal-width"}, default "equal-area"
         As in `refinement_error`.
     n_bins : int, default 10
-        Number of bins; there may be fewer where probabilities are tied.
+        Number of bins; there may be fewer if probabilities are tied.
 
     Returns
     -------
@@ -266,8 +265,8 @@ def skill_score(error: ArrayLike, reference: ArrayLike) -> Any:
 def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
     """Return the harmonic mean of the errors of each method, relative to the average method.
 
-    The score is ``m / sum_j (A_j/M_j)``, with M_j the m errors of the method and A_j the mean of error j over all
-    methods. One very small error lowers the score a lot.
+    The score is ``m / sum_j (A_j/M_j)``. Here M_j, j = 1, ..., m, are the errors of the method, and A_j is the mean of
+    error j over all methods. A single very small error lowers the score considerably.
 
     Parameters
     ----------
@@ -314,7 +313,17 @@ def _check_errors(what: str, errors: ArrayLike) -> FloatArray:
 
 
 class _Cases(NamedTuple):
-    """Checked labels, as 0.0 and 1.0, and probabilities, one column per method."""
+    """Checked labels and probabilities.
+
+    Attributes
+    ----------
+    y : (n,) ndarray
+        Labels: 1.0 for outliers, 0.0 for inliers.
+    p : (n, k) ndarray
+        Probabilities, one column per method.
+    was_vector : bool
+        Whether the user passed the probabilities as a vector.
+    """
 
     y: FloatArray
     p: FloatArray
@@ -345,18 +354,31 @@ def _read_labels(y_true: ArrayLike) -> FloatArray:
 
 
 def _fractions(n: FloatArray, outliers: FloatArray) -> FloatArray:
-    """Return the weight of each score or bin in each stratum, one stratum per row; NaN in a stratum without members."""
+    """Return the fraction of each stratum that lies in each bin, (3, m): of all scores, of outliers and of inliers.
+
+    A stratum without members gives NaN.
+
+    Parameters
+    ----------
+    n : (m,) ndarray
+        Number of scores in each bin.
+    outliers : (m,) ndarray
+        Number of outliers in each bin.
+    """
     with np.errstate(invalid="ignore"):
         return np.stack([part / part.sum() for part in (n, outliers, n - outliers)])
 
 
 def _average_scores(cases: _Cases, values: FloatArray) -> FloatArray:
-    """Return the means of `values` over all scores, over outliers and over inliers, (k, 3)."""
+    """Return the means of `values`, (n, k), over all scores, over outliers and over inliers, as a (k, 3) array."""
     return (_fractions(np.ones(cases.y.size), cases.y) @ values).T
 
 
 def _select_stratum(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
-    """Return the column of one stratum, as a number if the probabilities were a vector; raise if it has no members."""
+    """Return the column of `table`, (k, 3), for one stratum; raise ValueError if the stratum has no members.
+
+    The result is a number if the probabilities were a vector.
+    """
     at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
     if np.isnan(table[0, at]):
         raise ValueError(f"y_true has no {stratum}, so their errors are undefined")
@@ -367,7 +389,19 @@ def _select_stratum(cases: _Cases, table: FloatArray, stratum: str) -> float | F
 
 
 class _Profile(NamedTuple):
-    """Distinct probabilities in ascending order, and cumulative sums up to each, starting with 0."""
+    """Distinct probabilities and cumulative sums over them, from which bins are made.
+
+    Attributes
+    ----------
+    values : (m,) ndarray
+        Distinct probabilities, ascending.
+    through : (m + 1,) ndarray
+        0, then the number of scores up to each probability.
+    outliers : (m + 1,) ndarray
+        0, then the number of outliers up to each probability.
+    total : (m + 1,) ndarray
+        0, then the sum of the probabilities up to each one.
+    """
 
     values: FloatArray
     through: FloatArray
@@ -376,26 +410,32 @@ class _Profile(NamedTuple):
 
 
 def _make_profile(p: FloatArray, y: FloatArray) -> _Profile:
-    """Sort and count the distinct probabilities; see `_Profile`."""
+    """Sort and count the distinct probabilities `p` of scores with labels `y`, both (n,)."""
     values, where, count = np.unique(p, return_inverse=True, return_counts=True)
     sums = (count, np.bincount(where, weights=y), count * values)
     return _Profile(values, *(np.concatenate([[0.0], np.cumsum(part)]) for part in sums))
 
 
 def _bin_sums(profile: _Profile, first: NDArray[np.int64]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the number of scores, the number of outliers and the sum of probabilities of each bin."""
+    """Return the number of scores, the number of outliers and the sum of the probabilities in each of k bins.
+
+    `first`, (k + 1,), holds the index of the first distinct probability of each bin, and the number of all of them.
+    """
     return np.diff(profile.through[first]), np.diff(profile.outliers[first]), np.diff(profile.total[first])
 
 
 def _equal_area(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """Cut a profile into at most k bins, so that their largest area (scores times width) is as small as possible."""
+    """Divide a profile into at most k bins that minimize the largest area of a bin; see `_CUTS` for the results.
+
+    The area is the number of scores in the bin times its width.
+    """
     first, edges = np.empty(k + 1, dtype=np.int64), np.empty(k + 1)
     found = equal_area_bins(profile.values, profile.through[1:].astype(np.int64), k, first, edges)
     return first[: found + 1], edges[: found + 1]
 
 
 def _equal_count(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """Cut a profile where the number of scores up to the cut is nearest to 1/k, 2/k, ... of all."""
+    """Divide a profile into at most k bins with about equal numbers of scores; see `_CUTS` for the results."""
     middles = (profile.through[1:] + profile.through[:-1]) / 2.0
     inner = np.searchsorted(middles, np.arange(1, k) * profile.through[-1] / k)
     inner = np.unique(inner[(inner > 0) & (inner < profile.values.size)])
@@ -404,15 +444,15 @@ def _equal_count(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArr
 
 
 def _equal_width(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """Cut a profile into k bins of equal width."""
+    """Divide a profile into k bins of equal width; see `_CUTS` for the results."""
     edges = np.linspace(0.0, 1.0, k + 1)
     first = np.searchsorted(profile.values, edges)
     first[-1] = profile.values.size
     return first, edges
 
 
-#: Functions that cut a profile into at most k bins, and return the index of the first distinct value of each bin, and
-#: the edges of the bins.
+#: Functions that divide a profile into at most k bins. They return the index of the first distinct value of each bin,
+#: and the edges of the bins.
 _CUTS: dict[str, Callable[[_Profile, int], tuple[NDArray[np.int64], FloatArray]]] = {
     "equal-area": _equal_area,
     "equal-count": _equal_count,
@@ -429,7 +469,11 @@ def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
 
 
 def _average_bins(cases: _Cases, strategy: str, n_bins: int | Iterable[int]) -> tuple[FloatArray, FloatArray]:
-    """Return refinement and calibration errors over all scores, over outliers and over inliers, (k, 3) each."""
+    """Return the refinement and the calibration errors, averaged over the numbers of bins.
+
+    Each result has shape (k, 3): for k methods, over all scores, over outliers and over inliers. `strategy` and
+    `n_bins` are as in `refinement_error`.
+    """
     cut = _CUTS[as_choice("strategy", strategy, _CUTS)]
     numbers = _bin_numbers(n_bins)
     errors = np.zeros((2, cases.p.shape[1], 3))

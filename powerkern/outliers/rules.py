@@ -32,14 +32,17 @@ PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Rule(NamedTuple):
-    """Center (a word or numbers), scale, and the fraction of the scores that trimmed estimates leave out."""
+    """Checked arguments of a rule: `center` (a word, or a number for each detector), `scale` and `trim`.
+
+    See `outlier_probability`.
+    """
 
     center: str | FloatArray
     scale: str
     trim: float
 
     def for_transformed_scores(self, power: PowerFit) -> Rule:
-        """Return the rule with numbers given as center transformed like the scores."""
+        """Return the rule for transformed scores: if the center is given as numbers, transform these, too."""
         if isinstance(self.center, str):
             return self
         return self._replace(center=power.transform(self.center[None, :])[0])
@@ -48,7 +51,7 @@ class Rule(NamedTuple):
 def make_rule(
     center: str | ArrayLike, scale: str, method: str, trim: object, p: int, names: Sequence[Any] | None
 ) -> Rule:
-    """Return the checked arguments of a rule.
+    """Check the arguments of a rule, and return them as a `Rule`.
 
     Parameters
     ----------
@@ -65,7 +68,7 @@ def make_rule(
 
 
 def _check_center(center: str | ArrayLike, p: int) -> str | FloatArray:
-    """Return the center: a word, or an array of one number for each of p detectors; raise for anything else."""
+    """Return the center as a word or as an array, (p,), with a number for each detector; raise for anything else."""
     if isinstance(center, str):
         return as_choice("center", center, _CENTERS)
     given = np.asarray(center)
@@ -115,12 +118,15 @@ def _extent(matrix: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
     mu, sigma = measure_columns(ends, matrix.values, 2, n_threads).T
     if np.isinf(sigma).any():
         label = column_label(int(np.argmax(np.isinf(sigma))), matrix.names)
-        raise ValueError(f"{label}: the range of the scores is beyond the range of float64; divide them by 4")
+        raise ValueError(f"{label}: the range of the scores is beyond the range of float64; divide the scores by 4")
     return mu, sigma
 
 
 def _proposal2(scores: Matrix, method: str, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Return Huber's proposal 2, started from median and nMAD; return the median and 0 for columns whose nMAD is 0."""
+    """Return mu and sigma by Huber's proposal 2, with `method` "huber" or "tukey".
+
+    Iterations start from the median and the nMAD. If the nMAD is 0, mu is the median and sigma is 0.
+    """
     name, constants = PROPOSALS[method]
     start, spread = location_results(scores, "median-mad", n_threads=n_threads)[:, :2].T
     mu, sigma = measure_location(scores, name, n_threads=n_threads, **constants)
@@ -128,7 +134,10 @@ def _proposal2(scores: Matrix, method: str, n_threads: int) -> tuple[FloatArray,
 
 
 def _apply_rule(rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Return the center and scale of a rule; standard deviations about a given center are root mean squares."""
+    """Return mu and sigma of each detector by a rule.
+
+    If the center is given as a number, standard deviations are root mean squares about it.
+    """
     given = not isinstance(rule.center, str)
     center = "mean" if given else rule.center
     constants: dict[str, Any] = {"fraction": rule.trim, "sides": "upper"} if center == "trimmed" else {}
@@ -143,7 +152,7 @@ def _apply_rule(rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray,
 
 
 def _trimmed_moments(scores: Matrix, n_threads: int, trim: float) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and standard deviation of each column without its floor(trim n) largest scores."""
+    """Return the mean and standard deviation of each column, leaving out its floor(trim n) largest scores."""
     values = np.array(scores.values, dtype=np.float64)
     order = np.argsort(values, axis=0)  # NaN last
     n = np.count_nonzero(~np.isnan(values), axis=0)

@@ -33,7 +33,7 @@ _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
 @dataclass(eq=False, repr=False)
 class ScoreScaling:
-    """Map from outlier scores to probabilities, fitted by `fit_scaling` or made from known mu and sigma.
+    """A map from outlier scores to probabilities, fitted by `fit_scaling` or made from known mu and sigma.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class ScoreScaling:
     contamination : float or None
         Expected fraction of outliers to which `sigma` is calibrated; None if it is not calibrated.
     mu, sigma : (p,) ndarray
-        Location and scale of the scores of each detector. They are minimum and range for "linear", mean and standard
-        deviation (with divisor n - 1) for "gamma", and refer to the transformed scores for "yeo-johnson". NaN for a
-        detector without finite scores.
+        Location and scale of the scores of each detector: minimum and range for "linear"; mean and standard deviation
+        (with divisor n - 1) for "gamma"; those of the transformed scores for "yeo-johnson". NaN for a detector without
+        finite scores.
     power : PowerFit or None
         The transform of "yeo-johnson".
     column_names : list of str or None
@@ -76,14 +76,14 @@ class ScoreScaling:
         Parameters
         ----------
         scores : (n, p) or (n,) array-like
-            Scores of the p detectors, fitted or new. NaN stays NaN, -inf becomes 0, and inf becomes 1.
+            Scores of the p detectors, those of the fit or new ones. NaN stays NaN, -inf becomes 0, and inf becomes 1.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
         Returns
         -------
         ndarray or data frame
-            Like `scores`: a data frame for a data frame, float32 for float32, else float64.
+            Of the type of `scores`: a data frame if they are one, float32 for float32, otherwise float64.
         """
         return self._map_scores(scores, _MAPS[self.method].probability, n_threads)
 
@@ -103,10 +103,9 @@ class ScoreScaling:
         return self._map_scores(scores, _MAPS[self.method].cdf, n_threads)
 
     def score_at(self, probability: float) -> FloatArray:
-        """Return the largest score (float64) of each detector whose probability is at most `probability`.
+        """Return, for each detector, the largest float64 score whose probability is at most `probability`.
 
-        This is the inverse of the map. `probability` is from 0 to 1. The result is NaN for a detector without finite
-        scores.
+        This inverts the map. `probability` is between 0 and 1. The result is NaN for a detector without finite scores.
 
         Examples
         --------
@@ -125,7 +124,10 @@ class ScoreScaling:
         return np.where(np.isnan(self.mu), np.nan, found)
 
     def _map_scores(self, scores: object, change: _Map, n_threads: int | None) -> Any:
-        """Apply the power transform of the rule, if any, and then the map `change`; -inf becomes 0, inf becomes 1."""
+        """Apply the power transform, if the rule has one, and then the function `change` to blocks of scores.
+
+        -inf becomes 0 and inf becomes 1. Other arguments and the result are as in `probability`.
+        """
         matrix = read_fitted(scores, self.column_names, self.mu.size, what="scores")
         threads = thread_count(n_threads)
         values, infinite = matrix.values, None
@@ -143,7 +145,7 @@ class ScoreScaling:
         return wrap_like_input(matrix, result)
 
 
-# --- maps of the rules; each modifies the columns (rows of a block) in place ------------------------------------
+# --- maps of the rules; each modifies the columns of X, which are the rows of a block, in place -----------------
 
 _Map = Callable[[FloatArray, FloatArray, FloatArray], None]
 
@@ -154,7 +156,7 @@ def _gaussian(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
 
 
 def _gaussian_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
-    """Replace scores by the normal CDF; a step at mu if sigma is 0."""
+    """Replace scores by the normal CDF, or by a step at mu if sigma is 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         spread = special.ndtr((block - mu) / sigma)
     block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
@@ -169,7 +171,7 @@ def _linear(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
 
 
 def _gamma(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
-    """Replace scores by the gamma CDF above the mean, rescaled to start at 0; a step if the variance is 0."""
+    """Replace scores by ``max(0, (F(s) - F(mu))/(1 - F(mu)))``, with F the gamma CDF, or by a step if sigma is 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
         above = np.maximum(block, mu) / mu  # NaN stays NaN
@@ -179,7 +181,7 @@ def _gamma(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
 
 
 def _gamma_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
-    """Replace scores by the gamma CDF; a step at mu if sigma is 0."""
+    """Replace scores by the gamma CDF, or by a step at mu if sigma is 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
         spread = special.gammainc(shape, np.maximum(block, 0.0) / mu * shape)
@@ -187,7 +189,7 @@ def _gamma_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
 
 
 class _Maps(NamedTuple):
-    """Functions that map scores to the probabilities and to the CDF of a rule."""
+    """The functions of a rule that map scores to probabilities and to values of the CDF."""
 
     probability: _Map
     cdf: _Map
@@ -225,7 +227,7 @@ def fit_scaling(
     Returns
     -------
     ScoreScaling
-        With ``probability``, ``cdf`` and ``score_at`` for new scores.
+        Apply its methods ``probability``, ``cdf`` and ``score_at`` to new scores.
 
     Examples
     --------
@@ -259,7 +261,7 @@ def fit_scaling_to_matrix(
     estimator: Estimator | str,
     n_threads: int | None,
 ) -> ScoreScaling:
-    """Fit the map to scores that have been read; messages use the labels of the matrix.
+    """Fit the map from scores to probabilities to a matrix of scores; messages use the labels of the matrix.
 
     Parameters
     ----------
@@ -268,7 +270,7 @@ def fit_scaling_to_matrix(
     center, scale, method, contamination, trim, estimator, n_threads
         As in `outlier_probability`.
     """
-    share = None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
+    fraction = None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
     matrix = scores._replace(values=_mask_infinite(scores.values)[0])
     rule = make_rule(center, scale, method, trim, matrix.values.shape[1], matrix.names)
     threads, estimator = thread_count(n_threads), as_estimator(estimator)
@@ -280,11 +282,11 @@ def fit_scaling_to_matrix(
         transformed = np.nan_to_num(power.transform(matrix.values, n_threads=threads), copy=False, nan=np.nan)
         measured, used = matrix._replace(values=transformed), rule.for_transformed_scores(power)
     mu, sigma = estimate_moments(method, used, measured, threads)
-    if share is not None:
-        mu = np.minimum(mu, _quantile(measured.values, 1.0 - _ROOM * share))
-    scaling = ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names, share)
-    if share is not None:
-        scaling.sigma = _calibrate_sigma(scaling, scores.values, share, threads)
+    if fraction is not None:
+        mu = np.minimum(mu, _quantile(measured.values, 1.0 - _ROOM * fraction))
+    scaling = ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names, fraction)
+    if fraction is not None:
+        scaling.sigma = _calibrate_sigma(scaling, scores.values, fraction, threads)
     warn_about_columns(method, mu, scaling.sigma, matrix.names)
     return scaling
 
@@ -304,13 +306,14 @@ def outlier_probability(
 
     The Gaussian rule [1]_ [2]_, with a location mu and a scale sigma of the scores s, is
 
-    .. math:: P(s) = \max\Bigl(0, \operatorname{erf} \frac{s - \mu}{\sigma \sqrt 2}\Bigr):
+    .. math:: P(s) = \max\Bigl(0, \operatorname{erf} \frac{s - \mu}{\sigma \sqrt 2}\Bigr).
 
-    for scores above mu, the probability that an N(mu, sigma**2) variable is closer to mu than s; 0 for scores below mu.
+    For scores above mu, this is the probability that an N(mu, sigma**2) variable is closer to mu than s is. For scores
+    below mu, it is 0.
 
-    By default these probabilities are not calibrated. They assume no fraction of outliers, and a quarter of normal
-    scores without any outlier get a probability above 1/2. `contamination` calibrates them; the user guide has the
-    Brier scores.
+    By default these probabilities are not calibrated: the fraction of outliers is unknown, and a quarter of normal
+    scores without any outlier get a probability above 1/2. Pass `contamination` to calibrate them. The user guide
+    compares Brier scores.
 
     Parameters
     ----------
@@ -344,24 +347,24 @@ def outlier_probability(
         "robust-gamma"
             Like "gamma", with `center` and `scale` in place of mean and standard deviation.
         "yeo-johnson"
-            A Yeo-Johnson transform of the scores [3]_, then "gaussian". It suits scores that are skewed even without
-            outliers.
+            A Yeo-Johnson transform of the scores [3]_, followed by "gaussian". It suits scores that are skewed even
+            without outliers.
     contamination : float, optional
         Expected fraction of outliers, above 0 and at most 1/2. If given, sigma is the scale at which the mean
-        probability is this fraction; `scale` and the scale of the rule are not used. mu is at most the quantile ``1 - 3
-        contamination``, so that such a scale exists.
+        probability equals this fraction; `scale` and the scale of the rule are not used. mu is at most the quantile
+        ``1 - 3 contamination``, so that such a scale exists.
     trim : float, default 0.1
         Fraction of the largest scores that "trimmed" and "trimmed-sd" leave out; at least 0 and below 1.
     estimator : Estimator or str, default "robust"
-        Estimator of the transform of "yeo-johnson", any of `powerkern.fit`. The default is robust because maximum
-        likelihood ("mle") takes outliers for skewness and transforms them away.
+        Estimator of lambda for "yeo-johnson", any of `powerkern.fit`. The default is robust because maximum
+        likelihood ("mle") mistakes outliers for skewness and transforms them away.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
 
     Returns
     -------
     ndarray or data frame
-        Like `scores`: a data frame for a data frame, float32 for float32, else float64.
+        Of the type of `scores`: a data frame if they are one, float32 for float32, otherwise float64.
 
     Raises
     ------
@@ -374,18 +377,18 @@ def outlier_probability(
     Warns
     -----
     UserWarning
-        Listing the columns whose scale is 0 (their probabilities are the limit, 1 above mu and 0 elsewhere; 0
-        throughout for "linear"), those without finite scores, and those for which the gamma rules are undefined; the
-        latter two become NaN.
+        Listing three kinds of columns: those whose scale is 0, which get the probability 1 above mu and 0 elsewhere
+        ("linear": 0 throughout); those without finite scores, which become NaN; and those for which the gamma rules are
+        undefined, which become NaN, too.
 
     See Also
     --------
-    fit_scaling : the map, to apply to new scores.
-    OutlierProbability : a detector with probabilities.
+    fit_scaling : fit the map, to apply it to new scores.
+    OutlierProbability : a detector that returns probabilities.
 
     Notes
     -----
-    Pass the negative scores of detectors whose lower scores are more outlying, such as scikit-learn's.
+    Low scores of scikit-learn's detectors are outlying. Pass the negative of such scores.
 
     References
     ----------
@@ -408,16 +411,16 @@ def outlier_probability(
 
 
 def _quantile(values: NDArray[Any], level: float) -> FloatArray:
-    """Return the quantile of each column, the minimum if `level` is negative; NaN for columns without values."""
+    """Return the quantile of each column at `level`, (p,); a negative level counts as 0, and NaN values are ignored."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
         return np.asarray(np.nanquantile(values.astype(np.float64), max(level, 0.0), axis=0))
 
 
-def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, n_threads: int) -> FloatArray:
-    """Return the largest sigma of each detector at which the mean probability is at least `share`; 0 if there is none.
+def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], fraction: float, n_threads: int) -> FloatArray:
+    """Return, for each detector, the largest sigma at which the mean probability is at least `fraction`.
 
-    The mean probability falls as sigma grows.
+    The mean probability decreases with sigma. The result is 0 if no sigma makes it large enough.
 
     Parameters
     ----------
@@ -425,7 +428,7 @@ def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, 
         The scaling to calibrate; its `sigma` is overwritten during the search.
     scores : (n, p) ndarray
         The scores.
-    share : float
+    fraction : float
         Expected fraction of outliers.
     n_threads : int
         Largest number of threads at work.
@@ -438,7 +441,7 @@ def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, 
         with np.errstate(invalid="ignore"):
             return np.asarray(np.nansum(p, axis=0, dtype=np.float64) / np.count_nonzero(~np.isnan(p), axis=0))
 
-    found = largest_float(lambda sigma: mean_probability(sigma) >= share, 0.0, given.size)
+    found = largest_float(lambda sigma: mean_probability(sigma) >= fraction, 0.0, given.size)
     return np.where(np.isnan(mean_probability(found)), given, found)
 
 
@@ -446,7 +449,10 @@ def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, 
 
 
 def _mask_infinite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
-    """Replace infinite values by NaN in a copy; also return their mask, or None if there are none."""
+    """Return a copy with NaN in place of infinite values, and the mask of these.
+
+    If there are none, return `values` itself and None.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(values, dtype=np.float64)):  # faster than testing each value
             return values, None

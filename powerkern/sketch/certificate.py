@@ -1,10 +1,11 @@
 """Bounds on the difference in lambda between a robust fit of chunks and the fit of the same rows in memory.
 
-The bins do not record where their values lie. The fit represents the values by one set of points. Random sets with the
-same counts, extremes and means differ from this set as the rows do. Fits of these sets show how far the start and the
-ends of the kept interval may be off. The pass that sums the kept values also sums the weights of the rows that are this
-close to an end. Usually there are none; then both fits keep the same rows and find the same lambda. Where there are
-some, their influence bounds the error of lambda, which moves the ends in the next step.
+A bin does not record the positions of its values. The fit of chunks represents the values by a set of points. Random
+sets with the same counts, extremes and means differ from this set about as much as the rows do. Fits of such sets show
+how uncertain the start and the ends of the kept interval are. The pass that sums the kept values also sums the weights
+of the rows near an end, closer than this uncertainty. If there are none, as usual, the two fits keep the same rows and
+give the same lambda. Otherwise, the influence of these rows bounds the error of lambda, and this error adds to the
+uncertainty of the ends in the next step.
 """
 
 from __future__ import annotations
@@ -21,23 +22,32 @@ from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.sketch.robust_column import Points, RobustChunkColumn
 from powerkern.sketch.robust_steps import Reweighting
 
-#: Safety factor for differences between sets of points; relative difference of two fits of the same values.
+#: Safety factor for differences between sets of points; relative difference between two fits of the same values.
 SAFETY, EXACT = 2.0, 1e-11
 #: Largest ratio of the effect of a row to its influence, which is its effect to first order.
 _CURVED = 1.25
-#: Searches like the last stage of the search in memory: intervals about the start, tolerance, most evaluations.
+#: Searches like the last stage of the search in memory: intervals about the start, tolerance, limit of evaluations.
 _INTERVALS = [(off - reach, off + reach) for reach in (0.03, 0.05) for off in np.linspace(-0.004, 0.004, 6)]
 _XTOL, _MAX_EVAL = 1e-5, 100
-#: Largest distance from the minimum at which the search in memory may end, in units of the prestandardised column; and
-#: this distance if rows of different weights are tied, whose order is arbitrary.
+#: Largest distance from the minimum at which the search in memory may stop, in units of lambda of the prestandardised
+#: column; and the same distance if rows of different weights are tied, since their order is arbitrary.
 _SEARCHED, _TIED = 2e-5, 2e-4
 
 
 def start_error(column: RobustChunkColumn, alternatives: list[Points], search_error: float) -> float:
-    """Return a bound on the error of the start, which is also the result if no reweighting follows.
+    """Return a bound on the error of lambda before reweighting, from the spread of the alternative fits.
 
-    Estimators without a cut-off keep values by their order, so each row moves the ends of the kept interval. For them
-    the bound is on lambda itself.
+    Estimators without a cut-off keep values by their ranks, so each row moves the ends of the kept interval. For them
+    the bound is on lambda after reweighting.
+
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    alternatives : list of Points
+        The fits of other points, see `RobustChunkColumn.draw_alternatives`.
+    search_error : float
+        The result of `search_error`.
     """
     which = LMBDA0 if column.has_cut_off else LMBDA
     others = np.array([points.row[which] for points in alternatives])
@@ -46,15 +56,15 @@ def start_error(column: RobustChunkColumn, alternatives: list[Points], search_er
 
 
 def search_error(column: RobustChunkColumn) -> float:
-    """Return a bound on the distance of the result of the search in memory from the minimum.
+    """Return a bound on the distance between the lambda where the search in memory stops and the true minimum.
 
-    Near the minimum, the objective of order statistics is rough. The distance is measured by searches for the minimum
-    of the points' objective that begin a little to the left or right. Without it, lambda was off by more than its bound
-    in columns with many rows near the cut-offs.
+    Near the minimum, an objective that depends on order statistics is rough. The distance is measured on the objective
+    of the points, by searches that begin a little to the left or right of the start. Without this term, the error of
+    lambda exceeded its bound in columns with many rows near the cut-offs.
     """
     tied = column.weighted and column.has_cut_off and (column.cells.is_one_value & (column.cells.rows > 1.0)).any()
     start = column.found_start
-    tolerance, power = _TIED if tied else _SEARCHED, column.power_of(start.points)
+    tolerance, power = _TIED if tied else _SEARCHED, column.prestandardizing_factor(start.points)
     if not column.has_cut_off:
         return tolerance / power
     begin = start.lmbda * power
@@ -68,27 +78,55 @@ def search_error(column: RobustChunkColumn) -> float:
     return float(np.abs(ends - begin).max() + tolerance) / power
 
 
-def uncertain_ends(column: RobustChunkColumn, state: Reweighting, turn: int) -> FloatArray:
-    """Return the lower and the upper end of the kept interval, each between the bounds of its uncertainty; (2, 3)."""
+def uncertain_ends(column: RobustChunkColumn, state: Reweighting, step_index: int) -> FloatArray:
+    """Return the ends of the kept interval with their uncertainty.
+
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    state : Reweighting
+        The reweighting, after `choose_step`.
+    step_index : int
+        Index of the step, from 0.
+
+    Returns
+    -------
+    (2, 3) ndarray
+        For the lower and the upper end: its smallest possible value, its value, its largest possible value.
+    """
     rule, points = state.last_step.rule, column.found_start.points
     here = _ends(column, column.cut(points, state.lmbda, rule)[0])
-    starts = [float(other.row[LMBDA0]) if turn == 0 else state.lmbda for other in state.alternatives]
+    starts = [float(other.row[LMBDA0]) if step_index == 0 else state.lmbda for other in state.alternatives]
     moved = [column.cut(other, lmbda, rule)[0] for lmbda, other in zip(starts, state.alternatives, strict=True)]
     distance = SAFETY * _farthest(column, here, moved)
-    error = state.search_error if turn == 0 else state.error
+    error = state.search_error if step_index == 0 else state.error
     moved = [column.cut(points, state.lmbda + sign * error, rule)[0] for sign in (-1.0, 1.0)]
     distance += _farthest(column, here, moved)
     return np.stack([here - distance, here, np.nextafter(here + distance, np.inf)], axis=1)
 
 
 def _farthest(column: RobustChunkColumn, here: FloatArray, moved: list[FloatArray]) -> FloatArray:
-    """Return the largest distances between the ends `here` and the ends of the kept intervals at the cuts `moved`."""
+    """Return how far either end of the kept interval moves at most; (2,).
+
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    here : (2,) ndarray
+        The ends.
+    moved : list of (N_CUTOFF_FIELDS,) ndarray
+        Results of `RobustChunkColumn.cut` with other points or another lambda.
+    """
     farthest: FloatArray = np.max([np.abs(_ends(column, cut) - here) for cut in moved], axis=0, initial=0.0)
     return farthest
 
 
 def _ends(column: RobustChunkColumn, cut: FloatArray) -> FloatArray:
-    """Return the ends of the kept interval, or the numbers just beyond the extreme values."""
+    """Return the ends, (2,), of the kept interval in `cut`, the result of `RobustChunkColumn.cut`.
+
+    Without a cut-off, the ends are the float64 numbers just below the smallest and just above the largest value.
+    """
     beyond = np.nextafter(column.ends, [-np.inf, np.inf])
     ends = np.where(np.isnan(cut[[CUTOFF_LOW, CUTOFF_HIGH]]), beyond, cut[[CUTOFF_LOW, CUTOFF_HIGH]])
     return np.asarray(np.clip(ends, *beyond))
@@ -102,10 +140,10 @@ def error_after_step(column: RobustChunkColumn, state: Reweighting, near: FloatA
     column : RobustChunkColumn
         The column.
     state : Reweighting
-        Its reweighting, after the step.
+        The reweighting, after the step.
     near : (4,) ndarray
-        The weight of the rows just below and just above the lower end, and below and above the upper one, that may
-        lie on the other side of it.
+        The weight of the rows within the uncertainty of the ends of the kept interval: just below the lower end, just
+        above it, just below the upper end, just above it.
     """
     step = state.last_step
     if column.has_cut_off and not (state.fit is not None and state.fit.is_given):
@@ -117,7 +155,10 @@ def error_after_step(column: RobustChunkColumn, state: Reweighting, near: FloatA
 
 
 def _error_of_cut_off(column: RobustChunkColumn, state: Reweighting, near: FloatArray) -> float:
-    """Return the bound for a cut-off by distance: an end that moves crosses the rows on one side of it only."""
+    """Return the bound on the error of lambda for estimators with a cut-off; arguments as in `error_after_step`.
+
+    An end of the kept interval moves either outwards or inwards, so it crosses only the rows on one side.
+    """
     interval = state.last_step.interval
     error = EXACT * max(1.0, abs(state.lmbda))
     with np.errstate(all="ignore"):
@@ -129,7 +170,10 @@ def _error_of_cut_off(column: RobustChunkColumn, state: Reweighting, near: Float
 
 
 def _influences(column: RobustChunkColumn, interval: FloatArray) -> FloatArray:
-    """Return the derivatives of lambda with respect to weight at either end of the kept interval."""
+    """Return the derivatives of lambda with respect to a weight at the lower and at the upper end of the interval.
+
+    `interval` is as in `KeptPass`.
+    """
     x, w = _kept_points(column, interval)
     some = 1e-3 * float(w.sum())
     here = _fit_lambda(column, interval, x, w)
@@ -138,10 +182,11 @@ def _influences(column: RobustChunkColumn, interval: FloatArray) -> FloatArray:
 
 
 def _error_of_scaling(column: RobustChunkColumn, state: Reweighting) -> float:
-    """Return the effect on lambda of a center and a divisor known to within a bin; none under Box-Cox.
+    """Return the effect on lambda of the uncertainty of the center and the divisor of prescaling.
 
-    This effect dominates in long columns: without it, 5 of 16 columns of 300,000 and of a million rows exceeded their
-    bounds.
+    Center and divisor depend on the unknown positions of rows in a bin. They do not affect lambda of Box-Cox, for which
+    the result is 0. The effect dominates in long columns: without it, the errors of 5 of 16 columns of 300,000 and of a
+    million rows exceeded the bounds.
     """
     if column.family == BOX_COX:
         return 0.0
@@ -160,7 +205,7 @@ def _error_of_scaling(column: RobustChunkColumn, state: Reweighting) -> float:
 
 
 def _kept_points(column: RobustChunkColumn, interval: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the points of the start inside an interval, and their weights."""
+    """Return the points of the start between ``interval[0]`` and ``interval[1]``, and their weights."""
     low, high = interval[:2]
     x, w, _, _ = column.found_start.points
     inside = (x >= low) & (x <= high)
@@ -175,18 +220,20 @@ def _fit_lambda(
     shift: float = 0.0,
     factor: float = 1.0,
 ) -> float:
-    """Fit lambda to weighted points after centering and scaling.
+    """Fit lambda to weighted points by maximum likelihood, after centering and scaling.
 
     Parameters
     ----------
     column : RobustChunkColumn
         The column.
     interval : (5,) ndarray
-        The kept interval; see `KeptPass`.
+        The kept interval, with its center and divisor; see `KeptPass`.
     x, w : (n,) ndarray
         The points and their weights.
-    shift, factor : float
-        Changes of the center, in units of the divisor, and of the divisor.
+    shift : float
+        Change of the center, in units of the divisor.
+    factor : float
+        Factor by which the divisor changes.
     """
     center, divisor = interval[2:4]
     z = ((x - center) / divisor - shift) / factor

@@ -24,17 +24,17 @@ from powerkern._results.power_fit import PowerFit
 from powerkern.location import LocationScale
 from powerkern.sketch.driver import fit_columns
 from powerkern.sketch.engine import MapReduce, Pass
-from powerkern.sketch.grouped import columns_of_groups, fit_groups
+from powerkern.sketch.grouped import fit_groups, label_columns
 from powerkern.sketch.location import locate_columns
 from powerkern.sketch.summary import S
 
-#: Weights of the rows: for each chunk, or the name of their column.
+#: Weights of the rows: an array for each chunk, or the name of a column.
 ChunkWeights = Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None
 
 #: Marks of cells, or ends of intervals: an array of its shape for each chunk, or None.
 ChunkMarks = Sequence[Any] | Callable[[], Iterable[Any]] | dict[Any, Any] | None
 
-#: Stands for a chunk, or its weights, after the last one.
+#: Fill value for the shorter of two iterables.
 _NONE_LEFT = object()
 
 
@@ -86,48 +86,51 @@ def fit_chunks(
     Parameters
     ----------
     chunks : sequence, table that can be read in batches, function that returns one or an iterable, or MapReduce
-        Chunks of rows, each of a form that `powerkern.fit` accepts. It may be a list, such as slices of a memory map; a
-        table, column, data set, scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, a relation of DuckDB, or
-        an expression of Ibis; or a function that starts reading from the beginning whenever it is called, such as
-        ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
-        Data frames with the columns of the first one in another order are read in the order of the first one.
-        Tables are read in batches of about a million cells (scanners: in their own). A `MapReduce` holds an engine of
-        yours that reads chunks wherever they are.
+        Chunks of rows, each of a form that `powerkern.fit` accepts. They may be
+
+        * a list, such as slices of a memory map;
+        * a table, column, data set, scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, a relation of DuckDB
+          or an expression of Ibis, which are read in batches of about a million cells (scanners: in their own batches);
+        * a function that starts reading from the beginning whenever it is called, such as
+          ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``;
+        * a `MapReduce`, which holds an engine of yours that reads chunks on any machine.
+
+        Data frames are read in the order of the columns of the first one.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
-        The transform; "best" is the better of both for each column, see Notes.
+        The transform; "best" chooses the better one for each column, see Notes.
     estimator : Estimator or str, default "mle"
         As in `powerkern.fit`, except "ppcc", which needs all values in order.
     groups : str or list of str, optional
         The column, or columns, of data frames that hold the labels of groups of rows. Every group is fitted separately,
         as by `powerkern.fit`; its rows may be in any chunks. A missing label is an error.
     sample_weight : sequence of array-like, function that returns an iterable, or str, optional
-        Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
-        them. Not with `groups`. A `MapReduce` passes weights with its chunks, or they are a column.
+        Non-negative weights of the rows: an array for each chunk, or the name of a column of the data frames. Not with
+        `groups`. With a `MapReduce`, weights are a column, or the engine passes them with the chunks.
     below, above : sequence of array-like of bool, function that returns an iterable, or dict, optional
         Marks of cells that are only known to lie below (above) the number in the cell, as for `powerkern.fit`: an array
-        or a data frame for each chunk, or None for a chunk without such cells. If columns of the chunks hold the flags,
-        name them, as in ``{"lead": "lead_flag"}``, which also works for tables that are read in batches and for a
-        `MapReduce`. Not with `groups`, which can have ``limits=``.
+        or a data frame for each chunk, or None for a chunk without such cells. If columns of the chunks hold the marks,
+        name these, as in ``{"lead": "lead_flag"}``; tables that are read in batches and a `MapReduce` need this form.
+        Not with `groups`, where you can use ``limits=``.
     between : (lower, upper), optional
         The ends of intervals, as for `powerkern.fit`: a pair of such sequences, or of functions that return an
         iterable.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
-        Treatment of non-numeric columns, as in `powerkern.fit`; the first chunk determines them. They are not read from
-        tables. Only "raise" with a `MapReduce`.
+        Treatment of non-numeric columns, as in `powerkern.fit`; the first chunk determines which columns these are.
+        Only "raise" with a `MapReduce`.
     progress : bool, default False
-        Show a progress bar (needs tqdm) that counts chunks, each time that they are read, or the passes of a
-        `MapReduce`, if the fit takes more than about a second.
+        Show a progress bar (needs tqdm) if the fit takes more than about a second. It counts the chunks read in all
+        passes, or the passes of a `MapReduce`.
     **options
         ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``limits``, ``criterion``, ``infinite``,
-        ``column_names`` and ``n_threads``, as for `powerkern.fit`. The threads of a `MapReduce` are its own;
-        ``n_threads`` of this process fit the sums.
+        ``column_names`` and ``n_threads``, as for `powerkern.fit`. With a `MapReduce`, ``n_threads`` is the number of
+        threads of this process that fit the sums; the engine controls all other threads.
 
     Returns
     -------
     PowerFit, or GroupedFit with `groups`
-        Lambda agrees with `powerkern.fit` to about 1e-13. `profile` and `confint` need no data. Columns that the grid
-        does not resolve (rare, see `finish`) are read again, up to three times, on finer grids; `Status.UNRESOLVED`
-        marks columns that remain unresolved.
+        Lambda agrees with `powerkern.fit` to about 1e-13. `profile` and `confint` need no data. If the grid is too
+        coarse for a column (rare, see `finish`), the column is read again, up to three times, on finer grids. If these
+        do not suffice, the status is `Status.UNRESOLVED`.
 
     Raises
     ------
@@ -137,29 +140,30 @@ def fit_chunks(
 
     Notes
     -----
-    With `groups`, a first pass finds the groups. Then each column of each group counts as a column: the summary of a
-    chunk has some 10 kB for each of them.
+    With `groups`, a first pass collects the labels. After it, each column of each group counts as a column: the summary
+    of a chunk has some 10 kB for each of them.
 
-    Censored cells are counted by their limits, exactly: a column may have up to 4096 distinct limits or intervals. The
-    fit is that of `powerkern.fit`, `expected` and `draw` included. ``fit.lmbda_error`` bounds the error of lambda in
+    Censored cells are counted exactly for each distinct limit or interval, of which a column may have up to 4096. The
+    fit is that of `powerkern.fit`, including `expected` and `draw`. ``fit.lmbda_error`` bounds the error of lambda in
     columns with censored cells; it is infinite if the status is neither `Status.SCANNED` nor `Status.MULTIMODAL`, for
     example if the likelihood has no maximum.
 
-    Robust estimators read the data seven times: for ranges and a sample of 2048 values; for exact counts between
-    sampled values; twice for finer counts near medians, median distances and cut-offs and in the tails; and three times
-    for the power sums of the kept values, an interval to which lambda is then fitted exactly. With
-    ``n_reweight="settled"``, and for "mtl", passes go on until the kept values settle; "carroll" takes five passes.
-    Columns of at most 2048 values give the results of the fit in memory.
+    Robust estimators read the data seven times: once for ranges and a sample of 2048 values; once for exact counts
+    between sampled values; twice for finer counts near medians, median distances and cut-offs and in the tails; and
+    three times for the power sums of the kept values. These form an interval, and lambda is fitted to them exactly.
+    With ``n_reweight="settled"``, and for "mtl", passes continue until the kept values no longer change. "carroll"
+    takes five passes. For columns of at most 2048 values, the results are those of the fit in memory.
 
-    In longer columns the order of values within a bin is unknown, and the start differs slightly from the start in
-    memory. ``fit.lmbda_error`` bounds the effect on lambda; it is usually 0, because no row is that close to a cut-off.
-    The status is `Status.BRACKETED` where the bound exceeds 0.01 standard errors. The bound is simulated, not proved:
-    one of 15,700 fuzzed columns, with several minima (`Status.MULTIMODAL`), was further off.
+    In longer columns the order of values within a bin is unknown, so lambda before reweighting differs slightly from
+    its value in memory. ``fit.lmbda_error`` bounds the effect on lambda. It is usually 0, because no row is so close to
+    a cut-off that it matters. The status is `Status.BRACKETED` if the bound exceeds 0.01 standard errors. The bound is
+    simulated, not proved: the error of one of 15,700 fuzzed columns, with several minima (`Status.MULTIMODAL`),
+    exceeded it.
 
-    ``family="best"`` fits both families, one after the other: Box-Cox only to columns whose values are all positive. By
-    maximum likelihood that takes four passes. Two more compare robust fits on the values that both keep; two to four
-    more count values for another `criterion`: "pearson" from exact counts in its classes, "ppcc" from counts between
-    1024 values of the transform. Except for ties, the choice agrees with `powerkern.fit`.
+    ``family="best"`` fits one family after the other, Box-Cox only to columns of positive values. With maximum
+    likelihood this takes four passes. Two more compare robust fits on the values that both keep. Two to four more count
+    values for another `criterion`: exact counts in the classes of "pearson", or counts between 1024 values of the
+    transform for "ppcc". Except for ties, the choice agrees with `powerkern.fit`.
 
     Examples
     --------
@@ -178,13 +182,13 @@ def fit_chunks(
     True
     """
     marks = Marks(below, above, between)
-    labels = [] if groups is None else columns_of_groups(groups, sample_weight)
+    labels = [] if groups is None else label_columns(groups, sample_weight)
     if groups is not None and marks.are_given:
         raise ValueError(
             "below=, above= and between= cannot be combined with groups in chunks; pass limits=, or fit the rows in "
             "memory by powerkern.fit"
         )
-    with reading(chunks, sample_weight, non_numeric, progress, options.get("n_threads"), labels, marks) as source:
+    with open_engine(chunks, sample_weight, non_numeric, progress, options.get("n_threads"), labels, marks) as source:
         counts = source.counts_passes
         if groups is not None:
             return fit_groups(source.map_reduce, groups, family, estimator, progress=counts, options=options)
@@ -252,22 +256,32 @@ def location_chunks(
     >>> bool((found.loc == location_scale(X).loc).all())
     True
     """
-    with reading(chunks, sample_weight, non_numeric, progress, n_threads) as source:
+    with open_engine(chunks, sample_weight, non_numeric, progress, n_threads) as source:
         return locate_columns(
             source.map_reduce, method, constants, sample_weight=source.sample_weight, progress=source.counts_passes
         )
 
 
 class _Source(NamedTuple):
-    """The engine that reads the chunks, with its options for the fit."""
+    """An engine, and the options of the fit that depend on it.
+
+    Attributes
+    ----------
+    map_reduce : MapReduce
+        The engine.
+    sample_weight : str or None
+        Name of the column of weights, if the engine does not pass weights with the chunks.
+    counts_passes : bool
+        Whether the fit shows a progress bar that counts passes; the engine of this process has one that counts chunks.
+    """
 
     map_reduce: MapReduce
-    sample_weight: str | None  #: the column of weights, if the engine does not pass it with the chunks
-    counts_passes: bool  #: the fit shows a progress bar, of passes
+    sample_weight: str | None
+    counts_passes: bool
 
 
 @contextlib.contextmanager
-def reading(
+def open_engine(
     chunks: Any,
     sample_weight: Any,
     non_numeric: frames.NonNumeric,
@@ -276,14 +290,16 @@ def reading(
     labels: Sequence[str] = (),
     marks: Marks = NO_MARKS,
 ) -> Iterator[_Source]:
-    """Yield an engine that reads chunks in this process, one after the other, or `chunks` itself if it is an engine.
+    """Check the arguments of a fit, and yield an engine that reads the chunks in this process, one after the other.
+
+    If `chunks` is a `MapReduce`, it is the engine.
 
     Parameters
     ----------
     chunks : object
         The chunks; see `fit_chunks`.
     sample_weight : object
-        Weights, or the name of their column.
+        Weights for each chunk, or the name of the column of weights.
     non_numeric : str
         Treatment of non-numeric columns.
     progress : bool
@@ -296,7 +312,7 @@ def reading(
         Marks of censored cells, for each chunk.
     """
     if isinstance(chunks, MapReduce):
-        if name := next(iter(_side_arguments(None, marks)), None):
+        if name := next(iter(_arguments_per_chunk(None, marks)), None):
             raise TypeError(
                 f"{name} must name columns of flags if chunks is a MapReduce, as in {{'lead': 'lead_flag'}}; or pass "
                 "limits="
@@ -318,7 +334,7 @@ def reading(
         raise TypeError("sample_weight must be the name of a column if chunks is a table that is read in batches")
     if sample_weight is not None and by_name is None:
         _check_rereadable("sample_weight", sample_weight)
-    sides = _side_arguments(sample_weight, marks)
+    sides = _arguments_per_chunk(sample_weight, marks)
     for name, each in sides.items():
         if name != "sample_weight":
             if batches_of(chunks) is not None:
@@ -327,7 +343,7 @@ def reading(
                     "{'lead': 'lead_flag'}; or pass limits="
                 )
             _check_rereadable(name, each)
-    first = _first(chunks) if isinstance(non_numeric, str) and non_numeric != "raise" else None
+    first = _first_chunk(chunks) if isinstance(non_numeric, str) and non_numeric != "raise" else None
     others = [flag for each in (marks.below, marks.above) if isinstance(each, dict) for flag in each.values()]
     others += labels if by_name is None else [*labels, by_name]
     columns = frames.chosen_positions(first, non_numeric, others)
@@ -335,7 +351,7 @@ def reading(
 
     def engine(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         total = None
-        read = _with_arguments(_read(chunks, columns, order), sides, by_name)
+        read = _zip_arguments(_open_chunks(chunks, columns, order), sides, by_name)
         for i, (chunk, weight, own) in enumerate(read):
             with OFFERING_NON_NUMERIC, chunk_errors(f"chunk {i}"):
                 order.check(own)
@@ -350,7 +366,7 @@ def reading(
 
 
 def _check_rereadable(name: str, chunks: object) -> None:
-    """Raise unless chunks can be read repeatedly."""
+    """Raise TypeError unless the argument `name`, with value `chunks`, can be read repeatedly."""
     if callable(chunks):
         return
     if isinstance(chunks, Iterator):
@@ -374,22 +390,29 @@ def _check_rereadable(name: str, chunks: object) -> None:
         )
 
 
-def _first(chunks: Any) -> Any:
-    """Return the first chunk, or a row of missing values with its columns."""
+def _first_chunk(chunks: Any) -> Any:
+    """Return the first chunk; for a table that is read in batches, a row of missing values with the same columns."""
     opened = chunks() if callable(chunks) else chunks
     source = batches_of(opened)
     return next(iter(opened), None) if source is None else source.blank
 
 
 class _Order:
-    """The order of the columns of the first chunk, in which later chunks are read, including weights and groups."""
+    """The order of the columns of the first chunk, in which later chunks are read.
+
+    Attributes
+    ----------
+    labels : list or None
+        The labels of all columns of the first chunk, including those of weights and groups.
+    has_reordered : bool
+        Whether the columns of the last chunk had another order.
+    """
 
     labels: list[Any] | None = None
-    #: Whether the columns of the last chunk had another order.
     has_reordered = False
 
     def apply(self, chunks: Iterable[Any]) -> Iterator[Any]:
-        """Yield the chunks, data frames with their columns in this order."""
+        """Yield the chunks, with the columns of data frames in the order of the first one."""
         for chunk in chunks:
             own = frames.names_of(chunk)
             if self.labels is None:
@@ -398,7 +421,7 @@ class _Order:
             yield frames.order_chunk(chunk, self.labels)
 
     def check(self, marks: Marks) -> None:
-        """Raise if the last chunk was reordered, and its marks have no labels by which they could be."""
+        """Raise ValueError if the last chunk was reordered but its marks have no labels, so that they cannot be."""
         if self.has_reordered:
             for each in (marks.below, marks.above, *(marks.between or ())):
                 if each is not None and frames.names_of(each) is None:
@@ -408,8 +431,18 @@ class _Order:
                     )
 
 
-def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any]:
-    """Return the chunks from the start, with all columns or with the columns at these positions of the first chunk."""
+def _open_chunks(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any]:
+    """Start reading the chunks from the beginning.
+
+    Parameters
+    ----------
+    chunks : object
+        The chunks; see `fit_chunks`.
+    columns : list of int or None
+        Positions in the first chunk of the columns to read; None: all.
+    order : _Order
+        The order of the columns.
+    """
     opened = chunks() if callable(chunks) else chunks
     source = batches_of(opened)
     if source is not None:
@@ -419,8 +452,8 @@ def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any
     return ordered if columns is None else (frames.select(chunk, None, columns) for chunk in ordered)
 
 
-def _side_arguments(sample_weight: Any, marks: Marks) -> dict[str, Any]:
-    """Return the arguments with an entry for each chunk, by the names that messages give them."""
+def _arguments_per_chunk(sample_weight: Any, marks: Marks) -> dict[str, Any]:
+    """Return the arguments that have an entry for each chunk, in a dictionary with the names that messages use."""
     between = (None, None) if marks.between is None else as_ends("between", marks.between)
     given = {
         "sample_weight": None if isinstance(sample_weight, str) else sample_weight,
@@ -432,19 +465,19 @@ def _side_arguments(sample_weight: Any, marks: Marks) -> dict[str, Any]:
     return {name: each for name, each in given.items() if not (each is None or isinstance(each, dict))}
 
 
-def _with_arguments(
+def _zip_arguments(
     chunks: Iterator[Any], given: dict[str, Any], weight_column: str | None
 ) -> Iterator[tuple[object, Any, Marks]]:
-    """Yield chunks with their weights, or the name of their column, and their marks of censored cells.
+    """Yield each chunk with its weights, or the name of the column of weights, and its marks of censored cells.
 
     Parameters
     ----------
     chunks : iterator
         The chunks.
     given : dict
-        The result of `_side_arguments`.
+        The result of `_arguments_per_chunk`.
     weight_column : str or None
-        The name of the column of weights.
+        Name of the column of weights.
 
     Raises
     ------

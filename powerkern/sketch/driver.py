@@ -1,4 +1,4 @@
-"""The driver of fits from chunks, the same for every engine."""
+"""Fit columns in passes over chunks; the same code drives every engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from powerkern.sketch.engine import Engine, MapReduce, Passes
 from powerkern.sketch.families import box_cox_is_better
 from powerkern.sketch.grids import Grid, Range
 from powerkern.sketch.order import check_unchanged
-from powerkern.sketch.passes import RangePass, SamplePass, SketchPass, resolved
+from powerkern.sketch.passes import RangePass, SamplePass, SketchPass, sketch_until_resolved
 from powerkern.sketch.robust import fit_robust
 from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import finish_results
@@ -50,14 +50,14 @@ def fit_columns(
     family, estimator
         As for `fit_chunks`.
     sample_weight : str or None
-        The column that holds the weights of the rows, if chunks are data frames; None: the weights that the engine
-        passes with the chunks, or none.
+        Name of the column of weights, if chunks are data frames. None: the engine passes weights with the chunks, or
+        there are none.
     progress : bool
         Show a progress bar that counts the passes over the data.
     options : mapping
-        `ChunkOptions`; others are refused.
+        Options named in `ChunkOptions`; any other name raises TypeError.
     marks : Marks
-        The censored cells: columns that hold flags, or marks that the engine passes with the chunks.
+        Marks of censored cells. Names of columns are passed on; marks of another form must come from the engine.
     """
     job = ChunkJob.checked(family, estimator, map_reduce.task_threads, progress, marks=marks, **options)
     fit = job.fit(map_reduce.engine, sample_weight)
@@ -66,14 +66,30 @@ def fit_columns(
 
 @dataclass(frozen=True)
 class ChunkJob:
-    """The options of a fit from chunks, checked before the first pass, with its threads and progress."""
+    """The checked options of a fit from chunks.
+
+    Attributes
+    ----------
+    spec : FitSpec
+        The arguments of the fit.
+    column_names : tuple or None
+        Names of the columns in results.
+    n_threads : int
+        Threads that fit the sums.
+    task_threads : int or None
+        Threads that summarise a chunk; see `MapReduce`.
+    progress : bool
+        Show a progress bar that counts the passes over the data.
+    flags : Marks
+        Names of the columns that mark censored cells.
+    """
 
     spec: FitSpec
     column_names: tuple[Any, ...] | None
     n_threads: int
     task_threads: int | None
     progress: bool
-    flags: Marks  #: columns that hold marks of censored cells
+    flags: Marks
 
     @classmethod
     def checked(
@@ -87,12 +103,12 @@ class ChunkJob:
         marks: Marks = NO_MARKS,
         **options: Any,
     ) -> ChunkJob:
-        """Check the options of a fit from chunks, before the first pass, and return the job.
+        """Check the options of a fit from chunks, and return them as a job.
 
         Parameters
         ----------
         family, estimator, progress, **options
-            As in `fit_chunks`; options that are not in `ChunkOptions` are refused.
+            As in `fit_chunks`; options that are not in `ChunkOptions` raise TypeError.
         task_threads : int or None
             As in `MapReduce`.
         grouped : bool
@@ -111,7 +127,15 @@ class ChunkJob:
         return cls(spec, None if names is None else tuple(to_list(names)), n_threads, task_threads, progress, flags)
 
     def fit(self, engine: Engine, sample_weight: str | None = None) -> PowerFit:
-        """Return the fit of all chunks, without its warnings."""
+        """Fit all chunks, without emitting warnings.
+
+        Parameters
+        ----------
+        engine : function
+            As in `MapReduce`.
+        sample_weight : str, optional
+            Name of the column of weights.
+        """
         spec = self.spec
         n_passes = 2 if spec.estimator.has_likelihood and spec.family != BEST else None
         with progress_bar(n_passes, " passes", self.progress) as bar:
@@ -130,32 +154,52 @@ class ChunkJob:
             lmbda_error=found.error,
             censored=found.censored,
         )
-        labels = ColumnLabels(names, was_vector=found.range.was_vector)
+        labels = ColumnLabels(names, was_vector=found.range._was_vector)
         return PowerFit(spec.match_columns(p, names)[0], labels, columns, found.sums)
 
 
 class _ChunkFit(NamedTuple):
-    """The results of every column."""
+    """The results of all p columns.
+
+    Attributes
+    ----------
+    range : Range
+        The ranges of the columns.
+    results : (p, N_RESULTS) ndarray
+        Results, see `kernels.results`.
+    families : (p,) ndarray of int
+        Code of the family of each column.
+    total : Sketch, optional
+        The sketch of all rows; maximum likelihood only.
+    sums : PowerSums or MixedSums, optional
+        The sums that the likelihood needs; maximum likelihood only.
+    error : (p,) ndarray, optional
+        Bounds on the error of lambda; robust estimators and censored columns.
+    unit_weights : (p,) ndarray, optional
+        The weight that counts as one value; see `ColumnSample.unit`.
+    censored : ndarray, optional
+        Results on censored cells; see `FinishedSums`.
+    """
 
     range: Range
     results: FloatArray
     families: IntArray
-    total: Sketch | None = None  #: by maximum likelihood
+    total: Sketch | None = None
     sums: PowerSums | MixedSums | None = None
     error: FloatArray | None = None
     unit_weights: FloatArray | None = None
-    censored: FloatArray | None = None  #: results on censored cells
+    censored: FloatArray | None = None
 
 
 class _ChunkFitter(NamedTuple):
-    """Fits chunks by one family, or by the better of both."""
+    """Fits the columns of chunks with one family, or with the better of the two."""
 
     passes: Passes
     spec: FitSpec
     n_threads: int
 
     def fit_family(self, names: tuple[str, ...] | None) -> _ChunkFit:
-        """Fit every column by the family of the specification."""
+        """Fit every column with the family in `spec`; `names` are the column names in results, if given."""
         spec = self.spec
         if not spec.estimator.has_likelihood:
             return self._fit_robustly(names)
@@ -166,7 +210,7 @@ class _ChunkFitter(NamedTuple):
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
             return passes(SketchPass, grid=grid, chosen=chosen)
 
-        total = resolved(found.grid(), read)
+        total = sketch_until_resolved(found.grid(), read)
         _check_unchanged(found, np.arange(found.n_features), total.n_obs)
         fit = finish_results(total, spec, self.n_threads)
         families = np.full(len(fit.results), FAMILIES[spec.family])
@@ -184,7 +228,10 @@ class _ChunkFitter(NamedTuple):
         return _ChunkFit(first.range, results, families, error=error, unit_weights=unit)
 
     def fit_better_family(self, names: tuple[str, ...] | None) -> _ChunkFit:
-        """Fit every column by the better of the two families; Box-Cox is tried for positive columns only."""
+        """Fit every column with the better of the two families; `names` are as in `fit_family`.
+
+        Box-Cox is tried only for columns of positive values.
+        """
         found = self._replace(spec=replace(self.spec, family="yeo-johnson")).fit_family(names)
         positive = np.asarray((found.range.x_min > 0.0) & (found.range.count > 0.0))
         if not positive.any():
@@ -208,20 +255,42 @@ class _ChunkFitter(NamedTuple):
         return _mix_families(found, other, at, better)
 
 
-def _mix_families(found: _ChunkFit, other: _ChunkFit, at: IntArray, better: BoolArray) -> _ChunkFit:
-    """Replace results in `found` by `other`, the fits of columns `at` by the other family, where `better` is true."""
+def _mix_families(fits: _ChunkFit, other: _ChunkFit, at: IntArray, better: BoolArray) -> _ChunkFit:
+    """Combine the fits by two families: replace results where the other family is better.
+
+    Parameters
+    ----------
+    fits : _ChunkFit
+        The fits of all columns by the first family; arrays are modified in place.
+    other : _ChunkFit
+        The fits of k columns by the other family.
+    at : (k,) ndarray of int
+        Positions of these columns.
+    better : (k,) ndarray of bool
+        Whether the other family is better.
+    """
     chosen = at[better]
-    found.results[chosen], found.families[chosen] = other.results[better], other.families[better]
-    if found.error is not None and other.error is not None:
-        found.error[chosen] = other.error[better]
-    if found.total is None or other.total is None:
-        return found
-    rest = np.setdiff1d(np.arange(len(found.results)), chosen)
-    parts = ((rest, found.total, rest), (chosen, other.total, np.flatnonzero(better)))
-    return found._replace(sums=MixedSums([(to, total.part(own).power_sums()) for to, total, own in parts if to.size]))
+    fits.results[chosen], fits.families[chosen] = other.results[better], other.families[better]
+    if fits.error is not None and other.error is not None:
+        fits.error[chosen] = other.error[better]
+    if fits.total is None or other.total is None:
+        return fits
+    rest = np.setdiff1d(np.arange(len(fits.results)), chosen)
+    parts = ((rest, fits.total, rest), (chosen, other.total, np.flatnonzero(better)))
+    return fits._replace(sums=MixedSums([(to, total.part(own)._power_sums()) for to, total, own in parts if to.size]))
 
 
-def _check_unchanged(found: Range, at: IntArray, after: FloatArray) -> None:
-    """Raise if a later pass read other rows, in the columns `at`, than the first."""
-    for j, first, later in zip(at.tolist(), found.n_obs[at].tolist(), after.tolist(), strict=True):
-        check_unchanged(column_label(j, found.column_names), first, later)
+def _check_unchanged(ranges: Range, at: IntArray, after: FloatArray) -> None:
+    """Raise if a later pass did not read the same rows as the first.
+
+    Parameters
+    ----------
+    ranges : Range
+        The ranges of all columns from the first pass.
+    at : (k,) ndarray of int
+        Positions of the columns to compare.
+    after : (k,) ndarray
+        Their total weights in the later pass.
+    """
+    for j, first, later in zip(at.tolist(), ranges.n_obs[at].tolist(), after.tolist(), strict=True):
+        check_unchanged(column_label(j, ranges.column_names), first, later)

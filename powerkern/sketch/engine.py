@@ -1,10 +1,10 @@
-"""Engines: functions that apply a pass to every chunk, wherever it is, and merge the summaries.
+"""Engines: functions that apply a pass to every chunk, on any machine, and merge the summaries.
 
-`powerkern.sketch.fit_chunks` takes an engine as a `MapReduce` and hands it one `Pass` for each pass over the data.
-Passes and the summaries that they return can be pickled. Chunks that hold only some of the columns are summarised by
-`Pass.part`; `Pass.join` puts their summaries side by side.
+`powerkern.sketch.fit_chunks` takes an engine as a `MapReduce` and calls it with one `Pass` for each pass over the data.
+Passes and the summaries that they return can be pickled. If chunks hold only some of the columns, `Pass.part` returns
+the pass for these columns, and `Pass.join` joins the summaries.
 
-Engines retry a task that raises, and report its error as a long traceback. A chunk that is invalid once is always
+Dask, Ray and Spark retry a task that raises, and report its error with a long traceback. An invalid chunk stays
 invalid, so its error is returned as a result (`ChunkOutcome`) and raised in the process that called `fit`.
 """
 
@@ -28,7 +28,7 @@ from powerkern._input.choices import Infinite
 from powerkern._input.infinite import without_infinite
 from powerkern._input.reading import read_chunk
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.sketch.summary import S, beside, merge
+from powerkern.sketch.summary import S, join_columns, merge
 
 __all__ = [
     "NO_ROWS",
@@ -40,9 +40,9 @@ __all__ = [
     "S",
     "TableColumn",
     "columns_to_read",
-    "merged_outcomes",
-    "outcome_of",
-    "outcomes_of_parts",
+    "merge_outcomes",
+    "summarize_or_catch",
+    "summarize_tables",
 ]
 
 #: The message of engines whose data have no rows.
@@ -54,12 +54,12 @@ NO_ROWS = "X has no rows; there is nothing to do"
 
 @dataclass(frozen=True, kw_only=True)
 class Pass(ABC, Generic[S]):
-    """A function that summarises a chunk: one pass over the data applies it to every chunk.
+    """Base class of the functions that summarise a chunk; a pass over the data calls one of them for every chunk.
 
     Attributes
     ----------
     sample_weight : str or None
-        The column of a data frame that holds the weights of its rows.
+        Name of the column of weights, if chunks are data frames.
     n_threads : int or None
         Threads of each call; None: all CPUs of the process.
     column_names : tuple of str or None
@@ -67,12 +67,11 @@ class Pass(ABC, Generic[S]):
     chosen : (p,) ndarray of bool or None
         The columns to summarise, as if there were no others; None: all.
     labels : tuple or None
-        Labels of the columns in the data that the first pass saw. Chunks that have them in another order are read in
-        this one.
+        Labels of the columns in the first pass. Chunks with another order of columns are read in this order.
     infinite : {"raise", "missing", "keep"}
-        Treatment of infinite values, see `powerkern.fit`; their number is not counted.
+        Treatment of infinite values, see `powerkern.fit`; passes do not warn about them.
     flags : Marks
-        Columns of data frames that hold marks of censored cells, as tables from fitted columns to columns of flags.
+        Columns that mark censored cells in data frames, as dictionaries such as ``{"lead": "lead_flag"}``.
     """
 
     sample_weight: str | None = None
@@ -84,23 +83,33 @@ class Pass(ABC, Generic[S]):
     flags: Marks = NO_MARKS
 
     def __call__(self, chunk: Any, sample_weight: Any = None, marks: Marks = NO_MARKS) -> S:
-        """Return the summary of a chunk of rows, possibly none, with their weights and marks of censored cells."""
+        """Return the summary of a chunk.
+
+        Parameters
+        ----------
+        chunk : object
+            The rows, possibly none; anything that `powerkern.fit` accepts.
+        sample_weight : array-like, optional
+            Weights of the rows.
+        marks : Marks
+            Marks of censored cells.
+        """
         weight = sample_weight if self.sample_weight is None else self.sample_weight
         chunk, flags = without_flags(chunk, self.flags)
         marks = Marks(*(given if flag is None else flag for given, flag in zip(marks, flags, strict=True)))
-        return self.of(read_chunk(chunk, weight, self.column_names, labels=self.labels), chunk, marks)
+        return self.summarize_matrix(read_chunk(chunk, weight, self.column_names, labels=self.labels), chunk, marks)
 
-    def of(self, matrix: Matrix, chunk: Any = None, marks: Marks = NO_MARKS) -> S:
-        """Return the summary of the chosen columns of some rows.
+    def summarize_matrix(self, matrix: Matrix, chunk: Any = None, marks: Marks = NO_MARKS) -> S:
+        """Return the summary of the chosen columns of a matrix.
 
         Parameters
         ----------
         matrix : Matrix
-            The rows.
+            The rows, with all columns.
         chunk : object
-            The chunk that they were read from; marks in data frames are aligned with its rows.
+            The chunk that the matrix was read from; marks in data frames are aligned with its rows.
         marks : Marks
-            The censored cells.
+            Marks of censored cells.
         """
         matrix = without_infinite(matrix, self.infinite, warns=False)
         matrix = with_censored(matrix, chunk, marks, self.limits_of(matrix))
@@ -115,13 +124,13 @@ class Pass(ABC, Generic[S]):
         return self.summary(matrix)
 
     def limits_of(self, matrix: Matrix) -> FloatArray | None:
-        """Return the detection limits of all columns of a matrix, (2, p), or None."""
+        """Return the detection limits of all columns of `matrix`, (2, p), or None if there are none."""
         return None
 
     def part(self, columns: ArrayLike) -> Self | None:
-        """Return this pass for chunks that hold only `columns` (indices), or None if it uses none of them."""
+        """Return a copy for chunks that hold only the columns at these positions; None if it needs none of them."""
         if self.flags.are_given:
-            raise TypeError("columns of flags need chunks that have all columns")
+            raise TypeError("columns of flags need chunks that have all columns; do not divide the data by columns")
         at = np.asarray(columns)
         chosen, own = None, at
         if self.chosen is not None:
@@ -131,27 +140,38 @@ class Pass(ABC, Generic[S]):
             return None
         names = None if self.column_names is None else tuple(self.column_names[j] for j in at)
         labels = None if self.labels is None else tuple(self.labels[j] for j in at)
-        return dataclasses.replace(self, chosen=chosen, column_names=names, labels=labels, **self.fields_of(own))
+        return dataclasses.replace(self, chosen=chosen, column_names=names, labels=labels, **self.select_fields(own))
 
     @staticmethod
     def join(parts: Sequence[S]) -> S:
         """Join the summaries of chunks with different columns of the same rows, from left to right."""
-        return beside(parts)
+        return join_columns(parts)
 
     @abstractmethod
     def summary(self, matrix: Matrix) -> S:
         """Return the summary of the rows of a matrix that holds only the chosen columns."""
 
     @abstractmethod
-    def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the fields with one entry per chosen column, restricted to the columns `own`, as keyword arguments."""
+    def select_fields(self, positions: IntArray) -> dict[str, Any]:
+        """Return the fields that have an entry for each chosen column, restricted to some of these columns.
+
+        Parameters
+        ----------
+        positions : (k,) ndarray of int
+            Positions among the chosen columns.
+
+        Returns
+        -------
+        dict
+            Keyword arguments for the pass over these columns.
+        """
 
 
 class Engine(Protocol):
     """A function that applies a pass to every chunk, and merges the summaries; see `MapReduce`."""
 
     def __call__(self, function: Pass[S], merge: Callable[[S, S], S], /) -> S | None:
-        """Return the summary of all chunks."""
+        """Return the summary of all chunks, or None if there are no chunks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,27 +181,28 @@ class MapReduce:
     Parameters
     ----------
     engine : function
-        ``engine(summarize, merge)`` calls ``summarize(chunk)``, or ``summarize(chunk, sample_weight)`` if rows have
-        weights, for every chunk of rows, wherever it is. It returns the results merged by ``merge(a, b)``, two at a
-        time, in any order; None if there are no chunks. It is called once for each pass over the data. `summarize` and
-        its results, some 10 kB per column, can be pickled. Chunks are anything that `powerkern.fit` accepts, and may
-        have no rows.
+        ``engine(summarize, merge)`` calls ``summarize(chunk)`` for every chunk of rows, or
+        ``summarize(chunk, sample_weight)`` if rows have weights. It merges the results in pairs by ``merge(a, b)``, in
+        any order, and returns the last result; None if there are no chunks. It is called once for each pass over the
+        data. `summarize` and its results, some 10 kB per column, can be pickled. Chunks are anything that
+        `powerkern.fit` accepts, and may have no rows.
     task_threads : int or None, default 1
-        Threads of each call of `summarize`; None: all CPUs of the process that calls it. One is right for engines that
-        call it side by side.
+        Threads of each call of `summarize`; None: all CPUs of the process that calls it. Use 1 for engines that make
+        several calls at a time.
 
     Notes
     -----
-    Data frames with the same column labels in different orders are read in the order of `a`. The first chunk decides,
-    also on arguments with one entry per column, if `a` always holds earlier chunks than `b`.
+    If data frames have the same column labels in different orders, ``merge(a, b)`` uses the order of `a`. Let `a`
+    always hold earlier chunks than `b` if the first chunk is to determine the order of the columns, and with it the
+    order of arguments that have an entry for each column.
 
-    An engine may divide its data by columns, too. ``summarize.part(columns)`` summarises chunks that hold only the
-    columns at these positions; it is None if this pass uses none of them. ``summarize.join(parts)`` joins the merged
-    results of such blocks, from left to right.
+    An engine may divide its data by columns, too. ``summarize.part(columns)`` returns a function that summarises chunks
+    which hold only the columns at these positions, or None if this pass needs none of them. ``summarize.join(parts)``
+    joins the merged results of such blocks, from left to right.
 
     Examples
     --------
-    Any map and any reduction will do, such as a pool's:
+    Any map and any reduction work, such as those of a thread pool:
 
     >>> import functools
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -211,24 +232,20 @@ class MapReduce:
 
 @dataclass(frozen=True)
 class Passes:
-    """Function that makes passes over the data of an engine.
+    """Calls an engine once for each pass over the data, with the options that all passes share.
 
     Attributes
     ----------
     engine : function
         As in `MapReduce`.
-    sample_weight, n_threads
-        Passed to every `Pass`.
+    sample_weight, n_threads, infinite, flags
+        As in `Pass`.
     bar : object, optional
         A progress bar, which counts the passes.
     columns : (p,) ndarray of bool, optional
-        The columns to pass over, as if there were no others; default: all.
+        The columns to read, as if there were no others; default: all.
     labels : tuple, optional
-        The labels of the columns, if the first pass found labels; see `Pass`.
-    infinite : {"raise", "missing", "keep"}
-        Treatment of infinite values.
-    flags : Marks
-        As every `Pass` has them.
+        The labels of the columns, if the chunks of the first pass had labels; see `Pass`.
     """
 
     engine: Engine
@@ -241,11 +258,21 @@ class Passes:
     flags: Marks = NO_MARKS
 
     def with_labels(self, labels: Sequence[Any] | None) -> Self:
-        """Return a copy for the later passes, which read columns in the order of the labels of the first one."""
+        """Return a copy for the later passes, which read the columns in the order of `labels`, if not None."""
         return self if labels is None else dataclasses.replace(self, labels=tuple(labels))
 
     def __call__(self, kind: Callable[..., Pass[S]], *, chosen: BoolArray | None = None, **fields: Any) -> S:
-        """Make a pass of the class `kind` with these fields; return its summary of all chunks."""
+        """Make one pass over the data, and return the summary of all chunks.
+
+        Parameters
+        ----------
+        kind : type
+            A subclass of `Pass`.
+        chosen : ndarray of bool, optional
+            The columns to summarise, out of those in `columns`; default: all.
+        **fields
+            The fields that `kind` adds to those of `Pass`.
+        """
         if self.columns is not None:
             among, chosen = chosen, self.columns.copy()
             chosen[self.columns] = True if among is None else among
@@ -262,7 +289,7 @@ class Passes:
             merge,
         )
         if total is None:
-            raise ValueError("there are no chunks: none were given, or they could be read only once")
+            raise ValueError("there are no chunks; pass at least one, in a form that can be read repeatedly")
         if self.bar is not None:
             self.bar.update()
         return total
@@ -273,10 +300,16 @@ class Passes:
 
 @dataclass(frozen=True)
 class ChunkOutcome:
-    """A summary, or an error in its place; both are None if there are no rows.
+    """The summary of one or several chunks, or the error that one of them caused.
 
-    `position` is the position of the chunk, or of the first of several chunks, for engines that merge in order of
-    arrival.
+    Attributes
+    ----------
+    summary : ChunkSummary or None
+        The summary; None if there is an error, or if there are no rows.
+    error : TypeError or ValueError or None
+        The error.
+    position : int
+        Position of the first of the chunks, for engines that merge outcomes in order of arrival.
     """
 
     summary: Any = None
@@ -284,7 +317,7 @@ class ChunkOutcome:
     position: int = 0
 
     def value(self) -> Any:
-        """Return the summary; raise the stored error, or an error if there were no rows."""
+        """Return the summary, or raise the error; raise ValueError if there are no rows."""
         if self.error is not None:
             raise self.error
         if self.summary is None:
@@ -292,8 +325,11 @@ class ChunkOutcome:
         return self.summary
 
 
-def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> ChunkOutcome:
-    """Return the outcome of ``function(*chunk)``; errors name the chunk and count rows from its start."""
+def summarize_or_catch(name: str, function: Callable[..., Any], *chunk: object) -> ChunkOutcome:
+    """Return the result of ``function(*chunk)``, or the error that it raises, as an outcome.
+
+    The message of the error names the chunk by `name` and counts rows from its start.
+    """
     try:
         with chunk_errors(name):
             return ChunkOutcome(function(*chunk))
@@ -301,8 +337,11 @@ def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> Chunk
         return ChunkOutcome(error=error)
 
 
-def merged_outcomes(merge: Callable[[Any, Any], Any], outcomes: Iterable[ChunkOutcome]) -> ChunkOutcome:
-    """Merge all summaries one by one; return the first error, after which no more outcomes are read."""
+def merge_outcomes(merge: Callable[[Any, Any], Any], outcomes: Iterable[ChunkOutcome]) -> ChunkOutcome:
+    """Merge the summaries of all outcomes; stop at the first error and return it.
+
+    `merge` merges two summaries; it may raise an error, too.
+    """
     total = None
     for outcome in outcomes:
         if outcome.error is not None:
@@ -315,14 +354,24 @@ def merged_outcomes(merge: Callable[[Any, Any], Any], outcomes: Iterable[ChunkOu
     return ChunkOutcome(total)
 
 
-def outcomes_of_parts(
+def summarize_tables(
     function: Callable[[Any], Any], parts: Iterable[Any], place: Callable[[int], str]
 ) -> Iterator[ChunkOutcome]:
-    """Yield the outcomes of consecutive Arrow tables; errors name a table by ``place(row)``, given its first row."""
+    """Yield the outcome of `function` for each Arrow table that has rows.
+
+    Parameters
+    ----------
+    function : function
+        Takes a table and returns its summary.
+    parts : iterable of pyarrow.Table
+        Consecutive rows of the data.
+    place : function
+        Returns a name for messages, given the position of the first row of a table.
+    """
     rows = 0
     for part in parts:
         if part.num_rows:
-            yield outcome_of(place(rows), function, part)
+            yield summarize_or_catch(place(rows), function, part)
         rows += part.num_rows
 
 
@@ -330,7 +379,7 @@ def outcomes_of_parts(
 
 
 class TableColumn(NamedTuple):
-    """A column of a table, with the name of its type."""
+    """A column of a table: its name, the name of its type (`kind`), and whether it is numeric."""
 
     name: str
     kind: str
@@ -338,7 +387,7 @@ class TableColumn(NamedTuple):
 
 
 def columns_to_read(table: Sequence[TableColumn], columns: Sequence[str] | None, sample_weight: object) -> list[str]:
-    """Return the names of the columns that a fit reads, in order, weights last.
+    """Return the names of the columns that a fit reads: the columns to fit, then the column of weights.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Choose the better of the two families for each column of data that only passes over chunks can read.
+"""Choose the better of the two families for each column of data in chunks.
 
-Each family is fitted separately, Box-Cox only to columns whose values are all positive. The families are compared as in
-`_fit.best_family`, on the values that both keep: by power sums, which are exact, or by counts between quantiles of the
-fitted normal distribution.
+Each family is fitted separately, Box-Cox only to columns of positive values. As in `_fit.best_family`, the families are
+compared on the values that both fits keep. The likelihood is computed from power sums, which are exact, and other
+criteria from counts between quantiles of the fitted normal distribution.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from powerkern.kernels.transforms.gather import APPLY
 from powerkern.sketch.engine import Passes
 from powerkern.sketch.grids import Range
 from powerkern.sketch.order import Bins, equal_points
-from powerkern.sketch.passes import BinsPass, kept_sums
+from powerkern.sketch.passes import BinsPass, sum_kept_values
 
 #: Standardised values between which values are counted for their correlation with normal quantiles.
 _STEPS = np.linspace(-8.0, 8.0, 1025)
@@ -46,14 +46,30 @@ _BITS = 60
 
 
 class _Compared(NamedTuple):
-    """Fits by one family to the values that both families keep, for the columns that have such values."""
+    """Fits by one family of the values that both families keep.
+
+    Attributes
+    ----------
+    passes : Passes
+        Reads the chunks.
+    ranges : Range
+        Ranges of all p columns.
+    chosen : (p,) ndarray of bool
+        The k columns to compare: those in which both fits keep some values.
+    intervals : (k, 5) ndarray
+        The intervals of these values, as in `KeptPass`.
+    family : int
+        Code of the family.
+    rows : (k, N_RESULTS) ndarray
+        Results for these values, at the lambda of the fit.
+    """
 
     passes: Passes
     ranges: Range
     chosen: BoolArray
-    intervals: FloatArray  #: as `KeptPass` has them
+    intervals: FloatArray
     family: int
-    rows: FloatArray  #: results of these values, at the lambda of the fit
+    rows: FloatArray
 
 
 def box_cox_is_better(
@@ -66,7 +82,7 @@ def box_cox_is_better(
     keeps_all: bool,
     n_threads: int,
 ) -> BoolArray:
-    """Return whether Box-Cox is better by the criterion, for each chosen column.
+    """Return a mask, (k,), of the chosen columns for which Box-Cox is better by the criterion.
 
     Parameters
     ----------
@@ -75,7 +91,7 @@ def box_cox_is_better(
     ranges : Range
         Ranges of all columns.
     chosen : (p,) ndarray of bool
-        Columns to compare.
+        The k columns to compare.
     box_cox, yeo_johnson : (k, N_RESULTS) ndarray
         Results of both families for the chosen columns.
     criterion : str
@@ -101,21 +117,21 @@ def box_cox_is_better(
     def distance(family: str, fit: FloatArray, both: BoolArray, own: BoolArray) -> FloatArray:
         intervals = np.column_stack([low[both], high[both], fit[:, [CENTER, DIVISOR]], np.full(len(fit), np.nan)])
         zones, quantum = np.full((len(fit), 2, 3), np.nan), np.zeros(len(fit), np.int64)
-        kept = kept_sums(passes, ranges, own, family, intervals, zones, quantum)
-        rows = kept.sketch.power_sums().fit(fit[:, LMBDA].copy(), n_threads)[0]
+        kept = sum_kept_values(passes, ranges, own, family, intervals, zones, quantum)
+        rows = kept.sketch._power_sums().fit(fit[:, LMBDA].copy(), n_threads)[0]
         return _DISTANCES[criterion](_Compared(passes, ranges, own, intervals, FAMILIES[family], rows))
 
     return better_of_two(box_cox, yeo_johnson, None if criterion == LIKELIHOOD and keeps_all else compared)
 
 
 def _mean_nll(of: _Compared) -> FloatArray:
-    """Return the negative log-likelihood per value."""
+    """Return the negative log-likelihood per value, for each column."""
     mean: FloatArray = of.rows[:, NLL] + np.log(of.intervals[:, 3])
     return mean
 
 
 def _pearson(of: _Compared) -> FloatArray:
-    """Compute `powerkern._results.normality.pearson_normality` from counts in its classes."""
+    """Compute `powerkern._results.normality.pearson_normality` from the counts in the classes of the test."""
     n = of.rows[:, N_OBS]
     classes = np.ceil(2.0 * n**0.4).astype(np.int64)
     ends = [
@@ -123,7 +139,7 @@ def _pearson(of: _Compared) -> FloatArray:
         for k, each in zip(classes, n, strict=True)
     ]
     found = np.full(n.size, np.nan)
-    for j, counts in enumerate(_counted(of, ends).weights()):
+    for j, counts in enumerate(_count_in_bins(of, ends).weights()):
         if classes[j] > ESTIMATED and not is_identity(of.rows[j]):
             expected = n[j] / classes[j]
             found[j] = ((counts**2).sum() / expected - n[j]) / (classes[j] - ESTIMATED)
@@ -131,9 +147,9 @@ def _pearson(of: _Compared) -> FloatArray:
 
 
 def _minus_ppcc(of: _Compared) -> FloatArray:
-    """Return minus the correlation of transformed points with normal quantiles."""
+    """Return minus the correlation of the transformed column with normal quantiles, computed from points."""
     found = np.full(len(of.rows), np.nan)
-    for j, cells in enumerate(_counted(of, [_STEPS] * len(of.rows)).cells()):
+    for j, cells in enumerate(_count_in_bins(of, [_STEPS] * len(of.rows)).cells()):
         if cells.rows.size > 1 and not is_identity(of.rows[j]):
             x, w, _ = equal_points(cells)
             scaled = (x - of.intervals[j, 2]) / of.intervals[j, 3]
@@ -141,8 +157,16 @@ def _minus_ppcc(of: _Compared) -> FloatArray:
     return found
 
 
-def _counted(of: _Compared, ends: list[FloatArray]) -> Bins:
-    """Count the values that both families keep, between given standardised values."""
+def _count_in_bins(of: _Compared, ends: list[FloatArray]) -> Bins:
+    """Count the values that both families keep, in bins given on the standardised scale.
+
+    Parameters
+    ----------
+    of : _Compared
+        The fits by one family.
+    ends : list of ndarray
+        For each column, ascending edges of the bins as standardised transformed values.
+    """
     low, high, center, divisor = of.intervals[:, :4].T
     edges = []
     for j, z in enumerate(ends):

@@ -1,4 +1,4 @@
-"""Ranges of the columns of some rows, and the grids that are made from them."""
+"""`Range`, the extremes and spread of each column of some rows, and `Grid`, the bins that are made from a range."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from powerkern.kernels.transforms.family import FAMILIES, domain_lower_bound, is
 from powerkern.sketch.serial import (
     GRID,
     RANGE,
-    array_of,
-    limits_of,
     limits_to_record,
+    no_limits,
     pack,
-    shift_of,
-    unlimited,
+    read_array,
+    read_limits,
+    read_shift,
     unpack,
 )
 from powerkern.sketch.summary import ChunkSummary
 
-#: Bins of a refined grid are narrower by this power of two.
+#: Exponent of two by which the bins of a refined grid are narrower.
 _REFINEMENT = 3
-#: Most bins per column of a stream; its grid is as fine as they allow.
+#: Largest number of bins per column of a stream.
 _STREAM_BINS = 1024
 #: No logarithm of a float64 is larger.
 _LARGEST_LOG = 800.0
@@ -54,14 +54,32 @@ EMPTY_RANGE[[ranges.R_MIN, ranges.R_MAX]] = np.inf, -np.inf
 _QUANTA = (-1030, 970)
 
 
-def _pair(limits: FloatArray) -> str:
-    """Return a pair of limits as messages show it."""
+def _format_limits(limits: FloatArray) -> str:
+    """Return the detection limits of a column, (2,), as text for messages, with None for an infinite limit."""
     low, high = (f"{end:g}" if np.isfinite(end) else "None" for end in limits)
     return f"({low}, {high})"
 
 
 class _GridColumns:
-    """The columns of a range or of a grid, described by the rows of `table`, which is read-only."""
+    """Base class of `Range` and `Grid`: a family, column names, shifts, and a read-only table with a row per column.
+
+    Parameters
+    ----------
+    family : {"yeo-johnson", "box-cox"}
+        The transform.
+    table : (p, k) ndarray
+        A row for each column; subclasses define the entries. Values in it include the shift.
+    column_names : list of str or None
+        Names of the columns in results.
+    was_vector : bool
+        Whether the data were one-dimensional.
+    shift : (p,) ndarray, optional
+        Number added to each column; default: 0.
+    labels : list, optional
+        Labels of the columns in the data.
+    limits : (2, p) ndarray, optional
+        Detection limits of the columns, without the shift; default: infinite.
+    """
 
     def __init__(
         self,
@@ -74,62 +92,60 @@ class _GridColumns:
         limits: FloatArray | None = None,
     ) -> None:
         self.family = family
-        #: detection limits of each column, (2, p), without its shift; infinite: no limit
-        self.limits = unlimited(len(table)) if limits is None else limits
-        # the table describes the columns plus their shift
+        self.limits = no_limits(len(table)) if limits is None else limits
         self.shift = np.zeros(len(table)) if shift is None else shift
         self.column_names = column_names
-        #: labels of the columns in the data, by which summaries are aligned, whatever names results give them
+        # summaries are aligned by the labels in the data, even if `column_names` replaces them in results
         self.labels = labels
-        self.table = table
-        self.was_vector = was_vector
-        self.table.flags.writeable = False
+        self._table = table
+        self._was_vector = was_vector
+        self._table.flags.writeable = False
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        return len(self.table)
+        return len(self._table)
 
     @property
     def _code(self) -> int:
-        """The code of the family."""
+        """Numeric code of the family, see `kernels.transforms.family`."""
         return FAMILIES[self.family]
 
     def _with(self, table: FloatArray) -> Self:
-        """Return the same columns, described by another table."""
-        return type(self)(self.family, table, self.column_names, self.was_vector, self.shift, self.labels, self.limits)
+        """Return a copy that has another table."""
+        return type(self)(self.family, table, self.column_names, self._was_vector, self.shift, self.labels, self.limits)
 
     @classmethod
-    def side_by_side(cls, parts: Sequence[Self]) -> Self:
-        """Join the descriptions of different columns of the same rows, with names if all parts have names."""
+    def _join_columns(cls, parts: Sequence[Self]) -> Self:
+        """Join ranges, or grids, of different columns of the same rows, with names if all parts have names."""
         names, labels = (
             [name for part in parts for name in getattr(part, which) or ()] for which in ("column_names", "labels")
         )
-        table, shift = np.concatenate([part.table for part in parts]), np.concatenate([part.shift for part in parts])
-        was_vector = len(parts) == 1 and parts[0].was_vector
+        table, shift = np.concatenate([part._table for part in parts]), np.concatenate([part.shift for part in parts])
+        was_vector = len(parts) == 1 and parts[0]._was_vector
         named, labelled = (each if len(each) == len(table) else None for each in (names, labels))
         limits = np.concatenate([part.limits for part in parts], axis=1)
         return cls(parts[0].family, table, named, was_vector, shift, labelled, limits)
 
     def _describe(self) -> dict[str, Any]:
-        """Return the description of the columns for bytes."""
+        """Return the entries other than the table as a dictionary that JSON can hold; see `serial.pack`."""
         return {
             "family": self.family,
             "columns": self.n_features,
             "column_names": self.column_names,
             "labels": self.labels,
-            "vector": self.was_vector,
+            "vector": self._was_vector,
             **({"shift": self.shift.tolist()} if self.shift.any() else {}),
             **({"limits": limits_to_record(self.limits)} if np.isfinite(self.limits).any() else {}),
         }
 
     @property
-    def naming(self) -> ColumnNames:
-        """Names and labels of the columns."""
+    def _naming(self) -> ColumnNames:
+        """Column names and labels, as `merging_order` takes them."""
         return ColumnNames(self.column_names, self.labels)
 
-    def order_of(self, other: _GridColumns) -> list[int] | None:
-        """Return the position in `other` of each of these columns, or None if both have the same order.
+    def _order_of(self, other: _GridColumns) -> list[int] | None:
+        """Return the position in `other` of each column of `self`, or None if the order is the same.
 
         Raises
         ------
@@ -137,41 +153,43 @@ class _GridColumns:
             If the summaries have different families, columns, shifts or limits.
         """
         if self.family != other.family:
-            raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they cannot be merged")
+            raise ValueError(
+                f"one summary is of family {self.family!r}, the other of {other.family!r}; use one for all chunks"
+            )
         if self.n_features != other.n_features:
             raise ValueError(
-                f"one has {self.n_features} columns, the other {other.n_features}; chunks must have the same columns"
+                f"one chunk has {self.n_features} columns, another {other.n_features}; all must have the same columns"
             )
-        order = merging_order(self.naming, other.naming)
+        order = merging_order(self._naming, other._naming)
         shift = other.shift if order is None else other.shift[order]
         if (differs := self.shift != shift).any():
             j = int(np.argmax(differs))
             label = column_label(j, self.column_names)
             raise ValueError(
-                f"{label} has shift {self.shift[j]} in one and {shift[j]} in the other; they cannot be merged"
+                f"{label} has shift {self.shift[j]} in one chunk and {shift[j]} in another; pass the same shift for all"
             )
         limits = other.limits if order is None else other.limits[:, order]
         if (differs := (self.limits != limits).any(axis=0)).any():
             j = int(np.argmax(differs))
             raise ValueError(
-                f"{column_label(j, self.column_names)} has limits {_pair(self.limits[:, j])} in one and "
-                f"{_pair(limits[:, j])} in the other; they cannot be merged"
+                f"{column_label(j, self.column_names)} has limits {_format_limits(self.limits[:, j])} in one chunk and "
+                f"{_format_limits(limits[:, j])} in another; pass the same limits for all"
             )
         return order
 
     def part(self, columns: ArrayLike) -> Self:
-        """Return the description of some of the columns (indices or mask)."""
+        """Return a copy with only some of the columns, chosen by indices or by a mask."""
         chosen = column_positions(columns, self.n_features)
-        names, labels = (None if each is None else [each[j] for j in chosen] for each in self.naming)
+        names, labels = (None if each is None else [each[j] for j in chosen] for each in self._naming)
         shift, limits = self.shift[chosen], self.limits[:, chosen]
-        return type(self)(self.family, self.table[chosen], names, self.was_vector, shift, labels, limits)
+        return type(self)(self.family, self._table[chosen], names, self._was_vector, shift, labels, limits)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
             type(self) is type(other)
             and isinstance(other, _GridColumns)
             and self._describe() == other._describe()
-            and np.array_equal(self.table, other.table, equal_nan=True)
+            and np.array_equal(self._table, other._table, equal_nan=True)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -179,83 +197,93 @@ class _GridColumns:
 
 @final
 class Range(_GridColumns, ChunkSummary):
-    """Extremes, counts and rough spread of the columns of some rows, from which a grid is made; made by `range_of`.
+    """Extremes, counts and approximate spread of each column of some rows, from which `Range.grid` makes a grid.
+
+    `range_of` returns a range, and `merge` combines the ranges of two chunks.
 
     Attributes
     ----------
     family : str
         "box-cox" or "yeo-johnson".
     shift : ndarray
-        Shifted Box-Cox: the number added to each column; otherwise 0.
+        Number added to each column by shifted Box-Cox; 0 otherwise.
     limits : (2, p) ndarray
-        Detection limits of the columns; infinite if there are none.
+        Lower and upper detection limits of the columns; infinite if there are none.
     column_names : list of str or None
         Names of the columns in results.
     labels : list or None
-        Labels of the columns in the data, which `column_names` may replace; None if the data have none.
+        Column labels of the data frames that were read, by which `merge` aligns columns; None for arrays.
     n_features : int
         Number of columns.
     """
 
     @property
     def count(self) -> FloatArray:
-        """Number of values and censored cells of each column that are not missing and have a weight."""
-        return self.table[:, ranges.R_COUNT]
+        """Number of cells of each column that are not missing and have a positive weight, censored cells included."""
+        return self._table[:, ranges.R_COUNT]
 
     @property
     def n_obs(self) -> FloatArray:
-        """Total weight (without weights: number) of the values and censored cells of each column."""
-        return total_weights(self.table)
+        """Total weight of the values and censored cells of each column; their number if rows have no weights."""
+        return total_weights(self._table)
 
     @property
     def x_min(self) -> FloatArray:
-        """Smallest value, or end of an interval, of each column; inf without values."""
-        return self.table[:, ranges.R_MIN] - self.shift
+        """Smallest value of each column, including the ends of censored cells' intervals; inf without values."""
+        return self._table[:, ranges.R_MIN] - self.shift
 
     @property
     def x_max(self) -> FloatArray:
-        """Largest value, or end of an interval, of each column; -inf without values."""
-        return self.table[:, ranges.R_MAX] - self.shift
+        """Largest value of each column, including the ends of censored cells' intervals; -inf without values."""
+        return self._table[:, ranges.R_MAX] - self.shift
 
     def __repr__(self) -> str:
         return f"Range(family={self.family!r}, {self.n_features} columns)"
 
     def grid(self, largest_exponent: float | None = None) -> Grid:
-        """Make a grid for all data of this range.
+        """Make a grid on which all data within this range can be sketched.
 
-        Its bins are so narrow that lambda is accurate to about 1e-13 if ``|lambda|`` (and for negative values under
-        Yeo-Johnson ``|2 - lambda|``) is at most twice one over the spread of the logs, which holds for columns of
-        ordinary shapes. `finish` computes a bound on the error and reports where it is not small.
+        Lambda is accurate to about 1e-13 if its exponents are at most 2/s in absolute value, where s is the spread of
+        the logs. The exponents are lambda and, for negative values under Yeo-Johnson, 2 - lambda. Columns of ordinary
+        shapes satisfy this. `finish` computes a bound on the error and reports columns where it is not small.
 
         Parameters
         ----------
         largest_exponent : float, optional
-            Make the bins narrow enough for exponents up to this one in any case.
+            Make the bins narrow enough for exponents up to this absolute value, even if that exceeds 2/s.
 
         Returns
         -------
         Grid
         """
-        return self._laid(
+        return self._make_grid(
             0.0 if largest_exponent is None else as_number("largest_exponent", largest_exponent, "[0, inf)")
         )
 
-    def stream_grid(self) -> Grid:
-        """Make a grid for the first rows of a stream, as fine as possible, with a common grid for other streams."""
-        return self._laid(stream=True)._relaid(np.full(self.n_features, -np.inf), _STREAM_BINS)
+    def _stream_grid(self) -> Grid:
+        """Make the grid for the first rows of a stream: as fine as `_STREAM_BINS` bins allow, and mergeable."""
+        return self._make_grid(stream=True)._with_bins(np.full(self.n_features, -np.inf), _STREAM_BINS)
 
-    def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
-        """Make a grid for this range; arguments are as for `kernels.power_sums`."""
-        cells = make_grids(self.table.copy(), self._code, largest_exponent, stream)
+    def _make_grid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
+        """Make a grid for this range.
+
+        Parameters
+        ----------
+        largest_exponent : float
+            As in `grid`.
+        stream : bool
+            Align the grid with the grids of all streams, so that any two of them can be merged.
+        """
+        cells = make_grids(self._table.copy(), self._code, largest_exponent, stream)
         names, labels = self.column_names, self.labels
-        return Grid(self.family, cells, names, self.was_vector, self.shift, labels, self.limits)
+        return Grid(self.family, cells, names, self._was_vector, self.shift, labels, self.limits)
 
-    def merged(self, other: Range) -> Range:
-        """Return the range of the rows of both, with the columns in the order of this range."""
-        if (order := self.order_of(other)) is not None:
+    def _merge(self, other: Range) -> Range:
+        """Return the range of the rows of `self` and `other`, with the columns in the order of `self`."""
+        if (order := self._order_of(other)) is not None:
             other = other.part(order)
-        table = merge_ranges(np.array([self.table, other.table]))
-        names, was_vector = self.column_names or other.column_names, self.was_vector and other.was_vector
+        table = merge_ranges(np.array([self._table, other._table]))
+        names, was_vector = self.column_names or other.column_names, self._was_vector and other._was_vector
         labels = self.labels or other.labels
         return Range(self.family, table, names, was_vector, self.shift, labels, self.limits)
 
@@ -263,16 +291,16 @@ class Range(_GridColumns, ChunkSummary):
     def from_bounds(
         cls, low: ArrayLike, high: ArrayLike, family: str, weight: float, column_names: list[str] | None = None
     ) -> Range:
-        """Make the range of rows that have not been read, from bounds of each column and of the total weight.
+        """Make a range without reading data, from bounds on the values of each column and on the total weight.
 
         Parameters
         ----------
         low, high : (p,) array-like
-            Bounds of the values; values beyond them cannot be sketched.
+            Bounds on the values of each column; values beyond them cannot be sketched.
         family : {"yeo-johnson", "box-cox"}
             The transform.
         weight : float
-            Upper bound of the total weight (without weights: number) of the rows.
+            Upper bound on the total weight of the rows, or on their number if they have no weights.
         column_names : list of str, optional
             Names of the columns.
 
@@ -280,7 +308,7 @@ class Range(_GridColumns, ChunkSummary):
         -------
         Range
         """
-        ends = checked_bounds(low, high, as_choice("family", family, FAMILIES))
+        ends = check_bounds(low, high, as_choice("family", family, FAMILIES))
         weight = as_number("weight", weight, "(0, inf)")
         table = np.zeros((ends.shape[1], ranges.N_RANGE))
         table[:, ranges.R_COUNT] = table[:, ranges.R_SAMPLE] = 1.0
@@ -293,38 +321,51 @@ class Range(_GridColumns, ChunkSummary):
         return cls(family, split_weights(table), column_names, False)
 
     def to_bytes(self) -> bytes:
-        """Write the range as bytes that `from_bytes` reads back."""
-        return pack(RANGE, self._describe(), self.table)
+        """Return the range as bytes, which `from_bytes` reads."""
+        return pack(RANGE, self._describe(), self._table)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Range:
-        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
+        """Return the range that `to_bytes` wrote; raise ValueError for damaged bytes and for another version."""
         head, payload = unpack(data, RANGE)
-        table = array_of(payload, (head["columns"], ranges.N_RANGE), "<f8", RANGE)
+        table = read_array(payload, (head["columns"], ranges.N_RANGE), "<f8", RANGE)
         names, labels = head["column_names"], head["labels"]
-        found = cls(head["family"], table, names, head["vector"], shift_of(head), labels, limits_of(head))
+        found = cls(head["family"], table, names, head["vector"], read_shift(head), labels, read_limits(head))
         if (wrong := ~found._possible()).any():
             label = column_label(int(np.argmax(wrong)), found.column_names)
             raise ValueError(f"not a range: {label} has a range that is not finite or that no data can have")
         return found
 
     def _possible(self) -> NDArray[np.bool_]:
-        """Mask of the columns whose range is consistent; a column without values must have `EMPTY_RANGE`."""
-        count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self.table.T
+        """Return a mask of the columns whose entries some data could have; without values: `EMPTY_RANGE`."""
+        count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self._table.T
         with np.errstate(invalid="ignore", over="ignore"):
-            seen = np.isfinite(self.table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
+            seen = np.isfinite(self._table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
             seen &= (sample >= 0.0) & (sample <= count) & (abs(logs) <= sample * _LARGEST_LOG / ranges.LOG_UNIT)
             whole = np.array([weight, *digits, squares, squares_low])
             seen &= ((whole >= 0.0) & (whole <= _LARGEST_WHOLE) & (whole == np.rint(whole))).all(axis=0)
             seen &= (level == np.rint(level)) & (abs(level) <= _MOST_LEVELS)
             seen &= squares <= sample * (_LARGEST_LOG / ranges.LOG_UNIT) ** 2 / ranges.LIMB
         seen &= low > domain_lower_bound(FAMILIES[self.family])
-        possible: NDArray[np.bool_] = seen | (self.table == EMPTY_RANGE).all(axis=1)
+        possible: NDArray[np.bool_] = seen | (self._table == EMPTY_RANGE).all(axis=1)
         return possible
 
 
-def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
-    """Return bounds on the values of each column, (2, p); raise unless they are finite, ordered and in the domain."""
+def check_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
+    """Return bounds on the values of each column as an array, (2, p), after checking them.
+
+    Parameters
+    ----------
+    low, high : float or (p,) array-like
+        The bounds.
+    family : {"yeo-johnson", "box-cox"}
+        The transform.
+
+    Raises
+    ------
+    ValueError
+        If the bounds are infinite or NaN, not in ascending order, or outside the domain of the family.
+    """
     try:
         ends = np.array(np.broadcast_arrays(*(np.atleast_1d(as_reals("bounds", end)) for end in (low, high))))
     except (TypeError, ValueError):
@@ -337,7 +378,9 @@ def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
 
 
 class Grid(_GridColumns):
-    """Positions of the bins of the sketch of each column; made by `Range.grid`. All chunks are sketched on one grid.
+    """Positions of the bins of each column, on which chunks are sketched.
+
+    `Range.grid` makes a grid. Use one grid for all chunks.
 
     Attributes
     ----------
@@ -348,89 +391,122 @@ class Grid(_GridColumns):
     @property
     def n_bins(self) -> IntArray:
         """Number of bins of each column."""
-        return self.table[:, G_BINS].astype(np.int64)
+        return self._table[:, G_BINS].astype(np.int64)
 
     @property
     def x_min(self) -> FloatArray:
-        """Smallest value of each column that the grid holds."""
-        return self.table[:, G_MIN] - self.shift
+        """Smallest value of each column that can be sketched on the grid."""
+        return self._table[:, G_MIN] - self.shift
 
     @property
     def x_max(self) -> FloatArray:
-        """Largest value of each column that the grid holds."""
-        return self.table[:, G_MAX] - self.shift
+        """Largest value of each column that can be sketched on the grid."""
+        return self._table[:, G_MAX] - self.shift
 
     @property
     def quantum(self) -> IntArray:
-        """Exponents of the units of the sums: the sums of each column are whole multiples of ``2**quantum``."""
-        return self.table[:, G_QUANTUM].astype(np.int64)
+        """Exponent for each column: the sums in `Sketch.sums` are whole multiples of ``2**quantum``."""
+        return self._table[:, G_QUANTUM].astype(np.int64)
 
     def __repr__(self) -> str:
         return f"Grid(family={self.family!r}, {self.n_features} columns, {int(self.n_bins.sum())} bins)"
 
     @property
-    def starts(self) -> IntArray:
-        """Positions at which the bins of each column start, and at which the last bins end."""
-        return bin_starts(self.table)
+    def _starts(self) -> IntArray:
+        """Position of the first bin of each column in `Sketch.sums`, and the number of all bins; (p + 1,)."""
+        return bin_starts(self._table)
 
-    def has_room_for(self, weight: FloatArray) -> bool:
-        """Return whether sums of this total weight, at most four times the grid's, fit into 64 bits."""
+    def _has_room_for(self, weight: FloatArray) -> bool:
+        """Return whether sums over rows of this total weight per column, (p,), fit into 64-bit integers."""
         return bool((weight < np.where(self.n_bins == 0, np.inf, np.ldexp(1.0, self.quantum + ROOM))).all())
 
     def refined(self, columns: ArrayLike | None = None) -> Grid:
-        """Return the grid with bins an eighth as wide in the given columns (indices or mask; default: all).
+        """Return a copy with bins an eighth as wide in some columns, for fits with status `Status.UNRESOLVED`.
 
-        It is for columns whose fit has the status `Status.UNRESOLVED`. A column has at most 65536 bins.
+        A column gets at most 65536 bins.
+
+        Parameters
+        ----------
+        columns : array-like, optional
+            Indices or a mask of the columns; default: all.
         """
         chosen = np.zeros(self.n_features, dtype=bool)
         chosen[slice(None) if columns is None else column_positions(columns, self.n_features)] = True
-        return self._relaid(self.table[:, G_EXPONENT] - _REFINEMENT * chosen, grids.MAX_REFINED)
+        return self._with_bins(self._table[:, G_EXPONENT] - _REFINEMENT * chosen, grids.MAX_REFINED)
 
-    def _relaid(self, exponents: FloatArray, max_bins: int) -> Grid:
-        """Return the grid with other widths of bins, as exponents of 2."""
-        cells = self.table.copy()
+    def _with_bins(self, exponents: FloatArray, max_bins: int) -> Grid:
+        """Return a copy with bins of another width.
+
+        Parameters
+        ----------
+        exponents : (p,) ndarray
+            Width of the bins of each column, in logs, as an exponent of 2. Bins become wider if there would be more
+            than `max_bins`.
+        max_bins : int
+            Largest number of bins per column.
+        """
+        cells = self._table.copy()
         grids.lay_columns(cells, self._code, np.array(exponents), max_bins)
         return self._with(cells)
 
     # --- streams --------------------------------------------------------------------------------------
 
-    def grown(self, fresh: Grid, weight: FloatArray) -> Grid:
-        """Extend the grid of a stream to the grid of its next rows; `weight` is the total."""
-        cells = self._joined(fresh)
-        self._make_room(cells, weight)
-        self._refer(cells, self._is_streamed)
-        return self._with(cells)._relaid(cells[:, G_EXPONENT], _STREAM_BINS)
+    def _grow(self, fresh: Grid, weight: FloatArray) -> Grid:
+        """Return the grid of a stream, extended to the next rows.
 
-    def common(self, other: Grid, weight: FloatArray) -> Grid:
-        """Return a grid to which sketches on both grids can be brought, with room for their total weight."""
+        Parameters
+        ----------
+        fresh : Grid
+            The stream grid of the next rows.
+        weight : (p,) ndarray
+            Total weight of each column, including the next rows.
+        """
+        cells = self._join_ranges(fresh)
+        self._make_room(cells, weight)
+        self._set_references(cells, self._is_streamed)
+        return self._with(cells)._with_bins(cells[:, G_EXPONENT], _STREAM_BINS)
+
+    def _common_grid(self, other: Grid, weight: FloatArray) -> Grid:
+        """Return a grid to which sketches on `self` and on `other` can be moved, so that they can be merged.
+
+        Parameters
+        ----------
+        other : Grid
+            The other grid.
+        weight : (p,) ndarray
+            Total weight of both sketches in each column.
+        """
         both, streamed = (self.n_bins > 0) & (other.n_bins > 0), self._is_streamed & other._is_streamed
         names = self.column_names or other.column_names
-        apart = np.any(self.table[:, [G_SIGN, G_REF]] != other.table[:, [G_SIGN, G_REF]], axis=1)
+        apart = np.any(self._table[:, [G_SIGN, G_REF]] != other._table[:, [G_SIGN, G_REF]], axis=1)
         if (unrelated := both & apart & ~streamed).any():
             raise ValueError(
                 f"{column_label(int(np.argmax(unrelated)), names)}: the grids of the sketches cannot be merged; "
                 "sketch all chunks on one grid, made from their merged ranges"
             )
-        cells = self._joined(other)
+        cells = self._join_ranges(other)
         for entry in (G_EXPONENT, G_QUANTUM):
-            cells[both, entry] = np.maximum(self.table[both, entry], other.table[both, entry])
+            cells[both, entry] = np.maximum(self._table[both, entry], other._table[both, entry])
         self._make_room(cells, weight)
-        self._refer(cells, streamed)
+        self._set_references(cells, streamed)
         labels = self.labels or other.labels
-        whole = Grid(self.family, cells, names, self.was_vector, self.shift, labels, self.limits)
-        return whole._relaid(cells[:, G_EXPONENT], max(_STREAM_BINS, *self.n_bins, *other.n_bins))
+        whole = Grid(self.family, cells, names, self._was_vector, self.shift, labels, self.limits)
+        return whole._with_bins(cells[:, G_EXPONENT], max(_STREAM_BINS, *self.n_bins, *other.n_bins))
 
     @property
     def _is_streamed(self) -> BoolArray:
-        """Mask of the columns whose grid was made for a stream."""
+        """Mask of the columns whose grid was made for a stream, and can be merged with that of any other stream."""
         if is_mirrored(self._code):
-            streamed: BoolArray = self.table[:, G_SIGN] == 0.0
+            streamed: BoolArray = self._table[:, G_SIGN] == 0.0
             return streamed
-        return is_on_reference_grid(self.table)
+        return is_on_reference_grid(self._table)
 
-    def _joined(self, other: Grid) -> FloatArray:
-        """Return the cells extended to the ranges of the other grid, or that grid's cells if this one has none."""
-        a, b = self.table, other.table
+    def _join_ranges(self, other: Grid) -> FloatArray:
+        """Return a table whose columns cover the ranges of both grids.
+
+        Other entries are those of `self`, or of `other` for columns that are empty in `self`.
+        """
+        a, b = self._table, other._table
         cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
         both = (a[:, G_BINS] > 0) & (b[:, G_BINS] > 0)
         cells[both, G_MIN] = np.minimum(a[both, G_MIN], b[both, G_MIN])
@@ -438,39 +514,52 @@ class Grid(_GridColumns):
         return cells
 
     def _make_room(self, cells: FloatArray, weight: FloatArray) -> None:
-        """Raise the quanta so that sums of this total weight fit."""
+        """Increase the quanta in `cells`, in place, until sums of total weight `weight`, (p,), fit into 64 bits."""
         used = cells[:, G_BINS] > 0
         cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quantum_exponents(weight[used]))
 
-    def _refer(self, cells: FloatArray, streamed: BoolArray) -> None:
-        """Set the references of the columns of a stream from their extremes."""
+    def _set_references(self, cells: FloatArray, streamed: BoolArray) -> None:
+        """Set the reference of the logs of streamed columns from their extremes, in place (Box-Cox only)."""
         if not is_mirrored(self._code):
             cells[streamed, G_REF] = references_for(cells[streamed])[1]
 
     # --- bytes ----------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Write the grid as bytes that `from_bytes` reads back."""
-        return pack(GRID, self._describe(), self.table)
+        """Return the grid as bytes, which `from_bytes` reads."""
+        return pack(GRID, self._describe(), self._table)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Grid:
-        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
-        return cls.read(*unpack(data, GRID), GRID)
+        """Return the grid that `to_bytes` wrote; raise ValueError for damaged bytes and for another version."""
+        return cls._read(*unpack(data, GRID), GRID)
 
     @classmethod
-    def read(cls, head: dict[str, Any], payload: bytes, kind: Format) -> Grid:
-        """Read and check the grid in the bytes of a grid or of a sketch."""
-        cells = array_of(payload, (head["columns"], grids.N_GRID), "<f8", kind)
+    def _read(cls, head: dict[str, Any], payload: bytes, kind: Format) -> Grid:
+        """Read a grid from the unpacked bytes of a grid or of a sketch, and check it.
+
+        Parameters
+        ----------
+        head : dict
+            The description, see `serial.unpack`.
+        payload : bytes
+            The table.
+        kind : Format
+            GRID or SKETCH, for messages.
+        """
+        cells = read_array(payload, (head["columns"], grids.N_GRID), "<f8", kind)
         names, labels = head["column_names"], head["labels"]
-        grid = cls(head["family"], cells, names, head["vector"], shift_of(head), labels, limits_of(head))
+        grid = cls(head["family"], cells, names, head["vector"], read_shift(head), labels, read_limits(head))
         if not (np.isfinite(cells).all() and grid._is_possible()):
             raise kind.damaged()
         return grid
 
     def _is_possible(self) -> bool:
-        """Return whether the bins match the extremes of the columns, up to one bin because logs are rounded."""
-        used = self.table[(self.table != 0.0).any(axis=1)]
+        """Return whether the table is consistent.
+
+        The bins must agree with the extremes of the columns, up to one bin because logs are rounded.
+        """
+        used = self._table[(self._table != 0.0).any(axis=1)]
         sign, reference, exponent, _, bins, low, high, quantum = used.T
         nearest = np.where(sign < 0.0, -high, low)
         farthest = np.maximum(abs(low), abs(high))

@@ -26,56 +26,66 @@ from powerkern.sketch.driver import ChunkJob
 from powerkern.sketch.engine import MapReduce, Pass, Passes
 from powerkern.sketch.summary import ChunkSummary, S, merge
 
-#: Largest number of cells of a matrix that has all columns of all groups.
+#: Largest number of cells of a block in which groups stand side by side.
 _CELLS = 4_000_000
 
 
 class _Labels(ChunkSummary):
-    """The groups of some rows, and the columns of their data."""
+    """The labels of the groups in some chunks, with the names of the columns to fit.
+
+    Parameters
+    ----------
+    keys : Keys or None
+        The groups; None if there are no rows.
+    naming : ColumnNames
+        Names and labels of the columns to fit.
+    p : int
+        Number of these columns.
+    """
 
     def __init__(self, keys: Keys | None, naming: ColumnNames, p: int) -> None:
         self.keys, self.naming, self.p = keys, naming, p
 
-    def merged(self, other: Self) -> Self:
-        """Return the groups of the rows of both, with the columns in the order of this one."""
+    def _merge(self, other: Self) -> Self:
+        """Return the groups of `self` and `other`, with the columns in the order of `self`."""
         if self.p != other.p:
-            raise ValueError(f"one has {self.p} columns, the other {other.p}; chunks must have the same columns")
-        merging_order(self.naming, other.naming)  # refuses other columns
+            raise ValueError(f"one chunk has {self.p} columns, another {other.p}; all must have the same columns")
+        merging_order(self.naming, other.naming)  # raises if the columns differ
         if self.keys is None or other.keys is None:
             return type(self)(other.keys if self.keys is None else self.keys, self.naming, self.p)
         return type(self)(self.keys.joined(other.keys), self.naming, self.p)
 
     @classmethod
-    def side_by_side(cls, parts: Any) -> Self:
-        """Raise: every chunk must have the labels."""
-        raise TypeError("groups need chunks that have all columns")
+    def _join_columns(cls, parts: Any) -> Self:
+        """Raise TypeError, because every chunk must have the columns of labels."""
+        raise TypeError("groups need chunks that have all columns; do not divide the data by columns")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _FramePass(Pass[S]):
-    """A pass over data frames with all columns, including the labels."""
+    """Base class of passes over data frames that have all columns, including those of the labels."""
 
     def part(self, columns: ArrayLike) -> Self | None:
-        """Raise: every chunk must have the labels."""
-        raise TypeError("groups need chunks that have all columns")
+        """Raise TypeError, because every chunk must have the columns of labels."""
+        raise TypeError("groups need chunks that have all columns; do not divide the data by columns")
 
     def summary(self, matrix: Matrix) -> S:
-        """Raise: a matrix of numbers has no labels."""
+        """Raise NotImplementedError, because a matrix of numbers has no labels."""
         raise NotImplementedError
 
-    def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Raise: this pass has no parts."""
+    def select_fields(self, positions: IntArray) -> dict[str, Any]:
+        """Raise NotImplementedError, because this pass cannot be restricted to some columns."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class _LabelsPass(_FramePass[_Labels]):
-    """The first pass, which collects the groups."""
+    """The first pass, which collects the labels in the columns `groups`."""
 
     groups: tuple[str, ...]
 
     def __call__(self, chunk: Any, sample_weight: Any = None, marks: Marks = NO_MARKS) -> _Labels:
-        """Return the groups of a chunk."""
+        """Return the groups of a chunk; weights raise ValueError."""
         _refuse_weights(sample_weight)
         known = names_of(chunk)
         if known is None:
@@ -90,28 +100,53 @@ class _LabelsPass(_FramePass[_Labels]):
 
 @dataclass(frozen=True, kw_only=True)
 class _GroupedPass(_FramePass[S]):
-    """A pass over the columns of all groups."""
+    """A pass in which each column of each group counts as a column.
+
+    Attributes
+    ----------
+    inner : Pass
+        The pass over a matrix that has a column for each pair of group and column.
+    keys : Keys
+        The groups.
+    p : int
+        Number of columns of each group.
+    """
 
     inner: Pass[S]
     keys: Keys
     p: int
 
     def __call__(self, chunk: Any, sample_weight: Any = None, marks: Marks = NO_MARKS) -> S:
-        """Return the summary of a chunk."""
+        """Return the summary of a chunk; `sample_weight` and `marks` are not used."""
         assert self.keys.names is not None
         matrix = read_chunk(without_names(chunk, self.keys.names), labels=self.labels)
         check_n_features(matrix.values, self.p, None, None)
         runs = self.keys.runs_of(chunk, None, len(matrix.values), None)
         if (runs.codes == UNKNOWN).any():
-            raise ValueError("a pass found groups that the one before did not: the data have changed")
+            raise ValueError(
+                "the data changed between two passes: there are new groups; every pass must read the same rows"
+            )
         codes = np.repeat(runs.codes, runs.lengths)
-        summaries = (self._of(wide, rows, matrix) for wide, rows in _wide(matrix, codes, len(self.keys)))
+        summaries = (
+            self._summarize_block(wide, rows, matrix)
+            for wide, rows in _place_side_by_side(matrix, codes, len(self.keys))
+        )
         return functools.reduce(merge, summaries)
 
-    def _of(self, wide: FloatArray, rows: IntArray, matrix: Matrix) -> S:
-        """Return the summary of a wide matrix; errors name the column, and the row of the chunk or the group."""
+    def _summarize_block(self, wide: FloatArray, rows: IntArray, matrix: Matrix) -> S:
+        """Return the summary of a block of side-by-side groups; errors name the column, and the row or the group.
+
+        Parameters
+        ----------
+        wide : (height, n_groups p) ndarray
+            The block.
+        rows : (height, n_groups) ndarray of int
+            Positions of its rows in the chunk.
+        matrix : Matrix
+            The chunk.
+        """
         try:
-            return self.inner.of(Matrix(wide, None, False))
+            return self.inner.summarize_matrix(Matrix(wide, None, False))
         except ValueError as error:
             place = place_of(error)
             if place is None or place.column is None:
@@ -121,8 +156,25 @@ class _GroupedPass(_FramePass[S]):
             raise ValueError(f"{column_label(j, matrix.names)}, {where}: {place.reason}") from None
 
 
-def _wide(matrix: Matrix, codes: IntArray, n_groups: int) -> Iterator[tuple[FloatArray, IntArray]]:
-    """Yield the rows of all groups side by side, some at a time, padded with NaN; and their positions in the chunk."""
+def _place_side_by_side(matrix: Matrix, codes: IntArray, n_groups: int) -> Iterator[tuple[FloatArray, IntArray]]:
+    """Yield the values of a chunk in blocks in which the groups stand side by side.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The chunk, with p columns.
+    codes : (n,) ndarray of int
+        Group of each row.
+    n_groups : int
+        Number of groups.
+
+    Yields
+    ------
+    wide : (height, n_groups p) ndarray
+        Rows of each group, padded with NaN.
+    rows : (height, n_groups) ndarray of int
+        Positions of these rows in the chunk; -1 where padded.
+    """
     values, p = matrix.values, matrix.values.shape[1]
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(n_groups))
@@ -145,23 +197,23 @@ def fit_groups(
     progress: bool,
     options: Mapping[str, Any],
 ) -> GroupedFit:
-    """Fit groups of rows of data that an engine reads, in passes over its chunks.
+    """Fit groups of the rows that an engine reads, in passes over its chunks.
 
-    A first pass finds the groups. Then each column of each group counts as a column.
+    A first pass collects the labels. After it, each column of each group counts as a column.
 
     Parameters
     ----------
     map_reduce : MapReduce
         The engine; its chunks are data frames.
     groups : str or list of str
-        The column, or columns, of the chunks that hold the labels. A missing label is an error.
+        Name or names of the columns of labels. A missing label is an error.
     family, estimator, progress
         As for `fit_chunks`.
     options : mapping
-        `ChunkOptions`; others are refused.
+        Options named in `ChunkOptions`; any other name raises TypeError.
     """
     job = ChunkJob.checked(family, estimator, map_reduce.task_threads, progress, **options)
-    names = columns_of_groups(groups, None)
+    names = label_columns(groups, None)
     found = Passes(map_reduce.engine)(_LabelsPass, groups=tuple(names), column_names=job.column_names)
     if found.keys is None:
         raise ValueError("the chunks have no rows")
@@ -178,8 +230,8 @@ def fit_groups(
     return build_grouped_fit(spec, ColumnLabels(column_names), keys, wide._table)
 
 
-def columns_of_groups(groups: str | Sequence[str], sample_weight: object) -> list[str]:
-    """Return the names of the columns that hold the labels; raise if they are not names, or if there are weights."""
+def label_columns(groups: str | Sequence[str], sample_weight: object) -> list[str]:
+    """Return the names of the columns of labels as a list; raise if they are not names, or if there are weights."""
     _refuse_weights(sample_weight)
     names = [groups] if isinstance(groups, str) else groups
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
@@ -194,7 +246,17 @@ def _refuse_weights(sample_weight: object) -> None:
 
 @contextlib.contextmanager
 def _groups_in_errors(keys: Keys, p: int, names: list[Any] | None) -> Iterator[None]:
-    """Let errors about a column of all groups side by side name the column and the group."""
+    """Reword errors about a column of side-by-side groups so that they name the column and the group.
+
+    Parameters
+    ----------
+    keys : Keys
+        The groups.
+    p : int
+        Number of columns of each group.
+    names : list or None
+        Names of the columns.
+    """
     try:
         yield
     except ValueError as error:

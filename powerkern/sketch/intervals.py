@@ -1,4 +1,4 @@
-"""Counted intervals of censored cells: the part of a sketch that stands for cells without a value."""
+"""`CountedIntervals`: the part of a sketch that describes censored cells."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from powerkern._input.arrays import Matrix
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.transforms.family import domain_lower_bound
 
-#: Most distinct intervals of a column: 24 bytes each, and a term of the likelihood that every evaluation computes.
+#: Largest number of distinct intervals of a column. Each takes 24 bytes and adds a term to the likelihood.
 MOST_INTERVALS = 4096
 
 
 @final
 class CountedIntervals:
-    """The distinct intervals of the censored cells of each column, with the weights of their cells in quanta.
+    """The distinct intervals of the censored cells of p columns, with the total weight of the cells in each interval.
 
     Parameters
     ----------
     starts : (p + 1,) ndarray of int64
-        Where the intervals of each column begin.
+        Position of the first interval of each column, and the number k of all intervals.
     ends : (k, 2) ndarray
-        The ends, infinite for an open interval, ascending within each column. As the grid's range, they include the
-        shift of the column.
+        Lower and upper ends, infinite for open intervals, ascending within each column. They include the shift of the
+        column, as the extremes of the grid do.
     counts : (k,) ndarray of int64
-        Weights of the cells in units of ``2**grid.quantum``.
+        Total weights of the cells in units of ``2**grid.quantum``.
     observed : (2, p) ndarray
-        Smallest and largest value beside the intervals; inf and -inf without values, NaN if they are not known.
+        Smallest and largest observed value; inf and -inf without values, NaN if unknown.
     """
 
     def __init__(self, starts: IntArray, ends: FloatArray, counts: IntArray, observed: FloatArray) -> None:
@@ -41,18 +41,21 @@ class CountedIntervals:
 
     @classmethod
     def without_cells(cls, observed: FloatArray) -> CountedIntervals:
-        """Return the intervals of columns without censored cells, given the extremes of their values."""
+        """Return an object for columns without censored cells; `observed` is as above."""
         starts = np.zeros(observed.shape[1] + 1, dtype=np.int64)
         return cls(starts, np.empty((0, 2)), np.empty(0, dtype=np.int64), observed)
 
     @property
     def totals(self) -> IntArray:
-        """Weight of the censored cells of each column, in quanta."""
+        """Total weight of the censored cells of each column, (p,), in units of ``2**grid.quantum``."""
         sums = np.concatenate([[0], np.cumsum(self.counts)])
         return np.diff(sums[self.starts])
 
-    def merged(self, other: CountedIntervals, names: Sequence[str] | None) -> CountedIntervals:
-        """Return the intervals of the cells of both; raise if a column has too many distinct ones."""
+    def merge(self, other: CountedIntervals, names: Sequence[str] | None) -> CountedIntervals:
+        """Return the intervals of the cells of `self` and `other`.
+
+        Raise ValueError if a column has more than `MOST_INTERVALS` distinct ones; the message uses `names`.
+        """
         observed = np.stack(
             [np.minimum(self.observed[0], other.observed[0]), np.maximum(self.observed[1], other.observed[1])]
         )
@@ -61,21 +64,21 @@ class CountedIntervals:
         ends = np.concatenate([self.ends, other.ends])
         counts = np.concatenate([self.counts, other.counts])
         column = np.concatenate([self._columns(), other._columns()])
-        return _collected(column, ends, counts, observed, names)
+        return _collect(column, ends, counts, observed, names)
 
     def _columns(self) -> IntArray:
-        """Return the column of each interval."""
+        """Return the position of the column of each interval, (k,)."""
         return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
 
     def part(self, columns: IntArray) -> CountedIntervals:
-        """Return the intervals of some of the columns."""
+        """Return the intervals of the columns at these positions."""
         at = [np.arange(self.starts[j], self.starts[j + 1]) for j in columns]
         starts = np.concatenate([[0], np.cumsum([own.size for own in at])]).astype(np.int64)
         rows = np.concatenate([np.empty(0, dtype=np.int64), *at])
         return CountedIntervals(starts, self.ends[rows], self.counts[rows], self.observed[:, columns])
 
     @classmethod
-    def side_by_side(cls, parts: Sequence[CountedIntervals]) -> CountedIntervals:
+    def join_columns(cls, parts: Sequence[CountedIntervals]) -> CountedIntervals:
         """Join the intervals of different columns of the same rows."""
         sizes = np.concatenate([np.diff(part.starts) for part in parts])
         return cls(
@@ -85,15 +88,15 @@ class CountedIntervals:
             np.concatenate([part.observed for part in parts], axis=1),
         )
 
-    def rescaled(self, exponents: IntArray) -> CountedIntervals:
-        """Return the intervals in quanta that are larger by a power of two for each column."""
+    def rescale(self, exponents: IntArray) -> CountedIntervals:
+        """Return a copy with weights in larger units: by the factor ``2**exponents``, (p,)."""
         if not self.counts.size or not exponents.any():
             return self
         counts = np.rint(np.ldexp(self.counts.astype(np.float64), -exponents[self._columns()])).astype(np.int64)
         return CountedIntervals(self.starts, self.ends, counts, self.observed)
 
     def table(self, quantum: IntArray) -> IntervalTable:
-        """Return the intervals with weights, given the exponents of the quanta of the columns."""
+        """Return the intervals and their weights in the form that fits take; `quantum` is as in `Grid`."""
         weight = np.ldexp(self.counts.astype(np.float64), quantum[self._columns()])
         return IntervalTable(self.starts, np.column_stack([self.ends, weight]), self.observed)
 
@@ -106,11 +109,11 @@ class CountedIntervals:
     __hash__ = None  # type: ignore[assignment]
 
     def arrays(self) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:
-        """Return the arrays, in the order of the parameters."""
+        """Return the arrays of the object, in the order of its parameters."""
         return self.starts, self.ends, self.counts, self.observed
 
     def are_within(self, low: FloatArray, high: FloatArray) -> BoolArray:
-        """Return a mask of the columns whose intervals have all finite ends in a range."""
+        """Return a mask of the columns in which all finite ends of intervals lie in ``[low, high]``, (p,) each."""
         column = self._columns()
         closed = np.where(np.isinf(self.ends), self.ends[:, ::-1], self.ends)
         outside = ((closed < low[column, None]) | (closed > high[column, None])).any(axis=1)
@@ -119,7 +122,7 @@ class CountedIntervals:
         return within
 
     def is_sound(self, low: FloatArray, high: FloatArray) -> bool:
-        """Return whether some cells can have these intervals, given the range of the grid of each column."""
+        """Return whether the arrays are consistent, and the intervals lie in the range [low, high] of the grid."""
         sizes = np.diff(self.starts)
         if not (self.starts[0] == 0 and self.starts[-1] == self.counts.size and (sizes >= 0).all()):
             return False
@@ -137,18 +140,21 @@ class CountedIntervals:
 
 
 def standard_ends(matrix: Matrix, family: int, shift: FloatArray) -> Matrix:
-    """Return a matrix whose intervals that begin below the domain of the family are open below.
-
-    Values and ends then have their shift, in float64.
+    """Add the shift to values and ends, and make intervals that begin below the domain of the family open below.
 
     Parameters
     ----------
     matrix : Matrix
-        The cells, with `ends`.
+        The cells, with the ends of intervals.
     family : int
         A code of `kernels.transforms.family`.
     shift : (p,) ndarray
-        Shifts of the columns.
+        Number to add to each column.
+
+    Returns
+    -------
+    Matrix
+        The cells in float64.
     """
     assert matrix.ends is not None
     values, ends = matrix.values + shift, matrix.ends + shift
@@ -161,7 +167,7 @@ def standard_ends(matrix: Matrix, family: int, shift: FloatArray) -> Matrix:
 
 
 def values_of(matrix: Matrix) -> Matrix:
-    """Return a matrix without its censored cells, which are then missing."""
+    """Return a matrix with NaN in place of censored cells."""
     assert matrix.ends is not None
     return matrix._replace(values=np.where(np.isnan(matrix.ends), matrix.values, np.nan), ends=None)
 
@@ -172,9 +178,9 @@ def count_intervals(matrix: Matrix, quantum: IntArray) -> CountedIntervals:
     Parameters
     ----------
     matrix : Matrix
-        The cells as `standard_ends` returns them.
+        The cells, in the form that `standard_ends` returns.
     quantum : (p,) ndarray of int
-        Exponents of the quanta of weights.
+        Exponents of the units of weights, as in `Grid`.
 
     Raises
     ------
@@ -208,13 +214,14 @@ def count_intervals(matrix: Matrix, quantum: IntArray) -> CountedIntervals:
     )
     if not columns:
         return CountedIntervals.without_cells(extremes)
-    return _collected(np.concatenate(columns), np.concatenate(rows), np.concatenate(counts), extremes, matrix.names)
+    return _collect(np.concatenate(columns), np.concatenate(rows), np.concatenate(counts), extremes, matrix.names)
 
 
 def end_range(matrix: Matrix) -> FloatArray:
-    """Return the smallest and the largest finite second end of an interval in each column, (2, p).
+    """Return the smallest and the largest finite entry of ``matrix.ends`` in each column, (2, p).
 
-    They are inf and -inf in columns without such ends.
+    These are the second ends of intervals, whose first ends are the values of the matrix. Columns without such entries
+    get inf and -inf.
     """
     assert matrix.ends is not None
     inner = np.isfinite(matrix.ends)
@@ -225,7 +232,7 @@ def end_range(matrix: Matrix) -> FloatArray:
 
 
 def _distinct(x: FloatArray, end: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct intervals of some cells, (k, 2), and the weights of their cells."""
+    """Return the distinct intervals of some cells of a column, (k, 2), and the total weights of their cells, (k,)."""
     if (x == x[0]).all() and (end == end[0]).all():
         total = float(x.size) if weight is None else math.fsum(weight)
         return np.sort([[x[0], end[0]]], axis=1) + 0.0, np.array([total])
@@ -234,27 +241,27 @@ def _distinct(x: FloatArray, end: FloatArray, weight: FloatArray | None) -> tupl
     return distinct, np.bincount(place.ravel(), weight, len(distinct)).astype(np.float64)
 
 
-def _collected(
+def _collect(
     column: IntArray, ends: FloatArray, counts: IntArray, observed: FloatArray, names: Sequence[str] | None
 ) -> CountedIntervals:
-    """Add up equal intervals, and order them by column and ends.
+    """Sort intervals by column and ends, and add the weights of equal ones.
 
     Parameters
     ----------
     column : (k,) ndarray of int
-        The column of each interval.
+        Position of the column of each interval.
     ends : (k, 2) ndarray
         The intervals.
     counts : (k,) ndarray of int
-        Their weights.
+        The weights of the intervals.
     observed : (2, p) ndarray
-        The extremes of the values.
+        The extremes of the values, as in `CountedIntervals`.
     names : sequence or None
-        Names of the columns, for errors.
+        Names of the columns, for messages.
     """
     order = np.lexsort((ends[:, 1], ends[:, 0], column))
     column, ends, counts = column[order], ends[order], counts[order]
-    is_new = _changes(column) | _changes(ends[:, 0]) | _changes(ends[:, 1])
+    is_new = _mask_changes(column) | _mask_changes(ends[:, 0]) | _mask_changes(ends[:, 1])
     first = np.flatnonzero(is_new)
     sizes = np.bincount(column[first], minlength=observed.shape[1])
     if (sizes > MOST_INTERVALS).any():
@@ -268,8 +275,8 @@ def _collected(
     return CountedIntervals(starts, ends[first], np.add.reduceat(counts, first), observed)
 
 
-def _changes(entries: IntArray | FloatArray) -> BoolArray:
-    """Return a mask of the entries that differ from the one before, the first entry included."""
+def _mask_changes(entries: IntArray | FloatArray) -> BoolArray:
+    """Return a mask of the entries that differ from the previous entry; it is True for the first one."""
     mask = np.ones(entries.size, dtype=bool)
     mask[1:] = entries[1:] != entries[:-1]
     return mask

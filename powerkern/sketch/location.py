@@ -1,10 +1,10 @@
-"""Estimate location and scale of data that only passes over chunks can read.
+"""Estimate location and scale of data in chunks.
 
 Values are counted in bins (`powerkern.sketch.order`) with exact means and standard deviations. The estimator is applied
-to two points per bin with these moments, which is exact if its equation is linear or quadratic within every bin. Other
-bins (those with a median, a quartile, a median distance, a trimming point or a corner of psi) are divided and counted
-again until they hold one value each or are too narrow to matter. If psi is a polynomial of higher degree, bins that are
-wide for their weight are divided, too.
+to two points per bin that have these moments. This is exact if the estimating equation is linear or quadratic within
+every bin. It is not in bins that contain a median, a quartile, a median distance, a trimming point or a corner of psi.
+These bins are divided and counted again until they hold one value each or are too narrow to matter. If psi is a
+polynomial of higher degree, wide bins of large weight are divided, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def locate_columns(
     sample_weight: str | None,
     progress: bool,
 ) -> LocationScale:
-    """Estimate location and scale of the columns of data that an engine reads, in passes over its chunks.
+    """Estimate location and scale of each column of the data that an engine reads.
 
     Parameters
     ----------
@@ -47,17 +47,23 @@ def locate_columns(
     method, constants
         As for `powerkern.location.location_scale`.
     sample_weight : str or None
-        The weight column, if chunks are data frames; None: the weights that the engine passes with the chunks, or none.
+        Name of the column of weights, if chunks are data frames. None: the engine passes weights with the chunks, or
+        there are none.
     progress : bool
         Show a progress bar that counts the passes over the data.
     """
-    estimate = _Estimate.of(method, constants)
+    estimate = _Estimate.from_method(method, constants)
     with progress_bar(None, " passes", progress) as bar:
-        return Located(Passes(map_reduce.engine, sample_weight, map_reduce.task_threads, bar)).by(estimate)
+        return LocatedChunks(Passes(map_reduce.engine, sample_weight, map_reduce.task_threads, bar)).apply(estimate)
 
 
-class Located:
-    """Chunks whose ranges and sample are known, for any number of estimates.
+class LocatedChunks:
+    """Chunks whose ranges and sample have been read, so that several estimates can share the counts of bins.
+
+    Parameters
+    ----------
+    passes : Passes
+        Reads the chunks.
 
     Attributes
     ----------
@@ -72,11 +78,11 @@ class Located:
         self._columns = [_LocationColumn(first, j) for j in range(first.range.n_features)]
 
     def locate(self, method: str, **constants: Any) -> LocationScale:
-        """Return location and scale of every column."""
-        return self.by(_Estimate.of(method, constants))
+        """Return location and scale of every column; arguments are as for `powerkern.location.location_scale`."""
+        return self.apply(_Estimate.from_method(method, constants))
 
-    def by(self, estimate: _Estimate) -> LocationScale:
-        """Compute location and scale of every column, after dividing the cells that decide them."""
+    def apply(self, estimate: _Estimate) -> LocationScale:
+        """Compute location and scale of every column, after dividing the cells on which `estimate` depends."""
         for column in self._columns:
             column.estimate = estimate
         binned = [column for column in self._columns if column.is_binned]
@@ -88,23 +94,40 @@ class Located:
 
 
 class _Estimate(NamedTuple):
-    """A method, and the order statistics on which it depends."""
+    """An estimator of location and scale, with the order statistics and corners on which it depends.
 
-    function: Callable[[FloatArray, FloatArray], FloatArray]  #: of ascending values and their weights
-    fractions: tuple[float, ...]  #: quantiles
-    trimmed: tuple[float, float]  #: fractions left out below and above
-    mad: bool  #: the median distance from the median
-    corners: tuple[float, ...]  #: of psi, in scales from the location
-    reach: float  #: of a psi that is not piecewise linear, in scales; otherwise 0
+    Attributes
+    ----------
+    function : function
+        Function of ascending values and their weights, (n,) each, that returns the results.
+    fractions : tuple of float
+        Fractions of the quantiles that it uses.
+    trimmed : (float, float)
+        Fractions of the rows that it trims below and above.
+    mad : bool
+        Whether it uses the median distance from the median.
+    corners : tuple of float
+        Distances of the corners of psi from the location, in units of the scale.
+    reach : float
+        Distance beyond which psi is 0 or constant, in units of the scale; 0 if psi is piecewise linear.
+    """
+
+    function: Callable[[FloatArray, FloatArray], FloatArray]
+    fractions: tuple[float, ...]
+    trimmed: tuple[float, float]
+    mad: bool
+    corners: tuple[float, ...]
+    reach: float
 
     @classmethod
-    def of(cls, method: str, constants: Mapping[str, Any]) -> _Estimate:
-        """Check a method and its constants."""
+    def from_method(cls, method: str, constants: Mapping[str, Any]) -> _Estimate:
+        """Return the estimator for a method of `powerkern.location.location_scale`; raise for invalid constants."""
         function = points_estimator(method, constants)
         center, _, spread = ("trimmed-mad" if method == "trimmed" else method).partition("-")
         if spread == "qn":
             raise ValueError(
-                f"method={shown(method)} compares all pairs of values, which summaries of chunks do not keep"
+                f"method={shown(method)} compares all pairs of values, which summaries of chunks do not keep; use "
+                "another scale, such as that of 'median-mad'"
             )
         given = {**METHODS[method].defaults, **constants}
         if center not in ("mean", "median", "trimmed"):
@@ -120,45 +143,51 @@ class _Estimate(NamedTuple):
 
 
 class _LocationColumn(CountedColumn):
-    """The current counts of a column, and the estimate for which they are made."""
+    """A column counted in cells, which are divided as `estimate` requires."""
 
     estimate: _Estimate
 
     def row(self) -> FloatArray:
-        """Compute the results from the current counts."""
+        """Return the results, location and scale first, computed from the current counts."""
         x, w, _ = moment_points(self.cells)
         return self.estimate.function(x, w)
 
     def parts(self) -> IntArray:
-        """Return the number of parts into which to divide each cell, equal for all cells that matter."""
+        """Return the number of parts into which to divide each cell: the same for all inexact cells, else 1."""
         matters = np.zeros(self.cells.rows.size, dtype=bool)
-        for each in self._where(self.estimate):
+        for each in self._inexact_cells(self.estimate):
             matters |= each
         return even_parts(matters & ~self.cells.is_one_value)
 
-    def _where(self, asked: _Estimate) -> Iterator[BoolArray]:
-        """Yield masks of the cells that contain an order statistic, a corner, or too much weight for their width."""
+    def _inexact_cells(self, estimate: _Estimate) -> Iterator[BoolArray]:
+        """Yield masks of the cells that the estimator treats inexactly.
+
+        They contain an order statistic or a corner of psi, or are wide and have a large weight.
+        """
         cells = self.cells
         n = cells.weight.sum()
-        for fraction in asked.fractions:
+        for fraction in estimate.fractions:
             yield _at_rank(cells.weight, (n - 1.0) * fraction)
-        for share, sign in zip(asked.trimmed, (1.0, -1.0), strict=True):
+        for share, sign in zip(estimate.trimmed, (1.0, -1.0), strict=True):
             if share > 0.0:
                 cut = np.floor(share * n)
                 yield _at_rank(cells.weight, (cut if sign > 0.0 else n - cut) - 0.5)
-        if asked.mad:
+        if estimate.mad:
             yield self._at_median_distance(n)
-        if asked.corners or asked.reach:
+        if estimate.corners or estimate.reach:
             loc, scale = self.row()[:2]
-            for corner in asked.corners:
+            for corner in estimate.corners:
                 for at in (loc - corner * scale, loc + corner * scale):
                     yield (cells.low <= at) & (at <= cells.high)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 uneven = cells.weight / n * ((cells.high - cells.low) / scale) ** 3 > _UNEVEN
-            yield uneven & (abs(cells.mean - loc) < asked.reach * scale + (cells.high - cells.low))
+            yield uneven & (abs(cells.mean - loc) < estimate.reach * scale + (cells.high - cells.low))
 
     def _at_median_distance(self, n: float) -> BoolArray:
-        """Return a mask of the cells that may contain the median distance from the median."""
+        """Return a mask of the cells that may contain a value whose distance from the median is the median one.
+
+        `n` is the total weight.
+        """
         cells = self.cells
         x, w, _ = moment_points(cells)
         median = points_estimator("median-mad", {})(x, w)[0]
@@ -169,13 +198,16 @@ class _LocationColumn(CountedColumn):
 
 
 def _at_rank(weight: FloatArray, rank: float) -> BoolArray:
-    """Return a mask of the ascending cells that may hold the order statistics next to a fractional rank."""
+    """Return a mask of the cells that contain the order statistics at `rank` rounded down and rounded up.
+
+    `weight`, (k,), holds the weights of the cells in ascending order. Ranks start at 0.
+    """
     stop = np.cumsum(weight)
     return np.asarray((stop - weight <= np.ceil(rank)) & (stop > np.floor(rank)))
 
 
 def _values_at(values: FloatArray, weight: FloatArray, rank: float) -> tuple[float, float]:
-    """Return the weighted order statistics at a rank rounded down and rounded up."""
+    """Return the order statistics of weighted values, (k,), at `rank` rounded down and rounded up."""
     order = np.argsort(values, kind="stable")
     stop = np.cumsum(weight[order])
     at = np.searchsorted(stop, [np.floor(rank), np.ceil(rank)], side="right")

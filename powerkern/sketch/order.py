@@ -1,9 +1,9 @@
 """Order statistics from passes over chunks: a sample, bins with exact counts, and points that represent them.
 
-The first pass draws a sample; the second counts the values between sampled ones. Every order statistic is then
-bracketed by the bin of its rank, and important bins are divided and counted again. Estimates are computed from points
-of equal weight in the bins, or from points with the moments of the bins. They differ from estimates of the rows only by
-the unknown order within bins. Short columns are kept whole.
+The first pass draws a sample, and the second counts the values between the sampled ones. Every order statistic is then
+known to lie in the bin of its rank. Important bins are divided and counted again. Estimates are computed from points of
+equal weight in the bins, or from points that have the moments of the bins. They differ from estimates computed from the
+rows only because the positions of rows within bins are unknown. All rows of short columns are kept.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray, Weights
 from powerkern.kernels.power_sums.ranges import R_MAX, R_MIN
 from powerkern.sketch.grids import Range
-from powerkern.sketch.summary import ChunkSummary, beside
+from powerkern.sketch.summary import ChunkSummary, join_columns
 
-#: Largest numbers of sampled values and of bin edges of a column, about 50 kB each.
+#: Largest number of sampled values, and of bin edges, of a column; about 50 kB each.
 SAMPLE, EDGES = 2048, 2048
-#: Number of edges between the sample and the extreme value on either side, with growing distances.
+#: Number of edges, at increasing distances, between the sample and the extreme value on either side.
 _TAIL = 16
-#: Number of points of equal weight in a bin; and smallest number in all bins together, if there are as many rows.
+#: Number of points of equal weight in a bin; and smallest number of points in all bins, if there are as many rows.
 _POINTS, _FEWEST = 4, 1024
-#: Sums stay below 2**_BITS quanta.
+#: Sums of weights stay below ``2**_BITS`` quanta.
 _BITS = 60
 #: Relative change of the weight of a column that rounding may cause; weights below _TINY have fewer digits.
 _ROUNDED, _TINY = 1e-9, 1e-270
-#: Beyond this, differences may overflow.
+#: Differences of values beyond this may overflow.
 _HUGE = 2.0**1020
 
 
@@ -42,98 +42,100 @@ _HUGE = 2.0**1020
 
 
 class ColumnSample(ChunkSummary):
-    """Ranges of the columns and a sample of the values of each, in proportion to their weights.
+    """The ranges of the columns, and a random sample of each column in proportion to the weights.
 
-    Every row has a key: an exponential variable divided by the weight of the row, computed by a hash from its value and
-    its place in the chunk. The rows with the smallest keys are sampled. Samples therefore merge in any order to the
-    same bits.
+    The key of a row is an exponential random number divided by the weight of the row. The random number is a hash of
+    the value and its position in the chunk. The sample consists of the rows with the smallest keys. Results are
+    therefore bit-identical for any order of merging.
 
     Parameters
     ----------
     of_range : Range
         The ranges.
     weights : (p, 3) ndarray
-        The largest weight of each column, the sum of the weights divided by it, and the sum of the squares of these.
+        For each column: the largest weight w_max, the sum of w/w_max, and the sum of its squares.
     drawn : list of (m, 3) ndarray
-        Key, value and weight of the sampled rows of each column.
+        For each column: key, value and weight of the m sampled rows.
     weighted : bool
         Whether rows have weights.
     """
 
     def __init__(self, of_range: Range, weights: FloatArray, drawn: list[FloatArray], weighted: bool) -> None:
         self.range = of_range
-        #: (p, 3): the largest weight; the sums of the weights divided by it, and of the squares of these
         self.weights = weights
-        self.drawn = drawn  #: of each column, (m, 3): key, value, weight
+        self.drawn = drawn
         self.weighted = weighted
 
     @property
     def ends(self) -> FloatArray:
         """Smallest and largest value of each column, plus the shift, (p, 2)."""
-        return self.range.table[:, [R_MIN, R_MAX]]
+        return self.range._table[:, [R_MIN, R_MAX]]
 
     @property
     def unit(self) -> FloatArray:
-        """The weight that counts as one value (`kernels.location.weights`), to 24 bits: independent of order."""
+        """Weight that counts as one value (`kernels.location.weights`), (p,).
+
+        It is rounded to 24 bits, so that it does not depend on the order of merging.
+        """
         top, total, squares = self.weights.T
         mean = np.where(total > 0.0, top * squares / np.where(total > 0.0, total, 1.0), 1.0)
         return np.where(mean < 1.0, mean, 1.0).astype(np.float32).astype(np.float64)
 
     @property
     def total(self) -> FloatArray:
-        """The weight of all values."""
+        """Total weight of each column, (p,)."""
         total: FloatArray = self.weights[:, 0] * self.weights[:, 1]
         return total
 
     @property
     def slack(self) -> FloatArray:
-        """Bound on the rounding of `total` to quanta."""
+        """Bound on the error of the total weight of each column, (p,), due to rounding weights to ``2**quantum``."""
         return np.ldexp(self.range.count, self.quantum)
 
     @property
     def quantum(self) -> IntArray:
-        """Exponents of the quanta in which weights are added."""
+        """Exponent for each column, (p,): weights are added as whole multiples of ``2**quantum``."""
         exponents = np.frexp(self.weights[:, 0])[1] + np.frexp(self.range.count)[1]
         return np.asarray(exponents - _BITS, dtype=np.int64)
 
-    def merged(self, other: Self) -> Self:
-        """Return the sample of the rows of both samples, with the columns in the order of this one."""
-        both = self.range.merged(other.range)
-        if (order := self.range.order_of(other.range)) is not None:
+    def _merge(self, other: Self) -> Self:
+        """Return a sample of the rows of `self` and `other`, with the columns in the order of `self`."""
+        both = self.range._merge(other.range)
+        if (order := self.range._order_of(other.range)) is not None:
             other = other.part(order)
         top = np.maximum(self.weights[:, 0], other.weights[:, 0])
         share, of_other = (part.weights[:, 0] / np.where(top > 0.0, top, 1.0) for part in (self, other))
         sums = [self.weights[:, k] * share**k + other.weights[:, k] * of_other**k for k in (1, 2)]
-        drawn = [_smallest(np.concatenate(pair)) for pair in zip(self.drawn, other.drawn, strict=True)]
+        drawn = [_smallest_keys(np.concatenate(pair)) for pair in zip(self.drawn, other.drawn, strict=True)]
         return type(self)(both, np.column_stack([top, *sums]), drawn, self.weighted or other.weighted)
 
     def part(self, columns: Sequence[int]) -> Self:
-        """Return the sample of some of the columns."""
+        """Return the sample of the columns at these positions."""
         drawn = [self.drawn[j] for j in columns]
         return type(self)(self.range.part(columns), self.weights[columns], drawn, self.weighted)
 
     @classmethod
-    def side_by_side(cls, parts: Sequence[Self]) -> Self:
+    def _join_columns(cls, parts: Sequence[Self]) -> Self:
         """Join samples of different columns of the same rows."""
         return cls(
-            beside([part.range for part in parts]),
+            join_columns([part.range for part in parts]),
             np.concatenate([part.weights for part in parts]),
             [drawn for part in parts for drawn in part.drawn],
             any(part.weighted for part in parts),
         )
 
 
-def sample_of(values: FloatArray, weight: Weights, of_range: Range, n_threads: int = 1) -> ColumnSample:
-    """Draw the sample of a chunk whose ranges are known.
+def draw_sample(values: FloatArray, weight: Weights, of_range: Range, n_threads: int = 1) -> ColumnSample:
+    """Draw a sample of each column of a chunk.
 
     Parameters
     ----------
     values : (n, p) ndarray
         The chunk, plus the shift.
-    weight : (n,) ndarray
+    weight : (n,) ndarray or None
         Weights of the rows; None: all one.
     of_range : Range
-        Ranges of the columns.
+        Ranges of the columns of the chunk.
     n_threads : int
         Largest number of threads at work.
     """
@@ -141,21 +143,24 @@ def sample_of(values: FloatArray, weight: Weights, of_range: Range, n_threads: i
     weights, drawn = np.zeros((p, 3)), [np.empty((0, 3))] * p
 
     def draw(j: int) -> None:
-        x, w = present(values[:, j], weight)
+        x, w = drop_missing(values[:, j], weight)
         w = np.ones(x.size) if w is None else w
         if x.size:
             share = w / w.max()
             weights[j] = w.max(), share.sum(), (share * share).sum()
         step = max(1, -(-x.size // SAMPLE))
         at = np.arange(0, x.size, step)
-        drawn[j] = _smallest(np.column_stack([_exponentials(x[at], at) / (w[at] * step), x[at], w[at]]))
+        drawn[j] = _smallest_keys(np.column_stack([_hash_to_exponentials(x[at], at) / (w[at] * step), x[at], w[at]]))
 
     for_each(draw, p, n, n_threads)
     return ColumnSample(of_range, weights, drawn, weight is not None)
 
 
-def present(x: FloatArray, weight: Weights) -> tuple[FloatArray, Weights]:
-    """Return the observed values of positive weight, and their weights if there are any."""
+def drop_missing(x: FloatArray, weight: Weights) -> tuple[FloatArray, Weights]:
+    """Return the values of `x`, (n,), that are not NaN and have a positive weight, and the weights of these values.
+
+    The second result is None if `weight` is None.
+    """
     there = ~np.isnan(x)
     if weight is not None:
         there &= weight > 0.0
@@ -163,13 +168,16 @@ def present(x: FloatArray, weight: Weights) -> tuple[FloatArray, Weights]:
     return x[there], None
 
 
-def _smallest(drawn: FloatArray) -> FloatArray:
-    """Return the rows with the smallest keys, in the order of the keys."""
+def _smallest_keys(drawn: FloatArray) -> FloatArray:
+    """Return the (at most) `SAMPLE` rows of `drawn`, (m, 3), with the smallest keys in column 0, sorted by key."""
     return drawn[np.lexsort(drawn.T[::-1])[:SAMPLE]]
 
 
-def _exponentials(x: FloatArray, place: IntArray) -> FloatArray:
-    """Return an exponential variable for each value and its place, by SplitMix64 (Steele, Lea & Flood 2014)."""
+def _hash_to_exponentials(x: FloatArray, place: IntArray) -> FloatArray:
+    """Hash each value and its position in the chunk to an exponential random number.
+
+    The hash is SplitMix64 (Steele, Lea & Flood 2014).
+    """
     bits = (x + 0.0).view(np.uint64) ^ (place.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
@@ -182,9 +190,10 @@ def _exponentials(x: FloatArray, place: IntArray) -> FloatArray:
 
 
 def first_edges(sample: ColumnSample, j: int) -> FloatArray:
-    """Return edges of bins of about equal weight, with separate bins for repeated values.
+    """Return edges of bins for column `j`: bins of about equal weight, and separate bins for repeated values.
 
-    Bins in the tails double in width outwards. Bins are closed on the left; the last edge is beyond the largest value.
+    In the tails, each bin is twice as wide as the one before it. Bins are closed on the left, and the last edge is
+    larger than all values.
     """
     low, high = sample.ends[j]
     values, counts = np.unique(sample.drawn[j][:, 1], return_counts=True)
@@ -196,48 +205,48 @@ def first_edges(sample: ColumnSample, j: int) -> FloatArray:
     farther = 0.5 ** np.arange(_TAIL)
     with np.errstate(over="ignore"):
         tails = [values[0] + (low - values[0]) * farther, values[-1] + (high - values[-1]) * farther]
-    edges = np.concatenate([[low, _after(high)], values, often, _after(often), *tails])
-    edges = edges[(low <= edges) & (edges <= _after(high))]
+    edges = np.concatenate([[low, _next_floats(high)], values, often, _next_floats(often), *tails])
+    edges = edges[(low <= edges) & (edges <= _next_floats(high))]
     found: FloatArray = np.unique(edges)
     return found
 
 
-def _after(x: FloatArray | float) -> FloatArray:
-    """Return the next larger float64."""
+def _next_floats(x: FloatArray | float) -> FloatArray:
+    """Return the next larger float64 for each element."""
     return np.asarray(np.nextafter(x, np.inf))
 
 
 class Bins(ChunkSummary):
-    """Rows, weights, moments and extremes of the values between edges, for each column.
+    """Counts, weights, moments and extremes of the values in each bin of each column.
 
-    Weights and sums of ``t`` and ``t**2``, t the place in the bin from 0 to 1, are whole numbers of ``2**quantum``.
-    Bins therefore merge in any order to the same bits.
+    Moments are weighted sums of ``t`` and ``t**2``, where t is the position in the bin from 0 to 1. Weights and moments
+    are whole multiples of ``2**quantum``. Results are therefore bit-identical for any order of merging.
 
     Parameters
     ----------
     edges : list of ndarray
         Ascending edges of the bins of each column.
     quantum : (p,) ndarray of int
-        Exponents of the quanta.
+        Exponent of the unit of the weights and moments of each column.
     sums : (4, bins of all columns) ndarray of int64
-        Rows, weight, first and second moment.
+        For each bin: number of rows, weight, first and second moment.
     ends : (2, bins of all columns) ndarray
-        Smallest and largest value.
+        For each bin: smallest and largest value.
     """
 
     def __init__(self, edges: list[FloatArray], quantum: IntArray, sums: IntArray, ends: FloatArray) -> None:
         self.edges = edges
         self.quantum = quantum
-        self.sums = sums  #: (4, bins of all columns): rows, weight, first and second moment
-        self.ends = ends  #: (2, bins of all columns): smallest and largest value
+        self.sums = sums
+        self.ends = ends
 
-    def merged(self, other: Self) -> Self:
-        """Return the bins of the rows of both summaries, which have the same edges."""
+    def _merge(self, other: Self) -> Self:
+        """Return the bins of the rows of `self` and `other`, which have the same edges."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
         return type(self)(self.edges, self.quantum, self.sums + other.sums, ends)
 
     @classmethod
-    def side_by_side(cls, parts: Sequence[Self]) -> Self:
+    def _join_columns(cls, parts: Sequence[Self]) -> Self:
         """Join bins of different columns of the same rows."""
         return cls(
             [edges for part in parts for edges in part.edges],
@@ -247,40 +256,40 @@ class Bins(ChunkSummary):
         )
 
     def cells(self) -> list[CellMoments]:
-        """Return the cells of each column: its bins that contain values."""
+        """Return the cells of each column, which are the bins that contain values, with their moments."""
         return [
-            _cells(edges, int(quantum), self.sums[:, part], self.ends[:, part])
+            _build_cells(edges, int(quantum), self.sums[:, part], self.ends[:, part])
             for edges, quantum, part in zip(self.edges, self.quantum, self._parts(), strict=True)
         ]
 
     def weights(self) -> list[FloatArray]:
-        """Return the weight of every bin of each column."""
+        """Return, for each column, the weights of its bins, (k,)."""
         return [
             np.ldexp(self.sums[1, part].astype(np.float64), int(quantum))
             for quantum, part in zip(self.quantum, self._parts(), strict=True)
         ]
 
     def _parts(self) -> Iterator[slice]:
-        """Yield the slice of the bins of each column."""
+        """Yield, for each column, the slice of its bins in `sums` and `ends`."""
         stops = np.cumsum([0, *(max(each.size - 1, 0) for each in self.edges)]).tolist()
         return itertools.starmap(slice, itertools.pairwise(stops))
 
 
-def bins_of(
+def count_in_bins(
     values: FloatArray, weight: Weights, edges: list[FloatArray], quantum: IntArray, n_threads: int = 1
 ) -> Bins:
-    """Count the values of a chunk between edges; values beyond the edges are left out.
+    """Count the values of a chunk in bins; leave out values outside all bins.
 
     Parameters
     ----------
     values : (n, p) ndarray
         The chunk, plus the shift.
-    weight : (n,) ndarray
+    weight : (n,) ndarray or None
         Weights of the rows; None: all one.
     edges : list of (k_j,) ndarray
-        Edges of each column.
+        Ascending edges of the bins of each column.
     quantum : (p,) ndarray of int
-        Exponents of the quanta of weights.
+        Exponents of the units of weights, see `Bins`.
     n_threads : int
         Largest number of threads at work.
     """
@@ -291,7 +300,7 @@ def bins_of(
 
     def count(j: int) -> None:
         if sizes[j]:
-            x, w = present(values[:, j], weight)
+            x, w = drop_missing(values[:, j], weight)
             part = slice(starts[j], starts[j + 1])
             _count(x, w, edges[j], int(quantum[j]), sums[:, part], ends[:, part])
 
@@ -300,22 +309,22 @@ def bins_of(
 
 
 def _count(x: FloatArray, weight: Weights, edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> None:
-    """Add values to the bins of a column.
+    """Add the values of a column to its bins.
 
     Parameters
     ----------
     x : (n,) ndarray
-        The values.
-    weight : (n,) ndarray
-        Their weights; None: all one.
+        The values, without NaN.
+    weight : (n,) ndarray or None
+        Weights of the values; None: all one.
     edges : (k + 1,) ndarray
-        Edges of the bins.
+        Ascending edges of the k bins.
     quantum : int
-        Exponent of the quantum of weights.
+        Exponent of the unit of weights.
     sums : (4, k) ndarray of int
-        Rows, weights and moments; modified in place.
+        Number of rows, weight and moments of each bin, see `Bins`; modified in place.
     ends : (2, k) ndarray
-        Extremes; modified in place.
+        Extremes of each bin; modified in place.
     """
     order = slice(None) if weight is None else np.argsort(x)
     x = np.sort(x) if weight is None else x[order]
@@ -342,15 +351,26 @@ def _count(x: FloatArray, weight: Weights, edges: FloatArray, quantum: int, sums
 
 
 class CellMoments(NamedTuple):
-    """Disjoint intervals that contain all values, in ascending order, with their means and standard deviations."""
+    """Disjoint, ascending cells that contain all values of a column, with the moments of these values.
+
+    Attributes
+    ----------
+    rows, weight : (k,) ndarray
+        Number and total weight of the rows of each cell.
+    low, high : (k,) ndarray
+        Smallest and largest value.
+    mean, sd : (k,) ndarray
+        Mean and standard deviation of the values.
+    place : (k,) ndarray
+        ``(mean - low)/(high - low)``, computed without the rounding error of the mean; 0.5 if low equals high.
+    """
 
     rows: FloatArray
     weight: FloatArray
-    low: FloatArray  #: smallest and largest value
+    low: FloatArray
     high: FloatArray
     mean: FloatArray
     sd: FloatArray
-    #: (mean - low)/(high - low), without the rounding of the mean, or 0.5
     place: FloatArray
 
     @property
@@ -360,21 +380,23 @@ class CellMoments(NamedTuple):
         return equal
 
     def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> CellMoments:
-        """Select some of the cells."""
+        """Return some of the cells, chosen by a mask or by indices."""
         return CellMoments(*(each[chosen] for each in self))
 
 
 def check_unchanged(label: str, before: float, after: float, slack: float = 0.0) -> None:
-    """Raise if the weight of a column differs between passes by more than rounding, so that they read different rows.
+    """Raise ValueError if two passes over a column read different rows.
+
+    That is, if its total weights differ by more than rounding can explain.
 
     Parameters
     ----------
     label : str
         The column, for messages.
     before, after : float
-        The weights.
+        Total weights in the two passes.
     slack : float
-        Further difference that rounding may cause.
+        Additional difference to accept.
     """
     if abs(after - before) > _ROUNDED * max(before, _TINY) + slack:
         raise ValueError(
@@ -383,19 +405,19 @@ def check_unchanged(label: str, before: float, after: float, slack: float = 0.0)
         )
 
 
-def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> CellMoments:
-    """Compute the cells of a column, with their means and standard deviations, from the sums of its bins.
+def _build_cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> CellMoments:
+    """Compute the cells of a column, with means and standard deviations, from the sums in its bins.
 
     Parameters
     ----------
     edges : (k + 1,) ndarray
         Edges of the bins.
     quantum : int
-        Exponent of the quantum of weights.
+        Exponent of the unit of weights.
     sums : (4, k) ndarray of int
-        Rows, weights and moments.
+        Number of rows, weight and moments of each bin, see `Bins`.
     ends : (2, k) ndarray
-        Extremes.
+        Extremes of each bin.
     """
     filled = np.flatnonzero(sums[1])  # weights may be rounded to nothing
     rows, weight, first, second = sums[:, filled].astype(np.float64)
@@ -416,13 +438,16 @@ def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) ->
 
 
 def rows_as_cells(drawn: FloatArray) -> CellMoments:
-    """Return sampled rows as cells, one for each row."""
+    """Return a cell for each sampled row; `drawn` is as in `ColumnSample`."""
     x, w = drawn[np.lexsort((drawn[:, 2], drawn[:, 1]))][:, 1:].T.copy()
     return CellMoments(np.ones(x.size), w, x, x, x, np.zeros(x.size), np.full(x.size, 0.5))
 
 
 def narrower_edges(cells: CellMoments, parts: IntArray) -> FloatArray:
-    """Return edges that divide each cell into `parts` parts; cells of one part get no edges and are not recounted."""
+    """Return ascending edges that divide cell i into ``parts[i]`` parts of equal width.
+
+    Undivided cells (of 1 part) get no edges, so the next pass does not count their values.
+    """
     at = np.flatnonzero(parts > 1)
     if not at.size:
         return np.empty(0)
@@ -430,20 +455,21 @@ def narrower_edges(cells: CellMoments, parts: IntArray) -> FloatArray:
     first = np.cumsum(parts[at] - 1) - parts[at] + 1
     share = (np.arange(cell.size) - np.repeat(first, parts[at] - 1) + 1.0) / parts[cell]
     inner = 4.0 * (0.25 * cells.low[cell] * (1.0 - share) + 0.25 * cells.high[cell] * share)
-    return np.unique(np.concatenate([inner, cells.low[at], cells.high[at], _after(cells.high[at])]))
+    return np.unique(np.concatenate([inner, cells.low[at], cells.high[at], _next_floats(cells.high[at])]))
 
 
 def even_parts(chosen: BoolArray) -> IntArray:
-    """Return the same number of parts for every chosen cell, and 1 for all others."""
+    """Return the number of parts into which to divide each cell: as many as `EDGES` allows if chosen, otherwise 1."""
     return np.where(chosen, max(2, EDGES // max(1, int(np.count_nonzero(chosen))) - 2), 1)
 
 
-def parts_of(cells: CellMoments, critical: BoolArray) -> IntArray:
-    """Return the number of parts of each cell: equal for critical cells, otherwise by the uncertainty that they cause.
+def choose_parts(cells: CellMoments, critical: BoolArray) -> IntArray:
+    """Choose the number of parts into which to divide each cell.
 
-    A value may lie anywhere in its cell, of weight w and d normal quantiles wide. The effect on an objective that
-    compares values with quantiles is about w d**2; the total is least if the numbers of parts are proportional to
-    ``(w d**2)**0.4``.
+    Cells in the mask `critical` are divided into equally many parts. The number of parts of any other cell depends on
+    its weight w and on its width d on the scale of normal quantiles. A value may lie anywhere in its cell, which
+    affects an objective that compares values with quantiles by about ``w d**2``. The total effect is smallest if
+    the numbers of parts are proportional to ``(w d**2)**0.4``.
     """
     several = ~cells.is_one_value
     beyond = np.append(0.0, np.cumsum(cells.weight))
@@ -457,19 +483,24 @@ def parts_of(cells: CellMoments, critical: BoolArray) -> IntArray:
     return np.where(several & (cells.rows > 2), parts, 1)
 
 
-def divided(cells: CellMoments, chosen: BoolArray, finer: CellMoments, label: str) -> CellMoments:
-    """Replace the chosen cells by the counts between their edges; raise unless these have the same weight.
+def replace_divided_cells(cells: CellMoments, chosen: BoolArray, finer: CellMoments, label: str) -> CellMoments:
+    """Replace divided cells by their parts.
 
     Parameters
     ----------
     cells : CellMoments
-        The cells.
-    chosen : ndarray of bool
-        Cells that were counted again.
+        The k cells before the division.
+    chosen : (k,) ndarray of bool
+        The cells that were divided.
     finer : CellMoments
-        The new counts.
+        The parts, as counted by a later pass.
     label : str
         The column, for messages.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not have the weight of the cells.
     """
     if not chosen.any():
         return cells
@@ -482,7 +513,15 @@ def divided(cells: CellMoments, chosen: BoolArray, finer: CellMoments, label: st
 
 
 class CountedColumn(ABC):
-    """A column that is counted in cells, which are divided and counted again where that matters."""
+    """A column whose values are counted in cells; subclasses choose which cells to divide and count again.
+
+    Parameters
+    ----------
+    first : ColumnSample
+        The sample of all columns.
+    j : int
+        Position of the column.
+    """
 
     def __init__(self, first: ColumnSample, j: int) -> None:
         self.first, self.j = first, j
@@ -495,8 +534,8 @@ class CountedColumn(ABC):
     def parts(self) -> IntArray:
         """Return the number of parts into which to divide each cell."""
 
-    def narrow(self) -> FloatArray:
-        """Return the edges between which the next pass counts the values."""
+    def choose_edges(self) -> FloatArray:
+        """Return the edges of the bins in which the next pass counts values; no edges if it is not needed."""
         if not self._is_counted:
             return first_edges(self.first, self.j)
         parts = self.parts()
@@ -504,23 +543,41 @@ class CountedColumn(ABC):
         return narrower_edges(self.cells, parts)
 
     def divide(self, finer: CellMoments) -> None:
-        """Replace the cells by the new counts."""
+        """Replace the cells that were counted again by `finer`, the result of the count."""
         if self._is_counted:
-            self.cells = divided(self.cells, self._chosen, finer, self.label)
+            self.cells = replace_divided_cells(self.cells, self._chosen, finer, self.label)
         else:
             self.cells, self._is_counted = finer, True
             check_unchanged(self.label, self.first.total[self.j], float(finer.weight.sum()), self.first.slack[self.j])
 
 
 def equal_points(
-    cells: CellMoments, rng: np.random.Generator | None = None, share_of_rows: float = 1.0
+    cells: CellMoments, rng: np.random.Generator | None = None, effective_fraction: float = 1.0
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return ascending points, their weights, and the cell of each: up to four points of equal weight in a cell.
+    """Represent the values of each cell by up to four points of equal weight.
 
-    If there are few cells, each gets more points, also for equal values, because long columns are searched in another
-    way than short ones. In a cell, the value of rank r of n is taken to be ``low + (high - low) (r/(n - 1))**a``, with
-    a from the mean. Cells of one or two rows, or of one value, are exact. With `rng`, the ranks are perturbed like
-    uniform order statistics of an effective number of rows, the fraction `share_of_rows` of the rows.
+    If there are few cells, each gets more points, even for equal values, because the search treats long columns
+    differently from short ones. The value of rank r among the n values of a cell is approximated by
+    ``low + (high - low) (r/(n - 1))**a``, where a follows from the mean. Cells of one or two rows, or of one value, are
+    represented exactly.
+
+    Parameters
+    ----------
+    cells : CellMoments
+        The cells.
+    rng : numpy.random.Generator, optional
+        Perturb the ranks as if they were order statistics of uniform random numbers.
+    effective_fraction : float
+        Number of these random numbers, as a fraction of the number of rows: less than 1 if rows have unequal weights.
+
+    Returns
+    -------
+    x : (n,) ndarray
+        The points, ascending.
+    w : (n,) ndarray
+        Their weights.
+    cell : (n,) ndarray of int
+        Index of the cell of each point.
     """
     rows, width = cells.rows, cells.high - cells.low
     n = np.minimum(rows, max(_POINTS, -(-_FEWEST // max(rows.size, 1)))).astype(np.int64)
@@ -530,38 +587,38 @@ def equal_points(
     with np.errstate(divide="ignore", invalid="ignore"):
         rank = np.where(rows[cell] > 1.0, ((k + 0.5) * rows[cell] / n[cell] - 0.5) / (rows[cell] - 1.0), 0.0)
         if rng is not None:
-            rank = _scattered(rank, first, rows, cell, share_of_rows, rng)
+            rank = _perturb_ranks(rank, first, rows, cell, effective_fraction, rng)
     share = np.clip(cells.place, 0.02, 0.98)
     x = cells.low[cell] + width[cell] * np.clip(rank, 0.0, 1.0) ** ((1.0 - share) / share)[cell]
     weight = (cells.weight / n)[cell]
-    if rng is not None and share_of_rows < 1.0:
-        weight *= rng.standard_gamma(share_of_rows * rows[cell] / n[cell]) + 1e-9
+    if rng is not None and effective_fraction < 1.0:
+        weight *= rng.standard_gamma(effective_fraction * rows[cell] / n[cell]) + 1e-9
         weight *= (cells.weight / np.bincount(cell, weight, rows.size))[cell]
-    two = (rows == 2.0) & (width > 0.0)  # of different weights
+    two = (rows == 2.0) & (width > 0.0)  # exact even if the weights of the two rows differ
     above = cells.weight * cells.place
     weight[two[cell]] = np.where(k == 0, (cells.weight - above)[cell], above[cell])[two[cell]]
-    moved = x + (cells.mean - np.bincount(cell, x * weight, rows.size) / cells.weight)[cell]  # to the mean
+    moved = x + (cells.mean - np.bincount(cell, x * weight, rows.size) / cells.weight)[cell]  # gives the cell its mean
     within = (np.minimum.reduceat(moved, first) >= cells.low) & (np.maximum.reduceat(moved, first) <= cells.high)
     return np.where(within[cell], moved, np.minimum(x, cells.high[cell])), weight, cell
 
 
-def _scattered(
+def _perturb_ranks(
     rank: FloatArray, first: IntArray, rows: FloatArray, cell: IntArray, share: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Replace the ranks of points in cells, 0 to 1, by the order statistics of uniform values that have these ranks.
+    """Replace the ranks of points by order statistics, of the same ranks, of uniform random numbers.
 
     Parameters
     ----------
     rank : (n,) ndarray
-        Ranks of the points.
+        Relative rank of each point in its cell, from 0 to 1.
     first : (k,) ndarray of int
-        Position of the first point of each cell.
+        Position of the first point of each of the k cells.
     rows : (k,) ndarray
         Number of rows of each cell.
     cell : (n,) ndarray of int
-        Cell of each point.
+        Index of the cell of each point.
     share : float
-        Effective number of rows over their number.
+        Effective number of rows as a fraction of their number.
     rng : numpy.random.Generator
         Source of random numbers.
     """
@@ -578,7 +635,10 @@ def _scattered(
 
 
 def moment_points(cells: CellMoments) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return points like `equal_points`: up to two per cell, which have the mean and the variance of its values."""
+    """Represent each cell by up to two points with the mean and the variance of its values.
+
+    The results are as in `equal_points`.
+    """
     sd = cells.sd
     left, right = cells.mean - sd, cells.mean + sd
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -597,6 +657,6 @@ def moment_points(cells: CellMoments) -> tuple[FloatArray, FloatArray, IntArray]
 
 
 def weighted_median(x: FloatArray, w: FloatArray) -> float:
-    """Return the first of ascending values at which the cumulative weight reaches one half."""
+    """Return the first value at which the cumulative weight reaches half of the total; `x`, (n,), is ascending."""
     below = np.cumsum(w)
     return float(x[min(int(np.searchsorted(below, 0.5 * below[-1])), x.size - 1)])

@@ -1,4 +1,4 @@
-"""Passes of fits from chunks: functions that summarise a chunk."""
+"""The passes of fits from chunks: subclasses of `Pass`, each of which computes another summary of a chunk."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from powerkern._input.censoring import given_limits
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.sketch.engine import Pass, Passes
 from powerkern.sketch.grids import Grid, Range
-from powerkern.sketch.order import Bins, ColumnSample, bins_of, sample_of
-from powerkern.sketch.serial import unlimited
+from powerkern.sketch.order import Bins, ColumnSample, count_in_bins, draw_sample
+from powerkern.sketch.serial import no_limits
 from powerkern.sketch.sketches import Sketch
-from powerkern.sketch.steps import range_of_matrix, sketch_of_matrix
-from powerkern.sketch.summary import ChunkSummary, S, beside
+from powerkern.sketch.steps import range_of_matrix, sketch_matrix
+from powerkern.sketch.summary import ChunkSummary, S, join_columns
 
-#: Largest number of times that columns are read again on a finer grid, because their grid does not resolve them.
+#: Largest number of times that columns are read again on finer grids, because the grid is too coarse.
 _REREADINGS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPass(Pass[S]):
-    """A first pass, which checks that all values are in the domain of the family.
+    """Base class of first passes, which check that all values are in the domain of the family.
 
     Attributes
     ----------
     family : str
-        The transform that is to be fitted.
+        The transform to fit.
     shift : float or ndarray
-        Added to the values; one for all columns, or one for each chosen column.
+        Number to add to the values, for all columns or for each chosen column.
     limits : (low, high) or None
         Detection limits, as for `powerkern.fit`.
     """
@@ -51,16 +51,16 @@ class FirstPass(Pass[S]):
         """Return the limits of the columns of a matrix, (2, p), or None."""
         return None if self.limits is None else given_limits(self.limits, matrix.values.shape[1], matrix.names)
 
-    def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the shift and the limits, restricted to the columns `own`; see `Pass.fields_of`."""
-        limits = self.limits and tuple(end if np.ndim(end) == 0 else np.asarray(end)[own] for end in self.limits)
+    def select_fields(self, positions: IntArray) -> dict[str, Any]:
+        """Return the shift and the limits of the columns at `positions`; see `Pass.select_fields`."""
+        limits = self.limits and tuple(end if np.ndim(end) == 0 else np.asarray(end)[positions] for end in self.limits)
         shift = np.asarray(self.shift)
-        return {"shift": shift[own] if shift.ndim else shift, "limits": limits}
+        return {"shift": shift[positions] if shift.ndim else shift, "limits": limits}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RangePass(FirstPass[Range]):
-    """Pass for the ranges of the columns."""
+    """Pass that computes the ranges of the columns."""
 
     def summary(self, matrix: Matrix) -> Range:
         """Return the ranges of a chunk."""
@@ -69,17 +69,17 @@ class RangePass(FirstPass[Range]):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplePass(FirstPass[ColumnSample]):
-    """Pass for a sample of the columns and their ranges, for estimators that need the order of the values."""
+    """Pass that computes the ranges of the columns and draws a sample, for estimators that use order statistics."""
 
     def summary(self, matrix: Matrix) -> ColumnSample:
         """Return the sample of a chunk."""
         found = self.ranges(matrix)
-        return sample_of(_moved(matrix, found.shift), matrix.weight, found, thread_count(self.n_threads))
+        return draw_sample(_add_shift(matrix, found.shift), matrix.weight, found, thread_count(self.n_threads))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SketchPass(Pass[Sketch]):
-    """Pass for the power sums of the chosen columns.
+    """Pass that computes the power sums of the chosen columns.
 
     Attributes
     ----------
@@ -90,32 +90,37 @@ class SketchPass(Pass[Sketch]):
     grid: Grid
 
     def summary(self, matrix: Matrix) -> Sketch:
-        """Return the power sums of a chunk; the first pass has checked or replaced its column names."""
-        return sketch_of_matrix(matrix, self.grid, self.n_threads)
+        """Return the power sums of a chunk."""
+        return sketch_matrix(matrix, self.grid, self.n_threads)
 
     def limits_of(self, matrix: Matrix) -> FloatArray:
         """Return the limits of all columns of a matrix, (2, p); columns that are not chosen have none."""
         if self.chosen is None:
             return self.grid.limits
-        limits = unlimited(self.chosen.size)
+        limits = no_limits(self.chosen.size)
         limits[:, self.chosen] = self.grid.limits
         return limits
 
-    def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the grid, restricted to the columns `own`; see `Pass.fields_of`."""
-        return {"grid": self.grid.part(own)}
+    def select_fields(self, positions: IntArray) -> dict[str, Any]:
+        """Return the grid of the columns at `positions`; see `Pass.select_fields`."""
+        return {"grid": self.grid.part(positions)}
 
 
-def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
-    """Return the sketch of all data, with finer grids for columns that their grid does not resolve.
+def sketch_until_resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
+    """Sketch all data, and sketch columns for which the grid is too coarse again, on finer grids.
 
     Parameters
     ----------
     grid : Grid
-        The grid of all columns, for the range of the data.
+        The first grid of all p columns.
     read : function
-        ``read(grid, chosen)`` passes over the data, and returns the sketch of the columns in the mask `chosen`;
-        `grid` has these columns only.
+        ``read(grid, chosen)`` makes a pass over the data, and returns the sketch of the columns in the mask `chosen`,
+        (p,). Its argument `grid` has only these columns.
+
+    Returns
+    -------
+    Sketch
+        The sketch of all columns, each on the finest grid that was used for it.
     """
     at = np.arange(grid.n_features)
     total = read(grid, np.ones(at.size, dtype=bool))
@@ -124,15 +129,15 @@ def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
         if not coarse.any():
             break
         again = read(total.grid.refined(coarse).part(coarse), coarse)
-        total = beside([total, again]).part(np.where(coarse, at.size + np.cumsum(coarse) - 1, at))
+        total = join_columns([total, again]).part(np.where(coarse, at.size + np.cumsum(coarse) - 1, at))
     return total
 
 
 # --- passes for estimators that need the order of the values ------------------------------------------
 
 
-def _moved(matrix: Matrix, shift: FloatArray) -> FloatArray:
-    """Return the columns of a chunk plus their shifts, each contiguous."""
+def _add_shift(matrix: Matrix, shift: FloatArray) -> FloatArray:
+    """Return the values of a chunk plus the shift of each column, (p,), in column-major order."""
     values: FloatArray = matrix.values.astype(np.float64, order="F")
     values += shift
     return values
@@ -140,12 +145,16 @@ def _moved(matrix: Matrix, shift: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class BinsPass(Pass[Bins]):
-    """Pass for counts and moments of the values of the chosen columns between edges.
+    """Pass that counts the values of the chosen columns in bins, with weights and moments.
 
     Attributes
     ----------
-    edges, quantum, shift
-        One entry for each chosen column.
+    edges : list of ndarray
+        Ascending edges of the bins of each chosen column.
+    quantum : (n_chosen,) ndarray of int
+        Exponents of the units of weights, see `Bins`.
+    shift : (n_chosen,) ndarray
+        Number to add to the values of each column.
     """
 
     edges: list[FloatArray]
@@ -154,51 +163,55 @@ class BinsPass(Pass[Bins]):
 
     def summary(self, matrix: Matrix) -> Bins:
         """Return the counts of a chunk."""
-        moved = _moved(matrix, self.shift)
-        return bins_of(moved, matrix.weight, self.edges, self.quantum, thread_count(self.n_threads))
+        moved = _add_shift(matrix, self.shift)
+        return count_in_bins(moved, matrix.weight, self.edges, self.quantum, thread_count(self.n_threads))
 
-    def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the edges, quanta and shifts, restricted to the columns `own`; see `Pass.fields_of`."""
-        return {"edges": [self.edges[j] for j in own], "quantum": self.quantum[own], "shift": self.shift[own]}
+    def select_fields(self, positions: IntArray) -> dict[str, Any]:
+        """Return the edges, quanta and shifts of the columns at `positions`; see `Pass.select_fields`."""
+        return {
+            "edges": [self.edges[j] for j in positions],
+            "quantum": self.quantum[positions],
+            "shift": self.shift[positions],
+        }
 
 
 class Kept(ChunkSummary):
-    """Power sums of the values inside an interval, with the ends and weights that check them.
+    """Power sums of the kept values, those inside an interval, of each column.
 
     Parameters
     ----------
     sketch : Sketch
         The power sums.
     ends : (2, p) ndarray
-        Smallest and largest value inside the interval.
+        Smallest and largest kept value.
     weight : (p,) ndarray
         Weight of all values, kept or not.
     near : (4, p) ndarray of int
-        In quanta: below and above either end, the weight of the values that may be on its other side.
+        Weight of the values within the uncertainty of the ends of the interval, in units of the quantum: just below
+        the lower end, just above it, just below the upper end, just above it.
     """
 
     def __init__(self, sketch: Sketch, ends: FloatArray, weight: FloatArray, near: IntArray) -> None:
         self.sketch = sketch
-        self.ends = ends  #: (2, p)
-        self.weight = weight  #: of all values, kept or not
-        #: (4, p), in quanta: below and above either end, the weight of the values that may be on its other side
+        self.ends = ends
+        self.weight = weight
         self.near = near
 
-    def merged(self, other: Self) -> Self:
-        """Return the sums over the rows of both summaries."""
+    def _merge(self, other: Self) -> Self:
+        """Return the sums over the rows of `self` and `other`."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
-        sketch, weight = self.sketch.merged(other.sketch), self.weight + other.weight
+        sketch, weight = self.sketch._merge(other.sketch), self.weight + other.weight
         return type(self)(sketch, ends, weight, self.near + other.near)
 
     def part(self, k: int) -> Self:
-        """Return the sums of one column."""
+        """Return the sums of column `k`."""
         return type(self)(self.sketch.part([k]), self.ends[:, [k]], self.weight[[k]], self.near[:, [k]])
 
     @classmethod
-    def side_by_side(cls, parts: Sequence[Self]) -> Self:
+    def _join_columns(cls, parts: Sequence[Self]) -> Self:
         """Join sums of different columns of the same rows."""
         return cls(
-            beside([part.sketch for part in parts]),
+            join_columns([part.sketch for part in parts]),
             np.concatenate([part.ends for part in parts], axis=1),
             np.concatenate([part.weight for part in parts]),
             np.concatenate([part.near for part in parts], axis=1),
@@ -207,18 +220,22 @@ class Kept(ChunkSummary):
 
 @dataclass(frozen=True, kw_only=True)
 class KeptPass(Pass[Kept]):
-    """Pass for power sums of the values inside an interval of each chosen column, centered and scaled.
+    """Pass that computes the power sums of the kept values, those inside an interval, after centering and scaling.
 
     Attributes
     ----------
     grid : Grid
-        Of ``(x + shift - center)/divisor``, without a shift of its own.
+        The grid of ``(x + shift - center)/divisor``; its own shift is 0.
     interval : (n_chosen, 5) ndarray
-        Smallest and largest value kept, center, divisor, and a value that is left out, or NaN; all of x + shift.
+        For each column: lower and upper end of the interval, center, divisor, and a value to exclude, or NaN. All but
+        the divisor are values of ``x + shift``.
     zones : (n_chosen, 2, 3) ndarray
-        Either end of the interval, between the bounds of where it may be.
-    quantum, shift : (n_chosen,) ndarray
-        Exponents of the quanta of weights, and shifts.
+        For the lower and the upper end of each interval: its smallest possible value, its value, its largest possible
+        value.
+    quantum : (n_chosen,) ndarray of int
+        Exponents of the units of weights.
+    shift : (n_chosen,) ndarray
+        Number to add to the values of each column.
     """
 
     grid: Grid
@@ -228,8 +245,8 @@ class KeptPass(Pass[Kept]):
     shift: FloatArray
 
     def summary(self, matrix: Matrix) -> Kept:
-        """Return the sums of a chunk."""
-        x, weights = _moved(matrix, self.shift), matrix.weight
+        """Return the power sums of a chunk."""
+        x, weights = _add_shift(matrix, self.shift), matrix.weight
         low, high, center, divisor, tied = self.interval.T
         there = ~np.isnan(x)
         weight_of_all = np.count_nonzero(there, axis=0).astype(np.float64) if weights is None else weights @ there
@@ -246,16 +263,16 @@ class KeptPass(Pass[Kept]):
         ends = np.stack([np.fmin.reduce(x, axis=0, initial=np.inf), np.fmax.reduce(x, axis=0, initial=-np.inf)])
         x -= center
         x /= divisor
-        own = sketch_of_matrix(Matrix(x, None, False, weights), self.grid, self.n_threads)
+        own = sketch_matrix(Matrix(x, None, False, weights), self.grid, self.n_threads)
         return Kept(own, ends, weight_of_all, near)
 
-    def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Return the fields with one entry per column, restricted to the columns `own`; see `Pass.fields_of`."""
-        each = {name: getattr(self, name)[own] for name in ("interval", "zones", "quantum", "shift")}
-        return {"grid": self.grid.part(own), **each}
+    def select_fields(self, positions: IntArray) -> dict[str, Any]:
+        """Return the fields of the columns at `positions`; see `Pass.select_fields`."""
+        each = {name: getattr(self, name)[positions] for name in ("interval", "zones", "quantum", "shift")}
+        return {"grid": self.grid.part(positions), **each}
 
 
-def kept_sums(
+def sum_kept_values(
     passes: Passes,
     ranges: Range,
     chosen: BoolArray,
@@ -264,7 +281,7 @@ def kept_sums(
     zones: FloatArray,
     quantum: IntArray,
 ) -> Kept:
-    """Return the power sums of the values inside an interval of each chosen column; see `KeptPass`.
+    """Sum the powers of the kept values of each chosen column in passes over the data; see `KeptPass`.
 
     Parameters
     ----------
@@ -291,5 +308,5 @@ def kept_sums(
 
     low, high = ((interval[:, k] - interval[:, 2]) / interval[:, 3] for k in range(2))
     high, weight = np.maximum(high, np.nextafter(low, np.inf)), float(ranges.n_obs[chosen].max())
-    total = resolved(Range.from_bounds(low, high, family, weight).grid(), read)
+    total = sketch_until_resolved(Range.from_bounds(low, high, family, weight).grid(), read)
     return Kept(total, first[0].ends, first[0].weight, first[0].near)

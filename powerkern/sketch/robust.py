@@ -1,12 +1,12 @@
-"""Robust fits of data that can only be read in passes over chunks.
+"""Robust fits of data in chunks.
 
-1. A sample, and exact counts between its values (`powerkern.sketch.order`). The start, the lambda that minimises the
-   estimator's objective, is found for points that represent the counts.
-2. Bins that contain medians, median distances and the ends of the kept interval are divided and counted again.
-3. The values kept are those inside an interval: every step of reweighting is a maximum likelihood fit of the power sums
-   of that interval, exact for the rows in it.
+1. Draw a sample, and count exactly the values between sampled ones (`powerkern.sketch.order`). Represent the counts by
+   points, and find the start: the lambda that minimises the estimator's objective for these points.
+2. Divide the bins that contain medians, median distances and the ends of the kept interval, and count them again.
+3. Reweight. Each step keeps the values inside an interval. It sums their powers in a pass over the data, and fits the
+   sums by maximum likelihood, which is exact for the rows in the interval.
 
-The order of the rows within bins is unknown; `powerkern.sketch.certificate` bounds its effect.
+The positions of rows within bins are unknown; `powerkern.sketch.certificate` bounds the effect on lambda.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.certificate import error_after_step, search_error, start_error, uncertain_ends
 from powerkern.sketch.engine import Passes
 from powerkern.sketch.order import ColumnSample, CountedColumn
-from powerkern.sketch.passes import BinsPass, Kept, kept_sums
+from powerkern.sketch.passes import BinsPass, Kept, sum_kept_values
 from powerkern.sketch.robust_column import RobustChunkColumn
 from powerkern.sketch.robust_result import build_result, move_lambda
 from powerkern.sketch.robust_steps import Reweighting, choose_step, fit_kept_values
@@ -39,7 +39,7 @@ _N_DIVISIONS = 2
 def fit_robust(
     passes: Passes, estimator: RobustEstimator, first: ColumnSample, limit: LambdaLimit, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the results of every column, and bounds on the difference in lambda from a fit of the rows in memory.
+    """Fit every column robustly, given a sample of all chunks.
 
     Parameters
     ----------
@@ -48,22 +48,29 @@ def fit_robust(
     estimator : RobustEstimator
         The estimator.
     first : ColumnSample
-        The sample of all chunks, of the first pass.
+        The result of the first pass.
     limit : LambdaLimit
         Bounds on lambda.
     n_threads : int
         Largest number of threads at work.
+
+    Returns
+    -------
+    results : (p, N_RESULTS) ndarray
+        Results, see `kernels.results`.
+    bounds : (p,) ndarray
+        Bounds on the difference in lambda from a fit of the same rows in memory.
     """
     family, p = FAMILIES[first.range.family], first.range.n_features
     columns = [RobustChunkColumn(first, j, estimator, family) for j in range(p)]
     reader = Reader(passes, first)
     reader.divide([column for column in columns if column.is_binned])
     inexact = [column for column in columns if not column.is_whole]
-    _each(RobustChunkColumn.find_start, inexact, n_threads)
+    _for_each_column(RobustChunkColumn.find_start, inexact, n_threads)
     for _ in range(_N_DIVISIONS):
         inexact = [column for column in inexact if column.is_started]
         reader.divide(inexact)
-        _each(RobustChunkColumn.find_start, inexact, n_threads)
+        _for_each_column(RobustChunkColumn.find_start, inexact, n_threads)
     inexact = [column for column in inexact if column.is_started and not column.is_whole]
     states = _reweight(reader, inexact, n_threads)
     results, bounds = np.empty((p, N_RESULTS)), np.zeros(p)
@@ -71,7 +78,7 @@ def fit_robust(
     def finish(column: RobustChunkColumn) -> None:
         results[column.j], bounds[column.j] = build_result(column, states.get(column.j))
 
-    _each(finish, columns, n_threads)
+    _for_each_column(finish, columns, n_threads)
 
     def refit(at: IntArray, bounded: FloatArray) -> FloatArray:
         each = zip(at.tolist(), bounded, strict=True)
@@ -83,14 +90,17 @@ def fit_robust(
 
 
 class Reader(NamedTuple):
-    """Passes over some of the columns of the data."""
+    """Makes passes over some of the columns, given the result of the first pass."""
 
     passes: Passes
     first: ColumnSample
 
     def divide(self, columns: Sequence[CountedColumn]) -> bool:
-        """Count the values of each column between its requested edges; return False if no column requests any."""
-        asked = [(column, edges) for column in columns if (edges := column.narrow()).size]
+        """Let each column divide its cells, and count their parts in one pass over the data.
+
+        Return False, without a pass, if no column needs a count.
+        """
+        asked = [(column, edges) for column in columns if (edges := column.choose_edges()).size]
         if asked:
             own = self._mask([column.j for column, _ in asked])
             shift, quantum = self.first.range.shift[own], self.first.quantum[own]
@@ -101,9 +111,19 @@ class Reader(NamedTuple):
         return bool(asked)
 
     def read_kept(self, columns: Sequence[RobustChunkColumn], intervals: FloatArray, zones: FloatArray) -> Kept:
-        """Return the power sums of the values of each column inside its interval, see `KeptPass`."""
+        """Sum the powers of the kept values of k columns in a pass over the data.
+
+        Parameters
+        ----------
+        columns : sequence of RobustChunkColumn
+            The columns.
+        intervals : (k, 5) ndarray
+            The intervals of kept values, as in `KeptPass`.
+        zones : (k, 2, 3) ndarray
+            The uncertainty of their ends, as in `KeptPass`.
+        """
         own, ranges = self._mask([column.j for column in columns]), self.first.range
-        return kept_sums(self.passes, ranges, own, ranges.family, intervals, zones, self.first.quantum[own])
+        return sum_kept_values(self.passes, ranges, own, ranges.family, intervals, zones, self.first.quantum[own])
 
     def _mask(self, at: list[int]) -> BoolArray:
         """Return a mask of the columns at these positions."""
@@ -112,15 +132,17 @@ class Reader(NamedTuple):
         return chosen
 
 
-def _each(job: Callable[[RobustChunkColumn], object], columns: Sequence[RobustChunkColumn], n_threads: int) -> None:
-    """Call the job with every column, on several threads."""
+def _for_each_column(
+    job: Callable[[RobustChunkColumn], object], columns: Sequence[RobustChunkColumn], n_threads: int
+) -> None:
+    """Call ``job(column)`` for every column, on at most `n_threads` threads."""
     for_each(lambda k: job(columns[k]), len(columns), SERIAL_VALUES, n_threads)
 
 
 def _reweight(reader: Reader, columns: list[RobustChunkColumn], n_threads: int) -> dict[int, Reweighting]:
-    """Run the reweighting steps of the estimator; a column that has settled takes no further steps.
+    """Run the reweighting steps of the estimator, each in a pass over the columns that have not settled.
 
-    Return the state of each column, by its position in the data.
+    Return the final state of each column in a dictionary whose keys are the positions of the columns in the data.
     """
     states: dict[int, Reweighting] = {}
 
@@ -130,25 +152,25 @@ def _reweight(reader: Reader, columns: list[RobustChunkColumn], n_threads: int) 
         states[column.j] = Reweighting(column.found_start.lmbda, int(Status.OK), alternatives, lost, error)
 
     def choose(column: RobustChunkColumn) -> bool:
-        states[column.j], is_chosen = choose_step(column, states[column.j], turn)
+        states[column.j], is_chosen = choose_step(column, states[column.j], step_index)
         return is_chosen
 
     def bracket(k: int) -> None:
-        zones[k] = uncertain_ends(going[k], states[going[k].j], turn)
+        zones[k] = uncertain_ends(going[k], states[going[k].j], step_index)
 
     def take(k: int) -> None:
         column, near = going[k], total.near[:, k].astype(np.float64)
-        state = fit_kept_values(column, states[column.j], total.part(k), turn)
+        state = fit_kept_values(column, states[column.j], total.part(k), step_index)
         error = error_after_step(column, state, np.ldexp(near, int(reader.first.quantum[column.j])))
         states[column.j] = state._replace(error=error)
 
-    _each(begin, columns, n_threads)
-    turn, going = 0, columns
+    _for_each_column(begin, columns, n_threads)
+    step_index, going = 0, columns
     while going := [column for column in going if choose(column)]:
         zones = np.empty((len(going), 2, 3))
         for_each(bracket, len(going), SERIAL_VALUES, n_threads)
         intervals = np.array([states[column.j].last_step.interval for column in going])
         total = reader.read_kept(going, intervals, zones)
         for_each(take, len(going), SERIAL_VALUES, n_threads)
-        turn += 1
+        step_index += 1
     return states

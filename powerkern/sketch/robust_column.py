@@ -1,4 +1,7 @@
-"""One column of a robust fit from chunks: its counts, and the start, which is found for points that represent them."""
+"""`RobustChunkColumn`: a column of a robust fit from chunks, with its counts in cells and the start of its fit.
+
+The start is lambda before reweighting. It is computed from weighted points that represent the counts.
+"""
 
 from __future__ import annotations
 
@@ -23,71 +26,100 @@ from powerkern.sketch.order import (
     CellMoments,
     ColumnSample,
     CountedColumn,
+    choose_parts,
     equal_points,
     moment_points,
-    parts_of,
     weighted_median,
 )
 
 #: Number of sets of points drawn at random.
 _N_DRAWN = 6
-#: Number of quantiles in a search without weights; half-width of the search by all points around its minimum; the
-#: distance from the start beyond which that is another minimum.
+#: For `_search_where_lower`: the number of quantiles in the search without weights; the half-width of the search by all
+#: points around its minimum; and the distance from the first minimum beyond which it is another minimum.
 _N_QUANTILES, _HALF_WIDTH, _APART = 2048, 0.1, 0.01
-#: Columns of at most this many rows are fitted as in memory if all their values are known.
+#: Longest column, in rows, that is expanded into rows and fitted in memory if all its values are known.
 _MOST_ROWS = 65_536
 
 
 class Points(NamedTuple):
-    """Ascending points that represent the cells of a column, and the robust fit of them."""
+    """Weighted points that represent the cells of a column, and their robust fit.
+
+    Attributes
+    ----------
+    x : (n,) ndarray
+        The points, ascending.
+    w : (n,) ndarray
+        Their weights.
+    row : (N_RESULTS,) ndarray
+        Results of the fit of the points; see `kernels.results`.
+    options : Options
+        The options of the estimator, with the rectification rule that this fit used.
+    """
 
     x: FloatArray
     w: FloatArray
-    #: Results of the fit of the points, as kernels write them.
     row: FloatArray
-    #: The options of the estimator, with the rule by which this fit started.
     options: Options
 
     @property
     def is_fitted(self) -> bool:
-        """True if the points have a fit: they vary, and it could be represented."""
+        """True if the fit of the points succeeded; False if they are all equal or the transform overflows."""
         return not is_identity(self.row)
 
 
 class RobustStart(NamedTuple):
-    """The start of a robust fit, and the points that it was found for."""
+    """The start of a robust fit, with the points from which it was computed.
+
+    Attributes
+    ----------
+    points : Points
+        The points and their fit.
+    cell : (n,) ndarray of int
+        The cell of each point, as an index into `RobustChunkColumn.untied_cells`.
+    search : Options
+        The options of the search for the start.
+    tie : float
+        The value that more than half of the rows have, or NaN.
+    tied_weight : float
+        The weight of these rows.
+    """
 
     points: Points
-    #: The cell of each point, among the cells without the tied value.
     cell: IntArray
-    #: The options of the search that found the start.
     search: Options
-    #: A value to which more than half of the values are equal, or NaN; and the weight of the values equal to it.
     tie: float
     tied_weight: float
 
     @property
     def lmbda(self) -> float:
-        """The lambda at which the first step of reweighting chooses the values that it keeps."""
+        """The initial lambda, at which the first reweighting step decides which values to keep."""
         return float(self.points.row[LMBDA0])
 
 
 class CutRule(NamedTuple):
-    """Rule for cutting off values far from the center: rectification, and whether the cut-off is adaptive."""
+    """How values far from the center are cut off.
+
+    Attributes
+    ----------
+    rule : int
+        The rectification rule, a code of `kernels.transforms.rectified`.
+    adaptive : bool
+        Whether the cut-off adapts to the data.
+    """
 
     rule: int
     adaptive: bool
 
 
 class RobustChunkColumn(CountedColumn):
-    """A column of a robust fit: its estimator, its counts in cells, and the start that is computed from the counts.
+    """A column of a robust fit from chunks: its counts in cells, and the start, which is computed from the counts.
 
     Parameters
     ----------
     first : ColumnSample
-        The result of the first pass.
+        The sample of all columns.
     j : int
-        Position of the column in it.
+        Position of the column.
     estimator : RobustEstimator
         The estimator.
     family : int
@@ -100,7 +132,7 @@ class RobustChunkColumn(CountedColumn):
         self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
         self.ends, self.n_rows = first.ends[j], float(first.range.count[j])
         _, total, squares = first.weights[j]
-        #: effective number of rows over their number, to 24 bits: the same in any order
+        #: effective number of rows as a fraction of their number, to 24 bits: the same for any order of merging
         self.share = float(np.float32(total * total / (squares * self.n_rows))) if squares > 0.0 else 1.0
         self.start: RobustStart | None = None
         self._scratch: RobustWork | None = None
@@ -108,35 +140,38 @@ class RobustChunkColumn(CountedColumn):
 
     @property
     def is_whole(self) -> bool:
-        """True if the rows are known: all were drawn, or their few values have been counted."""
+        """True if every row is known: the sample has all of them, or every cell holds one value.
+
+        In the second case the column must be unweighted and short enough to be expanded into rows.
+        """
         if not self.is_binned:
             return True
         return bool(self.cells.is_one_value.all()) and not self.weighted and self.n_rows <= _MOST_ROWS
 
     @property
     def is_started(self) -> bool:
-        """True if a start was found."""
+        """True if `find_start` has been called and succeeded."""
         return self.start is not None and self.start.points.is_fitted
 
     @property
     def found_start(self) -> RobustStart:
-        """The start, which `find_start` has found."""
+        """The result of `find_start`."""
         assert self.start is not None
         return self.start
 
     @property
     def has_cut_off(self) -> bool:
-        """True if rows are kept by their distance from the center."""
+        """True if the estimator keeps the rows within a cut-off distance of the center."""
         return self.estimator.criterion in (QQ, ADAPTIVE_QQ, CELLWISE_QQ)
 
     @property
     def weight(self) -> float:
-        """The weight of all values."""
+        """Total weight of the column."""
         return float(self.cells.weight.sum())
 
     @property
     def untied_cells(self) -> CellMoments:
-        """The cells without the value that more than half of the rows have, if there is such a value."""
+        """The cells, except the one of the value that more than half of the rows have, if there is such a value."""
         return self.cells.part(self.cells.mean != self._tie)
 
     @property
@@ -144,24 +179,27 @@ class RobustChunkColumn(CountedColumn):
         return np.nan if self.start is None else self.start.tie
 
     def parts(self) -> IntArray:
-        """Return the number of parts into which to divide each cell."""
-        return parts_of(self.cells, _critical_cells(self))
+        """Return the number of parts into which to divide each cell, see `choose_parts`."""
+        return choose_parts(self.cells, _critical_cells(self))
 
     # --- the start ------------------------------------------------------------------------------------
 
     def find_start(self) -> None:
-        """Compute the start from points that represent the cells, without a value that over half of the rows have."""
+        """Compute the start from points that represent the cells.
+
+        If more than half of the rows have one value, and the estimator fits such columns, their cell is left out.
+        """
         start = self._start_without(self._tie)
         row = start.points.row
         if row[STATUS] == Status.NO_SPREAD and self.estimator.fits_ties and np.isnan(start.tie):
             tie = weighted_median(start.points.x, start.points.w)
             start = self._start_without(tie)
             row = start.points.row if start.points.is_fitted else row
-        options = _options_of(self.estimator.kernel_options, row)
+        options = _options_of_fit(self.estimator.kernel_options, row)
         self.start = start._replace(points=start.points._replace(row=row, options=options))
 
     def _start_without(self, tie: float) -> RobustStart:
-        """Return the start for the cells whose value is not `tie`."""
+        """Return the start computed from all cells but the one with value `tie`; with NaN, from all."""
         cells, search = self.cells.part(self.cells.mean != tie), self.estimator.kernel_options
         tied_weight = float(self.cells.weight.sum() - cells.weight.sum())
         x, w, cell = equal_points(cells)
@@ -171,13 +209,31 @@ class RobustChunkColumn(CountedColumn):
         return RobustStart(points, cell, search, tie, tied_weight)
 
     def _search_where_lower(self, search: Options, points: Points) -> tuple[Options, Points]:
-        """Start from another minimum if the finer search, which ignores weights, found a lower one."""
+        """Search again from the result of a finer search, and keep the lower of the two minima.
+
+        The finer search is that of points without weights: it minimises the objective of `_N_QUANTILES` quantiles of
+        the weighted points, and may find a minimum that the search of the weighted points missed.
+
+        Parameters
+        ----------
+        search : Options
+            The options of the weighted search.
+        points : Points
+            The points, with the fit by this search.
+
+        Returns
+        -------
+        search : Options
+            The options, restricted to the neighborhood of the other minimum if that is lower.
+        points : Points
+            The points, with the better fit.
+        """
         total = points.w.sum()
         m = int(min(total, _N_QUANTILES))
         x = points.x[np.searchsorted(np.cumsum(points.w), (np.arange(m) + 0.5) * total / m)]
         unweighted = np.empty((1, N_RESULTS))
         self.estimator.entries.fit(x[None], None, self.family, search, new_robust_work(m), unweighted)
-        lmbda, power = float(unweighted[0, LMBDA0]), self.power_of(points)
+        lmbda, power = float(unweighted[0, LMBDA0]), self.prestandardizing_factor(points)
         distance = abs(lmbda - points.row[LMBDA0]) * power
         if is_identity(unweighted[0]) or distance < _APART:
             return search, points
@@ -190,42 +246,62 @@ class RobustChunkColumn(CountedColumn):
         return search, points
 
     def draw_alternatives(self) -> list[Points]:
-        """Fit other points for the cells: points with their moments, and points drawn at random from a fixed seed."""
+        """Fit other sets of points that have the same counts; their spread shows how uncertain the start is.
+
+        One set has the mean and variance of each cell. The others are drawn at random with a fixed seed.
+        """
         cells, rng, search = self.untied_cells, np.random.default_rng(0), self.found_start.search
         sets = [moment_points(cells), *(equal_points(cells, rng, self.share) for _ in range(_N_DRAWN))]
         fits = [self.fit_points(search, x, w / self.unit) for x, w, _ in sets]
         asked = self.estimator.kernel_options
-        return [points._replace(options=_options_of(asked, points.row)) for points in fits if points.is_fitted]
+        return [points._replace(options=_options_of_fit(asked, points.row)) for points in fits if points.is_fitted]
 
     # --- fits and cuts of points ----------------------------------------------------------------------
 
     def fit_points(self, options: Options, x: FloatArray, w: FloatArray) -> Points:
-        """Fit weighted points."""
+        """Fit the points `x` with weights `w`, both (n,), by the estimator with these options."""
         out = np.empty((1, N_RESULTS))
         self.estimator.entries.fit(x[None], w[None], self.family, options, self._work_for(x.size), out)
         return Points(x, w, out[0], options)
 
     def _work_for(self, n: int) -> RobustWork:
-        """Return the kernels' scratch for `n` points, which is allocated anew only if it must grow."""
+        """Return scratch arrays for kernels that process `n` points; reuse the last ones if they are large enough."""
         if self._scratch is None or self._scratch_size < n:
             self._scratch, self._scratch_size = new_robust_work(n, weighted=True), n
         return self._scratch
 
     def objective(self, lmbdas: FloatArray) -> FloatArray:
-        """Return the objective of the estimator, for the points of the start."""
+        """Return the estimator's objective at each lambda, (k,), for the points of the start."""
         x, w, row, _ = self.found_start.points
         values: FloatArray = self.estimator.objective(x[:, None], self.family, lmbdas, w, 1, row[[ROUTE]])[0]
         return values
 
-    def power_of(self, points: Points) -> float:
-        """Return the factor by which prestandardising multiplies lambda."""
+    def prestandardizing_factor(self, points: Points) -> float:
+        """Return the factor by which prestandardising by the MAD of the logs multiplies lambda; otherwise 1."""
         if self.family != BOX_COX or points.options.prestandardize != MAD:
             return 1.0
         logs = np.log(points.x)
         return R_MAD_FACTOR * _median_distance(logs, points.w, weighted_median(logs, points.w))
 
     def cut(self, points: Points, lmbda: float, rule: CutRule) -> tuple[FloatArray, FloatArray]:
-        """Return the interval that a rule keeps at a lambda (see `EstimatorEntries`), and the transformed points."""
+        """Apply a cut-off to transformed points.
+
+        Parameters
+        ----------
+        points : Points
+            The points.
+        lmbda : float
+            Lambda of the transform.
+        rule : CutRule
+            The rule.
+
+        Returns
+        -------
+        cut : (N_CUTOFF_FIELDS,) ndarray
+            The kept interval and its cut-off; see `EstimatorEntries.apply_cutoff`.
+        y : (n,) ndarray
+            The transformed points.
+        """
         cut, y = np.empty(N_CUTOFF_FIELDS), np.empty(points.x.size)
         work = self._work_for(points.x.size)
         self.estimator.entries.apply_cutoff(
@@ -234,8 +310,8 @@ class RobustChunkColumn(CountedColumn):
         return cut, y
 
 
-def _options_of(options: Options, row: FloatArray) -> Options:
-    """Return the options with the rule by which a fit started."""
+def _options_of_fit(options: Options, row: FloatArray) -> Options:
+    """Return the options with the rectification rule that the fit with results `row`, (N_RESULTS,), used."""
     both = row[ROUTE] == Route.REFIT_BOTH_SIDES
     return with_rule(options, QUARTILES, options.adaptive) if options.rule == BOTH and not both else options
 
@@ -244,12 +320,15 @@ def _options_of(options: Options, row: FloatArray) -> Options:
 
 
 def _critical_cells(column: RobustChunkColumn) -> BoolArray:
-    """Return a mask of the cells that contain medians, median distances, quartiles and ends of the kept interval."""
+    """Return a mask of the cells on which the fit depends most.
+
+    They contain medians, median distances, quartiles and the ends of kept intervals.
+    """
     start = column.found_start
     x, w, _, options = start.points
     near = [_neighbors(x, _medians(x, w))]
-    for turn, (lmbda, rule) in enumerate(predict_cuts(column)):
-        adaptive = step_rule(turn, options)[1]
+    for step_index, (lmbda, rule) in enumerate(predict_cuts(column)):
+        adaptive = step_rule(step_index, options)[1]
         cut, y = column.cut(start.points, lmbda, CutRule(rule, adaptive))
         cutoffs = options.cutoff + WIDER * np.arange(1 + adaptive * N_WIDER)
         distances = np.append(cutoffs, HUBER_K) * cut[TRANSFORM_SCALE]
@@ -266,7 +345,7 @@ def _critical_cells(column: RobustChunkColumn) -> BoolArray:
 
 
 def predict_cuts(column: RobustChunkColumn) -> list[tuple[float, int]]:
-    """Return the lambdas, predicted from the points, at which cut-offs will be applied, each with its rule."""
+    """Predict, by a fit of the points, the lambda and the rectification rule of each reweighting step."""
     start = column.found_start
     x, w, row, options = start.points
     cuts = [(start.lmbda, options.first_rule)]
@@ -280,14 +359,22 @@ def predict_cuts(column: RobustChunkColumn) -> list[tuple[float, int]]:
 
 
 def _neighbors(y: FloatArray, values: FloatArray) -> IntArray:
-    """Return the positions of the two points on either side of each value."""
+    """Return the positions in the ascending array `y`, (n,), of the two points on either side of each finite value."""
     above = np.searchsorted(y, values[np.isfinite(values)])
     points: IntArray = np.clip(np.concatenate([above + k for k in range(-2, 2)]), 0, y.size - 1)
     return points
 
 
 def _medians(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatArray:
-    """Return the median, and for the median and `about` the ends of the interval of +- the median distance from it."""
+    """Return the weighted median m and the points m - d and m + d, d being the median distance from m.
+
+    Parameters
+    ----------
+    x, w : (n,) ndarray
+        Ascending points and their weights.
+    about : float, optional
+        A second center c, for which c - d and c + d are appended, d being the median distance from c.
+    """
     median = weighted_median(x, w)
     values = [median]
     for center in [median] if about is None else [median, about]:
@@ -297,7 +384,7 @@ def _medians(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatA
 
 
 def _median_distance(x: FloatArray, w: FloatArray, center: float) -> float:
-    """Return the median distance of values from a center."""
+    """Return the weighted median of ``abs(x - center)``; `x` and the weights `w` have shape (n,)."""
     distance = np.abs(x - center)
     order = np.argsort(distance)
     return weighted_median(distance[order], w[order])

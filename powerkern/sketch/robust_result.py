@@ -1,4 +1,4 @@
-"""The results of a robust fit from chunks, column by column, as the fit in memory writes them."""
+"""Build the results of each column of a robust fit from chunks, in the form that fits in memory have."""
 
 from __future__ import annotations
 
@@ -35,28 +35,33 @@ from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED
 from powerkern.sketch.robust_column import CutRule, RobustChunkColumn
 from powerkern.sketch.robust_steps import KeptFit, Reweighting, standard_error
 
-#: Largest error of lambda, in standard errors, that does not change the status; larger ones are multiplied by _MARGIN.
+#: Largest error of lambda, in standard errors, that does not change the status; larger errors are multiplied by
+#: _MARGIN.
 _NEGLIGIBLE, _MARGIN = 0.01, 4.0
 
 
 class ChunkFit(NamedTuple):
-    """The results of a column, as kernels write them, and a bound on the error of lambda."""
+    """The results of a column, `row`, (N_RESULTS,), and a bound on the error of lambda."""
 
     row: FloatArray
     bound: float
 
 
 def build_result(column: RobustChunkColumn, state: Reweighting | None) -> ChunkFit:
-    """Return the results of a column: fitted in memory if its rows are known, else from its reweighting."""
+    """Return the results of a column.
+
+    If all rows are known they are fitted in memory; otherwise the results come from `state`, the final state of
+    reweighting. It is None if there was no reweighting.
+    """
     if column.is_whole:
-        values, weight = _rows(column)
+        values, weight = _known_rows(column)
         result = ChunkFit(column.estimator.fit_values(values[:, None], column.family, weight, Run(1))[0], 0.0)
     elif state is None or state.fit is None or is_identity(state.fit.row):
-        result = ChunkFit(_identity(column), _bound(column, state))
+        result = ChunkFit(_identity(column), _error_bound(column, state))
     else:
         row = state.fit.row.copy()
         row[STATUS] = _status(column, state, state.fit)
-        result = ChunkFit(_complete(column, state, state.fit, row), _bound(column, state))
+        result = ChunkFit(_complete_results(column, state, state.fit, row), _error_bound(column, state))
     if column.cells.rows.sum() < column.n_rows:  # weights that are negligible beside others were rounded to 0
         result.row[STATUS] = Status.UNRESOLVED
         return ChunkFit(result.row, np.inf)
@@ -64,33 +69,33 @@ def build_result(column: RobustChunkColumn, state: Reweighting | None) -> ChunkF
 
 
 def move_lambda(column: RobustChunkColumn, state: Reweighting | None, row: FloatArray, lmbda: float) -> FloatArray:
-    """Return the results of the same values at another lambda.
+    """Return the results of a column with lambda replaced; the kept values remain the same.
 
     Parameters
     ----------
     column : RobustChunkColumn
         The column.
     state : Reweighting or None
-        Its reweighting.
+        The final state of reweighting, as in `build_result`.
     row : (N_RESULTS,) ndarray
-        Its results.
+        The results to replace.
     lmbda : float
-        The other lambda, a bound.
+        The new lambda: a bound that the fitted one exceeds.
     """
     given = np.array([lmbda])
     if column.is_whole:
-        values, weight = _rows(column)
+        values, weight = _known_rows(column)
         moved: FloatArray = column.estimator.recompute_at(given, values[:, None], column.family, row[None], weight, 1)[
             0
         ]
         return moved
     assert state is not None
     assert state.fit is not None
-    return _complete(column, state, state.fit, state.fit.sums.fit(given, 1)[0][0])
+    return _complete_results(column, state, state.fit, state.fit.sums.fit(given, 1)[0][0])
 
 
-def _rows(column: RobustChunkColumn) -> tuple[FloatArray, Weights]:
-    """Return the values of a column that are known, and their weights if there are any."""
+def _known_rows(column: RobustChunkColumn) -> tuple[FloatArray, Weights]:
+    """Return the values and weights of a column whose rows are all known; weights are None if rows have none."""
     x, w = column.cells.mean, column.cells.weight
     if not x.size:
         return np.array([np.nan]), None
@@ -98,7 +103,7 @@ def _rows(column: RobustChunkColumn) -> tuple[FloatArray, Weights]:
 
 
 def _identity(column: RobustChunkColumn) -> FloatArray:
-    """Return the results of a column that could not be fitted: the identity, and a status that says why."""
+    """Return the results of a column that cannot be fitted: lambda = 1, and a status that gives the reason."""
     row = column.found_start.points.row.copy()
     status = Status.UNREPRESENTABLE if column.is_started else int(row[STATUS])
     write_range(row, column.weight, *column.ends)
@@ -106,20 +111,23 @@ def _identity(column: RobustChunkColumn) -> FloatArray:
     return row
 
 
-def _is_open(column: RobustChunkColumn, state: Reweighting) -> bool:
-    """Return whether rows near the ends of the kept interval may have moved lambda."""
+def _is_uncertain(column: RobustChunkColumn, state: Reweighting) -> bool:
+    """Return whether the bound on the error of lambda exceeds `_NEGLIGIBLE` standard errors."""
     return state.fit is not None and state.error > _NEGLIGIBLE * standard_error(column, state.fit)
 
 
-def _bound(column: RobustChunkColumn, state: Reweighting | None) -> float:
-    """Return the bound on the error of lambda, with a margin if rows are near cut-offs: their effects add up."""
+def _error_bound(column: RobustChunkColumn, state: Reweighting | None) -> float:
+    """Return the bound on the error of lambda in the result.
+
+    A bound that is not negligible is multiplied by `_MARGIN`, because the effects of several rows add up.
+    """
     if state is None:
         return 0.0
-    return _MARGIN * state.error if _is_open(column, state) else state.error
+    return _MARGIN * state.error if _is_uncertain(column, state) else state.error
 
 
 def _status(column: RobustChunkColumn, state: Reweighting, fit: KeptFit) -> int:
-    """Return the status of the fit, by the precedence of `kernels.robust`."""
+    """Return the status of the fit; if several apply, the one to which `kernels.robust` gives precedence."""
     start = column.found_start
     row, is_settled = start.points.row, state.is_settled or max_fits(start.points.options) < MAX_STEPS
     if fit.row[STATUS] == Status.UNRESOLVED or state.status not in (Status.OK, Status.FIXED):
@@ -133,22 +141,22 @@ def _status(column: RobustChunkColumn, state: Reweighting, fit: KeptFit) -> int:
         return int(Status.NOT_SETTLED)
     if row[STATUS] == Status.MULTIMODAL:
         return int(Status.MULTIMODAL)
-    return int(Status.BRACKETED if _is_open(column, state) else Status.SCANNED)
+    return int(Status.BRACKETED if _is_uncertain(column, state) else Status.SCANNED)
 
 
-def _complete(column: RobustChunkColumn, state: Reweighting, fit: KeptFit, row: FloatArray) -> FloatArray:
-    """Complete the results of a fit of the kept values by results of the whole column, as `kernels.robust` does.
+def _complete_results(column: RobustChunkColumn, state: Reweighting, fit: KeptFit, row: FloatArray) -> FloatArray:
+    """Add the results that describe the whole column to those of a fit of the kept values, as `kernels.robust` does.
 
     Parameters
     ----------
     column : RobustChunkColumn
         The column.
     state : Reweighting
-        Its reweighting.
+        The final state of reweighting.
     fit : KeptFit
         The fit of the kept values.
     row : (N_RESULTS,) ndarray
-        Its results; modified in place and returned.
+        The results of the fit; modified in place and returned.
     """
     start, step, n_kept = column.found_start, state.last_step, row[N_OBS]
     x, w, of_start, options = start.points

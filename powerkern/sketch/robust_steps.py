@@ -1,4 +1,4 @@
-"""The reweighting of a column in chunks: each step fits the values of an interval from their power sums."""
+"""Reweighting steps of a robust fit from chunks: each fits the values in an interval from their power sums."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from powerkern.sketch.steps import summarize_chunk
 
 
 class ReweightingStep(NamedTuple):
-    """The values that a step of reweighting fits.
+    """The interval of values that a reweighting step keeps.
 
     Attributes
     ----------
     rule : CutRule
-        How values far from the center were cut off.
+        How values far from the center are cut off.
     cutoff : float
         The cut-off, in units of the scale.
     interval : (5,) ndarray
-        The smallest and the largest value to be kept, the center, the divisor, and a value that is left out, or NaN.
+        The interval, with the center and divisor of prescaling, as in `KeptPass`.
     limits : (float, float)
-        The ends of the interval before they were clipped to the range of the data.
+        The ends of the interval before they are clipped to the range of the data.
     excluded : (2,) ndarray
-        Weight of the smallest and of the largest value of the interval that is left out: a trimmed window may end
+        Weight to exclude at the smallest and at the largest kept value. It is positive if a trimmed window ends
         between equal values.
     uncertain : (2,) ndarray
-        Weight of the cells that straddle the ends of a trimmed window.
+        Weight of the cell at the lower and at the upper end of a trimmed window, if it holds several values.
     """
 
     rule: CutRule
@@ -61,13 +61,13 @@ class KeptFit(NamedTuple):
     Attributes
     ----------
     sums : PowerSums or MixedSums
-        Their power sums.
-    row : ndarray
-        Results, as kernels write them.
+        Power sums of the kept values.
+    row : (N_RESULTS,) ndarray
+        Results, see `kernels.results`.
     ends : (2,) ndarray
-        The smallest and the largest of the kept values.
+        The smallest and the largest kept value.
     is_given : bool
-        Whether lambda was given: the last step may only choose the values for location and scale.
+        Whether lambda was fixed, because the last step estimates only location and scale.
     """
 
     sums: PowerSums | MixedSums
@@ -77,24 +77,24 @@ class KeptFit(NamedTuple):
 
 
 class Reweighting(NamedTuple):
-    """State of the reweighting of a column: its steps, fit, lambda and status.
+    """State of the reweighting of a column.
 
     Attributes
     ----------
     lmbda : float
-        Lambda of the last step that fitted it, or of the start.
+        Lambda of the last step that estimated it; before the first step, the initial lambda.
     status : int
         The status of that fit.
     alternatives : list of Points
-        Other points for the cells, whose fits show how far the start may be off.
+        The results of `RobustChunkColumn.draw_alternatives`.
     search_error : float
-        Bound on the distance from the minimum at which a search in memory may end.
+        The result of `certificate.search_error`.
     error : float
         Bound on the error of lambda.
     n_eval : float
-        Evaluations of the likelihood in all steps.
+        Number of evaluations of the likelihood in all steps.
     is_settled : bool
-        Whether another step would fit the same values.
+        Whether another step would keep the same values.
     step : ReweightingStep, optional
         The last step.
     fit : KeptFit, optional
@@ -113,19 +113,36 @@ class Reweighting(NamedTuple):
 
     @property
     def last_step(self) -> ReweightingStep:
-        """The last step, after the first has been chosen."""
+        """The last step; fails before the first call of `choose_step`."""
         assert self.step is not None
         return self.step
 
 
-def choose_step(column: RobustChunkColumn, state: Reweighting, turn: int) -> tuple[Reweighting, bool]:
-    """Choose the values to fit in a step; also return whether there are any."""
+def choose_step(column: RobustChunkColumn, state: Reweighting, step_index: int) -> tuple[Reweighting, bool]:
+    """Choose the values that a reweighting step keeps.
+
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    state : Reweighting
+        The state after the last step.
+    step_index : int
+        Index of the step, from 0.
+
+    Returns
+    -------
+    state : Reweighting
+        The state, with the new step.
+    is_chosen : bool
+        Whether there is something to fit: another step is due, and it keeps other values than the last one.
+    """
     start, criterion = column.found_start, column.estimator.criterion
     n_fits = max_fits(start.points.options)
     n_steps = n_fits + 1 if criterion == CELLWISE_QQ or n_fits == 0 else n_fits
-    if state.is_settled or turn >= n_steps:
+    if state.is_settled or step_index >= n_steps:
         return state, False
-    rule = CutRule(*step_rule(turn, start.points.options))
+    rule = CutRule(*step_rule(step_index, start.points.options))
     cut, _ = column.cut(start.points, state.lmbda, rule)
     low, high = cut[CUTOFF_LOW], cut[CUTOFF_HIGH]
     excluded, uncertain = np.zeros(2), np.zeros(2)
@@ -142,25 +159,25 @@ def choose_step(column: RobustChunkColumn, state: Reweighting, turn: int) -> tup
 
 
 def _end_of_window(column: RobustChunkColumn, outside: float, direction: int) -> tuple[float, float, float]:
-    """Return the end of a trimmed window.
+    """Return the lower or the upper end of a trimmed window.
 
     Parameters
     ----------
     column : RobustChunkColumn
         The column.
     outside : float
-        The weight of the points outside the window, on this side.
+        Weight of the points beyond this end of the window.
     direction : int
         1 for the lower end, -1 for the upper one.
 
     Returns
     -------
     end : float
-        The smallest, or the largest, value in the window.
+        The smallest or the largest value in the window.
     excluded : float
-        The weight of the values equal to the end that is left out.
+        The part to exclude of the weight of the rows that are equal to this value.
     uncertain : float
-        The weight of the cell of the end if it has several values, which may lie on either side.
+        The weight of the cell that contains the end, if the cell holds several values; otherwise 0.
     """
     cells = column.untied_cells
     weight = cells.weight[::direction] / column.unit
@@ -173,23 +190,23 @@ def _end_of_window(column: RobustChunkColumn, outside: float, direction: int) ->
     return float(near[c] + fraction * (far[c] - near[c])), 0.0, weight[c] * column.unit
 
 
-def fit_kept_values(column: RobustChunkColumn, state: Reweighting, kept: Kept, turn: int) -> Reweighting:
-    """Fit the values that a pass has kept for the last step; raise if the passes read different rows.
+def fit_kept_values(column: RobustChunkColumn, state: Reweighting, kept: Kept, step_index: int) -> Reweighting:
+    """Fit the values that the last step keeps; raise ValueError if the passes read different rows.
 
     Parameters
     ----------
     column : RobustChunkColumn
         The column.
     state : Reweighting
-        The steps so far.
+        The state after `choose_step`.
     kept : Kept
         The power sums of the kept values.
-    turn : int
-        Number of the step; after the last fit, lambda is not searched any more.
+    step_index : int
+        Index of the step, from 0. If all fits of lambda have been made, lambda stays fixed.
     """
     _check_unchanged(column, state.last_step, kept)
-    ends, sums = kept.ends[:, 0], _without_excluded(state.last_step, kept.sketch).power_sums()
-    is_given = turn == max_fits(column.found_start.points.options)
+    ends, sums = kept.ends[:, 0], _without_excluded(state.last_step, kept.sketch)._power_sums()
+    is_given = step_index == max_fits(column.found_start.points.options)
     row = sums.fit(np.array([state.lmbda if is_given else np.nan]), 1)[0][0]
     state = state._replace(n_eval=state.n_eval + row[N_EVAL])
     if state.fit is not None and row[N_OBS] == state.fit.row[N_OBS] and (ends == state.fit.ends).all():
@@ -199,7 +216,7 @@ def fit_kept_values(column: RobustChunkColumn, state: Reweighting, kept: Kept, t
 
 
 def _check_unchanged(column: RobustChunkColumn, step: ReweightingStep, kept: Kept) -> None:
-    """Raise if the total weight has changed, or the kept weight contradicts the counts."""
+    """Raise ValueError if the total weight has changed, or if the kept weight contradicts the counts in cells."""
     check_unchanged(column.label, column.first.total[column.j], float(kept.weight[0]))
     low, high = step.interval[:2]
     cells = column.untied_cells
@@ -211,16 +228,16 @@ def _check_unchanged(column: RobustChunkColumn, step: ReweightingStep, kept: Kep
 
 
 def _without_excluded(step: ReweightingStep, kept: Sketch) -> Sketch:
-    """Return sums without the weight of the ends that a trimmed window leaves out."""
+    """Return the sums minus the weights to exclude at the ends of a trimmed window (`ReweightingStep.excluded`)."""
     if not step.excluded.any():
         return kept
     low, high, center, divisor = step.interval[:4]
     ends = (np.array([[low], [high]]) - center) / divisor
     left_out = summarize_chunk(ends, kept.grid, sample_weight=step.excluded)
-    return Sketch(kept.grid, kept.sums - left_out.sums, kept.roundings + left_out.roundings)
+    return Sketch(kept.grid, kept.sums - left_out.sums, kept._roundings + left_out._roundings)
 
 
 def standard_error(column: RobustChunkColumn, fit: KeptFit) -> float:
-    """Return the standard error of lambda, by the likelihood of the kept values."""
+    """Return the standard error of lambda, from the curvature of the likelihood of the kept values."""
     information = fit.row[CURVATURE] * fit.row[N_OBS] / column.unit
     return float(1.0 / np.sqrt(information)) if information > 0.0 else np.inf

@@ -1,4 +1,4 @@
-"""Ranges, grids and sketches as bytes: a description of their columns, and arrays, under powerkern's header."""
+"""Convert ranges, grids and sketches to bytes: powerkern's header, a description of the columns in JSON, and arrays."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ _NAMES = ("column_names", "labels")
 
 
 def pack(kind: Format, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
-    """Return bytes with a description of columns, and arrays.
+    """Pack a description of columns and arrays into bytes.
 
     Parameters
     ----------
     kind : Format
         RANGE, GRID or SKETCH.
     description : dict
-        The entries that `unpack` checks.
+        The description: "family", "columns" (their number), "column_names", "labels", "vector", and optionally "shift"
+        and "limits".
     *arrays : ndarray
-        Numbers of eight bytes.
+        Arrays whose elements have eight bytes.
     """
     names = {which: labels_to_record(description[which]) for which in _NAMES}
     parts = [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays]
@@ -39,7 +40,7 @@ def pack(kind: Format, description: dict[str, Any], *arrays: NDArray[Any]) -> by
 
 
 def unpack(data: bytes, kind: Format) -> tuple[dict[str, Any], bytes]:
-    """Return the description, checked, and the bytes of the arrays; ValueError if they were not written by `pack`."""
+    """Return the description and the bytes of the arrays; raise ValueError for bytes that `pack` did not write."""
     head, payload = kind.unpack(data)
     try:
         head |= {which: labels_from_record(head[which]) for which in _NAMES}
@@ -48,8 +49,8 @@ def unpack(data: bytes, kind: Format) -> tuple[dict[str, Any], bytes]:
             and type(head["columns"]) is int  # and not bool
             and head["columns"] > 0
             and isinstance(head["vector"], bool)
-            and shift_of(head).shape == (head["columns"],)
-            and limits_of(head).shape == (2, head["columns"])
+            and read_shift(head).shape == (head["columns"],)
+            and read_limits(head).shape == (2, head["columns"])
             and all(head[which] is None or len(head[which]) == head["columns"] for which in _NAMES)
         )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
@@ -59,29 +60,29 @@ def unpack(data: bytes, kind: Format) -> tuple[dict[str, Any], bytes]:
     return head, payload
 
 
-def shift_of(head: dict[str, Any]) -> FloatArray:
-    """Return the shift in a description, or zeros; raise ValueError if no fit can have this shift."""
+def read_shift(head: dict[str, Any]) -> FloatArray:
+    """Return the shift of each column in a description, or zeros; raise ValueError if no fit can have this shift."""
     p = head["columns"]
     return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
 
 
-def unlimited(p: int) -> FloatArray:
-    """Return the limits of p columns that have none, (2, p)."""
+def no_limits(p: int) -> FloatArray:
+    """Return infinite limits for p columns without detection limits, (2, p)."""
     limits = np.full((2, p), np.inf)
     limits[0] = -np.inf
     return limits
 
 
 def limits_to_record(limits: FloatArray) -> list[list[float | None]]:
-    """Return limits as lists for a description; None where a limit is infinite."""
+    """Return limits, (2, p), as two lists for a description, with None for infinite limits."""
     return [[float(end) if np.isfinite(end) else None for end in ends] for ends in limits]
 
 
-def limits_of(head: dict[str, Any]) -> FloatArray:
+def read_limits(head: dict[str, Any]) -> FloatArray:
     """Return the limits in a description, (2, p); raise ValueError or TypeError if no fit can have these limits."""
     p = head["columns"]
     if "limits" not in head:
-        return unlimited(p)
+        return no_limits(p)
     lower, upper = head["limits"]
     if not (isinstance(lower, list) and isinstance(upper, list) and len(lower) == len(upper) == p):
         raise ValueError("limits are not two lists with an entry for each column")
@@ -89,8 +90,8 @@ def limits_of(head: dict[str, Any]) -> FloatArray:
     return given_limits(tuple(np.array(own, dtype=np.float64) for own in ends), p)
 
 
-def array_of(payload: bytes, shape: tuple[int, int], dtype: str, kind: Format) -> NDArray[Any]:
-    """Return the array in bytes; raise a ValueError unless their number is right.
+def read_array(payload: bytes, shape: tuple[int, int], dtype: str, kind: Format) -> NDArray[Any]:
+    """Convert bytes to an array; raise ValueError if the number of bytes does not match the shape.
 
     Parameters
     ----------
@@ -99,9 +100,9 @@ def array_of(payload: bytes, shape: tuple[int, int], dtype: str, kind: Format) -
     shape : (int, int)
         Shape of the array.
     dtype : str
-        Type of its elements, of eight bytes.
+        Type of the elements, which have eight bytes.
     kind : Format
-        Format, for messages.
+        RANGE, GRID or SKETCH, for messages.
     """
     if len(payload) != 8 * shape[0] * shape[1]:
         raise kind.damaged()

@@ -31,29 +31,35 @@ from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.grids import Grid
 from powerkern.sketch.intervals import CountedIntervals
-from powerkern.sketch.serial import SKETCH, array_of, pack, unpack
+from powerkern.sketch.serial import SKETCH, pack, read_array, unpack
 from powerkern.sketch.summary import ChunkSummary
 
 
 @final
 class Sketch(ChunkSummary):
-    """Power sums of the columns of some rows.
+    """A summary of the columns of some rows that suffices to fit them: power sums in bins.
 
-    `summarize_chunk` and `extend` make one, `merge` adds two, and `finish` fits their columns.
+    `summarize_chunk` and `extend` return a sketch, `merge` adds two sketches, and `finish` fits the columns.
+
+    The attributes and parameters are all the information about the rows that a sketch contains.
+
+    Parameters
+    ----------
+    grid, sums
+        See the attributes.
+    roundings : (p, 4) ndarray of int64
+        Counts for the error bound, which `merge` adds up: how often the sums of each column were rounded to whole
+        numbers, the rows summed, the sums of weights rounded to 0, and the changes of the reference of the logs.
+    intervals : CountedIntervals, optional
+        Distinct intervals of the censored cells, with the weights of their cells; default: none.
 
     Attributes
     ----------
     grid : Grid
-        Where the bins lie.
+        Positions of the bins.
     sums : (bins of all columns, 8) ndarray of int64
-        In each bin the weighted sums of ``t**k``, k = 0..7, t the local coordinate between -1 and 1, in units of
-        ``2**grid.quantum``, a column's own. No other information about the rows is kept.
-    roundings : (p, 4) ndarray of int64
-        Counts for the error bound, merged by addition: how often the sums of each column were rounded to whole
-        numbers, the number of rows summed, how many sums of weights were rounded to 0, and how often the sums were
-        moved to another reference.
-    intervals : CountedIntervals
-        The distinct intervals of censored cells, with the weights of their cells; the sums leave these cells out.
+        For each bin, the weighted sums of ``t**k`` for k = 0, ..., 7. Here t is the coordinate within the bin, from -1
+        to 1. The unit of each column is ``2**grid.quantum``. Censored cells are not included.
     """
 
     def __init__(
@@ -61,68 +67,77 @@ class Sketch(ChunkSummary):
     ) -> None:
         self.grid = grid
         self.sums = sums
-        self.roundings = roundings
-        self.intervals = self._without_cells() if intervals is None else intervals
+        self._roundings = roundings
+        self._intervals = self._without_cells() if intervals is None else intervals
 
     def _without_cells(self) -> CountedIntervals:
-        """Return no intervals, for columns whose extremes are known only if they have no values."""
+        """Return the intervals of columns without censored cells.
+
+        The extremes of columns that have values are marked as unknown.
+        """
         extremes = np.where(self._quanta() > 0, np.nan, [[np.inf], [-np.inf]])
         return CountedIntervals.without_cells(extremes)
 
     def _quanta(self) -> IntArray:
-        """Return the weight of the values of each column, in quanta."""
-        counts, starts = np.zeros(len(self.sums) + 1, dtype=np.int64), self.grid.starts
+        """Return the total weight of the values of each column in units of its quantum, (p,)."""
+        counts, starts = np.zeros(len(self.sums) + 1, dtype=np.int64), self.grid._starts
         self.sums[:, 0].cumsum(out=counts[1:])
         return np.asarray(counts[starts[1:]] - counts[starts[:-1]])
 
     @property
     def n_obs(self) -> FloatArray:
         """Total weight of the values and censored cells of each column."""
-        quanta = self._quanta() + self.intervals.totals
+        quanta = self._quanta() + self._intervals.totals
         total: FloatArray = np.ldexp(quanta.astype(np.float64), self.grid.quantum)
         return total
 
-    def power_sums(self) -> PowerSums | MixedSums:
-        """Return the sums, ready to be fitted."""
+    def _power_sums(self) -> PowerSums | MixedSums:
+        """Return the sums, with those of censored cells, as an object with a `fit` method."""
         grid = self.grid
-        table = self.intervals.table(grid.quantum)
-        return censored_sums(self.sums, self.roundings, FAMILIES[grid.family], grid.table.copy(), table)
+        table = self._intervals.table(grid.quantum)
+        return censored_sums(self.sums, self._roundings, FAMILIES[grid.family], grid._table.copy(), table)
 
-    def merged(self, other: Sketch) -> Sketch:
-        """Return the sketch of the rows of both, on a grid with room for them, in the column order of this one."""
-        if (order := self.grid.order_of(other.grid)) is not None:
+    def _merge(self, other: Sketch) -> Sketch:
+        """Return the sketch of the rows of `self` and `other`, with the columns in the order of `self`.
+
+        If the grids differ, or the sums would overflow, both sketches first move to a common grid.
+        """
+        if (order := self.grid._order_of(other.grid)) is not None:
             other = other.part(order)
         weight = self.n_obs + other.n_obs
-        same = self.grid == other.grid and self.grid.has_room_for(weight)
-        grid = self.grid if same else self.grid.common(other.grid, weight)
-        a, b = self.on(grid), other.on(grid)
-        intervals = a.intervals.merged(b.intervals, grid.column_names)
-        return Sketch(grid, a.sums + b.sums, a.roundings + b.roundings, intervals)
+        same = self.grid == other.grid and self.grid._has_room_for(weight)
+        grid = self.grid if same else self.grid._common_grid(other.grid, weight)
+        a, b = self._on_grid(grid), other._on_grid(grid)
+        intervals = a._intervals.merge(b._intervals, grid.column_names)
+        return Sketch(grid, a.sums + b.sums, a._roundings + b._roundings, intervals)
 
-    def on(self, grid: Grid) -> Sketch:
-        """Return the sketch on another grid that has its range, with bins as wide, or wider by powers of two."""
-        return self if self.grid == grid else _regridded(self, grid)
+    def _on_grid(self, grid: Grid) -> Sketch:
+        """Return the sketch on another grid, which covers its range with bins wider by a power of two (1 included)."""
+        return self if self.grid == grid else _move_to_grid(self, grid)
 
     @classmethod
-    def side_by_side(cls, parts: Sequence[Sketch]) -> Sketch:
+    def _join_columns(cls, parts: Sequence[Sketch]) -> Sketch:
         """Join sketches of different columns of the same rows."""
-        sums, roundings = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sums", "roundings"))
-        intervals = CountedIntervals.side_by_side([part.intervals for part in parts])
-        return cls(Grid.side_by_side([part.grid for part in parts]), sums, roundings, intervals)
+        sums, roundings = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sums", "_roundings"))
+        intervals = CountedIntervals.join_columns([part._intervals for part in parts])
+        return cls(Grid._join_columns([part.grid for part in parts]), sums, roundings, intervals)
 
     def unresolved(self) -> BoolArray:
-        """Return a mask of the columns whose optimum the grid does not resolve; `finish` would warn about them."""
+        """Return a mask of the columns for which `finish` would report `Status.UNRESOLVED`.
+
+        The grid is too coarse for these columns; see `Grid.refined`.
+        """
         nothing_given = np.full(self.grid.n_features, np.nan)
-        mask: BoolArray = self.power_sums().fit(nothing_given, thread_count(None))[0][:, STATUS] == Status.UNRESOLVED
+        mask: BoolArray = self._power_sums().fit(nothing_given, thread_count(None))[0][:, STATUS] == Status.UNRESOLVED
         return mask
 
     def part(self, columns: ArrayLike) -> Sketch:
-        """Return the sketch of some of the columns (indices or mask)."""
-        starts = self.grid.starts
+        """Return the sketch of some of the columns, chosen by indices or by a mask."""
+        starts = self.grid._starts
         chosen = column_positions(columns, self.grid.n_features)
         own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
-        sums, intervals = np.concatenate([self.sums[:0], *own]), self.intervals.part(chosen)
-        return Sketch(self.grid.part(chosen), sums, self.roundings[chosen], intervals)
+        sums, intervals = np.concatenate([self.sums[:0], *own]), self._intervals.part(chosen)
+        return Sketch(self.grid.part(chosen), sums, self._roundings[chosen], intervals)
 
     def __repr__(self) -> str:
         return f"Sketch({self.grid!r})"
@@ -132,26 +147,26 @@ class Sketch(ChunkSummary):
             isinstance(other, Sketch)
             and self.grid == other.grid
             and np.array_equal(self.sums, other.sums)
-            and np.array_equal(self.roundings, other.roundings)
-            and self.intervals == other.intervals
+            and np.array_equal(self._roundings, other._roundings)
+            and self._intervals == other._intervals
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def to_bytes(self) -> bytes:
-        """Write the sketch as bytes that `from_bytes` reads back.
+        """Return the sketch as bytes, which `from_bytes` reads.
 
-        These are 64 bytes per bin, 112 per column, and 24 per interval of censored cells.
+        Their number is 64 per bin, plus 112 per column, plus 24 per interval of censored cells.
         """
-        head = {**self.grid._describe(), "intervals": self.intervals.counts.size}
-        return pack(SKETCH, head, self.grid.table, self.sums, self.roundings, *self.intervals.arrays())
+        head = {**self.grid._describe(), "intervals": self._intervals.counts.size}
+        return pack(SKETCH, head, self.grid._table, self.sums, self._roundings, *self._intervals.arrays())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
-        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
+        """Return the sketch that `to_bytes` wrote; raise ValueError for damaged bytes and for another version."""
         head, payload = unpack(data, SKETCH)
         border = 8 * head["columns"] * N_GRID
-        grid = Grid.read(head, payload[:border], SKETCH)
+        grid = Grid._read(head, payload[:border], SKETCH)
         p, k = head["columns"], head.get("intervals")
         if not (type(k) is int and k >= 0):
             raise SKETCH.damaged()
@@ -159,84 +174,91 @@ class Sketch(ChunkSummary):
         arrays = []
         for shape, dtype in zip(shapes, ("<i8", "<i8", "<i8", "<f8", "<i8", "<f8"), strict=True):
             size = 8 * shape[0] * shape[1]
-            arrays.append(array_of(payload[border : border + size], shape, dtype, SKETCH))
+            arrays.append(read_array(payload[border : border + size], shape, dtype, SKETCH))
             border += size
         if border != len(payload):
             raise SKETCH.damaged()
         sums, roundings, starts, ends, counts, observed = arrays
         found = cls(grid, sums, roundings, CountedIntervals(starts[:, 0], ends, counts[:, 0], observed))
-        if not found.is_sound():
+        if not found._is_sound():
             raise SKETCH.damaged()
         return found
 
-    def is_sound(self) -> bool:
-        """Return whether the sums are consistent, that is, whether some rows can have them."""
+    def _is_sound(self) -> bool:
+        """Return whether the sums satisfy the inequalities that hold for the sums of any rows."""
         sums = self.sums.astype(np.float64)
-        totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid.starts])
+        totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid._starts])
         return bool(
             (np.abs(sums) <= 1.001 * sums[:, :1]).all()  # |t| <= 1, but for rounding
-            and self.intervals.is_sound(self.grid.table[:, G_MIN], self.grid.table[:, G_MAX])
-            and (totals + self.intervals.totals < math.ldexp(1.0, ROOM)).all()
-            and (self.roundings >= 0).all()
+            and self._intervals.is_sound(self.grid._table[:, G_MIN], self.grid._table[:, G_MAX])
+            and (totals + self._intervals.totals < math.ldexp(1.0, ROOM)).all()
+            and (self._roundings >= 0).all()
         )
 
 
 # --- sums on another grid -----------------------------------------------------------------------------
 
 
-def _regridded(old: Sketch, grid: Grid) -> Sketch:
-    """Return a sketch on another grid."""
-    sums, roundings = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64), old.roundings.copy()
-    starts, old_starts = grid.starts, old.grid.starts
-    moved = (old.grid.table[:, G_REF] != grid.table[:, G_REF]) & (old.grid.n_bins > 0)
+def _move_to_grid(old: Sketch, grid: Grid) -> Sketch:
+    """Move a sketch to another grid, whose bins are as wide or wider by a power of two."""
+    sums, roundings = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64), old._roundings.copy()
+    starts, old_starts = grid._starts, old.grid._starts
+    moved = (old.grid._table[:, G_REF] != grid._table[:, G_REF]) & (old.grid.n_bins > 0)
     distance = np.zeros(grid.n_features)
-    distance[moved] = references_for(old.grid.table[moved])[0] - references_for(grid.table[moved])[0]
-    for j, (new, cell) in enumerate(zip(grid.table, old.grid.table, strict=True)):
+    distance[moved] = references_for(old.grid._table[moved])[0] - references_for(grid._table[moved])[0]
+    for j, (new, cell) in enumerate(zip(grid._table, old.grid._table, strict=True)):
         if cell[G_BINS] == 0:
             continue
         if new[G_EXPONENT] < cell[G_EXPONENT]:
             raise ValueError(f"{column_label(j, grid.column_names)}: the grid has narrower bins than the sketch")
         own, first = old.sums[old_starts[j] : old_starts[j + 1]], int(cell[G_FIRST])
         first += int(distance[j] * 2.0 ** -cell[G_EXPONENT])
-        own, first = _on_cell(own, first, cell, new)
+        own, first = _convert_sums(own, first, cell, new)
         begin = first - int(new[G_FIRST])
         if not 0 <= begin <= new[G_BINS] - len(own):
             raise ValueError(f"{column_label(j, grid.column_names)}: the bins of a sketch lie beyond its range")
         sums[starts[j] + begin : starts[j] + begin + len(own)] = own
         roundings[j, [0, 3]] += 1, moved[j]
     exponents = np.where(old.grid.n_bins > 0, grid.quantum - old.grid.quantum, 0)
-    return Sketch(grid, sums, roundings, old.intervals.rescaled(exponents))
+    return Sketch(grid, sums, roundings, old._intervals.rescale(exponents))
 
 
-def _on_cell(own: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tuple[IntArray, int]:
-    """Convert the sums of a column to the bins and quanta of another grid; also return the number of the first bin.
+def _convert_sums(sums: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tuple[IntArray, int]:
+    """Convert the sums of a column to the bins and the quantum of another grid.
 
     Parameters
     ----------
-    own : (k, N_POWERS) ndarray of int
-        The sums.
+    sums : (k, N_POWERS) ndarray of int
+        The sums in the k bins of the column.
     first : int
-        Number of their first bin.
+        Index of the first of these bins, in bin widths from the log 0.
     cell, new : (N_GRID,) ndarray
-        Old and new row of the grid.
+        The column's rows in the tables of the old and of the new grid.
+
+    Returns
+    -------
+    sums : ndarray of int
+        The sums in the bins of the new grid.
+    first : int
+        Index of the first of these bins.
     """
     levels = int(new[G_EXPONENT] - cell[G_EXPONENT])
     begin = (first >> levels) - int(new[G_FIRST])
-    end = ((first + len(own) - 1) >> levels) + 1 - int(new[G_FIRST])
+    end = ((first + len(sums) - 1) >> levels) + 1 - int(new[G_FIRST])
     if levels == 0 and new[G_QUANTUM] == cell[G_QUANTUM] and begin >= 0 and end <= new[G_BINS]:
-        return own, first
-    scaled = np.ldexp(own.astype(np.float64), int(cell[G_QUANTUM] - new[G_QUANTUM]))
+        return sums, first
+    scaled = np.ldexp(sums.astype(np.float64), int(cell[G_QUANTUM] - new[G_QUANTUM]))
     for _ in range(levels):
-        scaled, first = _paired(scaled, first)
+        scaled, first = _join_pairs(scaled, first)
     if begin == -1 and len(scaled) > 1:
-        scaled, first = _folded(scaled), first + 1
+        scaled, first = _merge_first_bin(scaled), first + 1
     if end == new[G_BINS] + 1 and len(scaled) > 1:
-        scaled = _folded(scaled[::-1] * _MIRROR)[::-1] * _MIRROR
+        scaled = _merge_first_bin(scaled[::-1] * _MIRROR)[::-1] * _MIRROR
     return np.rint(scaled).astype(np.int64), first
 
 
 def _shift_matrix(side: float, divisor: float) -> FloatArray:
-    """Return the matrix from sums of t**k to sums of ((t + side)/divisor)**k, by the binomial theorem."""
+    """Return the matrix that maps the sums of t**k to the sums of ((t + side)/divisor)**k (binomial theorem)."""
     return np.array(
         [
             [math.comb(k, i) * side ** (k - i) / divisor**k if i <= k else 0.0 for i in range(N_POWERS)]
@@ -251,15 +273,18 @@ _FROM_BELOW = _shift_matrix(-2.0, 1.0)
 _MIRROR = (-1.0) ** np.arange(N_POWERS)
 
 
-def _paired(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
-    """Join bins 2j and 2j + 1; `first` is the number of the first bin."""
+def _join_pairs(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
+    """Join bins 2j and 2j + 1 of a column whose first bin has index `first`; return the sums and the new index."""
     before, after = first % 2, (first + len(sums)) % 2
     pairs = np.pad(sums, ((before, after), (0, 0))).reshape(-1, 2, N_POWERS)
     return pairs[:, 0] @ _FROM_LEFT.T + pairs[:, 1] @ _FROM_RIGHT.T, first // 2
 
 
-def _folded(sums: FloatArray) -> FloatArray:
-    """Merge the first bin, whose values all lie on its upper border, into the second."""
+def _merge_first_bin(sums: FloatArray) -> FloatArray:
+    """Remove the first bin by adding its sums to the second bin.
+
+    All its values must lie on the border between the two bins, t = 1 in the first and t = -1 in the second.
+    """
     joined = sums[1:].copy()
     joined[0] += _FROM_BELOW @ sums[0]
     return joined

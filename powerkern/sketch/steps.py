@@ -1,4 +1,4 @@
-"""The steps of a fit from chunks: their ranges, their sketches, and the fit of the sum."""
+"""The steps of a fit from chunks: compute ranges, compute sketches, and fit the merged sketch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from powerkern.kernels.power_sums.grids import G_MAX, G_MIN
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.grids import Grid, Range
 from powerkern.sketch.intervals import CountedIntervals, count_intervals, end_range, standard_ends, values_of
-from powerkern.sketch.serial import unlimited
+from powerkern.sketch.serial import no_limits
 from powerkern.sketch.sketches import Sketch
 
 
@@ -46,25 +46,25 @@ def range_of(
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Range:
-    """Compute the ranges of the columns of some rows: the first of two passes.
+    """Compute the ranges of the columns of a chunk: the first of two passes over the data.
 
     Parameters
     ----------
     chunk : (n, p) or (n,) array-like
         Some of the rows, as for `powerkern.fit`, or none. NaN is missing.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
-        The transform that is to be fitted.
+        The transform to fit.
     sample_weight : (n,) array-like, or str, optional
-        Non-negative weights of the rows, or the name of the column of a data frame that holds them.
+        Non-negative weights of the rows, or the name of a column of the data frame.
     shift : float or (p,) array-like, default 0
         Box-Cox only: ``x + shift`` is transformed.
     limits : (low, high), optional
-        Detection limits of the columns, as for `powerkern.fit`. The grid made from the range has them, too.
+        Detection limits of the columns, as for `powerkern.fit`. They also apply to the grid made from the range.
     below, above, between : optional
         Censored cells of the chunk, as for `powerkern.fit`.
     column_names : sequence of str, optional
-        Names of the columns in results; default: the labels of a data frame. `merge` aligns labelled columns by their
-        labels, whatever their names.
+        Names of the columns in results; default: the labels of a data frame. `merge` aligns columns by these labels,
+        not by names.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -75,7 +75,7 @@ def range_of(
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.fit`; rows are counted from the start of the chunk.
+        As in `powerkern.fit`; messages count rows from the start of the chunk.
 
     Examples
     --------
@@ -100,9 +100,9 @@ def _checked_limits(limits: Limits | None, matrix: Matrix) -> FloatArray | None:
 def range_of_matrix(
     matrix: Matrix, family: str, shift: ArrayLike, n_threads: int | None, limits: FloatArray | None = None
 ) -> Range:
-    """Compute the ranges of rows that have been read; see `range_of`.
+    """Compute the ranges of the columns of a matrix; see `range_of`.
 
-    Censored cells count as their limit, or as the end of their interval nearest to the values.
+    A censored cell counts as its limit, or as the end of its interval that is nearest to the values.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def range_of_matrix(
     family, shift, n_threads
         As in `range_of`.
     limits : (2, p) ndarray, optional
-        The limits of the columns.
+        The detection limits of the columns.
     """
     moved = given_shift(shift, family, matrix.values.shape[1], matrix.names)
     threads = thread_count(n_threads)
@@ -141,23 +141,23 @@ def summarize_chunk(
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Sketch:
-    """Compute the power sums of some rows on a grid that was made for all rows: the second of two passes.
+    """Compute the power sums of a chunk on the grid of all chunks: the second of two passes over the data.
 
     Parameters
     ----------
     chunk : (n, p) or (n,) array-like
-        Some of the rows whose range the grid was made for.
+        Some of the rows, or none.
     grid : Grid
-        From the merged ranges of all chunks; every chunk uses the same grid.
+        The grid made from the merged ranges of all chunks.
     sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
     below, above, between : optional
-        Censored cells of the chunk, as for `range_of`. The grid has the limits of the columns.
+        Censored cells of the chunk, as for `range_of`. Detection limits are those of the grid.
     column_names : sequence of str, optional
-        Names of the columns in results. Columns are matched by labels if chunk and grid have labels, else by names. The
-        columns may be in any order.
+        Names of the columns in results. The columns may be in any order: they are matched by labels if both chunk and
+        grid have labels, otherwise by names.
     n_threads : int, optional
-        Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
+        Threads to use; default: all CPUs of this process. Results are bit-identical for any number.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def summarize_chunk(
     Raises
     ------
     ValueError
-        If a value lies beyond the range of the grid, or the columns are not those of the grid.
+        If a value lies outside the range of the grid, or the columns are not those of the grid.
 
     Examples
     --------
@@ -181,13 +181,13 @@ def summarize_chunk(
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
     matrix = _read_like(grid, chunk, sample_weight, column_names, Marks(below, above, between))
-    return sketch_of_matrix(matrix, grid, n_threads)
+    return sketch_matrix(matrix, grid, n_threads)
 
 
 def _read_like(
     grid: Grid, chunk: object, sample_weight: Any, column_names: Sequence[str] | None, marks: Marks
 ) -> Matrix:
-    """Read a chunk and its censored cells, with its columns in the order of a grid.
+    """Read a chunk with its censored cells, and sort its columns in the order of a grid.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def _read_like(
     chunk, sample_weight, column_names
         As in `summarize_chunk`.
     marks : Marks
-        The censored cells.
+        Marks of the censored cells.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def _read_like(
         check_n_features(matrix.values, grid.n_features, own, names)
     order = None
     if grid.n_features > 1:  # a single column may have any name
-        order = merging_order(grid.naming, ColumnNames(matrix.names, matrix.labels))
+        order = merging_order(grid._naming, ColumnNames(matrix.names, matrix.labels))
     limits = grid.limits
     if order is not None:
         limits = np.empty_like(limits)
@@ -223,18 +223,18 @@ def _read_like(
     return matrix._replace(values=matrix.values[:, order], ends=ends)
 
 
-def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
-    """Compute the power sums of rows that have been read and have the columns of the grid; see `summarize_chunk`."""
+def sketch_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
+    """Compute the power sums of a matrix whose columns are in the order of the grid; see `summarize_chunk`."""
     threads = thread_count(n_threads)
-    names = grid.column_names or matrix.names  # of the grid: the columns of the matrix are in its order
+    names = grid.column_names or matrix.names  # the columns of the matrix are in the order of the grid
     intervals, is_inside = None, np.ones(grid.n_features, dtype=bool)
     if matrix.ends is None:
         values = shift_and_scale(matrix.values, grid.shift)
     else:
         cells = standard_ends(matrix, FAMILIES[grid.family], grid.shift)._replace(names=names)
         intervals, values = count_intervals(cells, grid.quantum), values_of(cells).values
-        is_inside = intervals.are_within(grid.table[:, G_MIN], grid.table[:, G_MAX])
-    found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)
+        is_inside = intervals.are_within(grid._table[:, G_MIN], grid._table[:, G_MAX])
+    found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid._table.copy(), matrix.weight, threads)
     is_inside &= found.inside > 0
     if not is_inside.all():
         j = int(np.argmin(is_inside))
@@ -257,22 +257,23 @@ def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketc
 
 
 def _extremes_of_one_bin(matrix: Matrix, grid: Grid, counts: IntArray) -> FloatArray:
-    """Return the smallest and the largest value of columns that occupy one bin; -inf and inf if they occupy more.
+    """Return the extremes, (2, p), of columns that occupy at most one bin; -inf and inf for other columns.
 
-    A column that is merged with censored cells is fitted in another way if it has a single value.
+    The extremes show whether such a column has a single value. If it does, and is later merged with censored cells, it
+    is fitted by another method.
 
     Parameters
     ----------
     matrix : Matrix
         The rows.
     grid : Grid
-        Their grid.
+        The grid on which they are summarised.
     counts : (bins of all columns,) ndarray of int
         The weights of the bins.
     """
     occupied = np.append(0, np.cumsum(counts > 0))
-    extremes, weight = unlimited(grid.n_features), matrix.weight
-    for j in np.flatnonzero(np.diff(occupied[grid.starts]) <= 1):
+    extremes, weight = no_limits(grid.n_features), matrix.weight
+    for j in np.flatnonzero(np.diff(occupied[grid._starts]) <= 1):
         own = matrix.values[:, j] + grid.shift[j]
         own = own[~np.isnan(own)] if weight is None else own[~np.isnan(own) & (weight > 0.0)]
         extremes[:, j] = own.min(initial=np.inf), own.max(initial=-np.inf)
@@ -293,20 +294,20 @@ def extend(
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Sketch:
-    """Add a chunk to the sketch of a stream, for data that are read once and whose range is not known in advance.
+    """Add a chunk to the sketch of a stream: data that are read once, and whose range is not known in advance.
 
-    The grid starts as fine as 1024 bins per column allow. When the range of the data grows, neighboring bins are
+    At first, the grid is as fine as 1024 bins per column allow. When the range of the data grows, neighboring bins are
     joined, which is exact for power sums.
 
     Parameters
     ----------
     total : Sketch or None
-        The stream so far, as returned by this function; None to begin. It is not changed.
+        The sketch of all earlier chunks, as returned by this function; None for the first chunk. It is not modified.
     chunk : (n, p) or (n,) array-like
         The next rows.
     family, sample_weight, shift, limits, below, above, between, column_names, n_threads
-        As for `range_of`; `family`, `shift`, `limits` and `column_names` of the first chunk count. Later data frames
-        must have the labels of the first one, in any order.
+        As for `range_of`. `family`, `shift`, `limits` and `column_names` are used for the first chunk only. Later data
+        frames must have the labels of the first one, in any order.
 
     Returns
     -------
@@ -334,12 +335,12 @@ def extend(
         ends = _checked_limits(limits, matrix)
         matrix = with_censored(matrix, chunk, marks, ends)
         found = range_of_matrix(matrix, family, shift, n_threads, ends)
-        return sketch_of_matrix(matrix, found.stream_grid(), n_threads)
+        return sketch_matrix(matrix, found._stream_grid(), n_threads)
     own = total.grid
     matrix = _read_like(own, chunk, sample_weight, column_names, marks)
     found = range_of_matrix(matrix._replace(names=own.column_names), own.family, own.shift, n_threads, own.limits)
-    grid = own.grown(found.stream_grid(), total.n_obs + found.n_obs)
-    return total.on(grid).merged(sketch_of_matrix(matrix, grid, n_threads))
+    grid = own._grow(found._stream_grid(), total.n_obs + found.n_obs)
+    return total._on_grid(grid)._merge(sketch_matrix(matrix, grid, n_threads))
 
 
 def finish(
@@ -353,20 +354,20 @@ def finish(
 ) -> PowerFit:
     """Fit every column of a sketch by maximum likelihood.
 
-    Each bin's power sums become the nodes and weights of a Gauss rule, and these are fitted as `powerkern.fit` fits
-    weighted values, with the same certificate. The result has everything that a fit of the rows has, `profile` and
-    `confint` included, without the data.
+    The power sums of each bin define a Gauss rule. Its nodes and weights are fitted as `powerkern.fit` fits weighted
+    values, with the same certificate. The result has everything that a fit of the rows has, including `profile` and
+    `confint`, without the data.
 
     Parameters
     ----------
     total : Sketch
-        Of all rows.
+        The sketch of all rows.
     standardize : bool, default True
-        Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
+        Whether `transform` returns values with mean 0 and standard deviation 1 (divisor n).
     lmbda : float or (p,) array-like, optional
-        Take these lambdas instead of fitting; NaN entries are fitted.
+        Use these lambdas instead of fitted ones; NaN entries are fitted.
     ymax : float, optional
-        Bound on the raw transformed values, as for `powerkern.fit`.
+        Bound on the transformed values before standardizing, as for `powerkern.fit`.
     bounds : (low, high), optional
         Bounds of lambda, as for `powerkern.fit`.
     n_threads : int, optional
@@ -375,22 +376,23 @@ def finish(
     Returns
     -------
     PowerFit
-        `Status.UNRESOLVED` marks columns for which the bound of the error of lambda, from the rules and from rounding
-        in the bins, exceeds ``1e-11 max(1, |lambda|)``: sketch these columns on ``grid.refined(columns)``.
+        The status is `Status.UNRESOLVED` if the error of lambda may exceed ``1e-11 max(1, |lambda|)``. The bound
+        includes the errors of the Gauss rules and of rounding in the bins. Sketch such columns again, on
+        ``grid.refined(columns)``.
 
     Warns
     -----
     UserWarning
-        Once, listing columns that were not resolved or have no maximum; and those whose raw values
-        overflow at a given lambda.
+        One warning that lists columns with the status above, columns whose likelihood has no maximum, and columns
+        whose transformed values overflow, before standardizing, at a given lambda.
 
     Notes
     -----
-    `profile` at lambdas far outside the interval of `confint` loses digits, down to about 1e-8 per observation;
-    make the grid for them by ``grid(largest_exponent=...)`` where that matters.
+    At lambdas far outside the interval of `confint`, the error of `profile` may grow to about 1e-8 per observation. If
+    that matters, make the grid by ``grid(largest_exponent=...)``.
 
-    Robust fits need order statistics, which power sums do not hold: use `fit_chunks`, which makes more passes.
-    For a stream, fit some 10 000 rows drawn at random: lambda differs from the fit of all rows by about its standard
+    Robust fits need order statistics, which power sums do not provide. Use `fit_chunks`, which makes more passes. For a
+    stream, fit some 10 000 rows drawn at random: lambda then differs from the fit of all rows by about its standard
     error at 10 000 rows.
 
     Examples
@@ -415,18 +417,27 @@ def finish(
         ymax=ymax,
         bounds=bounds,
         limits=tuple(grid.limits) if has_limits else None,
-        censored=has_limits or total.intervals.counts.size > 0,
+        censored=has_limits or total._intervals.counts.size > 0,
     )
     found = finish_results(total, spec, thread_count(n_threads))
-    labels = ColumnLabels(grid.column_names, was_vector=grid.was_vector)
+    labels = ColumnLabels(grid.column_names, was_vector=grid._was_vector)
     table = ColumnTable(found.results, grid.family, lmbda_error=found.error, censored=found.censored)
     return build_power_fit(spec.match_columns(grid.n_features, grid.column_names)[0], labels, table, found.sums)
 
 
 class FinishedSums(NamedTuple):
-    """The results of the columns of a sketch, (p, N_RESULTS), and the sums that the likelihood needs.
+    """The fit of a sketch, before a `PowerFit` is built from it.
 
-    With censored cells, `censored` holds the results on them, and `error` bounds on the error of lambda; else None.
+    Attributes
+    ----------
+    results : (p, N_RESULTS) ndarray
+        Results, see `kernels.results`.
+    sums : PowerSums or MixedSums
+        The sums that the likelihood needs.
+    censored : ndarray or None
+        Results on censored cells; None if there are none.
+    error : (p,) ndarray or None
+        Bounds on the error of lambda; None if there are no censored cells.
     """
 
     results: FloatArray
@@ -436,8 +447,8 @@ class FinishedSums(NamedTuple):
 
 
 def finish_results(total: Sketch, spec: FitSpec, n_threads: int) -> FinishedSums:
-    """Return the results and sums from which `finish` builds its fit; give no warnings."""
-    grid, sums = total.grid, total.power_sums()
+    """Fit a sketch as `spec` requires, on at most `n_threads` threads, without emitting warnings."""
+    grid, sums = total.grid, total._power_sums()
     given, _, limit = spec.per_column(grid.n_features, grid.column_names)
     results, censored, error = sums.fit_censored(given, n_threads)
 
@@ -452,5 +463,5 @@ def finish_results(total: Sketch, spec: FitSpec, n_threads: int) -> FinishedSums
     convert_to_data_units(results, grid.shift)
     if not spec.censored:
         return FinishedSums(results, sums, None, None)
-    error[np.diff(total.intervals.starts) == 0] = 0.0  # as in fits without limits, which report none
+    error[np.diff(total._intervals.starts) == 0] = 0.0  # fits without limits report no error
     return FinishedSums(results, sums, censored, error)

@@ -1,4 +1,4 @@
-"""Summaries of chunks, which can be merged over rows and joined over columns."""
+"""Summaries of chunks: those of different rows can be merged, and those of different columns can be joined."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, Self, TypeVar
 
 
 class ChunkSummary(ABC):
-    """A summary of some rows, column by column."""
+    """Base class of summaries of chunks, which hold separate entries for each column."""
 
     @abstractmethod
-    def merged(self, other: Any) -> Self:
-        """Return the summary of the rows of both summaries."""
+    def _merge(self, other: Any) -> Self:
+        """Return the summary of the rows of `self` and of `other`."""
 
     @classmethod
     @abstractmethod
-    def side_by_side(cls, parts: Sequence[Any]) -> Self:
+    def _join_columns(cls, parts: Sequence[Any]) -> Self:
         """Join summaries of different columns of the same rows, from left to right."""
 
 
@@ -26,10 +26,10 @@ S = TypeVar("S", bound=ChunkSummary)
 def merge(a: S, b: S) -> S:
     """Merge two ranges, or two sketches, of different rows.
 
-    Sketches on one grid are sums of whole numbers, and so are ranges: the same chunks give the same bits in whatever
-    order and grouping they are merged. Rows divided into other chunks give another grid, and lambda to about 1e-14.
-    Sketches of streams are first brought to a common grid (see `extend`), which any two streams of one column have; the
-    order of merging then matters at the level of 1e-13.
+    Ranges, and sketches on one grid, hold sums of whole numbers. The same chunks therefore give the same bits in any
+    order and grouping of the merges. If the rows are divided into chunks differently, the grid differs, and lambda
+    agrees to about 1e-14. Sketches of streams (see `extend`) are first moved to a common grid, which exists for any two
+    streams of the same columns. Lambda then depends on the order of merging at the level of 1e-13.
 
     Parameters
     ----------
@@ -39,18 +39,18 @@ def merge(a: S, b: S) -> S:
     Returns
     -------
     Range or Sketch
-        With the columns in the order of `a`.
+        The summary of all rows, with the columns in the order of `a`.
 
     Raises
     ------
     ValueError
-        If families or columns differ, or if the grids have no common grid.
+        If the families or the columns differ, or if the sketches have different grids that cannot be combined.
     """
     if not (isinstance(a, ChunkSummary) and type(a) is type(b)):
         raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")
-    return a.merged(b)
+    return a._merge(b)
 
 
-def beside(parts: Sequence[S]) -> S:
+def join_columns(parts: Sequence[S]) -> S:
     """Join ranges or sketches of different columns of the same rows, from left to right."""
-    return parts[0].side_by_side(parts)
+    return parts[0]._join_columns(parts)

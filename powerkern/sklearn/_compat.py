@@ -1,4 +1,4 @@
-"""All uses of private modules of scikit-learn, in one place, because a release may move them."""
+"""The only imports from private modules of scikit-learn, kept in one place because a release may move them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ except ImportError as error:
     import sklearn
 
     raise ImportError(
-        f"scikit-learn {sklearn.__version__} has moved what this powerkern uses ({error}): install a newer powerkern, "
-        "or pip install 'scikit-learn<1.10'"
+        f"scikit-learn {sklearn.__version__} does not have names that this powerkern imports ({error}): install a "
+        "newer powerkern, or pip install 'scikit-learn<1.10'"
     ) from error
 
 __all__ = [

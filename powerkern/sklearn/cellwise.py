@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn for wrapping and for deviating cells."""
+"""Estimators in the style of scikit-learn for wrapping and for the detection of deviating cells."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from powerkern.sklearn.reading import FloatTransformer, feature_names, read_fini
 @suggest_in_constructor
 @dataclass(eq=False, repr=False, kw_only=True)
 class WrappingTransformer(FloatTransformer):
-    """Wrap columns: outlying cells are pulled in to the center of their column; see `powerkern.cellwise.wrap`.
+    """Wrap columns: pull outlying cells towards the center of their column; see `powerkern.cellwise.wrap`.
 
-    Before principal components, covariances or linear models, it bounds the influence of each cell.
+    In a pipeline before principal components, covariances or linear models, it bounds the influence of each cell.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class WrappingTransformer(FloatTransformer):
         return self
 
     def transform(self, X: Any) -> NDArray[np.floating]:
-        """Wrap `X` about the fitted locations."""
+        """Wrap the columns of `X` with the fitted locations and scales."""
         check_is_fitted(self)
         values = read_finite(self, X, reset=False)
         wrapped: NDArray[np.floating] = self._wrapped.transform(values, n_threads=self.n_threads)
@@ -76,10 +76,10 @@ class WrappingTransformer(FloatTransformer):
 @suggest_in_constructor
 @dataclass(eq=False, repr=False, kw_only=True)
 class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is untyped
-    """Detect deviating cells, replace them, and find rows that deviate as a whole; see `powerkern.cellwise.ddc`.
+    """Detect and replace deviating cells, and find rows that deviate as a whole; see `powerkern.cellwise.ddc`.
 
-    `transform` replaces deviating and missing cells by predictions from the other cells of their row. `predict` returns
-    which rows are outliers. Columns that `powerkern.cellwise.check_data` drops are not changed.
+    `transform` replaces deviating and missing cells by predictions from the other cells of the row. `predict` flags
+    outlying rows. Columns that `powerkern.cellwise.check_data` drops do not change.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
     fit_ : powerkern.cellwise.DDCFit
         Flags and predictions for the cells and rows of the training data.
     offset_ : float
-        `score_samples` of a row at the cut-off.
+        The value of `score_samples` below which a row is an outlier.
     n_features_in_, feature_names_in_
         Number and names of the columns, as in scikit-learn.
 
@@ -117,7 +117,7 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
     n_threads: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> DDC:
-        """Judge the cells of `X`, an (n, p) array or data frame; `y` is ignored."""
+        """Fit the rule that flags cells and rows to `X`, an (n, p) array or data frame; `y` is ignored."""
         values = read_finite(self, X, ensure_min_samples=2)
         self.fit_ = ddc(values, **self.get_params(deep=False))
         self.offset_ = -self.fit_.cutoff
@@ -125,14 +125,14 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
 
     def transform(self, X: Any) -> NDArray[np.floating]:
         """Replace deviating and missing cells of `X` by their predictions."""
-        values, cells = self._judged(X)
+        values, cells = self._flag(X)
         imputed: NDArray[np.floating] = values.copy()
         imputed[:, self.fit_.check.columns] = cells.imputed
         return imputed
 
     def score_samples(self, X: Any) -> NDArray[np.floating]:
-        """Return minus the outlyingness of the rows; low scores are outliers, NaN are rows without values."""
-        return np.asarray(-self._judged(X)[1].row_outlyingness)
+        """Return minus the outlyingness of each row: outliers have low scores, and rows without values have NaN."""
+        return np.asarray(-self._flag(X)[1].row_outlyingness)
 
     def decision_function(self, X: Any) -> NDArray[np.floating]:
         """Return ``score_samples(X) - offset_``, which is negative for outliers."""
@@ -140,11 +140,11 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return -1 for rows that deviate as a whole or have no values, and 1 for all others."""
-        cells = self._judged(X)[1]
+        cells = self._flag(X)[1]
         return np.where(cells.flagged_rows | np.isnan(cells.row_outlyingness), -1, 1)
 
-    def _judged(self, X: Any) -> tuple[NDArray[np.floating], Cells]:
-        """Judge the cells and rows of `X`; also return its values."""
+    def _flag(self, X: Any) -> tuple[NDArray[np.floating], Cells]:
+        """Return the values of `X`, and the flags and predictions of its cells and rows."""
         check_is_fitted(self)
         values = read_finite(self, X, reset=False)
         return values, self.fit_.predict(values, n_threads=self.n_threads)

@@ -1,4 +1,4 @@
-"""Convert fitted power transformers to and from scikit-learn's."""
+"""Convert a fitted power transformer to scikit-learn's `PowerTransformer`, and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_RATIO = 1e8
 
 
 def convert_to_sklearn(ours: Any) -> PowerTransformer:
-    """Return the fitted transformer of scikit-learn that transforms like ours."""
+    """Return a fitted transformer of scikit-learn that transforms as `ours`, a transformer of this package, does."""
     fit: PowerFit = ours.power_fit_
     loc, scale = _moments(fit)
     theirs = PowerTransformer(method=ours.method, standardize=fit.standardize, copy=ours.copy)
@@ -40,7 +40,11 @@ def convert_to_sklearn(ours: Any) -> PowerTransformer:
 
 
 def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
-    """Return means and scales of raw transformed values; 0 and 1 for unfitted columns, which pass unchanged."""
+    """Return means and standard deviations of the transformed columns before standardizing, (p,) each.
+
+    For columns that pass unchanged they are values for which scikit-learn's transformer returns the column unchanged.
+    Raise ValueError for fits that scikit-learn cannot represent.
+    """
     passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
     _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit the sum")
     rescaled = ~passes & (fit.center != 0.0) | (fit.divisor != 1.0)
@@ -61,7 +65,7 @@ def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
 
 
 def _refuse(fit: PowerFit, which: Any, why: str) -> None:
-    """Raise if any column is marked, naming the first one and the reason `why`."""
+    """Raise ValueError if the mask `which` marks a column; the message names the first one and the reason `why`."""
     if np.any(which):
         raise ValueError(
             f"{column_label(int(np.argmax(which)), fit.column_names)} {why}: scikit-learn's PowerTransformer cannot "
@@ -70,7 +74,7 @@ def _refuse(fit: PowerFit, which: Any, why: str) -> None:
 
 
 def read_arguments(theirs: Any) -> dict[str, Any]:
-    """Return the arguments of our transformer that is equivalent to a fitted one of scikit-learn."""
+    """Return the arguments for our `PowerTransformer` that match `theirs`, a fitted transformer of scikit-learn."""
     if not isinstance(theirs, PowerTransformer):
         raise TypeError(f"from_sklearn takes a sklearn.preprocessing.PowerTransformer, got {type(theirs).__name__}")
     check_is_fitted(theirs)
@@ -78,7 +82,7 @@ def read_arguments(theirs: Any) -> dict[str, Any]:
 
 
 def convert_fit(theirs: PowerTransformer) -> PowerFit:
-    """Make the fit that is equivalent to a fitted transformer of scikit-learn."""
+    """Build the fit that transforms as the fitted transformer `theirs` of scikit-learn does."""
     p, box_cox = theirs.n_features_in_, theirs.method == "box-cox"
     lmbda = np.asarray(theirs.lambdas_, dtype=np.float64)
     loc, scale, n_obs = np.zeros(p), np.ones(p), np.zeros(p)

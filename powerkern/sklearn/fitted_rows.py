@@ -1,4 +1,4 @@
-"""Remember the rows that `PowerTransformer.fit` was given, so that `partial_fit` can continue from them."""
+"""Store the rows that were passed to `PowerTransformer.fit`, so that `partial_fit` can continue from them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _REMEDY = "start with a clone, and pass the rows of fit to partial_fit first"
 
 
 class FittedRows:
-    """The rows that `fit` was given, as long as they are in memory and unchanged.
+    """The rows that were passed to `fit`, available as long as they are in memory and unchanged.
 
-    A transformer must not keep large data alive after a pipeline has discarded them. Small data are copied. Large data
-    are kept as a weak reference with the fingerprints that `powerkern.fit` computes. Pickles and deep copies contain no
-    rows.
+    A transformer must not keep large data alive after a pipeline has discarded them. Therefore small data are copied,
+    and of large data only a weak reference and the fingerprints that `powerkern.fit` computes are stored. Pickles and
+    deep copies contain no rows.
 
     Parameters
     ----------
     given : object
         The data that the user passed to `fit`.
     data : FittedData or None
-        The data that were fitted; None if nothing is known of them.
+        The data of the fit; None if they are unknown.
     """
 
     def __init__(self, given: object = None, data: FittedData | None = None) -> None:
@@ -44,12 +44,12 @@ class FittedRows:
     def read(
         self, read: Callable[[object], NDArray[Any]], names: list[str] | None, n_threads: int | None
     ) -> tuple[NDArray[Any], Weights]:
-        """Return the rows and their weights, None if there are none.
+        """Return the rows, and their weights or None.
 
         Parameters
         ----------
         read : callable
-            Reads the matrix in what the user passed to `fit`.
+            Converts the data that the user passed to `fit` into a matrix.
         names : list of str or None
             Names of the columns, for messages.
         n_threads : int, optional
@@ -63,7 +63,7 @@ class FittedRows:
         data = self._data
         if data is not None and not data.is_copy:
             values, given = self._values(), self._given()
-            if values is None and given is not None:  # a copy of it was fitted
+            if values is None and given is not None:  # the fit made a converted copy of `given`
                 values = read(given)
             data = None if values is None else data.with_values(values)
         if data is None:
@@ -75,11 +75,14 @@ class FittedRows:
 
 
 def _nothing() -> None:
-    """Return None, like a weak reference to a deleted object."""
+    """Return None, as a weak reference to a deleted object does."""
 
 
 def _weak_reference(given: object) -> Callable[[], Any]:
-    """Return a function that returns `given` as long as something else keeps it, or its memory if it is an array."""
+    """Return a function that returns `given`, or None once `given` has been deleted.
+
+    For an array, the function works as long as the memory of the array exists.
+    """
     if type(given) is np.ndarray:
         return _weak_view(given)
     try:
@@ -89,14 +92,14 @@ def _weak_reference(given: object) -> Callable[[], Any]:
 
 
 def _weak_view(array: NDArray[Any]) -> Callable[[], NDArray[Any] | None]:
-    """Return a function that returns a view of an array's memory, or None once nothing else keeps that memory alive.
+    """Return a function that returns a new view of the memory of `array`, or None once the memory has been freed.
 
-    The array itself may have been deleted, as ``X[:100]`` is right after ``fit(X[:100])``.
+    The array object itself may be short-lived, such as ``X[:100]`` in ``fit(X[:100])``; the memory is that of ``X``.
     """
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
-    alive = weakref.ref(owner)  # NumPy refuses to resize arrays in place that have any
+    alive = weakref.ref(owner)  # NumPy does not resize an array in place while a weak reference to it exists
     if owner is array:
         return alive
     offset = _address(array) - _address(owner)
@@ -112,13 +115,13 @@ def _weak_view(array: NDArray[Any]) -> Callable[[], NDArray[Any] | None]:
 
 
 class _Memory:
-    """A part of the memory of an array; it keeps the array alive."""
+    """An object with the array interface of a part of an array's memory; it keeps that array alive."""
 
     def __init__(self, interface: dict[str, Any], owner: NDArray[Any]) -> None:
         self.__array_interface__, self._owner = interface, owner
 
 
 def _address(array: NDArray[Any]) -> int:
-    """Return the address of the first element."""
+    """Return the memory address of the first element."""
     address: int = array.__array_interface__["data"][0]
     return address

@@ -42,22 +42,23 @@ class GroupedPowerTransformer(FloatTransformer):
     method, standardize, estimator, bounds, out_of_range, infinite, n_threads
         As in `powerkern.sklearn.PowerTransformer`.
     groups : str or list of str, optional
-        The column or columns of a data frame that hold the group labels; the output does not contain them. By default,
-        labels are passed to `fit` and `transform` as ``groups=``; a pipeline routes them if they are requested
+        Name or names of the columns of a data frame that hold the group labels; the output does not contain them. By
+        default, pass labels to `fit` and `transform` as ``groups=``; a pipeline routes them if they are requested
         (``set_fit_request(groups=True)``). Without labels, all samples form one group.
     dropna : bool, optional
-        Treatment of samples without a label: True makes them NaN, False makes them a group. The default is an error.
+        Treatment of samples without a label: True returns NaN for them, False treats them as a group; default: raise an
+        error.
     unknown : {"raise", "nan", "pooled"}, default "raise"
-        Treatment of groups that were not fitted: raise an error, return NaN, or apply the transform of all samples.
+        Treatment of new groups: raise an error, return NaN, or apply the transform fitted to all samples.
     shrink : bool, default False
-        Shrink lambda of each group towards the lambda of all samples.
+        Shrink the lambda of each group towards the lambda of all samples.
 
     Attributes
     ----------
     grouped_fit_ : GroupedFit
         The fit, without the training data.
     lambdas_ : ndarray, shape (n_groups, n_features)
-        The transformation parameters; rows as in `grouped_fit_.groups`.
+        The transformation parameters; rows in the order of `grouped_fit_.groups`.
     n_features_in_, feature_names_in_
         Number and names of the features, including columns of labels, as in scikit-learn.
 
@@ -162,7 +163,10 @@ class GroupedPowerTransformer(FloatTransformer):
 
     @CALLING_FAMILY_METHOD
     def transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
-        """Transform each sample of `X` by its group's fit, given as in `fit`; NaN stays NaN, labels are dropped."""
+        """Transform each sample of `X` with the lambdas of its group.
+
+        `X` and `groups` are as in `fit`. NaN stays NaN. Columns of labels are dropped.
+        """
         check_is_fitted(self)
         values, labels = self._read(X, groups, reset=False)
         Z: NDArray[np.floating] = self.grouped_fit_.transform(
@@ -176,15 +180,15 @@ class GroupedPowerTransformer(FloatTransformer):
 
     @CALLING_FAMILY_METHOD
     def inverse_transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
-        """Undo `transform`; `X` contains no labels.
+        """Undo `transform`; `X` contains no columns of labels.
 
-        Pass the labels as `groups`: an (n_samples,) array-like, or a data frame with a column for each key. They are
-        not needed if `fit` had none.
+        Pass the labels as `groups`: an (n_samples,) array-like, or a data frame with a column for each column of
+        labels. They are not needed if `fit` had none.
         """
         check_is_fitted(self)
         Z = read_array(X, ensure_all_finite=False if self.infinite == "keep" else "allow-nan")
         if groups is None and self.groups is not None:
-            raise TypeError("pass groups=, the labels of the samples, which transformed data do not hold")
+            raise TypeError("pass the labels of the samples as groups=; transformed data do not contain them")
         check_n_features(Z, self.grouped_fit_.n_features, None, None)
         back: NDArray[np.floating] = self.grouped_fit_.inverse_transform(
             Z, _labels(groups, X, len(Z)), n_threads=self.n_threads, out_of_range=self.out_of_range or "nan"
@@ -192,7 +196,7 @@ class GroupedPowerTransformer(FloatTransformer):
         return back
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the names of the output: all features except the labels."""
+        """Return the names of the output features: all features except the columns of labels."""
         names = super().get_feature_names_out(input_features)
         return np.array([name for name in names if name not in self._keys()], dtype=object)
 
@@ -204,11 +208,11 @@ class GroupedPowerTransformer(FloatTransformer):
         return lambdas
 
     def _keys(self) -> list[str]:
-        """Return the names of the columns that hold labels."""
+        """Return the names of the columns of labels as a list."""
         return [] if self.groups is None else [self.groups] if isinstance(self.groups, str) else list(self.groups)
 
     def _read(self, X: Any, groups: Any, reset: bool) -> tuple[Any, Any]:
-        """Return the numbers of X and the labels of its rows."""
+        """Read `X`: return its numeric values and the labels of its rows; `reset` is as in scikit-learn."""
         if self.groups is None:
             values = read(self, X, reset=reset)
             return values, _labels(groups, X, len(values))
@@ -230,5 +234,5 @@ class GroupedPowerTransformer(FloatTransformer):
 
 
 def _labels(groups: Any, X: Any, n: int) -> Any:
-    """Return the labels of the `n` rows of X in their order; 0 for all rows if there are none."""
+    """Return the labels in the order of the `n` rows of `X`; without labels, 0 for all rows."""
     return np.zeros(n, dtype=np.int64) if groups is None else align_rows(groups, X, "groups")

@@ -1,4 +1,4 @@
-"""`UVImputer`: fill in missing values by decompositions and neighbors."""
+"""`UVImputer`: fill in missing values by a decomposition and by nearest rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from powerkern._input.arrays import Matrix
 from powerkern._input.messages import suggest_in_constructor
 from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import Normalize, uv_decompose, warn_empty
-from powerkern.completion.normalization import NORMALIZATIONS, Normalization, limits, rms
+from powerkern.completion.normalization import NORMALIZATIONS, Normalization, outlier_limits, rms
 from powerkern.completion.selection import choose
 from powerkern.sklearn._compat import Interval, MissingValues, StrOptions, fit_context
 from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, read, refuse_nan, refuse_values
@@ -32,31 +32,32 @@ _HIDDEN = 0.2
 class UVImputer(FloatTransformer):
     """Replace missing values by the predictions of a decomposition and of the nearest rows.
 
-    By default, rank and shrinkage of the decomposition and the weight of rows with similar values are chosen by the
-    error on held-out entries. If a `rank` is given, only the decomposition of that rank is used
-    (`powerkern.completion.uv_decompose`). `transform` fits each row, old or new, to its own values with V held fixed.
+    By default, the rank and the shrinkage of the decomposition, and the weight of rows with similar values, are chosen
+    by the error on held-out entries. If a `rank` is given, only the decomposition of that rank is used
+    (`powerkern.completion.uv_decompose`). `transform` fits the factors of each row, fitted or new, to its observed
+    values, with V held fixed.
 
     Parameters
     ----------
     rank : "auto" or int, default "auto"
         Number of components; reduced to the number of rows or columns if that is smaller.
     shrinkage : float, default 0.2
-        The ridge of the decomposition in units of ``sqrt(n) + sqrt(p)``, which is about the largest singular value of
-        an (n, p) matrix of standard normal noise. Without a ridge, predictions for rows with few values are erratic. It
-        needs a given rank; otherwise `fit` raises a ValueError.
+        With a given rank, the ridge of the decomposition in units of ``sqrt(n) + sqrt(p)``, which is about the largest
+        singular value of an (n, p) matrix of standard normal noise. Without a ridge, predictions for rows with few
+        values are erratic. With ``rank="auto"``, `fit` raises a ValueError unless this is the default.
     normalize : {"zscores", "columns", "rows", "both", "columns-first", "average", None}, default "zscores"
         Offsets and scales, as in `powerkern.completion.uv_decompose`.
     n_neighbors : int, default 10
-        With ``rank="auto"``, number of nearest rows that fill a gap; 0 for none.
+        With ``rank="auto"``, number of nearest rows that are averaged to fill a gap; 0 for none.
     budget : float, default 10.0
-        With ``rank="auto"``, work allowed for the choice of rank and shrinkage, in billions of multiplications; a
+        With ``rank="auto"``, largest work for the choice of rank and shrinkage, in billions of multiplications; a
         billion takes about a second on one thread. Multiplications are counted, not timed, so that results are the same
-        on any machine. A choice that would need more uses fewer rows or fewer ranks.
+        on any machine. If the choice would need more, fewer rows or fewer ranks are tried.
     max_deviation : float or None, default 40.0
-        Values farther than this from the median of their column are treated as outliers: they count as missing, in
-        `fit` and when the rest of their row is completed, and `transform` returns them unchanged. The unit is 1.4826
-        times the median deviation of the values on the same side of the median or, if that is 0, of all values that
-        differ from the median. None means that no value is an outlier.
+        Values farther than this from the median of their column are treated as outliers. They count as missing in `fit`
+        and in the completion of the other cells of their row, but `transform` returns them unchanged. The unit is
+        1.4826 times the median distance from the median of the values on the same side of the median or, if that is 0,
+        of all values that differ from the median. None: no value is an outlier.
     method, n_starts, tol, max_epochs
         With a given rank, as in `powerkern.completion.uv_decompose`; the default method is "als".
     random_state : int, RandomState or None, default None
@@ -66,45 +67,46 @@ class UVImputer(FloatTransformer):
     missing_values : int, float, NaN or pandas.NA, default NaN
         Marker of a missing value. If it is a number, NaN raises an error.
     add_indicator : bool, default False
-        Append an indicator for each column that had missing values in training: 1 where its value is missing, else 0.
-        Its name is ``missingindicator_`` and the name of the column.
+        Append an indicator for each column that had missing values in training: 1 if the value is missing, else 0. Its
+        name is ``missingindicator_`` followed by the name of the column.
 
     Attributes
     ----------
     rank_ : int
-        The rank: p for a normal distribution of rows.
+        The rank; the number p of columns if a normal distribution of rows was chosen (see Notes).
     shrinkage_ : float
-        The shrinkage.
+        The shrinkage, chosen or given.
     weights_ : (3,) ndarray
         With ``rank="auto"``: weights of the decomposition, of the mean of the neighbors, and of the decomposition plus
         its mean error at the neighbors. They sum to 1.
     validation_rmse_ : float
-        With ``rank="auto"``: RMSE on the held-out entries, on which the choice was made, in units of `scale_`.
+        With ``rank="auto"``: RMSE on the held-out entries by which the model was chosen, in units of `scale_`.
     decomposition_ : UVDecomposition
         With a given rank, the decomposition of the training data.
     scale_ : (p,) ndarray
         Standard deviations of the columns without outliers; 1 for constant columns.
     limits_ : (2, p) ndarray
-        The limits of each column beyond which values are outliers.
+        The lower and upper limit of each column, beyond which values are outliers.
     indicator_ : sklearn.impute.MissingIndicator or None
-        Transformer that makes the columns of `add_indicator`.
+        Transformer that computes the indicators; None unless `add_indicator`.
     n_features_in_, feature_names_in_
         Number and names of the columns, as in scikit-learn.
 
     See Also
     --------
-    powerkern.completion.rank_profile : How the error on entries held out depends on the rank.
+    powerkern.completion.rank_profile : show how the error on held-out entries depends on the rank.
 
     Notes
     -----
-    With ``rank="auto"`` rows are draws from a normal distribution with covariance ``V.T @ V + shrinkage * I``, and gaps
-    become conditional means [1]_, where at least ``p (p + 1)/2`` entries, the number of its parameters, are observed
-    and `budget` allows it; otherwise rows are a bias and a combination of few components. Either is blended with the
-    `n_neighbors` nearest rows that have the value. Distances are over the observed values of the row, to rows as
-    completed by the decomposition; closer rows weigh more. The user guide has the details.
+    With ``rank="auto"``, rows are modeled as draws from a normal distribution with covariance
+    ``V.T @ V + shrinkage * I``, and gaps are filled with conditional means [1]_. This requires at least
+    ``p (p + 1)/2`` observed entries, the number of parameters of the covariance, and a sufficient `budget`. Otherwise a
+    row is modeled as a bias plus a combination of few components. The estimate of either model is blended with the mean
+    of the `n_neighbors` nearest rows that have the value. Distances are over the observed values of the row, to rows
+    completed by the model; closer rows have larger weights. The user guide has the details.
 
-    A column without values in training is filled with 0, a constant column with its value. A row without values becomes
-    the decomposition's means of the columns.
+    A column without values in training is filled with 0, a constant column with its value. A row without values is
+    filled with the column means of the model.
 
     References
     ----------
@@ -162,10 +164,10 @@ class UVImputer(FloatTransformer):
             raise ValueError(f"shrinkage={self.shrinkage!r} needs a rank: rank='auto' chooses the shrinkage itself")
         given = np.ascontiguousarray(self._values(X, reset=True), dtype=np.float64)
         self.indicator_ = MissingIndicator(error_on_new=False).fit(given) if self.add_indicator else None
-        self.limits_ = limits(given, self.max_deviation)
+        self.limits_ = outlier_limits(given, self.max_deviation)
         values = self._mask_outliers(given)
         seed = check_random_state(self.random_state).randint(2**31)
-        zscores = Normalization.of(values, "zscores")
+        zscores = Normalization.from_matrix(values, "zscores")
         self.scale_ = zscores.scale * zscores.unit
         if self.rank == "auto":
             self._choose(values, seed)
@@ -174,14 +176,14 @@ class UVImputer(FloatTransformer):
         return self
 
     def _mask_outliers(self, values: NDArray[np.floating]) -> FloatArray:
-        """Return `values` as a row-major array, with NaN in place of values beyond the limits."""
+        """Return a row-major float64 copy of `values`, with NaN in place of values beyond the limits."""
         low, high = self.limits_
         return np.ascontiguousarray(np.where((values >= low) & (values <= high), values, np.nan), dtype=np.float64)
 
     def _choose(self, values: FloatArray, seed: int) -> None:
-        """Choose and fit the model for ``rank="auto"``."""
+        """Choose a model for ``rank="auto"``, and fit it to `values`, (n, p)."""
         warn_empty(values, feature_names(self))
-        self._normalization = Normalization.of(values, self.normalize).scale_to_mean_square_1(values)
+        self._normalization = Normalization.from_matrix(values, self.normalize).scale_to_mean_square_1(values)
         rows = self._normalization.normalize_rows(values, self._normalization.row_offsets(values))
         generator, threads = np.random.default_rng(seed), thread_count(self.n_threads)
         found = choose(rows, self.n_neighbors, self.budget * 1e9, generator, threads)
@@ -190,7 +192,7 @@ class UVImputer(FloatTransformer):
         self._completion = found
 
     def _decompose(self, values: FloatArray, rank: int, seed: int) -> None:
-        """Fit the decomposition of a given rank."""
+        """Fit the decomposition of a given rank to `values`, (n, p)."""
         self.rank_, self.shrinkage_ = rank, self.shrinkage
         self.decomposition_ = uv_decompose(
             Matrix(values, feature_names(self), False),
@@ -214,7 +216,7 @@ class UVImputer(FloatTransformer):
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the output columns: first the input's, then the indicators'."""
+        """Return the names of the output columns: those of the input, then those of the indicators."""
         names: NDArray[np.object_] = super().get_feature_names_out(input_features)
         if self.indicator_ is None:
             return names
@@ -230,10 +232,10 @@ class UVImputer(FloatTransformer):
         return self._normalization.restore(completed, row_offset)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the RMSE, in units of `scale_`, on a hidden fifth of the values of `X`; `y` is ignored.
+        """Hide a fifth of the values of `X`, estimate them, and return minus the RMSE in units of `scale_`.
 
-        The choice of hidden values depends only on the positions of missing values in `X` and on `limits_`, so that
-        estimators can be compared. The result is NaN if no value can be hidden.
+        `y` is ignored. The choice of hidden values depends only on the positions of missing values in `X` and on
+        `limits_`, so that estimators can be compared. The result is NaN if no value can be hidden.
         """
         check_is_fitted(self)
         values = self._mask_outliers(self._values(X, reset=False))
@@ -247,7 +249,7 @@ class UVImputer(FloatTransformer):
         return -rms(errors) if errors.size else math.nan
 
     def _values(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
-        """Read `X`, with NaN for missing entries."""
+        """Read `X`, and return its values with NaN in place of `missing_values`."""
         values: NDArray[np.floating] = read(self, X, reset=reset)
         if not self._nan_is_missing():
             refuse_nan(self, values, f"but missing_values is {self.missing_values}; mark missing values with it")

@@ -23,9 +23,9 @@ _OWN = ("X", "method", "sample_weight", "n_threads")
 @suggest_in_constructor
 @dataclass(eq=False, repr=False)
 class LocationScaler(FloatTransformer):
-    """Subtract a location from every feature and divide by a scale, by any method of `powerkern.location`.
+    """Subtract a location from every feature and divide by a scale, estimated by any method of `powerkern.location`.
 
-    It is similar to `sklearn.preprocessing.RobustScaler`, whose method is about "median-niqr", and adds M-estimators.
+    It generalizes `sklearn.preprocessing.RobustScaler`, which is about "median-niqr", to M-estimators and others.
 
     Parameters
     ----------
@@ -64,14 +64,17 @@ class LocationScaler(FloatTransformer):
     n_threads: int | None = None
 
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Estimate location and scale of every feature of `X`, (n_samples, n_features); NaN is missing, `y` is ignored.
+        """Estimate location and scale of every feature of `X`, (n_samples, n_features).
 
-        `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
+        NaN is missing. `y` is ignored. `sample_weight`, (n_samples,), must not be negative; an integer weight k has the
+        effect of k equal rows.
         """
         constants = self.constants or {}
         for name in _OWN:
             if name in constants:
-                raise ValueError(f"constants must not have {name!r}, which the estimator passes itself")
+                raise ValueError(
+                    f"constants must not contain {name!r}, which the estimator passes itself; leave it out"
+                )
         values = read_finite(self, X)
         matrix = Matrix(values, feature_names(self), False, weights_of(sample_weight, len(values)))
         estimate = measure_location(matrix, self.method, n_threads=thread_count(self.n_threads), **constants)
@@ -81,7 +84,7 @@ class LocationScaler(FloatTransformer):
         return self
 
     def transform(self, X: object) -> NDArray[np.floating]:
-        """Subtract the locations from `X` and divide by the scales; float32 gives float32, anything else float64."""
+        """Return ``(X - center_)/scale_``, in float32 if `X` is float32, otherwise in float64."""
         check_is_fitted(self)
         values = read_finite(self, X, copy=self.copy, force_writeable=True, reset=False)
         with np.errstate(over="ignore"):  # infinite in float64

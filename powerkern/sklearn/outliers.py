@@ -42,41 +42,43 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     ----------
     detector : estimator or list of estimators, optional
         Detector of scikit-learn (with ``score_samples`` or ``decision_function``) or PyOD (with ``decision_function``),
-        or a pipeline that ends in a detector; it is cloned. Several detectors, of either library, are combined. The
-        default is `sklearn.ensemble.IsolationForest`.
+        or a pipeline that ends in a detector; clones are fitted. Several detectors, of either library, are combined.
+        The default is `sklearn.ensemble.IsolationForest`.
     center, scale, method, trim, estimator
         As in `powerkern.outliers.outlier_probability`.
     combination : str, default "mean"
         Combination of several detectors, as in `powerkern.outliers.combine_probabilities`.
     contamination : "auto" or float, default "auto"
-        Which rows `predict` declares outliers:
+        The rows that `predict` declares outliers:
 
         "auto"
-            The rows beyond the limit of the detector, which its ``contamination`` or ``nu`` determines. If its limit is
-            a constant (``contamination="auto"`` in scikit-learn), the probability must also exceed 0.997. If it has no
-            limit, a probability above 0.997 is enough.
+            The rows beyond the limit of the detector, which depends on its ``contamination`` or ``nu``. If the limit is
+            a constant (``contamination="auto"`` in scikit-learn), the probability must also exceed 0.997. If there is
+            no limit, rows with a probability above 0.997.
         float
-            This fraction of the training data, above 0 and at most 1/2, with the highest scores, and new rows with
-            higher scores; fewer if scores are tied. Probabilities are calibrated to it, as in `outlier_probability`.
+            This fraction of the training data (above 0, at most 1/2; fewer rows if scores are tied), the rows with the
+            highest scores, and new rows with such scores. Probabilities are calibrated to this fraction, as in
+            `outlier_probability`.
     threshold : float, optional
-        Alternative to `contamination`: rows with a probability above it are outliers. Of normal scores without
-        outliers, the Gaussian rule gives a quarter a probability above 0.5, 2.5 % above 0.95, and 0.13 % above 0.997.
+        Alternative to `contamination`: rows whose probability exceeds `threshold` are outliers. By the Gaussian rule, a
+        quarter of normal scores without outliers have a probability above 0.5, 2.5 % above 0.95, and 0.13 % above
+        0.997.
     greater_is_outlier : bool, optional
-        Whether high scores are outliers. The default is the convention of the library of the detector: low in
-        scikit-learn, high in PyOD (recognized by ``decision_scores_``). For a pipeline, the last step decides.
+        Whether high scores are outlying. The default follows the library of the detector: low scores are outlying in
+        scikit-learn, high ones in PyOD (recognized by ``decision_scores_``). For a pipeline, the last step decides.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
     Attributes
     ----------
     detector_ : estimator or list of estimators
-        The fitted detector.
+        The fitted detector or detectors.
     scaling_ : ScoreScaling
-        The map from its scores to probabilities.
+        The map from scores to probabilities.
     probability_ : (n,) ndarray
         Probabilities of the training data.
     contamination_ : float
-        Fraction of the training data that is outlying: the given one, or the fraction beyond the limit.
+        Fraction of outliers in the training data: the given one, or the fraction of rows beyond the limit.
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
     n_features_in_, feature_names_in_
@@ -84,18 +86,18 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     Notes
     -----
-    Scores of the training data that a detector keeps (PyOD's ``decision_scores_``, the ``negative_outlier_factor_`` of
-    `sklearn.neighbors.LocalOutlierFactor`) are used as they are, in a pipeline too: scored anew, a row would be its own
-    neighbor.
+    If a detector stores scores of the training data (PyOD's ``decision_scores_``, the ``negative_outlier_factor_`` of
+    `sklearn.neighbors.LocalOutlierFactor`), these are used, in a pipeline too. If the training data were scored again,
+    each row would be its own neighbor.
 
-    `predict`, `score_samples` and `decision_function` use the scores of a detector, which still rank rows whose
-    probability is 1; with `threshold`, they use probabilities. For several detectors they combine
-    ``Phi((s - l)/sigma)``, with the limit l of each detector (for a given `contamination` the quantile of its training
-    scores) and the nMAD sigma of its training scores. A row is an outlier if the combination exceeds 1/2 (always if
-    every detector calls it one, never if none does), or, for a given `contamination`, the quantile of the training
-    data.
+    `predict`, `score_samples` and `decision_function` use the scores of a detector, which rank even the rows whose
+    probability is 1. With `threshold`, they use probabilities. For several detectors, they combine
+    ``Phi((s - l)/sigma)`` over the detectors, where s is the score of a detector, l its limit (for a given
+    `contamination`, the quantile of its training scores) and sigma the nMAD of its training scores. A row is an outlier
+    if the combination exceeds 1/2: always if every detector calls the row an outlier, and never if none does. For a
+    given `contamination`, the quantile of the combination over the training data takes the place of 1/2.
 
-    A row whose score is NaN has no probability: `predict_proba`, `score_samples` and `decision_function` give NaN,
+    A row whose score is NaN has no probability: `predict_proba`, `score_samples` and `decision_function` return NaN,
     and `predict` and `fit_predict` raise a ValueError that names the row.
 
     Examples
@@ -127,9 +129,9 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     n_threads: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the detector to `X`, in whatever form it accepts, and the map from its scores to probabilities.
+        """Fit the detector to `X`, and then the map from its scores to probabilities.
 
-        A `y` that is not None is passed to the detector.
+        `X` may have any form that the detector accepts. A `y` that is not None is passed to the detector.
         """
         self._check_decision()
         note_features(self, X)  # sets the names and the number of the features
@@ -147,17 +149,17 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             estimator=self.estimator,
             n_threads=self.n_threads,
         )
-        self.probability_ = self._combined(scores)
-        self._decide(scores)
+        self.probability_ = self._combine_probabilities(scores)
+        self._set_limits(scores)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of being an inlier and of being an outlier, (n, 2)."""
-        p = self._combined(self._scores(X))
+        """Return the probabilities of being an inlier (column 0) and of being an outlier (column 1), (n, 2)."""
+        p = self._combine_probabilities(self._scores(X))
         return np.column_stack([1.0 - p, p])
 
     def score_samples(self, X: Any) -> FloatArray:
-        """Return minus the score, probability or combination that `predict` uses; low is outlying, see scikit-learn."""
+        """Return minus the score, probability or combination that `predict` uses: outliers have low values."""
         return -self._outlyingness(self._scores(X))
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -165,11 +167,14 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return -1 for outliers, 1 for inliers, by `contamination` or `threshold`; raise for a row without a score."""
+        """Return -1 for outliers and 1 for inliers, by `contamination` or `threshold`; raise if a score is NaN."""
         return self._classify_rows(self._outlyingness(self._scores(X)))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, and judge the training data as `predict` does, by the scores behind `probability_`."""
+        """Fit, and return -1 for outliers and 1 for inliers in the training data.
+
+        The scores are those from which `probability_` was computed.
+        """
         return self._classify_rows(self.fit(X, y)._training)
 
     # --- decisions --------------------------------------------------------------------------------------------
@@ -188,8 +193,8 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if share != "auto":
             raise ValueError(f"threshold={limit!r} and contamination={share!r} both say what an outlier is; give one")
 
-    def _decide(self, scores: FloatArray) -> None:
-        """Set the limits beyond which rows are outliers, from the scores of the training data by each detector."""
+    def _set_limits(self, scores: FloatArray) -> None:
+        """Set the limits beyond which rows are outliers, given the training scores, (n, k), of k detectors."""
         given, self._by_probability = self.contamination != "auto", self.threshold is not None
         if given:
             self._limits = np.array([_upper_quantile(column, float(self.contamination)) for column in scores.T])
@@ -210,7 +215,10 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.contamination_ = float(self.contamination) if given else float((known > limit).sum() / max(known.size, 1))
 
     def _detector_limit(self, detector: Any, j: int) -> float:
-        """Return the score above which detector j declares an outlier; raise a constant limit to a cautious score."""
+        """Return the score above which a row is an outlier by `detector`, at position `j`.
+
+        A constant limit is increased to the score of probability 0.997, unless it is larger.
+        """
         step = _last_step(detector)
         own = getattr(step, "threshold_" if hasattr(step, "decision_scores_") else "offset_", None)
         limit = -np.inf
@@ -223,7 +231,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return max(limit, float(self.scaling_.score_at(_CAUTIOUS)[j]))
 
     def _classify_rows(self, score: FloatArray) -> NDArray[np.int64]:
-        """Return -1 for scores beyond the limit and 1 for all others; raise if one is NaN."""
+        """Return -1 for scores, (n,), beyond the limit, and 1 for all others; raise ValueError if a score is NaN."""
         unknown = np.isnan(score)
         if unknown.any():
             raise ValueError(
@@ -235,17 +243,20 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     # --- scores: in these methods high is outlying -------------------------------------------------------------
 
-    def _combined(self, scores: FloatArray) -> FloatArray:
-        """Return the probabilities of rows, combined over the detectors."""
+    def _combine_probabilities(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities of rows, (n,), combined over the detectors; `scores` has shape (n, k)."""
         p: FloatArray = self.scaling_.probability(scores, n_threads=self.n_threads)
         if self._is_several:
             return np.asarray(combine_probabilities(p, self.combination))
         return p[:, 0]
 
     def _outlyingness(self, scores: FloatArray) -> FloatArray:
-        """Return the number that decides: a probability, a score, or the combined margins of several detectors."""
+        """Return the number by which rows are classified, (n,), given their scores, (n, k).
+
+        It is a probability, a score, or for several detectors a combination, see the Notes of the class.
+        """
         if self._by_probability:
-            return self._combined(scores)
+            return self._combine_probabilities(scores)
         if not self._is_several:
             return scores[:, 0]
         with np.errstate(over="ignore"):
@@ -253,7 +264,10 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return np.asarray(combine_probabilities(ndtr(margins), self.combination))
 
     def _training_scores(self, detector: Any, X: Any) -> FloatArray:
-        """Return the stored scores of the detector; new scores would be too low where a row is its own neighbor."""
+        """Return the scores of the training data by one detector: the stored ones if there are any, else new ones.
+
+        In new scores, a row may be its own neighbor and seem less outlying.
+        """
         step = _last_step(detector)
         for name in ("decision_scores_", "negative_outlier_factor_"):
             kept = getattr(step, name, None)
@@ -272,7 +286,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return scores
 
     def _new_scores(self, detector: Any, X: Any) -> FloatArray:
-        """Return the scores of new data by one detector; raise if it has none."""
+        """Return the scores of `X` by one detector; raise TypeError if it cannot score new data."""
         score = getattr(detector, "score_samples", None) or getattr(detector, "decision_function", None)
         if score is None:
             raise TypeError(
@@ -282,7 +296,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self._orient_scores(_last_step(detector), score(X))
 
     def _orient_scores(self, step: Any, scores: Any) -> FloatArray:
-        """Return scores with the sign that makes high scores outliers."""
+        """Return scores as float64, negated if low scores are outlying; `step` is the detector itself."""
         greater = self.greater_is_outlier
         if greater is None:
             greater = hasattr(step, "decision_scores_")
@@ -335,7 +349,7 @@ def _last_step(detector: Any) -> Any:
 
 
 def _upper_quantile(values: FloatArray, share: float) -> float:
-    """Return the value that this fraction of the known values exceeds, as scikit-learn and PyOD define it."""
+    """Return the quantile at ``1 - share`` of the values that are not NaN, as scikit-learn and PyOD compute it."""
     known = values[~np.isnan(values)]
     return -float(np.percentile(-np.clip(known, -_HUGE, _HUGE), 100.0 * share)) if known.size else np.nan
 

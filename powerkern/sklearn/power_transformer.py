@@ -40,7 +40,7 @@ _LASTING_DOUBTS = (Status.UNREPRESENTABLE, Status.UNRESOLVED, Status.NOT_CERTIFI
 
 
 def _uses_sums_only(transformer: PowerTransformer) -> bool:
-    """Return whether the estimator needs only sums over the data."""
+    """Return whether the fit needs only sums over the data, so that `partial_fit` is possible."""
     return transformer.origin is None and transformer.estimator in (ML.name, ML())
 
 
@@ -49,34 +49,34 @@ def _uses_sums_only(transformer: PowerTransformer) -> bool:
 class PowerTransformer(PartTransformer):
     """Box-Cox or Yeo-Johnson transform of every feature, as a scikit-learn transformer.
 
-    It replaces `sklearn.preprocessing.PowerTransformer` after a change of one import line, and adds robust estimators,
-    sample weights and threads. See `powerkern.fit` for the formulas.
+    To replace `sklearn.preprocessing.PowerTransformer`, change one import line. This transformer adds robust
+    estimators, sample weights and threads. See `powerkern.fit` for the formulas.
 
     Parameters
     ----------
     method : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
-        The transform; Box-Cox takes positive values only, or those above -shift.
+        The transform. Box-Cox needs values above -shift, that is, positive ones by default.
     standardize : bool, default True
-        Give the output mean 0 and standard deviation 1.
+        Standardize the output to mean 0 and standard deviation 1.
     shift : float or (n_features,) array-like, default 0
         Box-Cox only: ``x + shift`` is transformed, for values above -shift.
     origin : {"fit"}, optional
-        With "fit", the origin and the unit of each feature are fitted with lambda; see `powerkern.fit`. There is then
-        no `partial_fit`.
+        With "fit", the origin and the unit of each feature are fitted together with lambda; see `powerkern.fit`.
+        `partial_fit` is then not available.
     bounds : (low, high), optional
         Smallest and largest lambda: numbers, or arrays with one number for each feature; None for no bound.
     ymax : float, optional
-        Largest absolute raw transformed value of the training data, see `powerkern.fit`.
+        Largest absolute transformed value, before standardizing, of the training data; see `powerkern.fit`.
     lmbda : float or (n_features,) array-like, optional
-        Take these lambdas instead of fitting them; NaN entries are fitted. Only with ``estimator="mle"``.
+        Use these lambdas instead of fitted ones; NaN entries are fitted. Only with ``estimator="mle"``.
     limits : (low, high), optional
-        Detection limits, numbers or arrays with one number for each feature, None for no limit. `fit` takes training
+        Detection limits: numbers, or arrays with one number for each feature; None for no limit. `fit` treats training
         values at or beyond a limit as censored there, see `powerkern.fit`; `transform` does not censor values.
-        There is then no `partial_fit`.
+        `partial_fit` is then not available.
     on_failure : {"raise", "passthrough"}, default "raise"
         With "passthrough", features with values outside the domain of Box-Cox, or with fewer than three distinct
-        values, pass unchanged, with one warning that lists them; so do features without values under Box-Cox. There is
-        then no `partial_fit`. Constant features become 0 as always.
+        values, pass through unchanged, as do features without values under Box-Cox. One warning lists them.
+        `partial_fit` is then not available. Constant features become 0, as with "raise".
     variables : list of str or int, or (n_features,) array-like of bool, optional
         The features to transform, by name or position. All other features pass through unchanged, whatever their type.
         A data frame then gives a data frame, with all columns in their order. By default all features are transformed,
@@ -86,14 +86,16 @@ class PowerTransformer(PartTransformer):
     estimator : Estimator or str, default "mle"
         Estimator of lambda, as in `powerkern.fit`, such as "robust" or ``powerkern.AdaptiveRewML(n_reweight=3)``.
     out_of_range : {"raise", "nan", "clip"}, optional
-        Treatment of values without a transform (not above -shift under Box-Cox, or so large that it overflows), and of
-        transformed values without an inverse: an error (for those that overflow: infinity), or NaN, or the nearest end
-        of the fitted data. "clip" moves all new values beyond the range of the fitted data to its nearest end.
-        `transform` warns once, with the number of such values of each feature. By default, as in scikit-learn:
-        `transform` raises, and `inverse_transform` returns NaN, with a warning under Yeo-Johnson.
+        Treatment of values that cannot be transformed (not above -shift under Box-Cox, or so large that the transform
+        overflows), and of transformed values without an inverse. "raise" raises an error, except that overflow returns
+        infinity. "nan" returns NaN. "clip" moves all new values beyond the range of the fitted data to the nearest end
+        of that range. One warning of `transform` gives the number of such values for each feature. The default is the
+        behavior of scikit-learn: `transform` raises, and `inverse_transform` returns NaN, with a warning under
+        Yeo-Johnson.
     infinite : {"raise", "missing", "keep"}, default "raise"
-        Infinite values: an error, as in scikit-learn; or NaN, with a warning that counts them; or left out of the fit
-        and passed on by `transform` and `inverse_transform`.
+        Treatment of infinite values. "raise" raises an error, as in scikit-learn. "missing" replaces them by NaN, with
+        a warning that counts them. "keep" leaves them out of the fit, and `transform` and `inverse_transform` return
+        them unchanged.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer. joblib sets this
         variable in worker processes so that they do not compete for CPUs.
@@ -101,25 +103,26 @@ class PowerTransformer(PartTransformer):
     Attributes
     ----------
     lambdas_ : ndarray, shape (n_features,)
-        The transformation parameters; NaN for features not in `variables`. If they are assigned, mean and scale keep
-        their fitted values, as in scikit-learn.
+        The transformation parameters; NaN for features not in `variables`. If you assign other lambdas, mean and scale
+        keep their fitted values, as in scikit-learn.
     power_fit_ : PowerFit
         The fit, with intervals, standard errors and the status of each transformed feature. It does not keep the
-        training data; pass X to `PowerFit.confint` and `PowerFit.profile`.
+        training data, so pass X to `PowerFit.confint` and `PowerFit.profile`.
     sketch_ : Sketch or None
-        Sketch of all rows seen so far, after `partial_fit` was called.
+        Sketch of all rows so far; None if `partial_fit` has not been called.
     n_features_in_, feature_names_in_
         Number and names of the features, as in scikit-learn.
 
     Notes
     -----
-    NaN is missing: left out of the fit, kept in the output. A feature that has no optimum (constant, or all missing)
-    keeps its values; a constant feature becomes 0 where ``standardize=True``, as in scikit-learn. An all-missing
-    feature under Box-Cox is an error, as in scikit-learn.
+    NaN is missing: it is left out of the fit and stays NaN in the output. A feature for which no lambda is optimal
+    (constant, or all missing) keeps its values, but with ``standardize=True`` a constant feature becomes 0, as in
+    scikit-learn. An all-missing feature under Box-Cox raises an error, as in scikit-learn.
 
-    `fit` with ``estimator="mle"`` is as silent as scikit-learn's. One warning lists the features that scikit-learn
-    refuses to fit: constant under Box-Cox, all missing under Yeo-Johnson. ``power_fit_.status_text`` and
-    ``power_fit_.summary()`` describe each feature. Other estimators warn as `powerkern.fit` does.
+    `fit` with ``estimator="mle"`` emits no more warnings than scikit-learn's, with one exception: a warning lists the
+    features for which scikit-learn raises an error, constant ones under Box-Cox and all-missing ones under Yeo-Johnson.
+    ``power_fit_.status_text`` and ``power_fit_.summary()`` describe each feature. Other estimators warn as
+    `powerkern.fit` does.
 
     Examples
     --------
@@ -173,7 +176,7 @@ class PowerTransformer(PartTransformer):
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit every feature of `X`, (n_samples, n_features); `y` is ignored.
 
-        `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
+        `sample_weight`, (n_samples,), must not be negative; an integer weight k has the effect of k equal rows.
         """
         matrix = self._without_infinite(self._read(X)[1])
         with muted() if _uses_sums_only(self) else nullcontext():
@@ -213,10 +216,10 @@ class PowerTransformer(PartTransformer):
         likelihood to about 1e-13. A feature that cannot be fitted yet causes no warning; see
         ``power_fit_.status_text``. This method is available only with ``estimator="mle"``.
 
-        After `fit`, it continues from the rows of `fit`, as if `partial_fit` had been called with both: `fit` makes no
-        sketch, so the first call summarises the data that `fit` was given. It raises a ValueError if these have been
-        changed or are no longer in memory. A transformer that was pickled, or deeply copied, between `fit` and
-        `partial_fit` holds none of them.
+        After `fit`, this method continues from the rows of `fit`, as if `partial_fit` had been called with all rows.
+        `fit` makes no sketch, so the first call of `partial_fit` summarises the data that were passed to `fit`. It
+        raises a ValueError if these data have been changed or are no longer in memory. A transformer that has been
+        pickled or deeply copied after `fit` has no access to them.
         """
         if self.limits is not None:
             raise ValueError("partial_fit has no limits=; call fit with all rows")
@@ -251,7 +254,7 @@ class PowerTransformer(PartTransformer):
         return self
 
     def _check_continued(self, seen: sketch.Sketch | None) -> None:
-        """Raise if method or shift differ from earlier calls."""
+        """Raise ValueError if method or shift has changed since earlier calls; `seen` is the earlier sketch or None."""
         fit = self.power_fit_
         family, shift = (fit.family, fit._spec.shift) if seen is None else (seen.grid.family, seen.grid.shift)
         if family != self.method:
@@ -266,7 +269,7 @@ class PowerTransformer(PartTransformer):
     def _extend_sketch(
         self, seen: sketch.Sketch | None, matrix: NDArray[Any], sample_weight: ArrayLike | None
     ) -> sketch.Sketch:
-        """Return the sketch of the rows seen so far and of a matrix."""
+        """Return the sketch `seen` of earlier rows extended by the rows of `matrix`."""
         return sketch.extend(
             seen,
             matrix,
@@ -279,9 +282,9 @@ class PowerTransformer(PartTransformer):
 
     @CALLING_FAMILY_METHOD
     def transform(self, X: object) -> Any:
-        """Transform every feature of `X`, (n_samples, n_features), to float32 for float32, else to float64.
+        """Transform every feature of `X`, (n_samples, n_features); the result is float32 for float32, else float64.
 
-        NaN stays NaN. By default, raises a ValueError for infinite values, and under Box-Cox for values not above
+        NaN stays NaN. By default, ValueError is raised for infinite values, and under Box-Cox for values not above
         -shift; see `out_of_range` and `infinite`.
         """
         check_is_fitted(self)
@@ -342,7 +345,9 @@ class PowerTransformer(PartTransformer):
         lambdas, shift = as_reals("lambdas_", lambdas), as_reals("shift", self._shift())
         if not hasattr(self, "power_fit_"):
             if self.standardize or self.variables is not None:
-                raise ValueError("with standardize=True, or with variables, lambdas_ are assigned after fit")
+                raise ValueError(
+                    "lambdas_ cannot be assigned before fit with standardize=True or with variables; call fit first"
+                )
             ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size)) - shift  # stand-in for unknown data
             names = None
         else:
@@ -360,17 +365,18 @@ class PowerTransformer(PartTransformer):
         ).without_data()
 
     def to_sklearn(self) -> Any:
-        """Convert to the fitted `sklearn.preprocessing.PowerTransformer` that transforms alike.
+        """Convert to an equivalent fitted `sklearn.preprocessing.PowerTransformer`.
 
-        It agrees with this one to 1e-12 on data of ordinary range. If lambda is large, its formula, which subtracts the
-        mean from transformed values, loses up to half of the digits, which are kept here.
+        Its results agree with those of this transformer to 1e-12 on data of ordinary range. If lambda is large,
+        scikit-learn's formula, which subtracts the mean from transformed values, loses up to half of the digits; this
+        transformer keeps them.
 
         Raises
         ------
         ValueError
-            If scikit-learn cannot represent the fit: some features only (`variables`); a shift; a robust Yeo-Johnson
-            fit, which rescales the data first; a mean or scale that overflows, or a mean of 1e8 scales or more; a
-            Box-Cox column that passes unchanged with ``standardize=False``.
+            If scikit-learn cannot represent the fit: it transforms only some features (`variables`); it has a shift; it
+            is a robust Yeo-Johnson fit, which rescales the data first; a mean or scale overflows, or a mean is 1e8
+            scales or more; or a Box-Cox column passes unchanged with ``standardize=False``.
 
         Examples
         --------
@@ -390,11 +396,11 @@ class PowerTransformer(PartTransformer):
 
     @classmethod
     def from_sklearn(cls, transformer: Any) -> Self:
-        """Convert a fitted `sklearn.preprocessing.PowerTransformer`, with its lambdas.
+        """Convert a fitted `sklearn.preprocessing.PowerTransformer` to a transformer of this class.
 
         All features have the status `Status.FIXED`. The training data are unknown: likelihoods are NaN, and `x_min` and
-        `x_max` are the ends of the domain. Raises a TypeError for another estimator, and
-        `sklearn.exceptions.NotFittedError` if it is not fitted.
+        `x_max` are the ends of the domain. TypeError is raised for another estimator, and
+        `sklearn.exceptions.NotFittedError` if `transformer` is not fitted.
 
         Examples
         --------
@@ -416,7 +422,11 @@ class PowerTransformer(PartTransformer):
     def _read(
         self, X: object, reset: bool = True, **options: Any
     ) -> tuple[SelectedColumns | None, NDArray[np.floating]]:
-        """Return the values of the transformed features, and their table; None if all features are transformed."""
+        """Read `X`: return the table and the values of the features to transform.
+
+        The table is None if all features are transformed. `reset` is as in scikit-learn, and `options` are those of
+        `read`.
+        """
         if reset:
             self._chosen = None
         if (self.variables if reset else self._chosen) is None:
@@ -424,18 +434,21 @@ class PowerTransformer(PartTransformer):
         return self._read_part(X, reset)
 
     def _without_infinite(self, values: NDArray[Any], warns: bool = True) -> NDArray[Any]:
-        """Return the values to fit, with infinite ones treated as `infinite` says; call it while warnings are on."""
+        """Treat infinite values as `infinite` requires, and return the values to fit; warn about them if `warns`."""
         return without_infinite(Matrix(values, self._names(), False), self.infinite, warns=warns).values
 
     def _warn_where_sklearn_raises(self, fit: PowerFit) -> None:
-        """Warn about features that were not transformed, or for which scikit-learn would raise; ignore all others."""
+        """Warn about features that are not transformed, and about those for which scikit-learn would raise."""
         refused = Status.CONSTANT if self.method == "box-cox" else Status.EMPTY
         left = (Status.EMPTY, Status.OUTSIDE_DOMAIN, Status.FEW_DISTINCT) if self.on_failure != "raise" else ()
         codes = dict.fromkeys((refused, *left))
         warn_of_columns([(fit.status == code, code.sentence) for code in codes], fit.column_names)
 
     def _names(self) -> list[str] | None:
-        """Return the names of the transformed features; x0, x1, ... if some features of an array are transformed."""
+        """Return the names of the transformed features for messages and results.
+
+        If only some features of an array are transformed, the names are x0, x1, ...
+        """
         if self._chosen is None:
             return feature_names(self)
         return list(self.get_feature_names_out()[self._chosen])
@@ -447,7 +460,7 @@ class PowerTransformer(PartTransformer):
         return each_column("shift", self.shift, self.n_features_in_, feature_names(self))[self._chosen]
 
     def _lmbda(self) -> Any:
-        """Return the given lambda of each transformed feature, or None."""
+        """Return the lambda that the user gave for each transformed feature, or None."""
         if self._chosen is None or self.lmbda is None:
             return self.lmbda
         return each_column("lmbda", self.lmbda, self.n_features_in_, feature_names(self))[self._chosen]
@@ -465,11 +478,11 @@ class PowerTransformer(PartTransformer):
         return given_bounds(self.bounds, self.n_features_in_, feature_names(self))[:, self._chosen]
 
     def _target(self, X: NDArray[Any]) -> NDArray[Any] | None:
-        """Return `X` if the output may overwrite it, otherwise None."""
+        """Return `X` if the results may be written into it, otherwise None."""
         return X if not self.copy and self._chosen is None and X.dtype in (np.float32, np.float64) else None
 
     def _constant_features(self) -> NDArray[np.intp]:
-        """Return the constant features that must become 0; the fit passes them unchanged."""
+        """Return the positions of constant features that must become 0, because the fit passes them unchanged."""
         return np.flatnonzero((self.power_fit_.status == Status.CONSTANT) & self.power_fit_.standardize)
 
     def __sklearn_tags__(self) -> Any:

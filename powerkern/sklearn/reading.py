@@ -1,4 +1,4 @@
-"""Read the input of estimators, with messages that name the column; base class of numeric transformers."""
+"""Read the input of estimators, with messages that name the column, and a base class for numeric transformers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
 
 
 class FloatTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
-    """Base class of numeric transformers, which accept NaN, and return float32 for float32, otherwise float64."""
+    """Base class of numeric transformers: they accept NaN, and return float32 for float32, otherwise float64."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -46,9 +46,9 @@ class FloatTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
 
 def read(estimator: Any, X: Any, **options: Any) -> Any:
-    """Call scikit-learn's `validate_data`, but name columns that are not numeric, and make masked values NaN.
+    """Call scikit-learn's `validate_data`, with messages that name non-numeric columns.
 
-    NaN and infinite values pass.
+    NaN and infinite values are accepted, and masked values become NaN. `options` are those of `validate_data`.
     """
     refuse_foreign(X)
     _refuse_repeated_names(X)
@@ -59,21 +59,27 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
 
 
 def read_array(X: Any, what: str = "X", **options: Any) -> Any:
-    """Call scikit-learn's `check_array` for numbers of unknown columns; NaN passes."""
+    """Call scikit-learn's `check_array` on data that must be numeric; NaN is accepted.
+
+    `what` names the argument in messages, and `options` are those of `check_array`.
+    """
     X = filled(X)
     with numbers_only(X, what):
         return check_array(X, **{"dtype": FLOATS, "ensure_all_finite": "allow-nan", "input_name": what, **options})
 
 
 def read_finite(estimator: Any, X: Any, **options: Any) -> NDArray[np.floating]:
-    """Call `read`; raise for the first infinite value."""
+    """Call `read`, and raise ValueError if a value is infinite."""
     values: NDArray[np.floating] = read(estimator, X, **options)
     refuse_values(estimator, values)
     return values
 
 
 def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
-    """Set or compare the number and the names of the features of data that another estimator reads."""
+    """Set the number and the names of the features of an estimator, or compare them with those of `X` if not `reset`.
+
+    The values of `X` are not checked, because another estimator will read them.
+    """
     refuse_remote(X)
     _refuse_repeated_names(X)
     try:
@@ -84,9 +90,10 @@ def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
 
 @contextmanager
 def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
-    """Run a scikit-learn check, and also reject non-numeric input that scikit-learn would accept.
+    """Reject non-numeric input in addition to a check by scikit-learn, which is the body of the ``with`` statement.
 
-    If both reject the input, the message is scikit-learn's, except for data frames, where ours names the column.
+    scikit-learn accepts some input that is not numeric. If both checks reject the input, the message is scikit-learn's,
+    except for data frames, where ours names the column.
     """
     names = names_of(X)
     ours: Exception | None = None
@@ -119,13 +126,16 @@ def _refuse_repeated_names(X: Any) -> None:
 
 
 def feature_names(estimator: Any) -> list[str] | None:
-    """Return the names of the features for messages; None if there are none, or if names are repeated."""
+    """Return the names of the features for messages; None if there are no names, or if names are repeated."""
     names = list(getattr(estimator, "feature_names_in_", []))
     return names if names and len(set(names)) == len(names) else None
 
 
 def refuse_values(estimator: Any, values: NDArray[Any], missing_for: Any = None) -> None:
-    """Raise for the first infinite value, and for the first missing value if the estimator `missing_for` takes none."""
+    """Raise ValueError if a value is infinite or, given `missing_for`, if a value is NaN.
+
+    `missing_for` is an estimator that does not accept NaN; the message names it.
+    """
     names = feature_names(estimator)
     if (place := _first(np.isinf(values))) is not None:
         i, j = place
@@ -135,14 +145,14 @@ def refuse_values(estimator: Any, values: NDArray[Any], missing_for: Any = None)
 
 
 def refuse_nan(estimator: Any, values: NDArray[Any], remedy: str) -> None:
-    """Raise for the first value that is NaN; the message ends with `remedy`."""
+    """Raise ValueError if a value is NaN; the message names column and row, and ends with `remedy`."""
     if (place := _first(np.isnan(values))) is not None:
         i, j = place
         raise ValueError(f"{column_label(j, feature_names(estimator))}, row {i}: the value is NaN, {remedy}")
 
 
 def _first(offends: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """Return row and column of the first marked value in the first column that has one, or None."""
+    """Return row and column of the first True in the first column that contains one; None if there is none."""
     if not offends.any():
         return None
     j = int(np.argmax(offends.any(axis=0)))

@@ -1,4 +1,4 @@
-"""A scikit-learn regressor of a power-transformed response, with lambda estimated given the features."""
+"""`PowerTransformedRegressor`: regression on a power transform of the response, with lambda estimated given X."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ from powerkern.sklearn.reading import N_THREADS, note_features, read_array
 class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression on a power transform of the response, with lambda estimated given the features.
 
-    The model of Box and Cox [1]_ is ``psi(lambda, y) = f(X) + s Z``, Z normal. lambda maximises the likelihood
-    given a linear model of the features (`powerkern.regression.fit_regression`). `regressor` is then fitted to the
-    transformed response, and predictions are medians, means or quantiles of y.
+    The model of Box and Cox [1]_ is ``psi(lambda, y) = f(X) + s Z`` with standard normal Z. lambda maximises the
+    likelihood of a linear model of the features (`powerkern.regression.fit_regression`). `regressor` is then fitted to
+    the transformed response, and predictions are medians, means or quantiles of y.
 
-    `sklearn.compose.TransformedTargetRegressor` with a `PowerTransformer` has another aim: it makes y itself look
-    normal. If the features explain much of the response, or have skewed distributions, that lambda is far from the
-    lambda that makes the residuals normal.
+    `sklearn.compose.TransformedTargetRegressor` with a `PowerTransformer` serves another purpose: it makes the
+    distribution of y, not of the residuals, normal. The two lambdas differ widely if the features explain much of the
+    response or have skewed distributions.
 
     Parameters
     ----------
     regressor : estimator, default LinearRegression()
-        The regressor; a clone is fitted to X and the transformed response, which is in units of the residual standard
-        deviation of the linear model.
+        The regressor. A clone is fitted to X and the transformed response, in units of the residual standard deviation
+        of the linear model.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
-        The transform; Box-Cox takes positive responses only, or those above -shift.
+        The transform. Box-Cox needs responses above -shift, that is, positive ones by default.
     lmbda, shift, bounds
-        A given lambda, the shift of Box-Cox, and the smallest and largest lambda, as in
+        A known lambda, the shift of Box-Cox, and the smallest and largest lambda, as in
         `powerkern.regression.fit_regression`.
     kind : {"median", "mean", "quantile"}, default "median"
-        The prediction. The inverse transform of a predicted mean is the median. The mean, which minimises squared
-        error, is the integral of ``psi^-1(f(X) + s z) phi(z)``.
+        What to predict. The inverse transform of a predicted mean is the median of y. The mean of y, which minimises
+        the squared error, is the integral of ``psi^-1(f(X) + s z) phi(z)`` over z.
     quantile : float, default 0.5
         Level for ``kind="quantile"``, between 0 and 1.
     covariates : transformer, optional
-        Transformer that makes numeric features for the linear model by which lambda is estimated; a clone is fitted to
-        X. It is needed if X has categories, missing values, or too many columns. Default: X itself.
+        Transformer that computes numeric features for the linear model by which lambda is estimated; a clone is fitted
+        to X. It is needed if X has categories, missing values, or too many columns. Default: X itself.
     cv : int, cross-validation splitter or iterable, optional
-        Compute the scale s from residuals of left-out rows, for regressors such as forests whose residuals of the
-        training data are too small. Default: residuals of the training data.
+        Compute the scale s from residuals of held-out rows. Use it for regressors such as forests, whose residuals on
+        the training data are too small. Default: residuals on the training data.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -85,10 +85,10 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
 
     Notes
     -----
-    Means and quantiles assume normal residuals on the transformed scale, with one standard deviation for all rows.
-    Where the range of psi is finite, a prediction beyond it is the end of the domain, which may be infinite: see
-    `powerkern.regression.RegressionFit.predict`.
-    A response whose lambda could not be found (constant, exactly linear in the features) is not transformed.
+    Means and quantiles assume that residuals on the transformed scale are normal with the same standard deviation for
+    all rows. If the range of psi is finite, a prediction beyond it becomes the end of the domain, which may be
+    infinite; see `powerkern.regression.RegressionFit.predict`. A response whose lambda cannot be estimated (constant,
+    or exactly linear in the features) is not transformed.
 
     References
     ----------
@@ -140,11 +140,12 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         Parameters
         ----------
         X : (n_samples, n_features) array-like
-            Features. Without `covariates` they must be numbers, none missing.
+            Features. Without `covariates`, they must be numeric and complete.
         y : (n_samples,) or (n_samples, n_outputs) array-like
-            Responses on their own scale.
+            Responses, not transformed.
         sample_weight : (n_samples,) array-like, optional
-            Non-negative weights, for lambda and for the regressor (of a pipeline, its last step), which must take them.
+            Non-negative weights for the estimation of lambda and for the regressor, which must accept them. For a
+            pipeline, they are passed to the last step.
         **fit_params
             Further arguments of `fit` of the regressor.
 
@@ -164,7 +165,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
             Y, design, self.family, intercept=not (design == design[0]).all(), sample_weight=sample_weight,
             lmbda=self.lmbda, shift=self.shift, bounds=self.bounds, n_threads=self.n_threads,
         )  # fmt: skip
-        self.regression_fit_ = copy.copy(fit)  # the copy leaves the data behind
+        self.regression_fit_ = copy.copy(fit)  # a copy does not keep the data
         Z = np.asarray(self.regression_fit_.power_fit.transform(Y))
         self.regressor_ = clone(regressor).fit(X, Z, **fit_params)
         self._scale = self._residual_scale(regressor, X, Z, sample_weight, fit_params)
@@ -193,11 +194,11 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         return self._per_output(self._scale)
 
     def _per_output(self, values: FloatArray) -> float | FloatArray:
-        """Return a number for one response, an array for several."""
+        """Return a float if y was one-dimensional, otherwise the array `values`, (n_outputs,)."""
         return float(values[0]) if self._is_vector else values
 
     def _design(self, X: object, n: int) -> FloatArray:
-        """Return the features of the linear model by which lambda is estimated."""
+        """Return the features, (n, k), of the linear model by which lambda is estimated; `n` is the length of y."""
         note_features(self, X)  # sets the number and the names of the features
         if self.covariates is not None:
             X = clone(self.covariates).fit_transform(X)
@@ -218,7 +219,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
     def _residual_scale(
         self, regressor: Any, X: object, Z: FloatArray, sample_weight: Any, fit_params: dict[str, Any]
     ) -> FloatArray:
-        """Return the root mean square of the residuals of each response, of left-out rows if `cv` is given.
+        """Return the root mean square residual of each response, (p,): on held-out rows with `cv`, else on the fitted.
 
         Parameters
         ----------
@@ -246,19 +247,21 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         tags.target_tags.positive_only = self.family == "box-cox" and not np.any(self.shift)
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
-        tags.regressor_tags.poor_score = True  # of the checks' responses, which have outliers that a transform draws in
+        tags.regressor_tags.poor_score = (
+            True  # scikit-learn's checks have responses with outliers, which a transform pulls in
+        )
         return tags
 
 
 def _read_responses(y: object) -> FloatArray:
-    """Return the responses, (n,) or (n, p); raise if one is missing or infinite."""
+    """Return the responses as float64, (n,) or (n, p); raise ValueError if one is missing or infinite."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     return np.asarray(read_array(y, "y", dtype=np.float64, ensure_all_finite=True, ensure_2d=False))
 
 
 def _weight_argument(regressor: Any) -> str:
-    """Return the argument of `fit` by which a regressor takes weights, through searches and pipelines."""
+    """Return the name of the argument of ``regressor.fit`` for weights; regressors may be searches or pipelines."""
     if isinstance(regressor, BaseSearchCV):
         return _weight_argument(regressor.estimator)
     if isinstance(regressor, Pipeline):

@@ -1,4 +1,4 @@
-"""Tables with some transformed columns, and the base class of transformers of some columns."""
+"""Select the columns of a table to transform, and a base class for transformers of selected columns."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from powerkern.sklearn.reading import FloatTransformer, feature_names, note_feat
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether X is a data frame, of any library."""
+    """Return whether `X` is a data frame of any library."""
     return names_of(X) is not None
 
 
 def as_table(X: Any) -> Any:
-    """Return a data frame unchanged, anything else as an array with NaN for masked entries."""
+    """Return a data frame unchanged; convert anything else to an array, with NaN for masked entries."""
     refuse_foreign(X)
     X = filled(loaded(X))
     return X if is_frame(X) else np.asarray(X)
 
 
 class SelectedColumns(NamedTuple):
-    """An array or a data frame, and the positions of its columns that are transformed."""
+    """A table, `whole` (array or data frame), and the positions `chosen` of the columns to transform."""
 
     whole: Any
     chosen: NDArray[np.intp]
@@ -48,15 +48,15 @@ class SelectedColumns(NamedTuple):
         return bool(self.chosen.size == self.whole.shape[1])
 
     def rows(self, at: NDArray[np.intp]) -> SelectedColumns:
-        """Select rows."""
+        """Return the table with only the rows at positions `at`."""
         columns = np.arange(self.whole.shape[1])
         return SelectedColumns(select(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
 
     def with_values(self, values: NDArray[Any], copy: bool = True) -> Any:
-        """Return the table with `values` in the chosen columns.
+        """Return the table with the chosen columns replaced by `values`.
 
-        An array gets the type of `values`, unless it holds objects. ``copy=False`` overwrites an array that already has
-        this type.
+        An array is converted to the type of `values`, unless it holds objects. With ``copy=False``, an array that
+        already has this type is overwritten.
         """
         if is_frame(self.whole):
             part = self.whole if self.takes_all else self.part
@@ -70,14 +70,18 @@ class SelectedColumns(NamedTuple):
 
 
 class PartTransformer(FloatTransformer):
-    """Base class of transformers of the columns in the parameter `variables`; other columns pass through unchanged."""
+    """Base class of transformers that transform only the columns in their parameter `variables`, if it is given."""
 
     variables: Any = None
     #: Positions of the transformed columns in ascending order, after fit; None for all columns.
     _chosen: Any = None
 
     def _read_part(self, X: Any, reset: bool = True, **options: Any) -> tuple[SelectedColumns, Any]:
-        """Return the table, and the checked values of its transformed columns; `reset` determines their positions."""
+        """Return the table, and the checked values of the columns to transform.
+
+        If `reset`, `variables` determines these columns; otherwise they are those of the fit. `options` are those of
+        `read`.
+        """
         whole = as_table(X)
         if not is_frame(whole):
             check_array(whole, dtype=None, ensure_all_finite=False)  # that it has rows and columns
@@ -88,7 +92,7 @@ class PartTransformer(FloatTransformer):
         return table, read(BaseEstimator(), table.part, **options)
 
     def _read_output(self, X: Any, **options: Any) -> tuple[SelectedColumns, Any]:
-        """Read a table that `transform` returned; return the values of its transformed columns, too."""
+        """Read a table in the form that `transform` returns; return it with the values of its transformed columns."""
         X = as_table(X)
         if len(X.shape) != 2:
             raise ValueError(f"X must be a matrix of {self.n_features_in_} columns, got shape {tuple(X.shape)}")

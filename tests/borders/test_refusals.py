@@ -104,7 +104,7 @@ def _more_censored_cells_than_the_grid_has_room_for() -> Any:
 
 def _sketch_on_a_grid_of(rows: slice) -> Any:
     one = sketch.summarize_chunk(X, sketch.range_of(X, "box-cox").grid())
-    return one.on(sketch.range_of(np.sort(X, axis=0)[rows], "box-cox").grid())
+    return one._on_grid(sketch.range_of(np.sort(X, axis=0)[rows], "box-cox").grid())
 
 
 MAP = [[0.7, 0.6], [0.9, 0.8]], [[0.0, 1.0], [0.0, 1.0]]
@@ -311,7 +311,7 @@ def test_groups_that_appear_between_two_passes() -> None:
         calls.append(1)
         yield FRAME.assign(site=GROUPS if len(calls) == 1 else "c")
 
-    with pytest.raises(ValueError, match="a pass found groups that the one before did not: the data have changed"):
+    with pytest.raises(ValueError, match="the data changed between two passes: there are new groups"):
         sketch.fit_chunks(chunks, groups="site")
     assert len(calls) == 2
 
@@ -510,7 +510,7 @@ def test_an_arrow_array_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None
 def _damaged_sketch() -> Any:
     """Read the bytes of a sketch with a negative number of rows."""
     one = sketch.summarize_chunk(X, sketch.range_of(X, "box-cox").grid())
-    return sketch.Sketch.from_bytes(sketch.Sketch(one.grid, -one.sums, one.roundings).to_bytes())
+    return sketch.Sketch.from_bytes(sketch.Sketch(one.grid, -one.sums, one._roundings).to_bytes())
 
 
 def _forged_sketch(**changes: Any) -> Callable[[], Any]:
@@ -544,7 +544,7 @@ ENGINES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a sketch with a number too many": (_forged_sketch(), ValueError, "damaged"),
     "a sketch with limits of one column": (_forged_sketch(limits=[[0.5], [None]]), ValueError, "damaged"),
     "groups of blocks of columns": (
-        lambda: grouped._Labels.side_by_side([]),
+        lambda: grouped._Labels._join_columns([]),
         TypeError,
         "groups need chunks that have all columns",
     ),

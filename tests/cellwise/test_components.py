@@ -154,7 +154,7 @@ def test_bad_options(options, error, message):
 def test_more_components_than_dimensions():
     x = low_rank(k=2)
     x[:, 4:] = x[:, :4]
-    with pytest.raises(ValueError, match="4 dimensions"):
+    with pytest.raises(ValueError, match="rank 4; use at most 4"):
         wrapped_pca(x, 6)
 
 

@@ -75,5 +75,5 @@ def test_a_residual_at_the_cutoff_is_not_flagged():
     one = np.ones(1)
     rule = cells._FlagRule(0.0 * one, one, None, one, one, 0.0, 1.0, 2.0)
     z = np.array([[-2.0, 2.0, np.nextafter(2.0, 3.0), 0.0]])
-    judged = cells._judge_cells(z.T, z, np.zeros_like(z), rule)
+    judged = cells._flag_cells(z.T, z, np.zeros_like(z), rule)
     assert judged.flagged.ravel().tolist() == [False, False, True, False]

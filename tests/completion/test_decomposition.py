@@ -344,7 +344,7 @@ def test_rows_and_columns_without_entries():
     M, _ = low_rank()
     M[3], M[:, 5] = nan, nan
     with pytest.warns(
-        UserWarning, match=r"^no entries in row 3, column 5: their estimates consist of the offsets of normalize"
+        UserWarning, match=r"^no entries in row 3, column 5: estimates there consist only of the offsets of normalize"
     ):
         result = uv_decompose(M, 2, normalize="columns", rng=0)
     np.testing.assert_array_equal(result.reconstruct()[3], result.column_offset)
@@ -387,7 +387,7 @@ def test_constant(normalize, value):
         (LECTURE, 2, {"init": ONES[::-1]}, ValueError, r"U in init must have shape \(5, 2\)"),
         (LECTURE, 2, {"init": (ONES[0] * nan, ONES[1])}, ValueError, "no NaN"),
         (LECTURE, 2, {"init": (ONES[0] * 1e200, ONES[1] * 1e200)}, ValueError, "the factors overflow"),
-        (LECTURE, 2, {"init": "mean", "method": "als"}, ValueError, "cannot tell apart"),
+        (LECTURE, 2, {"init": "mean", "method": "als"}, ValueError, "cannot separate"),
         (LECTURE, 2, {"init": "mean", "normalize": "rows"}, ValueError, "starts at 0"),
         (LECTURE, 1, {"init": "means"}, ValueError, "init='means' is a product of rank 2; use init='mean' for rank 1"),
         (LECTURE, 2, {"init": "means", "n_starts": 2}, ValueError, "n_starts > 1 needs init='random'"),
@@ -406,7 +406,7 @@ def test_constant(normalize, value):
         (LECTURE, 2, {"ridge": "1"}, TypeError, "ridge must be a number"),
         (LECTURE, 2, {"tol": nan}, ValueError, "tol must be a number in \\[0, inf\\)"),
         (LECTURE, 2, {"validation_fraction": 1.0}, ValueError, "validation_fraction must be a number in \\[0, 0.9\\]"),
-        ([[1.0]], 1, {"validation_fraction": 0.5}, ValueError, "one entry only"),
+        ([[1.0]], 1, {"validation_fraction": 0.5}, ValueError, "only one entry"),
         (LECTURE, 2, {"n_threads": 0}, ValueError, "n_threads must be at least 1"),
     ],
 )
@@ -463,7 +463,7 @@ def test_one_rank_is_a_list_of_one():
 
 
 def test_ranks_need_entries_held_out():
-    with pytest.raises(ValueError, match="ranks are compared on entries held out"):
+    with pytest.raises(ValueError, match="ranks are compared by the error on held-out entries"):
         rank_profile(LECTURE, validation_fraction=0)
 
 

@@ -220,7 +220,7 @@ def test_ratings_that_cannot_be_fitted():
         fit_ratings((ROW, COLUMN, VALUE), 81)
     with pytest.raises(ValueError, match=r"shrinkage must be a number in \(0, inf\)"):
         fit_ratings((ROW, COLUMN, VALUE), shrinkage=0.0)
-    with pytest.raises(ValueError, match=r"three arrays or columns \(row, column, value\), got 50; of a list of trip"):
+    with pytest.raises(ValueError, match=r"three arrays or columns \(row, column, value\), got 50; for a list of trip"):
         fit_ratings(list(zip(ROW[:50], COLUMN[:50], VALUE[:50], strict=True)))
     with pytest.raises(ValueError, match=r"weight has shape \(3,\), and there are 6000 ratings"):
         fit_ratings((ROW, COLUMN, VALUE), weight=np.ones(3))
@@ -235,7 +235,7 @@ def test_ratings_that_cannot_be_fitted():
 
 
 def test_invalid_queries(model):
-    with pytest.raises(TypeError, match="labels are of type int64, got <U1; pass labels as they were fitted"):
+    with pytest.raises(TypeError, match="labels are of type int64, got <U1; pass labels of the fitted type"):
         model.predict("7", 3)
 
 

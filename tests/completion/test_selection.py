@@ -83,7 +83,7 @@ def test_estimates_of_single_entries_are_those_of_rows():
     low = path.refine(path.add_components(None, 2, np.random.default_rng(0)), 0.1)
     for fitted, tolerance in ((GaussianPath(values, 1).refine(None, 0.1), 1e-12), (low, 1e-3)):
         rows, residuals = fitted.model.complete_rows(values, 1)
-        np.testing.assert_allclose(fitted.at(row, column), rows[row, column], atol=tolerance)
+        np.testing.assert_allclose(fitted.estimates_at(row, column), rows[row, column], atol=tolerance)
         assert (np.isnan(residuals) == mask).all()
         np.testing.assert_array_equal(rows[~mask], values[~mask])
 

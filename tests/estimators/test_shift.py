@@ -308,9 +308,9 @@ def test_chunks_streams_and_their_bytes() -> None:
 def test_summaries_of_other_shifts_do_not_merge() -> None:
     X = columns(50)
     a, b = range_of(X, "box-cox", shift=SHIFT), range_of(X, "box-cox", shift=[4.0, *SHIFT[1:]])
-    with pytest.raises(ValueError, match=r"column 0 has shift 3.0 in one and 4.0 in the other; they cannot be merged"):
+    with pytest.raises(ValueError, match=r"column 0 has shift 3.0 in one chunk and 4.0 in another; pass the same"):
         merge(a, b)
-    with pytest.raises(ValueError, match="they cannot be merged"):
+    with pytest.raises(ValueError, match="pass the same shift for all"):
         merge(summarize_chunk(X, a.grid()), summarize_chunk(X, b.grid()))
     assert a != b
 

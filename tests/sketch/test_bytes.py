@@ -52,7 +52,7 @@ def test_a_column_without_values_has_one_range_only(entry: int, value: float) ->
     empty = np.full((3, 1), np.nan)
     data = range_of(empty).to_bytes()
     assert Range.from_bytes(data) == range_of(empty)
-    if range_of(empty).table[0, entry] != value:
+    if range_of(empty)._table[0, entry] != value:
         with pytest.raises(ValueError, match="not a range: column 0"):
             Range.from_bytes(cell(data, 0, entry, value))
 

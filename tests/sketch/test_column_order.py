@@ -147,7 +147,7 @@ def test_other_labels_are_refused_by_name(labels):
         fit_chunks(with_ids, groups="id")
     with pytest.raises(ValueError, match=r"it also has 'other'|it also has 7|it also has .'z', 3"):
         reduce(extend, chunks, None)
-    with pytest.raises(ValueError, match=r"one has 3 columns, the other 4"):
+    with pytest.raises(ValueError, match=r"one chunk has 3 columns, another 4"):
         fit_chunks([chunks_in_order(TEXT)[0], chunks_in_order(TEXT)[1].assign(more=1.0)])
 
 

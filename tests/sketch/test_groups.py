@@ -131,13 +131,16 @@ def test_a_misspelled_option_is_refused_before_the_first_pass():
 
 @pytest.mark.parametrize(
     ("other", "message"),
-    [(["a", "c"], "column 1 is 'b' in one and 'c' in the other"), (["a", "b", "c"], "one has 2 columns, the other 3")],
+    [
+        (["a", "c"], "column 1 is 'b' in one and 'c' in the other"),
+        (["a", "b", "c"], "one chunk has 2 columns, another 3"),
+    ],
 )
 def test_chunks_with_other_columns_are_refused(other: list[str], message: str) -> None:
     labels, others = (_Labels(None, ColumnNames(each, each), len(each)) for each in (["a", "b"], other))
     with pytest.raises(ValueError, match=message):
-        labels.merged(others)
-    assert labels.merged(labels).naming.names == ["a", "b"]
+        labels._merge(others)
+    assert labels._merge(labels).naming.names == ["a", "b"]
 
 
 @pytest.mark.parametrize("fit", [pk.fit, fit_chunks, location_chunks, Run])

@@ -190,7 +190,7 @@ def test_merging_is_exact_in_any_order_and_sketches_are_stored() -> None:
     found = range_of(X, "box-cox", limits=LIMITS)
     assert Range.from_bytes(found.to_bytes()) == found
     npt.assert_array_equal(found.limits, [LOW, HIGH])
-    assert forward.part([1]).merged(parts[0].part([1])) == forward.merged(parts[0]).part([1])
+    assert forward.part([1])._merge(parts[0].part([1])) == forward._merge(parts[0]).part([1])
     assert_same_fit(finish(forward), pk.fit(X, "box-cox", limits=LIMITS))
 
 
@@ -208,7 +208,7 @@ def test_forged_intervals_are_refused(offset: int) -> None:
 
 def test_sketches_with_other_limits_cannot_be_merged() -> None:
     a, b = range_of(X, limits=LIMITS), range_of(X, limits=(0.1, None))
-    with pytest.raises(ValueError, match=r"column 0 has limits \(0.5, 4\) in one and \(0.1, None\) in the other"):
+    with pytest.raises(ValueError, match=r"column 0 has limits \(0.5, 4\) in one chunk and \(0.1, None\) in another"):
         merge(a, b)
 
 

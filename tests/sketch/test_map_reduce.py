@@ -115,7 +115,7 @@ def test_threads_of_tasks_are_those_of_the_engine():
 
 
 def test_no_chunks():
-    with pytest.raises(ValueError, match="there are no chunks: none were given, or they could be read only once"):
+    with pytest.raises(ValueError, match="there are no chunks; pass at least one, in a form that can be read"):
         fit_chunks(MapReduce(Engine()))
 
 
@@ -163,7 +163,7 @@ def test_rows_that_change_between_passes():
     ):
         fit_chunks(lambda: next(passes))
     once = iter([X[:500], X[500:]])
-    with pytest.raises(ValueError, match="they could be read only once"):
+    with pytest.raises(ValueError, match="in a form that can be read repeatedly"):
         fit_chunks(lambda: once)
 
 

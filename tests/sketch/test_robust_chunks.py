@@ -15,7 +15,15 @@ from powerkern import Status
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 from powerkern.sketch import MapReduce, fit_chunks, merge, robust, robust_column
-from powerkern.sketch.order import EDGES, bins_of, equal_points, first_edges, moment_points, rows_as_cells, sample_of
+from powerkern.sketch.order import (
+    EDGES,
+    count_in_bins,
+    draw_sample,
+    equal_points,
+    first_edges,
+    moment_points,
+    rows_as_cells,
+)
 from powerkern.sketch.robust_column import RobustChunkColumn
 from powerkern.sketch.steps import range_of
 from tests.fuzz.robust_partitions import case_of, outcome
@@ -407,7 +415,7 @@ def test_what_is_refused():
 
 def sampled(x, weight=None):
     weights = None if weight is None else np.asarray(weight, dtype=float)
-    return sample_of(x[:, None], weights, range_of(x, sample_weight=weight))
+    return draw_sample(x[:, None], weights, range_of(x, sample_weight=weight))
 
 
 def test_counts_of_bins_are_those_of_the_rows():
@@ -416,7 +424,7 @@ def test_counts_of_bins_are_those_of_the_rows():
     first = sampled(x)
     edges = first_edges(first, 0)
     assert edges.size <= 1.2 * EDGES
-    parts = [bins_of(part[:, None], None, [edges], first.quantum) for part in np.array_split(x, 3)]
+    parts = [count_in_bins(part[:, None], None, [edges], first.quantum) for part in np.array_split(x, 3)]
     cells = functools.reduce(merge, parts).cells()[0]
     assert cells.rows.sum() == x.size
     for k in range(0, cells.rows.size, 17):
@@ -440,7 +448,7 @@ def test_counts_of_bins_are_those_of_the_rows():
 def test_extreme_values_are_counted():
     x = np.concatenate([np.linspace(-1.0, 1.0, 5000), [-1.7e308, 1.7e308, 5e-324]])
     first = sampled(x)
-    cells = bins_of(x[:, None], None, [first_edges(first, 0)], first.quantum).cells()[0]
+    cells = count_in_bins(x[:, None], None, [first_edges(first, 0)], first.quantum).cells()[0]
     assert cells.rows.sum() == x.size
     assert np.isfinite(cells.mean).all()
     assert rows_as_cells(sampled(x[:10]).drawn[0]).rows.sum() == 10

@@ -336,7 +336,7 @@ def test_box_cox_streams_between_two_references(near, seed):
     """Chunks on either side of the middle have different references, whose rounding amounts to many bins."""
 
     def reference_of(x: float) -> float:
-        return extend(None, [x], "box-cox").grid.table[0, G_REF]
+        return extend(None, [x], "box-cox").grid._table[0, G_REF]
 
     low, high = near, near * (1.0 + 2.0**-41)
     while high - low > np.spacing(low):
@@ -345,9 +345,9 @@ def test_box_cox_streams_between_two_references(near, seed):
     low -= 4.0 * np.spacing(low)
     expected = slope_of_steps() * low / np.spacing(low)
     totals = streams_of_steps(low, seed, "box-cox")
-    assert any(total.roundings[0, 3] for total in totals)
+    assert any(total._roundings[0, 3] for total in totals)
     for total in totals:
-        row, error = total.power_sums().fit(np.array([np.nan]), 1)
+        row, error = total._power_sums().fit(np.array([np.nan]), 1)
         assert error[0] < 1e-2 * abs(expected)
         assert abs(row[0, LMBDA] - expected) <= error[0]
 
@@ -480,9 +480,9 @@ def test_wrong_data_are_named():
 
 def test_what_does_not_merge():
     a, b = range_of([1.0, 2.0]), range_of([1.0, 2.0], "box-cox")
-    with pytest.raises(ValueError, match="one is of family 'yeo-johnson', the other of 'box-cox'"):
+    with pytest.raises(ValueError, match="one summary is of family 'yeo-johnson', the other of 'box-cox'; use one"):
         merge(a, b)
-    with pytest.raises(ValueError, match="one has 1 columns, the other 2"):
+    with pytest.raises(ValueError, match="one chunk has 1 columns, another 2"):
         merge(a, range_of([[1.0, 2.0]]))
     with pytest.raises(ValueError, match="column 0 is 'a' in one and 'b' in the other"):
         merge(range_of([1.0], column_names=["a"]), range_of([1.0], column_names=["b"]))
@@ -572,7 +572,7 @@ def test_chunks_that_cannot_be_fitted():
         fit_chunks([])
     with pytest.raises(ValueError, match=r"in chunk 1: column 1, row 0: the value is -1\.0"):
         fit_chunks([X, [[2.0, -1.0]]], "box-cox")
-    with pytest.raises(ValueError, match="in chunk 1: one has 2 columns, the other 1"):
+    with pytest.raises(ValueError, match="in chunk 1: one chunk has 2 columns, another 1"):
         fit_chunks([X, X[:, :1]])
     with pytest.raises(ValueError, match="in chunk 0: sample_weight"):
         fit_chunks([X, X], sample_weight=[[1.0], [1.0]])
@@ -599,7 +599,7 @@ def test_a_number_of_columns_that_is_none(columns):
     made = range_of(np.arange(5.0))
     described = {**made._describe(), "columns": columns}
     with pytest.raises(ValueError, match="the bytes are damaged"):
-        Range.from_bytes(pack(RANGE, described, made.table))
+        Range.from_bytes(pack(RANGE, described, made._table))
 
 
 @pytest.mark.parametrize(
@@ -645,7 +645,7 @@ def test_threads_compute_the_starts_of_bins_without_a_lock(monkeypatch):
     grids = [range_of(np.arange(1.0, 9.0) + k).grid() for k in range(2)]
     both, found = threading.Barrier(2, timeout=5), []
     monkeypatch.setattr("powerkern.sketch.grids.bin_starts", lambda cells: both.wait())
-    lookers = [threading.Thread(target=lambda grid: found.append(grid.starts), args=(grid,)) for grid in grids]
+    lookers = [threading.Thread(target=lambda grid: found.append(grid._starts), args=(grid,)) for grid in grids]
     for thread in lookers:
         thread.start()
     for thread in lookers:

@@ -52,7 +52,7 @@ def test_labels_in_a_column():
     frame = clone(transformer).set_output(transform="pandas").fit_transform(X)
     assert frame.columns.tolist() == ["u", "v"]
     assert frame.index.equals(X.index)
-    with pytest.raises(TypeError, match="pass groups="):
+    with pytest.raises(TypeError, match="pass the labels of the samples as groups="):
         transformer.inverse_transform(Z)
     with pytest.raises(TypeError, match="can be passed only if the parameter groups is None"):
         transformer.fit(X, groups=X["id"])

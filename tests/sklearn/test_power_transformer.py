@@ -326,7 +326,7 @@ def test_lambdas_may_be_assigned():
     assert np.allclose(ours.transform(X), theirs.transform(X), rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="4 entries"):
         ours.lambdas_ = [1.0]
-    with pytest.raises(ValueError, match="after fit"):
+    with pytest.raises(ValueError, match="before fit"):
         PowerTransformer().lambdas_ = np.ones(4)
 
 
@@ -603,7 +603,7 @@ def test_location_scaler_by_mean_and_deviation_is_the_standard_scaler():
 
 
 def test_location_scaler_passes_on_what_is_its_own():
-    with pytest.raises(ValueError, match="constants must not have 'n_threads'"):
+    with pytest.raises(ValueError, match="constants must not contain 'n_threads'"):
         LocationScaler(constants={"n_threads": 1}).fit(skewed())
 
 

@@ -113,7 +113,7 @@ def test_arguments_for_each_feature_are_chosen_too():
 @pytest.mark.parametrize("standardize", [True, False])
 def test_lambdas_may_be_assigned(standardize):
     transformer = PowerTransformer(variables=["price", "area"], standardize=standardize)
-    with pytest.raises(ValueError, match="after fit"):
+    with pytest.raises(ValueError, match="before fit"):
         transformer.lambdas_ = [1.0, 1.0]
     frame = pandas_frame()
     expected = transformer.fit(frame).transform(frame)

@@ -1,4 +1,4 @@
-"""Power transforms whose lambdas are tuned by the score of a classifier or regressor [1]_.
+"""Power transforms with lambdas that maximize the score of a classifier or regressor [1]_.
 
 References
 ----------

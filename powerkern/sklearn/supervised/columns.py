@@ -1,4 +1,4 @@
-"""Scale columns, and transform and standardize them for each lambda of a search; results are cached."""
+"""Scale columns, transform and standardize them for each lambda of a search, and cache the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BEYOND = 0.99
 
 
 class Cache:
-    """Cache of arrays by kind, column and lambda, which takes at most `_CACHE` bytes."""
+    """Cache of at most `_CACHE` bytes for arrays that depend on a column and a lambda."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int, float], FloatArray] = {}
@@ -32,7 +32,7 @@ class Cache:
         lmbdas: FloatArray,
         compute: Callable[[NDArray[np.intp], FloatArray], FloatArray],
     ) -> FloatArray:
-        """Return one array for each pair of a column and a lambda; call `compute` once for all that are not cached.
+        """Return an array for each pair of a column and a lambda, stacked; compute and cache those that are missing.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class Cache:
         lmbdas : (k,) ndarray
             Lambda of each column.
         compute : callable
-            ``compute(which, lmbdas)`` returns the arrays for these pairs.
+            ``compute(which, lmbdas)`` returns the arrays of some pairs. It is called once for all missing ones.
         """
         keys = [(kind, j, lmbda) for j, lmbda in zip(which.tolist(), lmbdas.tolist(), strict=True)]
         missing = {key: k for k, key in enumerate(keys) if key not in self._kept}
@@ -58,7 +58,17 @@ class Cache:
 
 
 class TransformedColumns:
-    """Transformed and standardized columns, cached."""
+    """Transforms and standardizes columns, and caches the results.
+
+    Parameters
+    ----------
+    scaled : (n, p) ndarray
+        The scaled columns.
+    family : {"box-cox", "yeo-johnson"}
+        The transform.
+    weight : (n,) ndarray or None
+        Weights of the rows.
+    """
 
     def __init__(self, scaled: FloatArray, family: str, weight: FloatArray | None) -> None:
         self._scaled = scaled
@@ -67,18 +77,21 @@ class TransformedColumns:
         self.cache = Cache()
 
     def get(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
-        """Return these columns as rows, each transformed with its lambda."""
+        """Return the columns at positions `which`, (k,), transformed with `lmbdas`, (k,), as rows, (k, n)."""
         return self.cache.get("values", which, lmbdas, self._transformed)
 
     def _transformed(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
-        """Transform and standardize columns."""
+        """Compute the result of `get`."""
         given = self._scaled[:, which]
         fitted = fitting.fit(given, self._family, lmbda=lmbdas, sample_weight=self._weight, n_threads=1)
         return np.asarray(fitted.transform(given, n_threads=1).T)
 
 
 class ColumnScaling(NamedTuple):
-    """The map ``x -> (x - offset)/size + base``, clipped to [lowest, highest]."""
+    """The map ``x -> (x - offset)/size + base`` of each column, clipped to [lowest, highest].
+
+    `varies` is a mask of the columns that are not constant.
+    """
 
     offset: FloatArray
     size: FloatArray
@@ -88,19 +101,22 @@ class ColumnScaling(NamedTuple):
     varies: NDArray[np.bool_]
 
     def scale(self, X: FloatArray) -> FloatArray:
-        """Scale data."""
+        """Return scaled data."""
         with np.errstate(over="ignore"):  # clipped
             scaled = np.asfortranarray((X - self.offset) / self.size)
         scaled += self.base
         return np.clip(scaled, self.lowest, self.highest, out=scaled)
 
     def unscale(self, scaled: FloatArray) -> FloatArray:
-        """Return scaled data in their original units."""
+        """Undo `scale`."""
         return (scaled - self.base) * self.size + self.offset
 
 
-def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> ColumnScaling:
-    """Return the scaling to [1, 2] for Box-Cox, or to mean 0 and sd 1 for Yeo-Johnson, by rows of positive weight."""
+def compute_scaling(X: FloatArray, family: str, weight: FloatArray | None) -> ColumnScaling:
+    """Return the scaling of the columns to [1, 2] for Box-Cox, and to mean 0 and standard deviation 1 for Yeo-Johnson.
+
+    Rows of weight 0 are left out.
+    """
     if weight is not None:
         X, weight = X[weight > 0.0], weight[weight > 0.0]
     low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
@@ -120,7 +136,7 @@ def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> ColumnScal
 
 
 def _moments(unit: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation of each column, without NaN."""
+    """Return the weighted mean and standard deviation of each column, ignoring NaN."""
     seen = np.where(np.isnan(unit), 0.0, 1.0 if weight is None else weight[:, np.newaxis])
     total, unit = seen.sum(axis=0), np.nan_to_num(unit)
     mean = (seen * unit).sum(axis=0) / total

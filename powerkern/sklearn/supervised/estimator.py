@@ -1,4 +1,4 @@
-"""The transformer: its parameters, its input and output, and the choice of search and objective."""
+"""`SupervisedPowerTransformer`: choose lambdas by the score of an estimator on the transformed columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn._compat import HasMethods, Interval, StrOptions, fit_context, routing_enabled
 from powerkern.sklearn.reading import N_THREADS, feature_names, read, refuse_values
 from powerkern.sklearn.supervised import searches
-from powerkern.sklearn.supervised.columns import TransformedColumns, scaling
+from powerkern.sklearn.supervised.columns import TransformedColumns, compute_scaling
 from powerkern.sklearn.supervised.naive_bayes import NaiveBayes
 from powerkern.sklearn.supervised.objective import Objective, OutOfTime, Refitted, ScoringTask, Split, Watched
 from powerkern.sklearn.supervised.searches import BestLambdas, Schedule, SearchHistory, Space, Trial
@@ -42,11 +42,11 @@ _LEAST_TRIALS = 20
 @suggest_in_constructor
 @dataclass(eq=False, repr=False)
 class SupervisedPowerTransformer(PartTransformer):
-    """Power transforms with which a classifier or regressor scores best.
+    """Power transforms that maximize the score of a classifier or regressor.
 
     Every column is scaled (for Box-Cox to [1, 2], for Yeo-Johnson to mean 0 and standard deviation 1), transformed with
-    its own lambda, and standardized. The lambdas maximize the score of `estimator` on the transformed columns. In a
-    pipeline, the transformer comes before the same estimator.
+    a separate lambda, and standardized. The lambdas maximize the score of `estimator` on the transformed columns. In a
+    pipeline, put the same estimator after the transformer.
 
     Parameters
     ----------
@@ -55,42 +55,44 @@ class SupervisedPowerTransformer(PartTransformer):
     family : {"box-cox", "yeo-johnson"}, default "box-cox"
         The transform.
     search : {"iterative", "blocks", "spherical", "diagonal", "grid"}, default "iterative"
-        "iterative" takes the columns in turn and sets each to the best of `lmbdas` with all other columns fixed, for
-        `max_epochs` rounds from the best of `starts`. "blocks" moves random blocks of columns to either end of their
+        "iterative" starts from the best of `starts`. In each of `max_epochs` rounds, it sets the columns in turn to the
+        best of `lmbdas`, with all other columns fixed. "blocks" moves random blocks of columns to either end of their
         `bounds`; it suits many columns and needs a small fraction of the trials of a grid. "spherical" tries one lambda
         for all columns. "diagonal" searches each column with all others untransformed, then combines the results.
         "grid" tries every combination, for two or three columns. Every search may leave any column untransformed
         (lambda = 1); "spherical" and "blocks" try this for one column after another at the end.
     scoring : str or callable, optional
-        A scikit-learn scorer; default: the estimator's own, accuracy or R^2.
+        A scikit-learn scorer; default: the score method of the estimator (accuracy or R^2).
     cv : int, splitter, iterable or "train", default 5
-        The score is the mean over these splits. Splitters that need groups get those passed to `fit`. "train" fits to
-        and scores on all of the training data, as published [1]_; it favors lambdas that fit the noise.
+        The score is the mean over these splits. Groups passed to `fit` are passed to splitters that need them. "train"
+        fits and scores the estimator on all of the training data, as published [1]_; this favors lambdas that fit the
+        noise.
     lmbdas : array-like of float, optional
         Increasing lambdas to try, besides 1; default: -5, -4, ..., 5.
     bounds : (low, high), optional
         Smallest and largest lambda: numbers, or arrays with one for each column of X; None for no bound. Starts and
-        candidates outside are moved to the bounds. "blocks" uses -20 and 20 by default.
+        candidates outside the bounds are moved to them. "blocks" uses -20 and 20 by default.
     variables : list of str or int, or (p,) array-like of bool, optional
-        The columns to transform, by name or position; the estimator gets all other columns unchanged. A data frame then
-        gives a data frame. Default: all.
+        The columns to transform, by name or position; all other columns reach the estimator unchanged. A data frame
+        then gives a data frame. Default: all.
     max_trials : int, optional
-        Number of trials of blocks; default: two for each column, and at least 20.
+        With "blocks", number of trials; default: two for each column, and at least 20.
     max_epochs : int, default 4
-        Number of rounds of the iterative search. A round that could change nothing is skipped.
+        Number of rounds of the iterative search. Rounds that cannot change anything are skipped.
     starts : "mle", "ones", a (p,) array, or a sequence of these, default ("mle", "ones")
-        Starts of a search, iterative or by blocks: lambdas of maximum likelihood, no transform, or given lambdas. All
-        are scored, and the search begins at the best.
+        Starts of the search "iterative" or "blocks": the maximum likelihood lambdas, no transform (lambda = 1), or
+        given lambdas. All of them are scored, and the search begins at the best one.
     restart_every, shuffle_every, refine_every : int, optional
         Periods, in rounds. After each period, the search restarts at a random point of the grid, shuffles the order of
         the columns, or halves the spacing of the grid and centers it on the current lambdas. After a restart, the
-        search begins with the whole grid again.
+        whole grid is used again.
     patience : int, optional
         Stop after this number of rounds, or blocks, without a better score.
     tol : float, default 0
-        A round that gains no more than this counts as a round without a better score that changed nothing.
+        Smallest improvement of the score that counts: a round that gains at most `tol` is treated as one that changed
+        nothing.
     max_time : float, optional
-        Seconds after which the search ends with the best lambdas so far. Running trials are finished first.
+        Seconds after which the search ends with the best lambdas so far. Trials in progress are finished first.
     progress : bool, default False
         Show a progress bar over the trials (needs tqdm); a search that converges ends before it is full.
     n_jobs : int, optional
@@ -107,15 +109,15 @@ class SupervisedPowerTransformer(PartTransformer):
     best_score_ : float
         Score of the best lambdas.
     start_scores_ : list of float
-        Scores of `starts` (iterative search, or by blocks).
+        Scores of `starts` ("iterative" and "blocks").
     history_ : SearchHistory
         A named tuple of arrays with one entry per trial, in order: ``epoch``, from 0, or -1 before the first;
-        ``column``, the column of X that was varied, or -1 if several were; ``lmbda`` of this column, or of all
-        columns, NaN if they had different ones; ``score``; and ``accepted``, whether the search continued from there.
+        ``column``, the column of X that was varied, or -1 if several were; ``lmbda`` of this column, or of all columns
+        (NaN if they differ); ``score``; and ``accepted``, whether the search continued from this trial.
     timed_out_ : bool
         Whether `max_time` ended the search.
     grid_scores_ : (len(lmbdas), ...) ndarray
-        Scores of all combinations, one axis for each column that varies (grid search).
+        Scores of all combinations, one axis for each column that varies ("grid").
     grid_lambdas_ : list of ndarray
         The lambdas along these axes.
     power_fit_ : PowerFit
@@ -126,22 +128,24 @@ class SupervisedPowerTransformer(PartTransformer):
     Notes
     -----
     The search scales and standardizes the training data of all splits together. Scores of estimators that are not
-    invariant to scale, nearest neighbors foremost, are then a little too good. Cross-validate the whole pipeline to
-    know the benefit of a transform.
+    invariant to scale, such as nearest neighbors, are therefore slightly too good. Cross-validate the whole pipeline to
+    measure the benefit of a transform.
 
-    New values more than 0.99 of a range beyond the training data count as 0.99 of a range beyond.
+    New values that lie farther than 0.99 times the range beyond the ends of the training data are clipped there.
 
-    Missing values are left out of the scaling and stay missing, except in a constant column, where they become 0. An
-    estimator that takes none refuses them; one made of parts, such as a pipeline with an imputer, gets them. Where X is
-    a data frame, estimators in the search get frames too, so that steps can choose columns by name.
+    Missing values are left out of the scaling and stay missing, except in a constant column, where they become 0. `fit`
+    raises an error if there are missing values and the estimator does not accept them; they are passed on to estimators
+    with parts, such as a pipeline with an imputer. If X is a data frame, estimators in the search get data frames, too,
+    so that steps can select columns by name.
 
-    Differences from the published algorithms [1]_ and their code: starts are scored; a restart does not lose the best
-    point, and the score belongs to the lambdas returned; "diagonal" compares every column with lambda = 1 (there, with
-    the best of the columns before it, and a column that is not better gets lambda = 0).
+    This implementation differs from the published algorithms [1]_ and their code. Starts are scored. A restart does not
+    lose the best point, and the returned score is that of the returned lambdas. "diagonal" compares every column with
+    lambda = 1. (The published algorithm compares it with the best of the columns before it, and sets lambda = 0 if the
+    column is not better.)
 
-    For Gaussian naive Bayes and accuracy, a trial costs a sum over the classes, and predicts what the fitted classifier
-    would: the classifier is fitted only where rounding could decide between two classes. Transformed columns and their
-    moments by class are kept (up to 256 MB of both).
+    For Gaussian naive Bayes and accuracy, a trial costs only a sum over the classes, and its predictions are those of
+    the fitted classifier. The classifier is fitted only if rounding could decide between two classes. Transformed
+    columns and their moments by class are cached (up to 256 MB in all).
 
     References
     ----------
@@ -210,7 +214,7 @@ class SupervisedPowerTransformer(PartTransformer):
 
     @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
-        """Search the lambdas with which `estimator` predicts `y` best.
+        """Search for the lambdas that maximize the score of `estimator`.
 
         Parameters
         ----------
@@ -219,11 +223,11 @@ class SupervisedPowerTransformer(PartTransformer):
         y : (n,) array-like
             Targets.
         sample_weight : (n,) array-like, optional
-            Non-negative weights; integer weights act as repeated rows, in the scaling, the lambdas of maximum
-            likelihood, the fits of `estimator`, and the scores.
+            Non-negative weights. An integer weight k has the effect of k equal rows in the scaling, the maximum
+            likelihood lambdas, the fits of `estimator`, and the scores.
         **params
-            ``groups`` is passed to the splitter, everything else to ``fit`` of the estimator. With the metadata routing
-            of scikit-learn, each object gets the arguments that it requests.
+            ``groups`` is passed to the splitter, and all other arguments to ``fit`` of the estimator. With
+            scikit-learn's metadata routing, each object gets the arguments that it requests.
         """
         self._tune(X, y, sample_weight, params)
         return self
@@ -248,7 +252,7 @@ class SupervisedPowerTransformer(PartTransformer):
         return back if self.variables is None else table.with_values(back)
 
     def get_metadata_routing(self) -> Any:
-        """Return the metadata that estimator, scorer and splitter request (see the guide of scikit-learn)."""
+        """Return the metadata that estimator, scorer and splitter request; see scikit-learn's user guide."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
@@ -276,7 +280,7 @@ class SupervisedPowerTransformer(PartTransformer):
         weight = None if sample_weight is None else as_weights(sample_weight, len(y))
         routed = self._route_arguments(weight, params)
         grid = self._candidates()
-        self._scaling = scaling(np.asarray(values, dtype=np.float64), self.family, weight)
+        self._scaling = compute_scaling(np.asarray(values, dtype=np.float64), self.family, weight)
         varied = np.flatnonzero(self._scaling.varies)
         scaled = self._scaling.scale(np.asarray(values, dtype=np.float64))[:, varied]
         bounds = given_bounds(self.bounds, self.n_features_in_, feature_names(self))[:, self._chosen[varied]]
@@ -302,7 +306,10 @@ class SupervisedPowerTransformer(PartTransformer):
         return task
 
     def _read(self, X: Any, reset: bool = True, **options: Any) -> tuple[SelectedColumns, Any]:
-        """Return the table, and the checked values of its transformed columns."""
+        """Read `X`: return the table, and the checked values of the columns to transform, with y if it is passed.
+
+        `reset` and `options` are as in `read`.
+        """
         if self.variables is None:
             got = read(self, X, reset=reset, **options)
             values = got[0] if isinstance(got, tuple) else got
@@ -315,7 +322,7 @@ class SupervisedPowerTransformer(PartTransformer):
         return table, got
 
     def _transformed(self, values: NDArray[Any]) -> NDArray[np.floating]:
-        """Scale and transform columns; constant columns become 0."""
+        """Scale and transform the columns of `values`, (n, p); constant columns become 0."""
         varied = self._scaling.varies
         scaled = self._scaling.scale(np.asarray(values, dtype=np.float64))[:, varied]
         out = np.zeros(values.shape, dtype=values.dtype)
@@ -323,15 +330,15 @@ class SupervisedPowerTransformer(PartTransformer):
         return out
 
     def _route_arguments(self, weight: FloatArray | None, params: dict[str, Any]) -> _Routed:
-        """Distribute arguments to the estimator, the splitter and the scorer."""
+        """Distribute the weights and the further arguments of `fit` to the estimator, the splitter and the scorer."""
         weights = {} if weight is None else {"sample_weight": weight}
         if routing_enabled():
             to = process_routing(self, "fit", **params, **weights)
             return _Routed(to.estimator.fit, to.splitter.split, to.scorer.score)
         if weights and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(
-                f"{type(self.estimator).__name__}.fit takes no sample_weight; choose another estimator, or say by "
-                "scikit-learn's metadata routing which part of it does"
+                f"{type(self.estimator).__name__}.fit takes no sample_weight; choose another estimator, or request "
+                "sample_weight for a part of it by scikit-learn's metadata routing"
             )
         fit_params = {name: value for name, value in params.items() if name != "groups"}
         own = self.scoring is None or isinstance(self.scoring, str)
@@ -339,18 +346,18 @@ class SupervisedPowerTransformer(PartTransformer):
         return _Routed(fit_params | weights, {"groups": params.get("groups")}, scored)
 
     def _scorer(self) -> Any:
-        """Return the scorer."""
+        """Return the scorer for `scoring`."""
         return check_scoring(self.estimator, self.scoring)
 
     def _candidates(self) -> FloatArray:
-        """Return the grid of lambdas, with 1; raise unless it is increasing."""
+        """Return the grid of lambdas, which includes 1; raise ValueError if `lmbdas` is not increasing."""
         grid = _GRID if self.lmbdas is None else as_reals("lmbdas", self.lmbdas)
         if grid.ndim != 1 or grid.size < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0.0).any():
             raise ValueError(f"lmbdas must be two or more increasing numbers, got {shown(self.lmbdas)}")
         return np.union1d(grid, 1.0)  # no transform is always a candidate
 
     def _splits(self, X: Any, y: Any, split_params: dict[str, Any]) -> list[Split]:
-        """Return the training and test rows of each split."""
+        """Return the positions of the training rows and of the test rows of each split."""
         if isinstance(self.cv, str):
             every = np.arange(len(y))
             return [(every, every)]
@@ -360,7 +367,7 @@ class SupervisedPowerTransformer(PartTransformer):
     def _objective(
         self, task: ScoringTask, values: Any, varied: NDArray[np.intp], columns: TransformedColumns
     ) -> Objective:
-        """Return the function to maximize, with a shortcut for naive Bayes.
+        """Return the function to maximize; `NaiveBayes`, a faster one, if its conditions are met.
 
         Parameters
         ----------
@@ -371,14 +378,18 @@ class SupervisedPowerTransformer(PartTransformer):
         varied : (k,) ndarray of int
             Positions of the columns that are not constant.
         columns : TransformedColumns
-            Cache of their transforms.
+            The transformed columns.
         """
         if type(self.estimator) is GaussianNB and self._by_accuracy(task, values, varied):
             return NaiveBayes(task, columns)
         return Refitted(task, columns, varied, self.n_jobs)
 
     def _by_accuracy(self, task: ScoringTask, values: Any, varied: NDArray[np.intp]) -> bool:
-        """Return whether the shortcut for naive Bayes applies: accuracy, two or more varying columns, and no others."""
+        """Return whether the objective `NaiveBayes` can be used.
+
+        The score must be accuracy, all columns must be transformed, and two or more must vary. Arguments are as in
+        `_objective`.
+        """
         if self.scoring not in (None, "accuracy") or task.fit_params or not task.table.takes_all:
             return False
         classes = clone(self.estimator).fit(values, task.y).classes_  # refuses parameters and targets it cannot take
@@ -389,7 +400,7 @@ class SupervisedPowerTransformer(PartTransformer):
     def _search_with_limit(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None
     ) -> BestLambdas:
-        """Run the search until it ends or `max_time` is over; record the trials.
+        """Run the search until it ends or `max_time` has passed; set `history_` and `timed_out_`.
 
         Parameters
         ----------
@@ -421,7 +432,7 @@ class SupervisedPowerTransformer(PartTransformer):
         return found
 
     def _max_trials(self, space: Space) -> int:
-        """Return the largest number of trials of a search by blocks."""
+        """Return the largest number of trials of the search "blocks"."""
         return max(_LEAST_TRIALS, 2 * space.n_columns) if self.max_trials is None else self.max_trials
 
     def _bound_trials(self, space: Space) -> int:
@@ -439,7 +450,7 @@ class SupervisedPowerTransformer(PartTransformer):
     def _run_search(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, trials: list[Trial]
     ) -> BestLambdas:
-        """Run the search that `search` names.
+        """Run the search of the kind `search`.
 
         Parameters
         ----------
@@ -452,36 +463,38 @@ class SupervisedPowerTransformer(PartTransformer):
         weight : (n,) ndarray or None
             Weights of the rows.
         trials : list of Trial
-            Receives the trials.
+            List to which trials are appended.
         """
         if self.search == "spherical":
-            return searches.spherical(objective, space, trials)
+            return searches.search_common_lambda(objective, space, trials)
         if self.search == "diagonal":
-            return searches.diagonal(objective, space, trials)
+            return searches.search_columns_separately(objective, space, trials)
         if self.search == "grid":
-            found, self.grid_scores_, self.grid_lambdas_ = searches.full_grid(objective, space, trials)
+            found, self.grid_scores_, self.grid_lambdas_ = searches.search_full_grid(objective, space, trials)
             return found
         starts = [(start, np.nan) for start in self._make_starts(scaled, space, weight)]
         if not starts:
             raise ValueError("starts is empty; pass at least one")
-        begin = searches.best_of(objective, starts, space, -1, trials)
+        begin = searches.score_points(objective, starts, space, -1, trials)
         self.start_scores_ = [trial.score for trial in trials]
         random = check_random_state(self.random_state)
         if self.search == "blocks":
-            return searches.blocks(objective, space, begin, self._max_trials(space), self.patience, trials, random)
+            return searches.search_blocks(
+                objective, space, begin, self._max_trials(space), self.patience, trials, random
+            )
         schedule = Schedule(
             self.max_epochs, self.restart_every, self.shuffle_every, self.refine_every, self.patience, self.tol
         )
-        return searches.iterative(objective, space, begin, schedule, trials, random)
+        return searches.search_iteratively(objective, space, begin, schedule, trials, random)
 
     def _list_starts(self) -> list[Any]:
-        """Return the requested starts as a list."""
+        """Return the argument `starts` as a list."""
         each = list(self.starts)
         one = isinstance(self.starts, str) or (len(each) > 0 and isinstance(each[0], Real))
         return [self.starts] if one else each
 
     def _make_starts(self, scaled: FloatArray, space: Space, weight: FloatArray | None) -> Iterator[FloatArray]:
-        """Yield vectors of lambdas to start from, with an entry for each column that varies."""
+        """Yield the starting lambdas, (k,), for the k columns that vary; arguments are as in `_search_with_limit`."""
         varied = self._chosen[self._scaling.varies]
         for start in self._list_starts():
             if isinstance(start, str):
@@ -505,7 +518,7 @@ class SupervisedPowerTransformer(PartTransformer):
 
 
 class _Routed(NamedTuple):
-    """Arguments of three methods: `fit` of the estimator, `split` of the splitter, and the scorer."""
+    """Keyword arguments for `fit` of the estimator, for `split` of the splitter, and for the scorer."""
 
     fit: dict[str, Any]
     split: dict[str, Any]
@@ -513,6 +526,6 @@ class _Routed(NamedTuple):
 
 
 def takes_missing(estimator: Any) -> bool:
-    """Return whether missing values are passed on: the estimator accepts them, or has parts that may."""
+    """Return whether to pass missing values to an estimator: it accepts them, or consists of parts that may."""
     has_parts = any(hasattr(part, "fit") for part in estimator.get_params().values())
     return has_parts or bool(get_tags(estimator).input_tags.allow_nan)

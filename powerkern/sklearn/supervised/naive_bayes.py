@@ -15,12 +15,19 @@ from powerkern.sklearn.supervised.objective import Objective, ScoringTask, Split
 
 
 class NaiveBayes(Objective):
-    """Accuracy of Gaussian naive Bayes: the predictions of `GaussianNB` without fitting it.
+    """Accuracy of Gaussian naive Bayes, computed from moments of the columns instead of fits of `GaussianNB`.
 
     The log-likelihood is a sum over columns, and a trial replaces one term. The smoothing, `var_smoothing` times the
     largest variance, couples the columns; if a trial changes it, the other terms are summed again. The order of
-    summation differs from `GaussianNB`. If rounding could decide between two classes, the classifier is therefore
-    fitted.
+    summation differs from that in `GaussianNB`. If rounding could decide between two classes, the classifier is
+    therefore fitted.
+
+    Parameters
+    ----------
+    task : ScoringTask
+        The estimator, its data and its scoring.
+    columns : TransformedColumns
+        The transformed columns.
     """
 
     def __init__(self, task: ScoringTask, columns: TransformedColumns):
@@ -30,7 +37,7 @@ class NaiveBayes(Objective):
         self._parts = [_Part(task.estimator, task.y, split) for split in task.splits]
 
     def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        """Return the scores with lambda j replaced by each candidate."""
+        """Return the scores, (k,), of the lambdas with entry `j` replaced by each of k candidates."""
         others = np.delete(np.arange(lmbdas.size), j)
         pairs = np.append(others, np.full(candidates.size, j)), np.append(lmbdas[others], candidates)
         fixed, trials = np.split(self._columns.get(*pairs), [others.size])
@@ -44,19 +51,22 @@ class NaiveBayes(Objective):
         return np.asarray(np.mean(accuracies, axis=0))
 
     def _moments(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
-        """Return moments of columns in all splits, (columns, splits, 1 + 2 classes); see `_Part.moments`."""
+        """Return the moments of columns in all splits, (k, splits, 1 + 2 classes); see `_Part.moments`.
+
+        `which` and `lmbdas` are as in `TransformedColumns.get`.
+        """
         columns = self._columns.get(which, lmbdas)
         return np.stack([part.moments(columns) for part in self._parts], axis=1)
 
     def _refit_score(self, part: _Part, Z: FloatArray) -> float:
-        """Return the score of the classifier fitted to one split."""
+        """Fit the classifier in one split, and return its score; `Z`, (n, p), holds the transformed columns."""
         train, test = part.split
         Z = np.ascontiguousarray(Z)
         return float(clone(self._estimator).fit(Z[train], self._y[train]).score(Z[test], self._y[test]))
 
 
 class _Part:
-    """One split of `NaiveBayes`."""
+    """The computations of `NaiveBayes` for one split into training and test rows."""
 
     def __init__(self, estimator: GaussianNB, y: Any, split: Split) -> None:
         classes, codes = np.unique(y, return_inverse=True)
@@ -71,28 +81,41 @@ class _Part:
             self._log_priors = np.log(priors)
 
     def moments(self, columns: FloatArray) -> FloatArray:
-        """Return moments of each row: variance over the training data, means in each class, variances in each class."""
+        """Return the moments of columns over the training rows, (k, 1 + 2 classes).
+
+        They are the variance, the mean in each class, and the variance in each class. `columns`, (k, n), holds a column
+        in each row.
+        """
         whole = _variance(columns[:, self.split[0]])[:, np.newaxis]
         seen = [columns[:, rows] for rows in self._members]
         means = [_mean(part) if part.size else np.zeros(len(columns)) for part in seen]
-        variances = [_variance(part) if part.size else np.ones(len(columns)) for part in seen]  # unseen: prior 0
+        variances = [
+            _variance(part) if part.size else np.ones(len(columns)) for part in seen
+        ]  # empty classes have prior 0
         return np.hstack([whole, np.column_stack(means), np.column_stack(variances)])
 
     def predict_trials(
         self, fixed: FloatArray, of_fixed: FloatArray, trials: FloatArray, of_trials: FloatArray
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return whether each trial predicts each test row correctly, and which trials rounding could decide.
+        """Predict the test rows in each trial.
 
         Parameters
         ----------
         fixed : (p - 1, n) ndarray
             The columns that are not varied, as rows.
         of_fixed : (p - 1, 1 + 2 classes) ndarray
-            Their moments.
+            The moments of these columns.
         trials : (k, n) ndarray
-            The varied column, transformed with each candidate.
+            The varied column, transformed with each candidate lambda.
         of_trials : (k, 1 + 2 classes) ndarray
-            Their moments.
+            The moments of these transformed columns.
+
+        Returns
+        -------
+        right : (k, test rows) ndarray of bool
+            Whether the prediction is correct.
+        unsure : (k,) ndarray of bool
+            Whether rounding could change a prediction of the trial.
         """
         test = self.split[1]
         fixed, trials = fixed[:, test], trials[:, test]
@@ -109,7 +132,11 @@ class _Part:
         return right, unsure
 
     def _sums(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """Return log-posteriors, summed over columns, (classes, test rows), and each column's largest |constant|."""
+        """Return the log-posteriors, (classes, test rows), summed over columns, and the sizes of the constants.
+
+        The size of a column, (k,), is the largest absolute value over classes of the constant term of its log-density.
+        Arguments are as in `_class_densities`.
+        """
         total = np.empty((self._log_priors.size, columns.shape[1]))
         sizes = np.zeros(len(columns))
         for c, log_prior in enumerate(self._log_priors):
@@ -119,7 +146,7 @@ class _Part:
         return total, sizes
 
     def _terms(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """Return the log-densities, (columns, classes, test rows), and each column's largest |constant|."""
+        """Return the log-densities, (k, classes, test rows), and the sizes of the constants; see `_sums`."""
         each = [self._class_densities(c, columns, moments, epsilon) for c in range(self._log_priors.size)]
         sizes = np.max([abs(constant) for _, constant in each], axis=0)
         return np.stack([terms for terms, _ in each], axis=1), sizes
@@ -127,7 +154,7 @@ class _Part:
     def _class_densities(
         self, c: int, columns: FloatArray, moments: FloatArray, epsilon: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the log-densities of each column in a class, and the term in them that is constant over rows.
+        """Return the log-densities of each column in a class, (k, n), and their terms that do not depend on x, (k,).
 
         Parameters
         ----------
@@ -136,9 +163,9 @@ class _Part:
         columns : (k, n) ndarray
             Columns, as rows.
         moments : (k, 1 + 2 classes) ndarray
-            Their moments.
+            The moments of the columns.
         epsilon : float
-            Smoothing, added to variances.
+            Smoothing, which is added to variances.
         """
         n_classes = self._log_priors.size
         mean, variance = moments[:, 1 + c], moments[:, 1 + n_classes + c] + epsilon
@@ -154,12 +181,12 @@ class _Part:
 def _is_likeliest(
     log_likelihoods: FloatArray, truth: NDArray[np.intp], sizes: FloatArray, bound: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return whether the true class is the likeliest, (trials, rows), and which trials rounding may decide.
+    """Return whether the true class is the likeliest, (trials, rows), and which trials rounding may affect, (trials,).
 
     Parameters
     ----------
     log_likelihoods : (trials, classes, rows) ndarray
-        Overwritten.
+        The log-likelihoods; overwritten.
     truth : (rows,) ndarray of int
         The true class of each row.
     sizes : (trials,) ndarray
@@ -177,7 +204,7 @@ def _is_likeliest(
 
 
 def _mean(rows: FloatArray) -> FloatArray:
-    """Return the mean of each row, added in the order that GaussianNB uses, to be bit-identical."""
+    """Return the mean of each row, bit-identical to that in GaussianNB because it adds in the same order."""
     return np.asarray(np.cumsum(rows, axis=1)[:, -1] / rows.shape[1])
 
 

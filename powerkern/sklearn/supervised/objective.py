@@ -1,4 +1,4 @@
-"""Compute scores of vectors of lambdas, with an estimator fitted for every trial."""
+"""Compute the scores of vectors of lambdas, by fits of an estimator in every trial."""
 
 from __future__ import annotations
 
@@ -20,41 +20,57 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class Objective:
-    """Function that scores vectors of lambdas."""
+    """Base class of objectives, which return the score of a vector of lambdas, (p,)."""
 
     def score(self, lmbdas: FloatArray) -> float:
-        """Return the score of one vector."""
+        """Return the score of the lambdas, (p,)."""
         return float(self.score_candidates(lmbdas, 0, lmbdas[:1])[0])
 
     def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        """Return the scores with lambda j replaced by each candidate."""
+        """Return the scores, (k,), of the lambdas with entry `j` replaced by each of k candidates."""
         raise NotImplementedError
 
 
 class ScoringTask(NamedTuple):
-    """An estimator, its data, and its scoring."""
+    """An estimator, its data, and its scoring.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The estimator; clones are fitted.
+    scorer : callable
+        A scorer of scikit-learn.
+    table : SelectedColumns
+        The data, with the columns to transform.
+    y : (n,) ndarray
+        The targets.
+    splits : sequence of pair of ndarray of int
+        Training rows and test rows of each split.
+    kept : ndarray of int
+        Rows of positive weight, to which estimators are fitted.
+    fit_params, score_params : dict
+        Further arguments of `fit` of the estimator and of the scorer. Arguments with an entry for each row are split.
+    """
 
     estimator: Any
     scorer: Any
     table: SelectedColumns
     y: Any
     splits: Sequence[Split]
-    #: Rows of positive weight, to which estimators are fitted.
     kept: NDArray[np.intp]
-    #: Further arguments of `fit` of the estimator and of the scorer; arguments with an entry for each row are split.
     fit_params: dict[str, Any]
     score_params: dict[str, Any]
 
 
 class Refitted(Objective):
-    """Scores by fitting the estimator for every trial.
+    """Objective that fits the estimator in every trial.
 
     Parameters
     ----------
     task : ScoringTask
         The estimator, its data and its scoring.
     columns : TransformedColumns
-        Cache of the transformed columns.
+        The transformed columns.
     varied : (p,) ndarray of int
         Positions of the columns that are not constant.
     n_jobs : int or None
@@ -69,15 +85,15 @@ class Refitted(Objective):
         self._capped = n_jobs not in (None, 1)
 
     def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        """Return the scores with lambda j replaced by each candidate."""
+        """Return the scores, (k,), of the lambdas with entry `j` replaced by each of k candidates."""
         every = np.arange(lmbdas.size)
         pairs = np.append(every, np.full(candidates.size, j)), np.append(lmbdas, candidates)
         fixed, columns = np.split(self._columns.get(*pairs), [every.size])
         Z = np.zeros((len(self._task.y), self._task.table.chosen.size))  # constant columns are 0
         Z[:, self._varied] = fixed.T
         at = int(self._varied[j])
-        # here too: threads share BLAS, and the first that ends would give it back its threads while others run
-        with threads_capped(self._capped):
+        # also here: the first worker thread to finish would restore the number of BLAS threads while others still run
+        with limit_threads(self._capped):
             scores = self._pool(
                 delayed(_scores_of_split)(self._task, Z, at, columns, split, self._capped)
                 for split in self._task.splits
@@ -88,7 +104,7 @@ class Refitted(Objective):
 def _scores_of_split(
     task: ScoringTask, Z: FloatArray, j: int, columns: FloatArray, split: Split, capped: bool
 ) -> list[float]:
-    """Return the scores of one split, one for each replacement of column j.
+    """Return the scores in one split, one for each replacement of column `j`.
 
     Parameters
     ----------
@@ -99,7 +115,7 @@ def _scores_of_split(
     j : int
         Position of the column to replace.
     columns : (k, n) ndarray
-        Its replacements.
+        The replacements, as rows.
     split : pair of ndarray of int
         Training rows and test rows.
     capped : bool
@@ -111,7 +127,7 @@ def _scores_of_split(
     fit_params = check_method_params(y, task.fit_params, train)
     score_params = check_method_params(y, task.score_params, test)
     scores = []
-    with threads_capped(capped):
+    with limit_threads(capped):
         for column in columns:
             train_Z[:, j], test_Z[:, j] = column[train], column[test]
             fitted = clone(task.estimator).fit(seen.with_values(train_Z), y[train], **fit_params)
@@ -119,19 +135,29 @@ def _scores_of_split(
     return scores
 
 
-def threads_capped(capped: bool) -> Any:
-    """Limit BLAS and OpenMP to one thread if `capped`, for splits that run in parallel."""
+def limit_threads(capped: bool) -> Any:
+    """Return a context that, if `capped`, limits BLAS and OpenMP to one thread, for splits that run in parallel."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(limits=1 if capped else None)
 
 
 class OutOfTime(Exception):
-    """Signal that the time of a search is over."""
+    """Raised when the time limit of a search has passed."""
 
 
 class Watched(Objective):
-    """Objective that records its best point, updates a progress bar, and raises `OutOfTime` when its time is over."""
+    """Objective that records the best point, updates a progress bar, and raises `OutOfTime` after the time limit.
+
+    Parameters
+    ----------
+    objective : Objective
+        The objective to call.
+    seconds : float or None
+        The time limit; None: no limit.
+    bar : object or None
+        The progress bar.
+    """
 
     def __init__(self, objective: Objective, seconds: float | None, bar: Any) -> None:
         self._objective = objective
@@ -141,7 +167,7 @@ class Watched(Objective):
         self.best = np.empty(0), -np.inf
 
     def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        """Return the scores with lambda j replaced by each candidate."""
+        """Return the scores, (k,), of the lambdas with entry `j` replaced by each of k candidates."""
         if self.n_trials and monotonic() > self._end:
             raise OutOfTime
         scores = self._objective.score_candidates(lmbdas, j, candidates)

@@ -1,4 +1,4 @@
-"""The search and its classifier as one estimator."""
+"""`PowerTransformedClassifier`: the search for lambdas and its classifier as one estimator."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from powerkern.sklearn.tables import SelectedColumns
 
 
 def _has(method: str) -> Any:
-    """Make a method available only if the estimator has it."""
+    """Return a decorator that makes a method available only if `estimator` has the method of this name."""
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
 class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[misc]
-    """Classifier on power-transformed columns, with the lambdas that give it the best score.
+    """Classifier on power-transformed columns, with lambdas that maximize its score.
 
     It is equivalent to a pipeline of a `SupervisedPowerTransformer` and its classifier (Algorithms 2 to 4 of [1]_), but
-    has one set of parameters, and passes data frames to the classifier as data frames.
+    has one set of parameters, and passes data frames on to the classifier as data frames.
 
     Parameters
     ----------
@@ -63,7 +63,10 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
 
     @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
-        """Search the lambdas, and fit the estimator to the transformed data; arguments are as in the transformer."""
+        """Search for the lambdas, and fit the classifier to the transformed data.
+
+        Arguments are as in `SupervisedPowerTransformer.fit`.
+        """
         if not is_classifier(self.estimator):
             raise ValueError(
                 f"estimator must be a classifier, got {shown(self.estimator)}; use SupervisedPowerTransformer"
@@ -86,23 +89,23 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
 
     @property
     def classes_(self) -> Any:
-        """The classes, as stored by the estimator."""
+        """The classes of the fitted classifier."""
         return self.estimator_.classes_
 
     @_has("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes."""
+        """Return the probabilities of the classes for the rows of `X`, (n, classes)."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._transform_rows(X))
 
     @_has("predict_log_proba")  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Any:
-        """Return the log-probabilities of the classes."""
+        """Return the log-probabilities of the classes for the rows of `X`, (n, classes)."""
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(self._transform_rows(X))
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """Return the decision function of the classifier."""
+        """Return the decision function of the classifier for the rows of `X`."""
         check_is_fitted(self)
         return self.estimator_.decision_function(self._transform_rows(X))

@@ -1,4 +1,4 @@
-"""Search for the lambdas with the best score."""
+"""Search for the lambdas that maximize a score."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GROWTH, _DECAY = 1.5, 0.75
 
 
 class Trial(NamedTuple):
-    """A trial; see `SearchHistory`, but the column is counted among the columns that vary."""
+    """A trial, with the fields of `SearchHistory`, except that `column` is a position among the columns that vary."""
 
     epoch: int
     column: int
@@ -34,7 +34,7 @@ class Trial(NamedTuple):
 
 
 class SearchHistory(NamedTuple):
-    """All trials of a search in order, one entry each."""
+    """All trials of a search in order, in arrays with an entry for each trial."""
 
     #: Epoch, from 0; -1 before the first.
     epoch: NDArray[np.int64]
@@ -72,12 +72,12 @@ class Space(NamedTuple):
         """The bounds, (2, p), with infinite ones replaced by -_REACH and _REACH."""
         return np.clip(self.bounds, -_REACH, _REACH)
 
-    def within(self, lmbdas: FloatArray) -> FloatArray:
+    def clip(self, lmbdas: FloatArray) -> FloatArray:
         """Clip a vector of lambdas to the bounds."""
         return np.clip(lmbdas, *self.bounds)
 
-    def line(self, j: int, candidates: FloatArray) -> FloatArray:
-        """Return the distinct candidates for column j, clipped to its bounds."""
+    def candidates(self, j: int, candidates: FloatArray) -> FloatArray:
+        """Return the distinct values of the candidates for column `j`, clipped to the bounds of the column."""
         return np.unique(np.clip(candidates, *self.bounds[:, j]))
 
 
@@ -92,12 +92,12 @@ class Schedule(NamedTuple):
     tol: float
 
 
-def _due(epoch: int, period: int | None) -> bool:
-    """Return whether an epoch is a multiple of the period."""
+def _is_due(epoch: int, period: int | None) -> bool:
+    """Return whether an epoch is a positive multiple of the period; False if the period is None."""
     return period is not None and epoch > 0 and epoch % period == 0
 
 
-def iterative(
+def search_iteratively(
     objective: Objective, space: Space, start: BestLambdas, schedule: Schedule, trials: list[Trial], random: Any
 ) -> BestLambdas:
     """Search by coordinate ascent: set each column in turn to its best lambda with all others fixed.
@@ -113,7 +113,7 @@ def iterative(
     schedule : Schedule
         Options of the search.
     trials : list of Trial
-        Receives the trials.
+        List to which trials are appended.
     random : RandomState
         Source of restarts and shuffles.
     """
@@ -123,20 +123,20 @@ def iterative(
     offsets = grid - 0.5 * (grid[0] + grid[-1])
     begin, halvings, settled, unimproved = 0, 0, False, 0
     for epoch in range(schedule.max_epochs):
-        if _due(epoch, schedule.restart_every):
-            lmbdas = space.within(random.choice(grid, space.n_columns))
+        if _is_due(epoch, schedule.restart_every):
+            lmbdas = space.clip(random.choice(grid, space.n_columns))
             current = BestLambdas(lmbdas, objective.score(lmbdas))
             trials.append(Trial(epoch, -1, np.nan, current.score, True))
             begin, halvings, settled = epoch, 0, False
-        if _due(epoch, schedule.shuffle_every):
+        if _is_due(epoch, schedule.shuffle_every):
             order = random.permutation(order)
-        if _due(epoch - begin, schedule.refine_every):
+        if _is_due(epoch - begin, schedule.refine_every):
             halvings, settled = halvings + 1, False
         if not settled:
             before = current.score
             for j in map(int, order):
                 around = np.append(current.lmbdas[j] + 0.5**halvings * offsets, 1.0) if halvings else grid
-                current = _improve_column(objective, current, j, space.line(j, around), epoch, trials)
+                current = _improve_column(objective, current, j, space.candidates(j, around), epoch, trials)
             # a point that no single change improves is final until there is a new point or grid
             settled = current.score - before <= schedule.tol
         unimproved = 0 if current.score > best.score + schedule.tol else unimproved + 1
@@ -147,12 +147,12 @@ def iterative(
 
 
 def _is_better(score: float, than: float) -> bool:
-    """Return whether a score is greater than another by more than rounding."""
+    """Return whether `score` exceeds the score `than` by more than rounding errors."""
     return bool(score > than + _ROUNDING * abs(than))
 
 
-def first_best(scores: FloatArray) -> int:
-    """Return the index of the first of the greatest scores up to rounding, or of the first NaN."""
+def argmax_up_to_rounding(scores: FloatArray) -> int:
+    """Return the index of the first score that equals the largest one up to rounding, or of the first NaN."""
     most = scores.max()
     return int(np.argmax(scores >= most - _ROUNDING * abs(most))) if np.isfinite(most) else int(np.argmax(scores))
 
@@ -160,7 +160,7 @@ def first_best(scores: FloatArray) -> int:
 def _improve_column(
     objective: Objective, current: BestLambdas, j: int, candidates: FloatArray, epoch: int, trials: list[Trial]
 ) -> BestLambdas:
-    """Set the lambda of column j to the best candidate, if that is better than the current lambda.
+    """Set the lambda of column `j` to the best candidate, if its score is better than the current one.
 
     Parameters
     ----------
@@ -175,13 +175,13 @@ def _improve_column(
     epoch : int
         Epoch to record.
     trials : list of Trial
-        Receives the trials.
+        List to which trials are appended.
     """
     candidates = candidates[candidates != current.lmbdas[j]]
     if candidates.size == 0:
         return current
     scores = objective.score_candidates(current.lmbdas, j, candidates)
-    k = first_best(scores)
+    k = argmax_up_to_rounding(scores)
     better = _is_better(scores[k], current.score)
     accepted = np.arange(candidates.size) == (k if better else -1)
     trials.extend(Trial(epoch, j, *one) for one in zip(candidates, scores, accepted, strict=True))
@@ -192,7 +192,7 @@ def _improve_column(
     return BestLambdas(lmbdas, float(scores[k]))
 
 
-def blocks(
+def search_blocks(
     objective: Objective,
     space: Space,
     start: BestLambdas,
@@ -201,10 +201,10 @@ def blocks(
     trials: list[Trial],
     random: Any,
 ) -> BestLambdas:
-    """Move random blocks of columns to the ends of their ranges and, if that is not better, to the opposite ends.
+    """Move random blocks of columns to ends of their bounds or, if that is not better, to the opposite ends.
 
-    Blocks are drawn without replacement until every column has been in one. They grow after a better move, and shrink
-    otherwise.
+    Blocks are drawn without replacement until every column has been in a block. They become larger after an
+    improvement, and smaller otherwise.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def blocks(
     patience : int or None
         Number of blocks without a better score after which to stop.
     trials : list of Trial
-        Receives the trials.
+        List to which trials are appended.
     random : RandomState
         Source of blocks.
     """
@@ -248,14 +248,14 @@ def blocks(
     return _try_untransformed(objective, space, current, trials)
 
 
-def spherical(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
-    """Search one lambda for all columns except those that score better without a transform."""
+def search_common_lambda(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
+    """Search for one lambda for all columns, except those that score better untransformed; append to `trials`."""
     points = [(np.full(space.n_columns, lmbda), float(lmbda)) for lmbda in space.grid]
-    return _try_untransformed(objective, space, best_of(objective, points, space, 0, trials), trials)
+    return _try_untransformed(objective, space, score_points(objective, points, space, 0, trials), trials)
 
 
 def _try_untransformed(objective: Objective, space: Space, current: BestLambdas, trials: list[Trial]) -> BestLambdas:
-    """Try each column in turn without a transform; keep that if it is better.
+    """Leave each column in turn untransformed, and keep the change if the score is better.
 
     Parameters
     ----------
@@ -266,34 +266,34 @@ def _try_untransformed(objective: Objective, space: Space, current: BestLambdas,
     current : BestLambdas
         The current point.
     trials : list of Trial
-        Receives the trials.
+        List to which trials are appended.
     """
     for j in range(space.n_columns):
-        current = _improve_column(objective, current, j, space.line(j, np.ones(1)), 0, trials)
+        current = _improve_column(objective, current, j, space.candidates(j, np.ones(1)), 0, trials)
     return current
 
 
-def best_of(
+def score_points(
     objective: Objective, points: list[tuple[FloatArray, float]], space: Space, epoch: int, trials: list[Trial]
 ) -> BestLambdas:
-    """Score several points; return the first of the best.
+    """Score several points; return the best one, or the first of several equally good ones.
 
     Parameters
     ----------
     objective : Objective
         The function to maximize.
     points : list of (ndarray, float)
-        Vectors of lambdas, each with its common lambda, or NaN.
+        Vectors of lambdas. The number is the lambda that all columns have, or NaN.
     space : Space
         Grid and bounds.
     epoch : int
         Epoch to record.
     trials : list of Trial
-        Receives the trials.
+        List to which trials are appended.
     """
     best = None
     for lmbdas, lmbda in points:
-        tried = BestLambdas(space.within(lmbdas), objective.score(space.within(lmbdas)))
+        tried = BestLambdas(space.clip(lmbdas), objective.score(space.clip(lmbdas)))
         better = best is None or _is_better(tried.score, best.score)
         trials.append(Trial(epoch, -1, lmbda, tried.score, better))
         best = tried if best is None or better else best
@@ -301,12 +301,12 @@ def best_of(
     return best
 
 
-def diagonal(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
-    """Search each column by itself with all others at 1, then combine the results."""
-    ones = space.within(np.ones(space.n_columns))
+def search_columns_separately(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
+    """Search each column with all other lambdas at 1, and combine the results; append to `trials`."""
+    ones = space.clip(np.ones(space.n_columns))
     untransformed = BestLambdas(ones, objective.score(ones))
     trials.append(Trial(-1, -1, 1.0, untransformed.score, True))
-    lines = [space.line(j, space.grid) for j in range(space.n_columns)]
+    lines = [space.candidates(j, space.grid) for j in range(space.n_columns)]
     each = [_improve_column(objective, untransformed, j, line, 0, trials).lmbdas[j] for j, line in enumerate(lines)]
     together = np.array(each)
     score = objective.score(together)
@@ -314,11 +314,14 @@ def diagonal(objective: Objective, space: Space, trials: list[Trial]) -> BestLam
     return BestLambdas(together, score)
 
 
-def full_grid(
+def search_full_grid(
     objective: Objective, space: Space, trials: list[Trial]
 ) -> tuple[BestLambdas, FloatArray, list[FloatArray]]:
-    """Score every combination; also return all scores, with one axis per column, and the lambdas along the axes."""
-    axes = [space.line(j, space.grid) for j in range(space.n_columns)]
+    """Score every combination of lambdas, and append to `trials`.
+
+    Return the best lambdas, all scores (an array with one axis per column), and the lambdas along each axis.
+    """
+    axes = [space.candidates(j, space.grid) for j in range(space.n_columns)]
     shape = tuple(axis.size for axis in axes)
     if np.prod(shape, dtype=np.float64) > _MOST_EVALUATIONS:
         raise ValueError(
@@ -331,5 +334,5 @@ def full_grid(
         lmbdas = np.append([axis[i] for axis, i in zip(axes, index, strict=False)], 1.0)
         scores[index] = objective.score_candidates(lmbdas, last, axes[last])
         trials.extend(Trial(0, last, *one, False) for one in zip(axes[last], scores[index], strict=True))
-    at = np.unravel_index(first_best(scores.ravel()), shape)
+    at = np.unravel_index(argmax_up_to_rounding(scores.ravel()), shape)
     return BestLambdas(np.array([axis[i] for axis, i in zip(axes, at, strict=True)]), float(scores[at])), scores, axes
