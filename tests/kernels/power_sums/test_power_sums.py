@@ -434,3 +434,11 @@ def test_bounds_of_the_logs_are_those_of_the_occupied_bins(family, ends, part):
     else:
         assert logs.pos.min() - bin_width <= logs.low <= logs.pos.min() + rounding
         assert logs.neg.size == 0
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_logs_of_one_sign_are_relative_to_the_bin_of_their_mean(mirrored):
+    sums = np.zeros((9, gauss.N_POWERS))
+    sums[2:7, 0], sums[2:7, 1] = [1.0, 0.0, 2.0, 5.0, 3.0], [0.9, 0.0, -1.0, 2.0, 0.5]
+    at = 40 + math.floor((2 * 1.0 + 4 * 2.0 + 5 * 5.0 + 6 * 3.0) / 11.0)
+    assert sample._middle(sums, 40, 2, 7, mirrored) == (-at if mirrored else at)
