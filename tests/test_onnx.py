@@ -103,7 +103,7 @@ def test_the_inverse_beyond_the_range_is_that_of_the_fit(family: str, lmbda: flo
     assert_allclose(found, expected, rtol=1e-9, atol=1e-300)
 
 
-@pytest.mark.filterwarnings("ignore:.*(beyond the range|is treated as missing):UserWarning")
+@pytest.mark.filterwarnings("ignore:.*(beyond the range|treated as missing|not fitted):UserWarning")
 @pytest.mark.parametrize("infinite", ["missing", "keep"])
 @pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
 def test_graphs_of_transformers_clip_and_treat_infinite_values(method: str, infinite: str) -> None:
