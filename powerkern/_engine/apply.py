@@ -30,7 +30,7 @@ from powerkern.kernels.transforms.family import FORWARD, INVERSE
 
 
 class ImageHandler(Protocol):
-    """Callbacks that repair missing images and inspect extreme ones; they are called from several threads."""
+    """Callbacks, called from several threads, that replace infinite and NaN images and inspect extreme ones."""
 
     @property
     def watched(self) -> FloatArray | None:
@@ -96,7 +96,7 @@ def transform_matrix(
     n_threads : int
         Largest number of threads at work.
     completion : ImageHandler, optional
-        Repairs values without an image, and inspects images.
+        Replaces infinite and NaN images, and inspects extreme ones.
     fields : (N_FIELDS, p) ndarray, optional
         The result of `select_fields(results)`, if the caller has it already.
     """
@@ -109,7 +109,7 @@ def transform_matrix(
 
 
 def transform_ordinary(values: FloatArray, family: IntArray, direction: int, results: FloatArray) -> FloatArray:
-    """Return the images of ordinary float64 values; NaN for all others, which take other kernels.
+    """Return the images of ordinary float64 values (see `kernels.transforms.branch`), and NaN for all others.
 
     Arguments as for `transform_matrix`.
     """
@@ -296,7 +296,7 @@ class _MatrixTransform:
         numbers: NDArray[np.intp],
         counts: IntArray,
     ) -> IntArray:
-        """Let the handler repair values without an image; return the number that remains in each column.
+        """Let the handler replace infinite and NaN images; return the number that remains in each column.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class _MatrixTransform:
 
 
 class _OrdinaryTransform(_MatrixTransform):
-    """A transform without images for values that are not ordinary."""
+    """A transform that sets the images of values that need range checks to NaN instead of recomputing them."""
 
     def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], found: FloatArray) -> None:
         low, high = found[: rowwise.EXTREME]

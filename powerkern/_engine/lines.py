@@ -38,9 +38,10 @@ def choose_line_order(source: NDArray[Any], target: NDArray[Any]) -> LineOrder:
 
 
 def _has_steps(x: NDArray[Any]) -> bool:
-    """Return whether x has native floats at whole steps, with the smaller stride within a row.
+    """Return whether the rows of x can be read in place, value by value.
 
-    A step is whole if the stride is a multiple of the item size.
+    This requires native floats, strides that are multiples of the item size, and a stride within a row that is not
+    larger than the one between rows, unless there is only one row or column.
     """
     between, within = x.strides
     along = 1 in x.shape or abs(within) <= abs(between)

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Mark(NamedTuple):
-    """The record that a decorator attaches to a function: what jitted code calls instead, and how it is compiled."""
+    """The record that a decorator attaches to a function: the functions to compile in its place, and the options."""
 
     #: The function that is compiled in its place.
     function: Callable[..., Any]

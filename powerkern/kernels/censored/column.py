@@ -52,7 +52,7 @@ from powerkern.kernels.moments import sum_of
 from powerkern.kernels.status_codes import EMPTY, FEW_OBSERVED, OK
 from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
-#: Where the cells of a limit lie: below it, above it, or at it.
+#: Position of the cells of a limit: below it, above it, or at it.
 BELOW, ABOVE, EQUAL = 1.0, -1.0, 0.0
 #: Largest number of distinct intervals with which a new one is compared. A column with more of them usually has one for
 #: each cell. The choice changes results by rounding only.
@@ -418,7 +418,7 @@ def _write_logs(
     magnitudes : Magnitudes
         Magnitudes and weights of the non-negative and of the negative values.
     both_signs : bool
-        Whether the column has both signs; the standard deviation is then about 0 instead of the mean.
+        Whether the column has both signs. The root mean square then replaces the standard deviation.
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     per_ref : float

@@ -52,7 +52,7 @@ def _new_term_work(n_points: int, n_terms: int) -> TermWork:
 
 
 def new_censored_work(n: int, most_censored: int) -> CensoredWork:
-    """Allocate `CensoredWork` for columns of `n` cells, at most `most_censored` of them censored."""
+    """Allocate a `CensoredWork` for columns of `n` cells, at most `most_censored` of them censored."""
     n_terms, n_points = most_censored + 1, 2 * most_censored + 1
     return CensoredWork(
         np.empty((3, n_terms)),

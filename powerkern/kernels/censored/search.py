@@ -156,7 +156,7 @@ def get_largest_exponent(column: CensoredColumn) -> float:
 
 @reduction
 def _sd_of_logs(pos: FloatArray, pos_weight: FloatArray, neg: FloatArray, neg_weight: FloatArray) -> float:
-    """Return the weighted standard deviation of the logs; about 0 instead of the mean if there are both signs."""
+    """Return the weighted standard deviation of the logs, or their root mean square if there are both signs."""
     n = total = squares = 0.0
     for i in range(pos.size):
         n += pos_weight[i]
@@ -182,9 +182,9 @@ def _search(
     column : CensoredColumn
         The column, or a sample of it.
     start : Start
-        Where to start, and the largest exponent allowed.
+        The initial values, and the largest exponent allowed.
     tolerances : _Tolerances
-        When to stop.
+        Step lengths at which the iterations end.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
     censored_work : CensoredWork
@@ -253,7 +253,7 @@ def _check_uniqueness(
     largest_exponent : float
         The largest exponent allowed, in units of the logs.
     tolerances : _Tolerances
-        When Newton's method in alpha and delta ends.
+        Step lengths at which Newton's method in alpha and delta ends.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
     censored_work : CensoredWork

@@ -36,12 +36,13 @@ def derivative_columns(
     y2: FloatArray,
     statistics: FloatArray,
 ) -> None:
-    """Write the transform psi of every column, with two derivatives in lambda, for a joint likelihood.
+    """Write the transform psi of every column, with its first two derivatives in lambda, for a joint likelihood.
 
     Each of psi, psi' and psi'' is centered by its own mean, divided by the standard deviation of psi, and multiplied by
-    `root`. They are computed from centered logs: psi lacks a factor exp(c lambda), where c is the log of a reference
-    value in the data, and the mean J in `statistics` lacks c. In the joint score both omissions cancel: products of psi
-    and its derivatives with the inverse covariance matrix of psi change by as much as the mean of J.
+    `root`. They are computed from logs minus c, the log of a reference value in the data. So psi lacks a factor
+    exp(c lambda), and the mean J in `statistics` lacks the term c. The joint score of column j is
+    ``sum_k (R^-1)_jk mean(psi'_j psi_k) - J_j``, with the correlation matrix R of psi. Both terms lack the same c, so
+    the omissions cancel.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ _WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
 
 
 def new_lockstep_work(n: int) -> LockstepWork:
-    """Allocate `LockstepWork` for columns of `n` values."""
+    """Allocate a `LockstepWork` for columns of `n` values."""
     return LockstepWork(np.empty((BAND, n, LANES)), np.empty((N_RESULTS + 1, LANES)))
 
 

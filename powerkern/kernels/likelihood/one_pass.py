@@ -85,7 +85,7 @@ class _SampleLogs(NamedTuple):
     total: float  #: sum of the weights of the values that are present
     largest_log: float  #: the largest magnitude of a log
     jacobian: float  #: the weighted mean of the logs
-    sd: float  #: weighted standard deviation of the logs; about 0 if there are both signs
+    sd: float  #: weighted standard deviation of the logs; root mean square if there are both signs
 
 
 class _HalleyResult(NamedTuple):
@@ -130,7 +130,7 @@ def _is_in_range(exponent: float, both_signs: bool, largest_log: float, largest_
 def _weighted_sd(both_signs: bool, weight: float, total: float, squares: float) -> float:
     """Return the standard deviation of logs from their weighted sums.
 
-    If there are both signs, it is about 0 instead of the mean.
+    If there are both signs, it is the root mean square.
     """
     mean = 0.0 if both_signs else total / weight
     return math.sqrt(max(squares / weight - mean * mean, 0.0))
@@ -470,7 +470,7 @@ def _write_all_logs(
     weight : (n,) or None
         Weights of the values; None if all are one.
     kind : LogKind
-        How to compute the logs.
+        The formula for the logs.
     start : _Start
         The exponent at which the search over all values starts.
     scale : float

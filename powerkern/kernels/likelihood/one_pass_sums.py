@@ -49,7 +49,7 @@ def round_weights(weight: FloatArray, scale: float, out: Float32Array) -> Float3
 
 
 class LogKind(NamedTuple):
-    """How the logs of a column are computed: ``ln((offset + |x|) per_ref)``, signed as x if there are both signs."""
+    """The formula for the logs of a column: ``ln((offset + |x|) per_ref)``, signed as x if there are both signs."""
 
     both_signs: bool
     offset: float
@@ -69,7 +69,7 @@ def take_logs(
     weight : (n,)
         Weights of the values; empty or None if all are one.
     kind : LogKind
-        How to compute the logs.
+        The formula for the logs.
     d : (n,)
         Receives the logs.
     d32 : (n,)

@@ -90,9 +90,10 @@ class Logs(NamedTuple):
 
 
 class LogStatistics(NamedTuple):
-    """Total weight of a column's logs, and their standard deviation (about 0 if there are both signs).
+    """Total weight of a column's logs, and their standard deviation.
 
-    An `sd` of 0 means that moments must be computed in two passes.
+    For a column of both signs, `sd` is the root mean square of the logs. If `sd` is 0, moments are computed in two
+    passes.
     """
 
     weight: float
@@ -442,7 +443,11 @@ def _derivatives_at_zero(scale: _Scale, center: float, scratch: Scratch) -> Orig
 def scaling_at(
     low: float, high: float, neg_high: float, sigma: float, both_signs: bool, mu: float
 ) -> tuple[float, float, float]:
-    """Return the shift of logs, the exponent of negative values, and the log of the common factor, at `mu`.
+    """Return the scaling that keeps the transform from overflowing at the exponent `mu`, as three numbers.
+
+    The first is subtracted from the logs of a column of one sign. The second is the exponent of negative values. The
+    third is the log of the factor divided out of the transform of a column of both signs. The first is 0 for columns of
+    both signs; the other two are 0 for columns of one sign.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ WORK = named_tuple(Work, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN32, COLUM
 
 
 def new_scratch() -> Scratch:
-    """Allocate `Scratch` for `kernels.likelihood.score`."""
+    """Allocate a `Scratch` for `kernels.likelihood.score`."""
     return Scratch(np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
 
 
@@ -49,7 +49,7 @@ N_LONG = 5
 
 
 def new_work(n: int, memory: FloatArray | None = None) -> Work:
-    """Allocate `Work` for columns of `n` values; its long arrays are views of `memory`, (N_LONG n,), if given."""
+    """Allocate a `Work` for columns of `n` values; its long arrays are views of `memory`, (N_LONG n,), if given."""
     memory = np.empty(N_LONG * n) if memory is None else memory
     packed, spare, split, weight, weight_split = memory.reshape(N_LONG, n)
     d32, weight32 = np.empty(SAMPLE, np.float32), np.empty(SAMPLE, np.float32)

@@ -183,9 +183,10 @@ def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
 
 @kernel
 def _start(logs: Logs) -> float:
-    """Return the exponent at which the search starts, in units of the logs: lambda = 1, or 0 for a tight cluster.
+    """Return the exponent mu, in units of the logs, at which the search starts.
 
-    A cluster of two values, or one whose logs are nearly symmetric, has its optimum at 0, so no step is needed.
+    It corresponds to lambda = 1, but is at most 1. For a tight cluster it is mu = 0. There, a cluster of two values, or
+    one whose logs are nearly symmetric, has its optimum, so no step is needed.
     """
     if logs.neg.size == 0 and logs.sigma < _TIGHT:
         return 0.0

@@ -151,7 +151,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     guess : float
         The scale at which the iteration starts.
     k : float
-        Where Huber's psi is clipped, in units of the scale.
+        Distance at which Huber's psi is clipped, in units of the scale.
     dof : float
         The degrees of freedom: the total weight, or one less.
 
@@ -225,7 +225,7 @@ def sorted_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocS
     w : ndarray of float64, shape (n,) or (0,)
         Weights of the values; empty if all are one.
     k : float
-        Where Huber's psi is clipped, in units of the scale.
+        Distance at which Huber's psi is clipped, in units of the scale.
     beta : float
         The consistency constant of the scale, E min(Z**2, k**2).
     """
@@ -259,7 +259,7 @@ def nonempty_one_step(y: np.ndarray, counts: FrequencyWeights | None, k: float, 
     counts : FrequencyWeights or None
         Weights of the values (`weights.frequency_weights`); None if all are one.
     k : float
-        Where Huber's psi is clipped, in units of the scale.
+        Distance at which Huber's psi is clipped, in units of the scale.
     beta : float
         The consistency constant of the scale, E min(Z**2, k**2).
     """
@@ -306,7 +306,7 @@ def sorted_huber_likelihood(y: np.ndarray, counts: FrequencyWeights | None, k: f
     counts : FrequencyWeights or None
         Weights of the values; None if all are one.
     k : float
-        Where psi is clipped, in units of the scale.
+        Distance at which psi is clipped, in units of the scale.
     """
     n = y.size
     lower, upper = middle_positions(counts, n)
@@ -433,7 +433,7 @@ def sorted_huber_location(y: np.ndarray, w: np.ndarray, scale: float, k: float) 
     scale : float
         The known scale; NaN for the normalised MAD.
     k : float
-        Where Huber's psi is clipped, in units of the scale.
+        Distance at which Huber's psi is clipped, in units of the scale.
     """
     col = sorted_column(y, w)
     if math.isnan(scale):
@@ -457,7 +457,7 @@ def sorted_huber_scale(y: np.ndarray, w: np.ndarray, center: float, k: float, dd
     center : float
         The center; NaN for the median.
     k : float
-        Where Huber's psi is clipped, in units of the scale.
+        Distance at which Huber's psi is clipped, in units of the scale.
     ddof : float
         Subtracted from the total weight to give the degrees of freedom.
     """

@@ -77,7 +77,7 @@ FREQUENCY_WORK = named_tuple(
 
 
 def new_frequency_work(n: int) -> FrequencyWork:
-    """Allocate `FrequencyWork` for columns of up to `n` values."""
+    """Allocate a `FrequencyWork` for columns of up to `n` values."""
     size = n + ROOM_FOR_NODES if n else 0
     nodes = ScoreNodes(np.empty(size, np.int64), *(np.empty(size) for _ in range(3)))
     w, before, after = np.empty(n), np.empty(n + 1), np.empty(n + 1)

@@ -55,11 +55,11 @@ def conditional_rows(
     rows : (n, p) ndarray
         Receives `values`, with conditional means in place of missing values.
     sums : (2, p, p) ndarray
-        Sums over rows of K_mm^-1 (first matrix) or of S_oo^-1 (second matrix), whichever was computed for a row, in the
-        rows and columns of m or o. Only lower triangles are updated.
+        Each row adds the inverse that was computed for it: K_mm^-1 to ``sums[0]``, in the rows and columns m, or
+        S_oo^-1 to ``sums[1]``, in the rows and columns o. Only lower triangles are updated.
     residuals : (n, p) or (0, p) ndarray
-        Receives the residual of each observed value, given the other ones of its row, and NaN for missing values. An
-        empty array means that residuals are not computed.
+        Receives the residual of each observed value, given the other observed values of its row, and NaN for missing
+        values. An empty array means that residuals are not computed.
     """
     n, p = values.shape
     work, line = allocated((p, -(-p // LANES) * LANES)), allocated((-(-p // LANES) * LANES,))
@@ -136,7 +136,7 @@ def _complete_by_precision(
     total : (p, p)
         The conditional covariance is added to this matrix.
     residuals : (p,) or (0,)
-        Receives the difference of each observed value from its mean given the other observed ones, unless it is empty.
+        Unless empty, receives the difference of each observed value from its mean given the other observed values.
     """
     h = missing.size
     for a in range(h):
@@ -194,7 +194,7 @@ def _complete_by_covariance(
     total : (p, p)
         The inverse of S_oo is added to this matrix.
     residuals : (p,) or (0,)
-        Receives the difference of each observed value from its mean given the other observed ones, unless it is empty.
+        Unless empty, receives the difference of each observed value from its mean given the other observed values.
     """
     o = observed.size
     _invert_part(covariance, observed, work, line)

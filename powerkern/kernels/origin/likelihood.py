@@ -6,7 +6,7 @@ With u = (x - x0)/s and psi the transform of u, per observation and without ln(2
 
 For Box-Cox, s cancels against the variance and is fixed at 1. The values are sorted, so each branch of Yeo-Johnson is a
 range of them, and all values of a block have the same exponent m. With v = 1 + |u| (Box-Cox: u), a = ln v and
-psi = +-b_m(a), all derivatives follow from v^m, a and 1/v:
+psi = +-b_m(a) = +-(e^(m a) - 1)/m, all derivatives follow from v^m, a and 1/v:
 
     psi_u = v^(m - 1),   psi_uu = (lambda - 1) v^(m - 2),   psi_u,lambda = +-a v^(m - 1).
 
@@ -64,7 +64,7 @@ class OriginWork(NamedTuple):
 
 @kernel
 def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, block: FloatArray) -> None:
-    """Write u, 1/v and a = ln v of values on one side of the origin to a block.
+    """Write u = (x - x0)/s, 1/v and a = ln v to a block, for values x on one side of the origin.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ ORIGIN_WORK = named_tuple(OriginWork, *(ROWS,) * 9)
 
 
 def new_origin_work() -> OriginWork:
-    """Allocate `OriginWork`."""
+    """Allocate an `OriginWork`."""
     shapes = (
         *((N_BLOCK, BLOCK), (1, N_SUMS), (2, N_AT), (3, N_PARAMETERS), (N_PARAMETERS, N_PARAMETERS), (2, SAMPLE)),
         *((_N_GRID, N_PARAMETERS + 1), (_CLIMBED, N_PARAMETERS + 1), (N_PARAMETERS, 2)),

@@ -81,7 +81,7 @@ def fit_censored_sums(
     grids : (p, N_GRID)
         The grids of the columns, whose ranges include the ends of the intervals.
     roundings : (p, 4)
-        How the sums of each column were rounded (see `fit_sums`).
+        Record of the rounding of each column's sums (see `fit_sums`).
     intervals : (n_intervals, 3)
         The distinct intervals of all columns, one column after the other: lower end, upper end and weight.
     interval_starts : (p + 1,) int
@@ -140,7 +140,7 @@ def _fit_column(
     base : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
     rounded : Rounded
-        How the sums were rounded.
+        Record of the rounding of the sums.
     row : (N_RESULTS,)
         Receives the results.
     censored : (N_CENSORED_FIELDS,)
@@ -285,7 +285,7 @@ def _bound_errors(
     nodes : Nodes
         Statistics of the bins, written by `make_sample`.
     rounded : Rounded
-        How the sums were rounded.
+        Record of the rounding of the sums.
     censored_work : CensoredWork
         The array `y` holds the transforms of the ends of the intervals at the optimum.
     """

@@ -97,7 +97,7 @@ def bound_errors(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) 
     nodes : Nodes
         Statistics of the bins, written by `make_sample`.
     rounded : Rounded
-        How the sums were rounded.
+        Record of the rounding of the sums.
     """
     logs = sample.centered.logs
     mu = best.exponent * logs.sigma
@@ -123,7 +123,7 @@ def bound_sums(sample: Sample, model: FittedNormal, nodes: Nodes, rounded: Round
     nodes : Nodes
         Statistics of the bins, written by `make_sample`.
     rounded : Rounded
-        How the sums were rounded.
+        Record of the rounding of the sums.
     """
     logs, mu = sample.centered.logs, model.mu
     shift, turn, variance = shift_at(sample, mu), abs(model.scale_rate), model.sd * model.sd

@@ -113,7 +113,7 @@ def _fit_column(
     grid : (N_GRID,)
         The grid of the column.
     rounded : Rounded
-        How the power sums were rounded.
+        Record of the rounding of the power sums.
     lmbda : float
         A given lambda; NaN if lambda is to be fitted.
     nodes : Nodes

@@ -201,7 +201,7 @@ _CHUNK = named_tuple(Chunk, COLUMN, COLUMN, COUNTS)
 
 
 def new_chunk() -> Chunk:
-    """Allocate `Chunk`."""
+    """Allocate a `Chunk`."""
     return Chunk(np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64))
 
 

@@ -243,7 +243,9 @@ def _drop_point(column: ResponseColumn, start: float, drop: float, side: float, 
 def profile_columns(
     columns: FloatArray, design: Design, family: int, lmbdas: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """Evaluate g of each column at the lambdas in its row of `lmbdas`; every column must have a fit.
+    """Evaluate g of each column at the lambdas in its row of `lmbdas`.
+
+    The columns are not checked: `regress_columns` must have fitted each without an error.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ WORK = named_tuple(RegressionWork, *(COLUMN,) * 6, *(ROWS,) * 5, COLUMN, ROWS)
 
 
 def new_regression_work(design: Design) -> RegressionWork:
-    """Allocate `RegressionWork` for columns as long as the design."""
+    """Allocate a `RegressionWork` for columns as long as the design."""
     q, n = design.basis.shape
     m = design.sample_basis.shape[1]
     logs, kept, packed, weight = (np.empty(n) for _ in range(4))

@@ -129,7 +129,7 @@ def write_column(
     negative_shift : float
         2 for Yeo-Johnson, whose exponent for negative values is 2 - lambda, and 0 for Box-Cox.
     prescaling : Prescaling
-        How the column was prestandardised.
+        The constants with which the column was prestandardised.
     start : SearchResult
         The result of the search for the initial lambda.
     row : (N_RESULTS,)
@@ -173,7 +173,7 @@ def write_kept(
     negative_shift : float
         2 for Yeo-Johnson, whose exponent for negative values is 2 - lambda, and 0 for Box-Cox.
     prescaling : Prescaling
-        How the column was prestandardised.
+        The constants with which the column was prestandardised.
     kept : KeptRange
         The values kept.
     correction : float

@@ -238,7 +238,8 @@ def _scan_points(
 ) -> int:
     """Evaluate the objective on a grid of lambda in ``work.grid``, and return the number of its points.
 
-    With weights the grid is evenly spaced. Without (`_in_cells`), it is refined where the objective may be lowest.
+    With weights the grid is evenly spaced. Without weights, `_in_cells` refines the grid where the objective may be
+    lowest.
 
     Parameters
     ----------

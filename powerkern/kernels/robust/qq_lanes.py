@@ -235,7 +235,7 @@ def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, clip
     Parameters
     ----------
     y : (lanes n,)
-        The transformed values, a vector over lambdas for each.
+        The transformed values, each a vector over lambdas.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
     i : int
@@ -260,7 +260,7 @@ def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes
     Parameters
     ----------
     y : (lanes n,)
-        The transformed values, ascending, a vector over lambdas for each.
+        The transformed values in ascending order, each a vector over lambdas.
     counts : FrequencyWeights or None
         Weights of the values; None: all one.
     n : int
@@ -327,7 +327,7 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
     counts : None
         Stands for the weights.
     y : (lanes n,)
-        The transformed values, a vector over lambdas for each; replaced in place.
+        The transformed values, each a vector over lambdas; replaced in place.
     scores : (n,)
         The normal scores.
     c : float
@@ -351,13 +351,13 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
 def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """Return 1 - rho of value i at each lambda, and replace the value by its residual, clipped to [-1, 1].
 
-    The residual is ``y per_scale_and_c - (score per_c + center)``: the distance of the standardised value from its
-    normal score, in units of c.
+    rho is Tukey's bisquare. The residual is ``y per_scale_and_c - (score per_c + center)``: the distance of the
+    standardised value from its normal score, in units of c.
 
     Parameters
     ----------
     y : (lanes n,)
-        The transformed values, a vector over lambdas for each.
+        The transformed values, each a vector over lambdas.
     scores : (n,)
         The normal scores.
     i : int
@@ -389,7 +389,7 @@ def _nearness(
     counts : FrequencyWeights
         Weights of the values.
     y : (lanes n,)
-        The transformed values, a vector over lambdas for each.
+        The transformed values, each a vector over lambdas.
     nodes : ScoreNodes
         The nodes of the normal scores.
     c : float

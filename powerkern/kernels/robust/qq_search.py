@@ -96,7 +96,7 @@ CELL_WORK = named_tuple(CellWork, ROWS32, COUNTS, COUNTS, COUNTS, ROWS32, COLUMN
 
 
 class _QQObjective(NamedTuple):
-    """The objective of a short column in float32, as arguments of `qq_objectives`."""
+    """The arguments of `qq_objectives` that define the objective of a short column, in float32."""
 
     column: SortedColumn
     log_units: tuple[float, float]
@@ -107,7 +107,7 @@ class _QQObjective(NamedTuple):
 
 
 def new_cell_work(n: int) -> CellWork:
-    """Allocate `CellWork` for columns of up to `n` values."""
+    """Allocate a `CellWork` for columns of up to `n` values."""
     lanes, column = (np.empty((3, m), dtype=np.float32) for m in (MOST_POINTS + LANES32, n))
     begin, end, queue = (np.empty(MOST_POINTS, dtype=np.int64) for _ in range(3))
     return CellWork(lanes, begin, end, queue, column, np.ones(LANES32 * (n + 1), dtype=np.float32))

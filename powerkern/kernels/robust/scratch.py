@@ -51,7 +51,7 @@ ROBUST_WORK = named_tuple(
 
 
 def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
-    """Allocate `RobustWork` for columns of up to `n` values, with tables for weights if `weighted`."""
+    """Allocate a `RobustWork` for columns of up to `n` values, with tables for weights if `weighted`."""
     values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
     sample, grid, cells = np.ones((5, SAMPLE + ROOM)), np.empty((5, MOST_POINTS)), np.empty((_MAX_CELLS, _N_CELL))
     lanes = np.ones(LANES * min(max(n, ALL), _MOST_IN_LANES))

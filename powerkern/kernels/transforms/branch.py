@@ -198,7 +198,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 
 @inlined
 def largest_ratio(e: Exponent, steepest: float) -> float:
-    """Return the largest ratio e**|d| for which `scaled_expm1` needs no range checks of m d, for all |m| <= `steepest`.
+    """Return the largest exp(|d|) for which `scaled_expm1` needs no range checks of m d, for all |m| <= `steepest`.
 
     The result is reduced by a few rounding errors, which matter for large m.
     """
@@ -259,7 +259,7 @@ def dd_mul_dd(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, floa
 def branch_unchecked(t: float, t_lo: float, e: Exponent) -> float:
     """Return b_m(a) for t + t_lo = m a, like `branch_of_product`, but without range checks.
 
-    e**|a| must be at most ``largest_ratio(e, |m|)``.
+    exp(|a|) must be at most ``largest_ratio(e, |m|)``.
     """
     head, tail = scaled_expm1_dd(t, t_lo, e.rounder, e.unit)
     return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)

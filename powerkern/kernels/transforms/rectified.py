@@ -10,7 +10,7 @@ It is continuous in lambda and in x, and increasing. Its range is the whole line
 0 < lambda <= 1, whose range begins at -1/lambda. Both families are functions of a signed log a, which is ln x or
 sign(x) log1p|x|::
 
-    psi = b_m(a), psi' = exp((lambda - 1) a),   m = lambda, but lambda - 2 for a < 0 with Yeo-Johnson
+    psi = b_m(a) = (e^(m a) - 1)/m, psi' = exp((lambda - 1) a),   m = lambda, but lambda - 2 for a < 0 with Yeo-Johnson
 
 Yeo-Johnson and its rule are symmetric under reflection. The mirror image of Box-Cox is the transform of 1/x with
 -lambda, for which the rule is not symmetric: for lambda > 0 the range begins at -1/lambda, and small outliers are
@@ -542,7 +542,7 @@ def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
 
 @kernel
 def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
-    """Set y[start:stop] to b_m of the logs.
+    """Set y[i] to (e^(m logs[i]) - 1)/m, the transform of a signed log, for start <= i < stop.
 
     Whole vectors are written; elements past `stop` are overwritten later.
 
@@ -551,7 +551,7 @@ def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) ->
     logs : (n + ROOM,)
         Signed logs.
     m : float
-        The exponent of these logs.
+        The exponent: lambda, or lambda - 2 for negative logs with Yeo-Johnson.
     start : int
         Index of the first log.
     stop : int

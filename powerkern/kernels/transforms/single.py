@@ -1,14 +1,15 @@
-"""Transform float32 values, and invert the transforms, in float64 arithmetic of just enough accuracy.
+"""Transform float32 values, and invert the transforms, in float64 arithmetic just accurate enough for float32.
 
 Logarithms and exponentials have relative errors of 2**-36.9, instead of 2**-53 in full float64 accuracy. For this to
 suffice, values are measured from the point x0 whose image is zero, psi(lambda, x0) = mean. The standardised value is
 
     z = (psi(lambda, x) - psi(lambda, x0))/sd = slope b_m(ln(x/x0)),      slope = x0**m/sd
 
-(for Yeo-Johnson with 1 + |x| in place of x), in which nothing cancels. For raw images x0 = 1 (Yeo-Johnson: 0) and
-sd = 1. The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), and rounding to float32 adds at most 2**-24.
-Since t <= 128, the result is within 0.52 units in the last place of float32. Inverses, for which |ln(x/x0)| < 200, are
-within 0.53. As in float64, rounding errors of the fit's constants are not included.
+(for Yeo-Johnson with 1 + |x| in place of x), where b_m(a) = (e^(m a) - 1)/m. Nothing cancels in this expression. For
+raw images x0 = 1 (Yeo-Johnson: 0) and sd = 1. The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), and
+rounding to float32 adds at most 2**-24. Since t <= 128, the result is within 0.52 units in the last place of float32.
+Inverses, for which |ln(x/x0)| < 200, are within 0.53. As in float64, rounding errors of the fit's constants are not
+included.
 
 As in `kernels.transforms.boxcox`, a row is transformed in place, with the constants of its columns in arrays. Values
 between two bounds are called ordinary: for these the accuracy holds. All others are left to the float64 loops over

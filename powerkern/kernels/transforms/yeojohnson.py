@@ -152,9 +152,9 @@ def _steepest(lmbda: float) -> float:
 
 @inlined
 def ordinary_size(lmbda: float, e: Exponent) -> float:
-    """Return the largest |x| for which e**t, t = m ln(1 + |x|), cannot overflow for either sign of x.
+    """Return the largest |x| for which exp(m ln(1 + |x|)) cannot overflow, whatever the sign of x.
 
-    `e` may be the exponent for either sign.
+    m is the exponent for the sign of x. `e` may be the `Exponent` for either sign.
     """
     return largest_ratio(e, _steepest(lmbda)) - 1.0
 
