@@ -448,7 +448,10 @@ def test_modules_that_need_a_library(monkeypatch: pytest.MonkeyPatch, module: st
     ("absent", "message"),
     [
         ("sklearn", "import of sklearn halted|No module named 'sklearn'"),
-        ("sklearn.utils._param_validation", r"scikit-learn .* has moved what this powerkern uses .*: install a newer"),
+        (
+            "sklearn.utils._param_validation",
+            r"scikit-learn .* does not have names that this powerkern imports .*: install a newer",
+        ),
     ],
 )
 def test_private_modules_of_scikit_learn(monkeypatch: pytest.MonkeyPatch, absent: str, message: str) -> None:
