@@ -185,8 +185,8 @@ def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
 def _start(logs: Logs) -> float:
     """Return the exponent mu, in units of the logs, at which the search starts.
 
-    It corresponds to lambda = 1, but is at most 1. For a tight cluster it is mu = 0. There, a cluster of two values, or
-    one whose logs are nearly symmetric, has its optimum, so no step is needed.
+    It corresponds to lambda = 1, but is at most 1. For a tight cluster it is 0. The optimum of two values, or
+    of a cluster whose logs are nearly symmetric, is at 0, so no step is needed.
     """
     if logs.neg.size == 0 and logs.sigma < _TIGHT:
         return 0.0
