@@ -21,7 +21,7 @@ _THREADS = 2
 
 
 class BesideNumpy(InTurns):
-    """Dask's threads on row chunks of an array, compared with powerkern.fit of the array on as many threads."""
+    """Time of a fit of row chunks on Dask's threads, relative to powerkern.fit of the whole array."""
 
     params = (FAMILIES, [100_000], [20])
     param_names = ("family", "n", "p")

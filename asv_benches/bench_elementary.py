@@ -44,7 +44,7 @@ def values(function: str, n: int) -> np.ndarray:
 
 
 class Elementary:
-    """One pass over n values."""
+    """Time of one pass over n values."""
 
     params = (list(FUNCTIONS), LIBRARIES, SIZES)
     param_names = ("function", "library", "n")
@@ -61,7 +61,7 @@ class Elementary:
 
 
 class Ratio:
-    """How many times faster than numpy, both measured in turn."""
+    """Speed of each function relative to numpy, measured in turn."""
 
     params = (list(FUNCTIONS), SIZES)
     param_names = ("function", "n")

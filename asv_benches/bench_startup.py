@@ -7,7 +7,7 @@ import tempfile
 from ._measure import Lap, lap_in_new_process
 
 _DATA = "import numpy as np, powerkern as pk; x = np.random.default_rng(0).lognormal(size=(1000, 10))"
-#: What the first call of each job does: it compiles, or reads what an earlier process has compiled.
+#: Statement of the first call of each job, which compiles code or reads it from the cache, and its preparation.
 FIRST = {
     "fit": ("pk.fit(x, family={family!r})", _DATA),
     "transform": ("fit.transform(x)", f"{_DATA}; fit = pk.fit(x, family={{family!r}})"),
@@ -52,7 +52,7 @@ class FirstOfEach:
     laps: dict[str, Lap]
 
     def track_seconds(self) -> float:
-        """With compiled code on disk: in the cache, or installed by a wheel."""
+        """Time if compiled code is on disk, in the cache or installed by a wheel."""
         jobs = "f = pk.fit(x); f.inverse_transform(f.transform(x)); pk.fit(x, estimator='robust')"
         laps = [lap_in_new_process(f"{_DATA}; {jobs}", "import numba") for _ in range(3)]
         self.laps = {"powerkern": min(laps[1:])}  # the first may have compiled
@@ -72,7 +72,7 @@ class FirstCall:
         self.statement, self.preparation = (part.format(family=family) for part in FIRST[job])
 
     def track_warm(self, job: str, family: str) -> float:
-        """With compiled code on disk."""
+        """Time of the first call if compiled code is on disk."""
         laps = [lap_in_new_process(self.statement, self.preparation) for _ in range(3)]
         self.laps = {"powerkern": min(laps[1:])}  # the first may have compiled
         return self.laps["powerkern"].wall

@@ -230,7 +230,17 @@ def main(
     table: Callable[[Iterable[Result], str, str], str] = as_rst,
     seconds: float = 3.0,
 ) -> None:
-    """Measure the figures wanted, printing each as it is measured, and write the table."""
+    """Measure figures, print each as soon as it is measured, and write the table that ``--write`` requests.
+
+    Parameters
+    ----------
+    wanted : callable
+        Returns the figures to measure.
+    table : callable
+        Formats results, conditions and command as reStructuredText, as `as_rst` does.
+    seconds : float
+        Time for which the calls of one figure alternate; default of ``--seconds``.
+    """
     command = f"python -m asv_benches.{Path(sys.argv[0]).stem}"
     parser = argparse.ArgumentParser(prog=command, description=sys.modules["__main__"].__doc__)
     parser.add_argument("--only", default="", help="measure figures whose name has this word")

@@ -91,9 +91,9 @@ class Status(_Outcome):
     #: ends of intervals and values. The transform is the identity.
     FEW_OBSERVED = 24, "not fitted: fewer than two distinct values besides censored cells (identity transform)"
     #: Not transformed (``on_failure="passthrough"``): some values are outside the domain of Box-Cox.
-    OUTSIDE_DOMAIN = 25, "left as it is: values outside the domain of the transform (identity transform)"
+    OUTSIDE_DOMAIN = 25, "not transformed: values outside the domain of the transform (identity transform)"
     #: Not transformed (``on_failure="passthrough"``): one or two distinct values have the same shape under all lambdas.
-    FEW_DISTINCT = 26, "left as it is: fewer than three distinct values (identity transform)"
+    FEW_DISTINCT = 26, "not transformed: fewer than three distinct values (identity transform)"
 
     @property
     def failed(self) -> bool:

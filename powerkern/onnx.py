@@ -209,7 +209,7 @@ class _Builder:
 
 
 class _Treatment(NamedTuple):
-    """Treatment of values that have no image: ends to which a graph clips, and that of infinite values.
+    """Treatment of constant columns, of values beyond the range of the fitted data, and of infinite values.
 
     `constant`: whether constant columns become 0, as in `powerkern.sklearn.PowerTransformer`. `clips`: whether values
     beyond the range of the fitted data become its nearest end, as with ``out_of_range="clip"``. `infinite` is as in
@@ -252,7 +252,7 @@ class _Constants:
 
 
 def _clip(b: _Builder, x: str, ends: FloatArray) -> str:
-    """Move finite values of x to the nearest of two ends; NaN and infinite values stay."""
+    """Clip finite values of x to the range `ends`, (2, p), of each column; NaN and infinite values are unchanged."""
     low, high = ends
     below, above = b.And(b.Less(x, low), b.Greater(x, -np.inf)), b.And(b.Greater(x, high), b.Less(x, np.inf))
     return b.Where(below, low, b.Where(above, high, x))
@@ -296,7 +296,7 @@ def _forward(b: _Builder, given: str, fit: PowerFit, treatment: _Treatment) -> s
 
 
 def _inverse(b: _Builder, given: str, fit: PowerFit, treatment: _Treatment) -> str:
-    """Build the inverse transform of the input, NaN where there is none, and return its name.
+    """Build the inverse transform of the input and return its name; values without an inverse become NaN.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def _inverse(b: _Builder, given: str, fit: PowerFit, treatment: _Treatment) -> s
 
 
 def _clip_transformed(b: _Builder, z: str, fit: PowerFit) -> str:
-    """Move transformed values, infinite ones too, into the transformed range of the data; NaN stays."""
+    """Clip transformed values, including infinite ones, to the transformed range of the data; NaN is unchanged."""
     low, high = transformed_ends(fit._table, fit.standardize)
     is_failed_column = is_failed(fit.status)
     low, high = np.where(is_failed_column, -np.inf, low), np.where(is_failed_column, np.inf, high)

@@ -219,14 +219,14 @@ class Mutator(ast.NodeVisitor):
     # --- what is -------------------------------------------------------------------------------------
 
     def _flip(self, default: ast.expr) -> bool:
-        """Flip a default that is True or False; return whether it is."""
+        """Flip a default that is True or False; return whether it was one."""
         if not isinstance(default, ast.Constant) or not isinstance(default.value, bool):
             return False
         self._add("default", self._start(default), self._stop(default), str(not default.value))
         return True
 
     def _negate(self, test: ast.expr) -> None:
-        """Negate a condition, unless another mutant does so: that of `not`, or of a comparison with an opposite."""
+        """Negate a condition unless it is a `not`, `==`, `in` or `is`, which other mutants replace by the opposite."""
         has_opposite = isinstance(test, ast.Compare) and not isinstance(
             test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE
         )

@@ -1,4 +1,4 @@
-"""Location and scale of columns: every method against NumPy, SciPy, many-digit solutions and its own invariances."""
+"""Location and scale of columns: every method against NumPy, SciPy, multiprecision and its invariances."""
 
 from __future__ import annotations
 

@@ -63,13 +63,16 @@ class CentralML(Estimator):
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """Raise an error: the estimator needs ``origin="fit"``. See `Estimator.fit_values`."""
-        raise NotImplementedError("CentralML fits columns with their origins")
+        raise NotImplementedError("CentralML fits columns with their origins; pass origin='fit'")
 
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
         """Raise an error: there is no objective curve, because the origin moves with lambda; see `Estimator`."""
-        raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
+        raise ValueError(
+            f"estimator={self.name!r} has no objective curve, because the origin moves with lambda; fit with "
+            "estimator='mle' for a curve"
+        )
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
         """Maximise the rank-weighted likelihood over origin, unit and lambda; see `Estimator.fit_origin`."""

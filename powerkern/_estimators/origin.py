@@ -143,7 +143,9 @@ def _ranges(columns: FloatArray, box_cox: bool, lmbda: FloatArray | None) -> Flo
 def _in_data_units(
     fitted: FloatArray, ranges: FloatArray, median: FloatArray, unit: FloatArray, x: FloatArray, box_cox: bool
 ) -> FloatArray:
-    """Convert results for standardised columns to the units of the data, and add a status: (p, _N_FIELDS).
+    """Convert results for standardised columns to the units of the data, and add the status of each search.
+
+    The result has shape (p, _N_FIELDS).
 
     Parameters
     ----------
@@ -152,7 +154,7 @@ def _in_data_units(
     ranges : (p, 3, 2) ndarray
         The search ranges, see `_ranges`.
     median, unit : (p,) ndarray
-        What standardised the columns.
+        Median of each column, and the scale by which it was divided.
     x : (p, n) ndarray
         The data: sorted columns as rows, NaN last.
     box_cox : bool
@@ -189,7 +191,7 @@ def _in_data_units(
 
 
 def central_weights(columns: FloatArray, weights: FloatArray | None, box_cox: bool) -> FloatArray:
-    """Return the product of the given weights and the weights by rank (see `CentralML`) of sorted values: (p, n).
+    """Multiply the given weights of sorted values by their weights by rank (see `CentralML`); return (p, n).
 
     Parameters
     ----------

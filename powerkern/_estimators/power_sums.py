@@ -31,9 +31,9 @@ from powerkern.kernels.power_sums import sums as sum_kernels
 from powerkern.kernels.results import N_RESULTS, STATUS, ColumnFit
 from powerkern.kernels.transforms.family import is_mirrored
 
-#: Whole numbers stay below 2**_BITS, which leaves room for data beyond the announced weight.
+#: Sums in units of the quantum stay below 2**_BITS, which leaves room for data beyond the announced weight.
 _BITS, ROOM = 59, 61
-#: Numbers that describe the rounding of the sums of a column.
+#: Number of values that describe the rounding of the sums of a column.
 N_ROUNDINGS = 4
 _NO_WEIGHT = 2.0**-960
 _LARGEST = float(np.finfo(np.float64).max)
@@ -244,7 +244,7 @@ def make_grids(
 
 
 def references_for(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the references of Box-Cox streams with the extremes of the grids `cells`: their logs, and themselves."""
+    """Return the logs of the references that Box-Cox streams use for the grids `cells`, and the references."""
     reference_logs, references = np.empty(len(cells)), np.empty(len(cells))
     grids.write_stream_references(np.array(cells), reference_logs, references)
     return reference_logs, references
@@ -267,7 +267,10 @@ def quantum_exponents(weight: FloatArray) -> FloatArray:
 
 
 def bin_starts(cells: FloatArray) -> IntArray:
-    """Return the position of the first bin of each column, and last the total number of bins."""
+    """Return the position of the first bin of each column, followed by the total number of bins: p + 1 integers.
+
+    `cells` holds the grids of the columns, (p, N_GRID).
+    """
     starts = np.zeros(len(cells) + 1, dtype=np.int64)
     cells[:, grids.G_BINS].astype(np.int64).cumsum(out=starts[1:])
     return starts

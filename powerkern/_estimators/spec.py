@@ -216,7 +216,15 @@ def _is_default(value: object, default: object) -> bool:
 
 
 def _plain(given: Any, columns: FloatArray) -> Any:
-    """Return an argument in the form that a specification stores: None, one number, or a tuple of numbers."""
+    """Return an argument in the form that a specification stores: None, one number, or a tuple of numbers.
+
+    Parameters
+    ----------
+    given : None, float or array-like
+        The argument as the user passed it.
+    columns : (p,) ndarray
+        The argument as one number per column.
+    """
     if given is None:
         return None
     return tuple(columns.tolist()) if np.ndim(given) else float(columns[0])

@@ -1,4 +1,4 @@
-"""Types of columns of arrays and data frames: the kind of each type, and why it holds no numbers."""
+"""Kinds of column types in arrays and data frames, and messages about columns that do not hold numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS |= {"c": "complex", "O": "object"}
 #: Kinds of types that narwhals does not know, by their names in other libraries.
 _UNKNOWN_KINDS = (("number", r"null$|half_?float|float16"), ("time", r"period"), ("encoded", r"run_end_encoded"))
 
-#: Ends of messages about columns that hold no numbers. Callers that can leave such columns out add how.
+#: Last words of messages about columns that hold no numbers. Callers that can omit such columns add the option.
 LEAVE_OUT = ", or leave it out"
 
 COMPLAINTS = {

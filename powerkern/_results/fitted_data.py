@@ -214,9 +214,16 @@ class GroupedData:
             self._weight_prints[group] = _fingerprint_weights(part.weight)
 
     def group(self, group: int, rows: IntArray) -> FittedData:
-        """Return a copy of the data of the group with code `group`, which are the rows `rows` of all data.
+        """Return a copy of the data of one group, with the fingerprints that were recorded for the group.
 
-        The copy carries the fingerprints of the group, which `FittedData.checked` compares with it.
+        `FittedData.checked` verifies that the copy has these fingerprints.
+
+        Parameters
+        ----------
+        group : int
+            Code of the group.
+        rows : ndarray of int
+            Positions of the rows of the group.
         """
         values, weight = self.values[rows], None if self.weight is None else self.weight[rows]
         ends = None if self._ends is None else self._ends[rows]

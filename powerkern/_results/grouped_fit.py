@@ -296,7 +296,10 @@ class GroupedFit(GroupAttributes):
     # --- groups -------------------------------------------------------------------------------------------
 
     def _rows_for_pooled(self, runs: Runs) -> IntArray | None:
-        """Return the positions of the rows that the pooled fit transforms, because their group is unknown; or None."""
+        """Return the positions of the rows that the pooled fit transforms because their group is unknown.
+
+        The result is None if there are no such rows, or if `unknown` is not "pooled".
+        """
         unknown = runs.rows(runs.codes == UNKNOWN)
         return unknown if unknown.size and self.unknown == "pooled" else None
 

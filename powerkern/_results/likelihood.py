@@ -33,7 +33,7 @@ from powerkern._typing import BoolArray, FloatArray, Weights
 from powerkern.kernels.censored.fit import LOC_ERROR
 from powerkern.kernels.results import NLL, STATUS, X_MAX, X_MIN
 
-#: What a fit may keep of its data: the data themselves, or their power sums.
+#: Types in which a fit may keep its data: the data themselves, or their power sums.
 KeptData = FittedData | PowerSums | MixedSums
 
 #: Statuses of maximum likelihood fits whose lambda maximises the likelihood.
@@ -153,7 +153,7 @@ def build_censored_likelihood(
 def find_optimum(table: ColumnTable, names: list[Any] | None, standard_error: FloatArray) -> LikelihoodOptimum:
     """Collect lambda, likelihood and standard error of each column, for tests and rounded powers.
 
-    The likelihood is NaN in columns whose lambda is not its maximum.
+    The likelihood of a column is NaN unless its lambda maximises it over all lambdas.
     """
     is_optimum = table.status == Status.OK  # excludes origin="fit": its maximum does not compare with a fixed origin
     if table.censored is not None:

@@ -48,7 +48,7 @@ def bootstrap_errors(
     """Return the bootstrap standard error of lambda for each column of ``values + shift``.
 
     Rows are drawn in proportion to `weight`. The standard error is half the distance between the quantiles Phi(-1) and
-    Phi(1) of the replicates' lambdas, times sqrt(m/n) for replicates of m out of n rows. A few extreme lambdas hardly
+    Phi(1) of the replicates' lambdas, times the factor sqrt(m/n) of `_draw`. A few extreme lambdas hardly
     change these quantiles. The standard error is NaN if fewer than half of the replicates can be fitted.
 
     Parameters
@@ -86,7 +86,11 @@ def bootstrap_errors(
 
 
 def _draw(x: FloatArray, weight: Weights, uniform: FloatArray, out: FloatArray) -> float:
-    """Draw replicates of m of the n observed values of a column, and return sqrt(m/n).
+    """Draw bootstrap replicates of a column, and return the factor sqrt(m/n) for their standard error.
+
+    Observed values are drawn with replacement, in proportion to their weights. n is their number; with weights, it is
+    the number of observations that the weights stand for (see `weight_of_one`). A replicate has m values: the whole
+    part of n, but at most `width`. The factor is NaN for a column without values.
 
     Parameters
     ----------
@@ -97,7 +101,7 @@ def _draw(x: FloatArray, weight: Weights, uniform: FloatArray, out: FloatArray) 
     uniform : (replicates, width) ndarray
         Uniform random numbers in [0, 1).
     out : (replicates, width) ndarray
-        Receives one replicate per row, in the first m columns.
+        Receives one replicate per row, in the first m columns; the others are left unchanged.
     """
     seen = ~np.isnan(x)
     x = x[seen]

@@ -32,7 +32,9 @@ _SHORTER = {"pvalue": "p_normal"}
 _NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
 
 #: Note in place of the tests.
-_NOTE_WITHOUT_DATA = "no likelihood ratio tests: the fit no longer has its data"
+_NOTE_WITHOUT_DATA = (
+    "no likelihood ratio tests: the fit no longer has its data; call summary(X), or fit a regression again"
+)
 
 
 class Summary:

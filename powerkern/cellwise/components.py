@@ -130,8 +130,8 @@ def wrapped_pca(
     are projected, so that outliers stand out. Let t be the scores of a row, y the row minus the center (divided by the
     scales) and P the components. The distances of the row are:
 
-    - score distance: ``sqrt(sum t_k**2 / eigenvalue_k)``. Its cut-off is the square root of a quantile of chi-square
-      with k degrees of freedom.
+    - score distance: ``sqrt(sum_j t_j**2 / eigenvalue_j)``. Its cut-off is the square root of a quantile of the
+      chi-square distribution with one degree of freedom per component.
     - orthogonal distance: ``|y - P' t|``. Its cut-off is ``(m + s z)**(3/2)``. Here m and s are the univariate MCD
       location and scale of the distances to the power 2/3, which are about normal (Wilson and Hilferty), and z is the
       normal quantile [2]_.
@@ -202,7 +202,10 @@ def wrapped_pca(
     found = estimate_standardization(matrix, method, constants, threads)
     usable = is_usable(found.scale)
     if not usable.any():
-        raise ValueError("no column of X has a positive, finite scale; there are no components")
+        raise ValueError(
+            "no column of X has a positive, finite scale, so there are no components; pass columns in "
+            "which fewer than half of the values are equal"
+        )
     warn_of_scales(found.scale, matrix.names, "left out of the components")
     units = np.where(usable, found.scale, 1.0)
     divisor = units if as_flag("standardize", standardize) else np.ones(units.size)

@@ -87,7 +87,7 @@ def _read_sparse(ratings: Any) -> list[NDArray[Any]]:
     """Return the row indices, column indices and values of the stored entries of a sparse matrix."""
     sparse = ratings.tocoo()
     if len(sparse.shape) != 2:
-        raise ValueError(f"ratings have {len(sparse.shape)} dimensions; pass a sparse matrix of two")
+        raise ValueError(f"ratings have {len(sparse.shape)} dimensions; pass a sparse matrix with two")
     return [np.asarray(sparse.row, dtype=np.intp), np.asarray(sparse.col, dtype=np.intp), np.asarray(sparse.data)]
 
 

@@ -39,7 +39,17 @@ class Donors:
 
     @classmethod
     def from_rows(cls, values: FloatArray, completed: FloatArray, residuals: FloatArray) -> Donors:
-        """Make donors from rows, the completed rows, and the residuals of the model, (m, p) each."""
+        """Make donors from rows of the data.
+
+        Parameters
+        ----------
+        values : (m, p) ndarray
+            The rows; NaN is missing.
+        completed : (m, p) ndarray
+            The rows, completed by the model.
+        residuals : (m, p) ndarray
+            The residuals of the model; NaN for missing values.
+        """
         return cls(np.ascontiguousarray(completed.T), values, residuals)
 
     def estimate_gaps(

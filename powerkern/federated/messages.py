@@ -94,7 +94,10 @@ def unpack(data: bytes, sender: str) -> Message:
     except (ValueError, KeyError, TypeError):
         raise ProtocolError(f"{who}: the message is malformed") from None
     if message.sender != sender:
-        raise ProtocolError(f"{who}: the message says that it comes from {message.sender!r}")
+        raise ProtocolError(
+            f"{who}: the message names {message.sender!r} as its sender and is refused; pass the name of the client or "
+            "server that sent it"
+        )
     return message
 
 

@@ -58,8 +58,8 @@ class PooledColumn(NamedTuple):
 
         If values have both signs, the search starts at lambda = ``2 neg_high/(high + neg_high)``, where `high` and
         `neg_high` are the largest logs of the positive and of the negative values. The largest transforms of both signs
-        are then of equal size, which is close to the optimum if values are huge. Otherwise the search starts at
-        lambda = 1, or at the exponent 1 if that is smaller.
+        are then of equal size, which is close to the optimum if values are huge. Otherwise the search starts at the
+        exponent ``min(sigma, 1)``; the exponent of lambda = 1 is `sigma`, the unit of the logs.
         """
         f = self.scaling
         if f.both_signs and f.neg_high > 0.0:

@@ -354,9 +354,9 @@ def _read_labels(y_true: ArrayLike) -> FloatArray:
 
 
 def _fractions(n: FloatArray, outliers: FloatArray) -> FloatArray:
-    """Return the fraction of each stratum that lies in each bin, (3, m): of all scores, of outliers and of inliers.
+    """Return the fraction of the scores of each stratum that lies in each bin, (3, m).
 
-    A stratum without members gives NaN.
+    The rows of the result are the strata: all scores, outliers, inliers. A stratum without scores gives NaN.
 
     Parameters
     ----------

@@ -421,7 +421,7 @@ class _Order:
             yield frames.order_chunk(chunk, self.labels)
 
     def check(self, marks: Marks) -> None:
-        """Raise ValueError if the last chunk was reordered but its marks have no labels, so that they cannot be."""
+        """Raise ValueError if the columns of the last chunk were reordered but its marks have no column labels."""
         if self.has_reordered:
             for each in (marks.below, marks.above, *(marks.between or ())):
                 if each is not None and frames.names_of(each) is None:

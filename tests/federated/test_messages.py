@@ -70,7 +70,7 @@ def test_anything_but_bytes_is_refused(data: object) -> None:
 
 
 def test_a_sender_cannot_speak_for_another() -> None:
-    with pytest.raises(ProtocolError, match="client 'south': the message says that it comes from 'north'"):
+    with pytest.raises(ProtocolError, match="client 'south': the message names 'north' as its sender"):
         unpack(pack(message()), "south")
     with pytest.raises(ProtocolError, match=r"^server"):
         unpack(pack(message()), SERVER)

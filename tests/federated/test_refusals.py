@@ -108,7 +108,7 @@ def test_duplicates_strangers_and_false_names() -> None:
         server.receive(answer, sender="a")
     with pytest.raises(ProtocolError, match="client 'z' is not one of"):
         server.receive(answer, sender="z")
-    with pytest.raises(ProtocolError, match="client 'b': the message says that it comes from 'a'"):
+    with pytest.raises(ProtocolError, match="client 'b': the message names 'a' as its sender"):
         server.receive(answer, sender="b")
     assert server.missing == ["b", "c"]
 

@@ -158,7 +158,7 @@ def test_any_number_of_threads_and_any_order_give_the_same_bits(name: str, famil
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("shift", [0.0, 100.0, -3.0, -100.0])
 def test_the_oracle_itself(family: str, shift: float) -> None:
-    """The score in long double agrees with the many-digit derivative of the likelihood."""
+    """The score in long double agrees with the derivative of the likelihood in multiprecision."""
     x = np.random.default_rng(0).normal(size=20) + shift
     if family == "box-cox":
         x = np.exp(x / 10)

@@ -1,4 +1,4 @@
-"""Fits against optima computed with many digits."""
+"""Fits against optima computed in multiprecision arithmetic."""
 
 from __future__ import annotations
 

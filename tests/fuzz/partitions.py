@@ -1,9 +1,9 @@
 """Fits of random partitions: nasty columns, weights up to 1e18, up to 99 % missing, chunks of one row to all, any tree.
 
 ``python -m tests.fuzz.partitions --columns 2000 --seed 1`` fits each batch of columns twice from chunks, whose ranges
-and sketches are merged in two different orders. Both fits must have the same bits, and a certified lambda must be
-within 1e-10 (times ``|lambda|`` where that exceeds 1) of the pooled rows': that of `powerkern.fit`, and where the two
-differ ball arithmetic decides which is wrong.
+and sketches are merged in two different orders. Both fits must be bit-identical. A certified lambda must be within
+1e-10, times ``max(1, |lambda|)``, of the lambda that `powerkern.fit` finds for the pooled rows. If the two differ, ball
+arithmetic decides which is wrong.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .checks import ROUNDINGS, TOLERANCE, Finding
 from .oracle import Likelihood, NotResolved
 from .run import limited, line
 
-#: Rows of a batch, at most, that is cut into single rows.
+#: Largest number of rows of a batch that may be cut into single rows.
 _SINGLE = 60
-#: What both fits may say of a column without an optimum.
+#: Statuses of columns without an optimum, on which chunks and pooled rows must agree.
 _NO_OPTIMUM = (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD)
 
 
@@ -61,7 +61,7 @@ def batch(seed: int, index: int) -> columns.Batch:
 
 
 def _weights(rng: np.random.Generator, weight: np.ndarray | None, n: int) -> np.ndarray | None:
-    """Return weights unchanged, up to 1e18 (all or a few), whole, or 0 for a run of rows."""
+    """Return the weights unchanged, or with all or a few of them up to 1e18, or with a run of rows of weight 0."""
     kind = rng.random()
     if kind < 0.4:
         return weight
@@ -90,7 +90,17 @@ def chunks_of(made: columns.Batch, seed: int) -> list[tuple[np.ndarray, ...]]:
 
 
 def check(made: columns.Batch, index: int, seen: Counter[str]) -> Iterator[Finding]:
-    """Fit a batch from its chunks in two orders, and pooled; count the outcomes of its columns."""
+    """Fit a batch from chunks, merged in two orders, and from the pooled rows; yield the findings.
+
+    Parameters
+    ----------
+    made : Batch
+        The columns and their weights.
+    index : int
+        Seed of the partition and of the orders of merging.
+    seen : Counter
+        Counts the outcomes of the columns; updated in place.
+    """
     chunks = chunks_of(made, index)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -1,4 +1,4 @@
-"""Mergeable moments and log-sum-exp mean and variance, against rational and many-digit arithmetic."""
+"""Mergeable moments and log-sum-exp mean and variance, against rational and multiprecision arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forests, profiles and objectives, checked by the data that are drawn."""
+"""Forest, profile and objective plots: the drawn data are compared with the results of the fit."""
 
 from __future__ import annotations
 

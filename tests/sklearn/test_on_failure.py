@@ -45,7 +45,7 @@ def test_features_outside_the_domain_or_with_few_values_are_left():
 
 @pytest.mark.parametrize("estimator", ["mle", "robust", "ppcc"])
 def test_fits_leave_columns_by_every_estimator(estimator):
-    with pytest.warns(UserWarning, match="left as it is: values outside the domain"):
+    with pytest.warns(UserWarning, match="not transformed: values outside the domain"):
         fit = pk.fit(X[:, :3], "box-cox", estimator, on_failure="passthrough")
     few = pk.Status.NO_SPREAD if estimator == "robust" else pk.Status.FEW_DISTINCT
     assert fit.status[1:].tolist() == [pk.Status.OUTSIDE_DOMAIN, few]
@@ -60,7 +60,7 @@ def test_columns_of_groups_are_left_one_by_one():
     groups = np.arange(40) % 2
     x = GOOD.copy()
     x[0] = -1.0
-    with pytest.warns(UserWarning, match="^group 0: left as it is: values outside the domain"):
+    with pytest.warns(UserWarning, match="^group 0: not transformed: values outside the domain"):
         fit = pk.fit(x, "box-cox", groups=groups, on_failure="passthrough")
     z = fit.transform(x, groups)
     np.testing.assert_array_equal(z[::2], x[::2])

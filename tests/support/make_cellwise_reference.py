@@ -91,7 +91,15 @@ def curves() -> list[dict[str, Any]]:
 
 
 def steps_at_lambdas(unit: dict[str, Any]) -> dict[str, Any]:
-    """Return what R computes from a vector at given lambdas."""
+    """Select R's results for one vector at given lambdas, and a few of its transformed values.
+
+    The results at a lambda are the change point, Huber's estimate and the criterion, without and with rectification.
+
+    Parameters
+    ----------
+    unit : dict
+        A record of ``units.json``: the vector's column, median and mad, and lists of results, "yj" and "bc".
+    """
     n = len(unit["yj"][0]["yj"])
     positions = sorted({0, n // 4, n // 2, n - 2, n - 1})
     kept: dict[str, Any] = {

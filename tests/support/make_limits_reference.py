@@ -1,4 +1,4 @@
-"""Write the reference of likelihoods with censored cells, tests/data/limits.json: maxima found with many digits.
+"""Write the reference of likelihoods with censored cells, tests/data/limits.json: multiprecision maxima.
 
 Run ``python -m tests.support.make_limits_reference`` from the root of the repository; it takes a minute. It imports
 nothing from powerkern. Each case is a small column: values and intervals (null for an end that is infinite), weights,

@@ -1,4 +1,4 @@
-"""Write tests/data/mle.json and mle_hard.json: optima of small columns to 20 digits, by many-digit arithmetic alone.
+"""Write tests/data/mle.json and mle_hard.json: optima of small columns to 20 digits, in multiprecision.
 
 Run ``python tests/support/make_reference.py`` from anywhere: three minutes; it needs mpmath and NumPy, not powerkern.
 """

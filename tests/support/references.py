@@ -1,4 +1,4 @@
-"""Optima computed with many digits, in tests/data/mle.json and mle_hard.json (written by make_reference.py)."""
+"""Multiprecision optima, in tests/data/mle.json and mle_hard.json (written by make_reference.py)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def each_case(cases: list[Case]) -> Any:
 CASES = read_cases("mle.json") + read_cases("mle_hard.json")
 FITTED = [case for case in CASES if case.kind in ("well", "ill", "flat")]
 WITHOUT_OPTIMUM = [case for case in CASES if case.kind in ("degenerate", "unrepresentable")]
-#: Short enough that every standardized value is compared with one of many digits.
+#: Short enough that every standardized value is compared with a multiprecision one.
 SHORT = [case for case in FITTED if case.x.size <= 60]
 
 

@@ -376,7 +376,17 @@ class _Reading:
             self._odd.setdefault(remedy, []).append((source.names[position], reason))
 
     def _remedy(self, problem: BadCell, position: int, cells: Sequence[Sequence[str]]) -> str:
-        """Return the end of the message about a cell that is not a number."""
+        """Return the advice that ends the message about a cell that is not a number.
+
+        Parameters
+        ----------
+        problem : BadCell
+            The cell, and the reason why it is not a number.
+        position : int
+            Position of the column.
+        cells : sequence of sequence of str
+            The cells of all columns in the block.
+        """
         if problem.is_fatal:
             return f"; rescale the column, or pass --missing={cells[position][problem.at].strip()}"
         if problem.limit_remedy:
@@ -456,7 +466,7 @@ def _check_text(first: str, label: str) -> None:
 
 
 def _csv_problem(error: str, first: int, last: int) -> str:
-    """Return where a row cannot be parsed, and why; the row spans the lines `first` to `last`."""
+    """Return the place at which a row cannot be parsed, and the reason; the row spans the lines `first` to `last`."""
     if "unexpected end" in error:
         return f"line {first}: a quotation mark is opened in this row and never closed"
     if first < last:

@@ -181,7 +181,7 @@ class _Part:
 def _is_likeliest(
     log_likelihoods: FloatArray, truth: NDArray[np.intp], sizes: FloatArray, bound: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return whether the true class is the likeliest, (trials, rows), and which trials rounding may affect, (trials,).
+    """Compare the log-likelihood of the true class with the largest one of the other classes.
 
     Parameters
     ----------
@@ -193,6 +193,13 @@ def _is_likeliest(
         Sizes of the constants in the log-likelihoods.
     bound : float
         Rounding error of the log-likelihoods, relative to their size and to `sizes`.
+
+    Returns
+    -------
+    is_likeliest : (trials, rows) ndarray of bool
+        Whether the true class has the largest log-likelihood.
+    is_unsure : (trials,) ndarray of bool
+        Whether rounding may have decided a row of the trial.
     """
     rows = np.arange(truth.size)
     own = log_likelihoods[:, truth, rows]

@@ -1,4 +1,4 @@
-"""The error function and Gaussian probabilities against many-digit arithmetic."""
+"""The error function and Gaussian probabilities against multiprecision arithmetic."""
 
 from __future__ import annotations
 

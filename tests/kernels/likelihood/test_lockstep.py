@@ -1,4 +1,4 @@
-"""Fits of short columns in lockstep: many digits, fits in two passes, and independence of neighboring columns."""
+"""Fits of short columns in lockstep, against multiprecision optima, two-pass fits and fits of each column alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profile likelihood and three derivatives against many-digit arithmetic, for data of every kind."""
+"""The profile likelihood and three derivatives against multiprecision arithmetic, for data of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wrapping function and the univariate MCD against many-digit and brute-force versions."""
+"""The wrapping function and the univariate MCD against multiprecision and brute-force versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normal scores and the bisquare QQ objective, against many digits and against R."""
+"""Normal scores and the bisquare QQ objective, against multiprecision arithmetic and R."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def block_for(family):
 @pytest.mark.parametrize("family", NAMES)
 @pytest.mark.parametrize("direction", range(4))
 def test_apply(family, direction):
-    """Each transform and inverse, raw and standardised, against many digits."""
+    """Each transform and inverse, raw and standardised, against multiprecision arithmetic."""
     standardized = direction in (FORWARD_STANDARDIZED, INVERSE_STANDARDIZED)
     # psi of the tight column is constant in float64: only its standardised form can be used
     x = block_for(family) if standardized else block_for(family)[:3]

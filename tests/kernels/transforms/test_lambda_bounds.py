@@ -1,4 +1,4 @@
-"""The bound on lambda against many-digit roots of b_m(a) = ymax."""
+"""The bound on lambda against multiprecision roots of b_m(a) = ymax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rectified transforms: one value against many digits, columns against single values, change points against R."""
+"""Rectified transforms: values against multiprecision, columns against values, change points against R."""
 
 from __future__ import annotations
 

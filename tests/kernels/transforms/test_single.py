@@ -1,4 +1,4 @@
-"""Transforms of float32 against many digits: the nearest float, or 0.02 units at most beyond the midpoint of two."""
+"""Transforms of float32 against multiprecision: rounded to nearest, up to 0.02 units beyond the midpoint."""
 
 from __future__ import annotations
 
