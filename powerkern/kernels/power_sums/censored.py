@@ -68,7 +68,7 @@ def fit_censored_sums(
     out_censored: FloatArray,
     error: FloatArray,
 ) -> None:
-    """Fit columns that have at least two distinct values and one interval; bound the error of lambda.
+    """Fit columns with at least two distinct values and at least one interval; bound the errors of lambda.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def fit_censored_sums(
     family : int
         BOX_COX or YEO_JOHNSON.
     grids : (p, N_GRID)
-        The grids of the columns, whose ranges include the ends of the intervals.
+        The grids of the columns. The grid of a column covers the ends of its intervals.
     roundings : (p, 4)
         Record of the rounding of each column's sums (see `fit_sums`).
     intervals : (n_intervals, 3)
@@ -189,7 +189,7 @@ def _write_counts(intervals: FloatArray, censored: FloatArray) -> None:
 def _prepare(
     sums: FloatArray, base: float, grid: FloatArray, intervals: FloatArray, nodes: Nodes, censored_work: CensoredWork
 ) -> tuple[Sample, CensoredColumn]:
-    """Prepare a column for its likelihood: compute the nodes of its sample, and the logs of the ends of its intervals.
+    """Compute the nodes of the sample of a column, and the logs of the ends of its intervals.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _prepare(
     nodes : Nodes
         Receives the nodes.
     censored_work : CensoredWork
-        Receives the terms of the likelihood and the logs of their ends.
+        Receives the terms of the likelihood, and the logs of the ends of their intervals.
     """
     sample = make_sample(sums, base, grid, nodes, False)
     n_limits = n_intervals = 0
@@ -267,12 +267,13 @@ def _bound_errors(
 ) -> tuple[float, float]:
     """Return bounds on the error of lambda, and on the larger of the errors of loc and log(scale).
 
-    The latter are in units of the scale.
+    The error of loc is in units of the scale.
 
-    With ``theta`` and the model mean m at their maximum, errors of the sums change the score by at most ``theta^2``
-    times the error of ``sum (y - m)(y' - m') + theta'/theta (y - m)^2``, since the score is the derivative of the
-    maximum (envelope theorem). Without censored cells m is the mean of y, as the bounds of `bound_sums` assume. If m
-    differs from that mean, errors of the sums of y and y' are added.
+    Let y be the transformed values, m the mean and ``1/theta`` the standard deviation of the fitted normal
+    distribution, and ``'`` the derivative in the exponent. The score is the derivative of the maximum over m and
+    ``theta`` (envelope theorem). Errors of the sums therefore change it by at most ``theta^2`` times the error of
+    ``sum (y - m)(y' - m') + theta'/theta (y - m)^2``. Without censored cells m is the mean of y, as the bounds of
+    `bound_sums` assume. If m differs from the mean of y, errors of the sums of y and y' are added.
 
     Parameters
     ----------
@@ -321,8 +322,9 @@ def _noise(
 ) -> float:
     """Bound the error of lambda due to rounding of the logs of nodes and interval ends, and of the reference.
 
-    As in `powerkern.kernels.power_sums.errors`, all errors are assumed to have the same sign. The error of a censored
-    cell is weighted by its squared distance from the mean if that is large, since its score grows with the distance.
+    As in `powerkern.kernels.power_sums.errors`, all errors are assumed to have the same sign. The score of a censored
+    cell grows with its distance from the mean. If this distance is large, the error of the cell is weighted by the
+    square of the distance.
 
     Parameters
     ----------
@@ -402,7 +404,7 @@ def profile_censored_sums(
     censored_work: CensoredWork,
     out: FloatArray,
 ) -> None:
-    """Evaluate minus the profile log-likelihood per unit of weight at every lambda; NaN for columns without a fit.
+    """Evaluate minus the profile log-likelihood per unit of weight at every lambda; NaN if a column cannot be fitted.
 
     Parameters
     ----------
@@ -449,7 +451,8 @@ def interval_censored_sums(
     at : (p, 2)
         For each column, the fitted lambda, and the excess at the ends of the interval, per unit of weight.
     out : (p, 2)
-        Receives the lower and the upper end; NaN for columns without a fit, infinite if the excess is never reached.
+        Receives the lower and the upper end; NaN for columns that cannot be fitted, infinite if the excess is never
+        reached.
     """
     for j in range(grids.shape[0]):
         out[j] = math.nan

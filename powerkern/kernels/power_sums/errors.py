@@ -1,11 +1,12 @@
 """Bound the errors of a fit from power sums.
 
 In each bin a Gauss rule replaces the values. By its error formula ([1]_), the mean of a function f with eight
-derivatives changes by at most ``max|f^(8)| h^8/8! r``. Here h is half the width of the bin,
-r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), and pi_k are the monic orthogonal polynomials of the bin's values. For
-f = e^(2 m a) the relative error is ``(2 |m| h)^8 r e^(2 |m| h)/8!``, which is 3e-13 for 2 |m| h = 0.16. A bin with at
-most four distinct values is represented exactly. Sums over blocks of rows are rounded to multiples of a quantum, so
-that they do not depend on the order of addition. `bound_errors` adds up the effects of all this on lambda.
+derivatives changes by at most ``max|f^(8)| h^8/8! r``. Here h is half the width of the bin, t in [-1, 1] is the
+position of a value in the bin, r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), and pi_k are the monic orthogonal polynomials
+of the bin's values. For f = e^(2 m a), the square of a power with log a and exponent m, the relative error is
+``(2 |m| h)^8 r e^(2 |m| h)/8!``, which is 3e-13 for 2 |m| h = 0.16. A bin with at most four distinct values is
+represented exactly. Sums over blocks of rows are rounded to multiples of a quantum, so that they do not depend on the
+order of addition. `bound_errors` adds up the effects of all this on lambda.
 
 References
 ----------
@@ -45,9 +46,9 @@ class Rounded(NamedTuple):
 class FittedNormal(NamedTuple):
     """The normal distribution fitted to the transformed values, and its rates of change at the optimum.
 
-    `mu` is the exponent in units of the logs. `sd` is the standard deviation times e^-log_factor, a factor that the
-    transformed values y have, too. `scale_rate` is the derivative of ln(1/sd) in mu. `offset` is the mean of the
-    distribution minus the mean of y, and `offset_rate` its derivative in mu; both are 0 without censored cells.
+    `mu` is the exponent in units of the logs. `sd` is the standard deviation times e^-log_factor; the transformed
+    values y are multiplied by the same factor. `scale_rate` is the derivative of ln(1/sd) in mu. `offset` is the mean
+    of the distribution minus the mean of y, and `offset_rate` its derivative in mu; both are 0 without censored cells.
     """
 
     mu: float

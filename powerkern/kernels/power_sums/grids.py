@@ -43,10 +43,10 @@ _REFERENCE_ROUNDING = 2.0**-50
 
 @kernel
 def reference_excess(base: float, ref: float) -> float:
-    """Return the rounding error of the reference of a Box-Cox stream, as the difference of its log from the exact log.
+    """Return the log of the reference of a Box-Cox stream minus the exact log that it was rounded from.
 
-    The exact log is a multiple of `_FINEST_STEP`. The bins of a stream are relative to it, since in narrow data the
-    rounding error of `ref` may be as large as many bins. The result is 0 for other references.
+    The exact log is a multiple of `_FINEST_STEP`. The bins of a stream are laid relative to the exact log, since in
+    narrow data the rounding error of `ref` may exceed the width of many bins. For all other grids the result is 0.
     """
     if base != 0.0 or not 0.0 < ref < math.inf:
         return 0.0
@@ -73,7 +73,7 @@ def _lay_bins(base: float, grid: FloatArray, exponent: float, max_bins: int) -> 
     """Write the bins of a grid: their width, the position of the first bin, and their number.
 
     The width is 2**exponent, or the next power of two that gives at most `max_bins` bins. A range without finite logs
-    gets no bins; it cannot come from data, only from a caller's table.
+    gets no bins; such a range cannot come from data, only from a caller's table.
     """
     low, high = _log_range(base, grid)
     grid[G_FIRST] = grid[G_BINS] = grid[G_EXPONENT] = 0.0
@@ -119,9 +119,9 @@ def _write_grid(data_range: FloatArray, base: float, largest_exponent: float, st
     base : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes before the logarithm.
     largest_exponent : float
-        The largest |m| that is expected; 0: the default.
+        The largest expected absolute exponent of powers e^(exponent log); 0 selects the default.
     stream : bool
-        Whether more rows, outside the range, may follow.
+        Whether more rows may follow, with values outside the range.
     grid : (N_GRID,)
         Receives the grid.
     """
@@ -163,9 +163,9 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, strea
     family : int
         BOX_COX or YEO_JOHNSON.
     largest_exponent : float
-        The largest |m| that is expected; 0: the default.
+        The largest expected absolute exponent of powers e^(exponent log); 0 selects the default.
     stream : int
-        Nonzero if more rows, outside the range, may follow.
+        Nonzero if more rows may follow, with values outside the range.
     grids : (p, N_GRID)
         Receives the grids.
     """

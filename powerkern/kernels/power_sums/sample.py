@@ -65,7 +65,7 @@ class Sample(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The range of bins that the data occupy, and the zero of their logs."""
+    """The range of bins that the data occupy, and the position on the grid where logs are 0."""
 
     sign: float  #: sign of all values; 0 if both signs occur
     mirrored: bool  #: whether the grid is for both signs, but all values are negative

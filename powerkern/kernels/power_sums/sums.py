@@ -5,8 +5,8 @@ weight w adds ``w t^k`` to the bin's power sums T_0, ..., T_7. Sketches of parts
 by addition, in any order.
 
 Xu and Cormode [1]_ merge means and variances of parts, which takes one pass over the data for each lambda evaluated.
-Power sums of logs take one pass for all lambdas: the sums of e^(m t), and therefore the likelihood and its derivatives,
-follow from them (`powerkern.kernels.power_sums.sample`).
+Power sums of logs take one pass for all lambdas. From them follow the sums of e^(m t) for any exponent m, and therefore
+the likelihood and its derivatives (`powerkern.kernels.power_sums.sample`).
 
 References
 ----------
