@@ -36,7 +36,7 @@ def _write(
 ) -> None:
     """Write the results of a fit, and the coefficients of the transformed response on the basis of the design.
 
-    Coefficients are in units of the residual scale, for psi relative to its value at the reference.
+    The coefficients are those of psi (the transform) minus its value at the reference, in units of the residual scale.
 
     Parameters
     ----------
@@ -87,8 +87,7 @@ def _write(
 def _is_moderate(column: ResponseColumn, mu: float) -> bool:
     """Return whether powers with exponent `mu` can be squared in float64.
 
-    The log of every power must be less than 300 plus the log of the reference's power, and the latter greater than
-    -300.
+    The log of the reference's power must be greater than -300. The log of any other power may exceed it by at most 300.
     """
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)

@@ -1,15 +1,16 @@
 """Evaluate the likelihood of a power of a response given covariates, and its derivatives.
 
-Per observation, with P the projection onto the orthogonal complement of the design and J the log-Jacobian term (this is
-[1]_, eq. (8), with the variance of the residuals of a linear model)::
+Let psi be the transformed response, P the projection onto the orthogonal complement of the design, and J the
+log-Jacobian terms. Per observation, minus the log-likelihood is ([1]_, eq. (8), with the variance of the residuals of a
+linear model)::
 
     g(lambda) = 1/2 ln(|P psi|^2 / n) - (lambda - 1) mean(J)
 
 The design is given by an orthonormal basis, one row per basis vector. A column is given by logs relative to a
 reference, in the order of the rows, divided by a power of two that makes them of order one (see
 `powerkern.kernels.likelihood.score`). At the reference the log is 0, and so are psi and its derivatives. A missing
-value gets this log and contributes to no sum. If values are missing, the Cholesky factor of the Gram matrix of the
-other rows replaces the orthonormality of the basis.
+value gets this log and contributes to no sum. If values are missing, the basis is not orthonormal over the remaining
+rows. The Cholesky factor of its Gram matrix over these rows is then used.
 
 References
 ----------
@@ -68,7 +69,7 @@ N_GRID = 2 * (STEPS + MORE) + 1
 
 
 class Design(NamedTuple):
-    """A design matrix as orthonormal bases of the space of the covariates: for all rows, and for a sample of the rows.
+    """Orthonormal bases of the column space of a design matrix: over all rows, and over a sample of the rows.
 
     The sampled rows are evenly spaced.
     """
@@ -134,7 +135,8 @@ class Rows(NamedTuple):
 class Evaluation(NamedTuple):
     """g and its derivatives at one exponent.
 
-    With S = e^(-2 mu J) |P psi|^2, the fields d1, d2 and d3 are S'/(2 S), S''/(2 S) and S'''/(2 S).
+    The fields d1, d2 and d3 are S'/(2 S), S''/(2 S) and S'''/(2 S), where S = e^(-2 mu J) |P psi|^2. J is the mean of
+    the log-Jacobian terms; P and psi are explained in the module docstring.
     """
 
     g: float
@@ -193,7 +195,7 @@ def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | Non
     lower : float
         The exponent m for negative logs.
     log_factor : float or None
-        The log of the factor to divide by; None: no factor, if no |t| exceeds `_REACH`.
+        The log of the factor to divide by. None if no |t| exceeds `_REACH`, so that no factor is needed.
     y : (4, n)
         Receives psi and its derivatives.
     """
@@ -423,9 +425,9 @@ def evaluate_products(rows: Rows, mu: float, log_factor: float, total: float, t:
 
 @kernel
 def taylor_step(step: float, t: FloatArray, coef: FloatArray) -> None:
-    """Update the inner products of residuals `t` and the coefficients for a small change of the exponent.
+    """Update the inner products of residuals `t` and the coefficients `coef` for a small change of the exponent.
 
-    They are expanded in Taylor series about the old exponent; `step` is the change.
+    Both are expanded in Taylor series about the old exponent; `step` is the change.
     """
     bend, third = t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
     t[YY] = taylor_sum_of_squares(t, step)

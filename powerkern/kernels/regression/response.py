@@ -52,7 +52,7 @@ def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float,
     reference : float
         The magnitude whose log is subtracted.
     unit : float
-        Factor of the logs.
+        Factor that the logs are multiplied by.
     d : (n,)
         Receives the logs.
     """
@@ -68,8 +68,8 @@ def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float,
 def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, float, float]:
     """Return the total weight of the rows with values, and the weighted sums of their logs and squared logs.
 
-    `root` has the square roots of the weights (empty: all one), `kept` is 1 for rows with a value and 0 for missing
-    ones (empty: none is missing). Missing values must have the log 0.
+    `root` holds the square roots of the weights (empty: all weights are one). `kept` is 1 for rows with a value and 0
+    for rows without (empty: no value is missing). Missing values must have the log 0.
     """
     weight, total, squares = float(d.size), 0.0, 0.0
     if root.size == 0:

@@ -1,8 +1,8 @@
 """Find the lowest minimum of g for a response given covariates: evaluate a grid, then take Halley steps in brackets.
 
-g is not convex. If the model fits closely, g behaves like a logarithm, while S = |P psi|^2 e^(-2 lambda J), which has
-the same minima, is nearly a parabola. So the derivative of S is evaluated on a grid, its sign changes bracket the
-minima, and Halley steps find its roots.
+g is not convex. If the model fits closely, g behaves like a logarithm. S = |P psi|^2 e^(-2 lambda J) has the same
+minima and is nearly a parabola (symbols as in `powerkern.kernels.regression.likelihood`). The derivative of S is
+therefore evaluated on a grid; its sign changes bracket the minima, and Halley steps find its roots.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class _Scanned(NamedTuple):
 def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
     """Evaluate g at evenly spaced points about `center`, and beyond either end as long as g decreases outwards.
 
-    `spread` is the standard deviation of the logs, in whose inverse the step of the grid is measured. Points and values
-    are written to `work.grid`.
+    The step of the grid is in units of 1/`spread`, where `spread` is the standard deviation of the logs. Points and
+    values are written to `work.grid`.
     """
     grid, step = work.grid, _STEP / spread
     middle = STEPS + MORE
@@ -93,8 +93,8 @@ def _evaluate_point(rows: Rows, mu: float, k: int, work: RegressionWork) -> None
 def _encloses(grid: FloatArray, i: int, last: int) -> bool:
     """Return whether the derivative changes from negative to positive just after grid point i.
 
-    The next point is skipped if the fit there is exact. If the fits at all later points are exact, that is an artefact
-    of rounding, and the result is False. `last` is the index of the last point evaluated.
+    The next point is skipped if the fit at that point is exact. If the fits at all later points are exact, this is an
+    artefact of rounding, and the result is False. `last` is the index of the last point evaluated.
     """
     after = i + 2 if grid[_D1, i + 1] == 0.0 and i + 1 < last else i + 1
     return bool(grid[_D1, i] < 0.0 < grid[_D1, after])
