@@ -4,14 +4,15 @@ None of the four is in the paper. Figures are from the guide on robust fits, ``p
 ``python -m asv_benches.report_sides``:
 
 1. *Two starts* for Box-Cox (`initial_lambda`). The paper's rectified transform reveals large outliers if lambda < 1,
-   but small outliers only if lambda > 1: of 400 lognormal values with 60 that are far too small, all are kept. The
-   second start rectifies both tails. It is used only if its fit brings more values close to their normal quantiles.
+   but small outliers only if lambda > 1: in a sample of 400 lognormal values of which 60 are far too small, no value is
+   excluded. The second start rectifies both tails. It is used only if its fit brings more values close to their normal
+   quantiles.
 2. *An adaptive cut-off* in all steps except the first (`adapted_cutoff`). The cut-off 2.576 excludes 1 % of clean
    values. On clean data this increases the mean squared error of lambda to 1.6 to 3.5 times that of maximum likelihood;
    with the adaptive cut-off it is 1.0 to 1.5 times.
 3. *First weights from the rectified transform*, which reveals outliers, instead of the plain transform of [1]_,
-   eq. (16). The mean squared error is .116 instead of .330 (Yeo-Johnson, lambda = 1, n = 100, 15 % of outliers at 6). A
-   *third step* then re-includes good values that the first step excluded.
+   eq. (16). The mean squared error of lambda is .116 instead of .330 (Yeo-Johnson, lambda = 1, n = 100, 15 % of
+   outliers at 6). A *third step* then re-includes good values that the first step excluded.
 4. *A status for a far tail that was kept* (`_keeps_far_tail`), which reports that a fit is in doubt.
 
 References
@@ -167,8 +168,8 @@ def _fraction_at_quantiles(
 ) -> tuple[float, float]:
     """Return the fraction of values near their normal quantiles after a fit from `lmbda0`, and the evaluations made.
 
-    A kept value counts 1 - rho of its distance from the normal quantile of its rank among the kept values. An excluded
-    value counts `_LEFT_OUT`.
+    A kept value contributes 1 - rho, where rho is evaluated at the distance of the value from the normal quantile of
+    its rank among the kept values. An excluded value contributes `_LEFT_OUT`.
 
     Parameters
     ----------
@@ -244,7 +245,7 @@ def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: Loc
 
 @kernel
 def excess_beyond(cutoff: float, outside: float, n: float) -> float:
-    """Return the log-likelihood ratio for an excess of values beyond a cut-off over a normal sample.
+    """Return the log-likelihood ratio of a test whether more values lie beyond a cut-off than in a normal sample.
 
     The number `outside` of values beyond the cut-off is treated as a Poisson count; its expectation is that of a normal
     sample of size n. The ratio is 0 if there are fewer values than expected. Twice the ratio is about chi-square.

@@ -50,11 +50,11 @@ def minimize_in_bracket(
 ) -> LocalMinimum:
     """Find a minimum in a cell by evaluating the objective at LANES lambdas at a time.
 
-    The lambdas are close to the expected minimum, which is that of a parabola through three points. After a round in
-    which this did not shrink the bracket enough, evenly spaced points are used once. The search ends in three cases:
-    the minimum of a cubic through four points can be trusted; the neighbors of the lowest point are within the
-    tolerance; or the objective is not going to be as low as the bound. The values in `cell` only locate the minimum;
-    they may be in float32 and are computed again.
+    The lambdas are close to the expected minimum, the vertex of a parabola through three points. If a round does not
+    shrink the bracket enough, the next round uses evenly spaced points. The search ends if the minimum of a cubic
+    through four points can be trusted, if the neighbors of the lowest point are within the tolerance, or if the
+    objective cannot be expected to be as low as the bound. The values in `cell` only locate the minimum; they may be in
+    float32 and are computed again.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], p
 def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[float, float]:
     """Return the minimum, and its value, of the cubic through point k, its neighbors and a fourth point; or NaN.
 
-    The result is NaN unless the cubic through a different fourth point has the same minimum and second differences
-    of neighboring points nearly agree, which excludes a kink.
+    A minimum is returned only if the cubic through a different fourth point has the same minimum, and if second
+    differences of neighboring points nearly agree, so that there is no kink. Otherwise the result is NaN.
     """
     if k < 1 or k > points.size - 2:
         return math.nan, math.nan

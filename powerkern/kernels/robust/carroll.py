@@ -154,9 +154,9 @@ def _may_be_lower(
 ) -> bool:
     """Return whether the objective may be lower than `lowest` between points k and k + 1 of `work.grid`.
 
-    If transformed values are divided by exp((lambda - 1) mean J), J being their log-Jacobian terms, the objective is
-    log(scale). Then the distance of a value from the location is assumed to lie between its distances at the two
-    points, so the shorter distances bound the scale from below.
+    If the transformed values are divided by exp((lambda - 1) mean J), where J are their log-Jacobian terms, the
+    objective is log(scale). Between the two points, the distance of each value from the location is assumed to lie
+    between its distances at the points. The shorter distances therefore bound the scale from below.
 
     Parameters
     ----------
@@ -191,8 +191,8 @@ def _pull_of_nearest(
 ) -> float:
     """Return the sum of w u psi(u) over all values, where psi is Huber's function.
 
-    u is the smaller distance of a value from the centers at two lambdas, or 0 if the value lies on different sides of
-    the two centers.
+    w is the weight of a value. u is the smaller of its distances from the centers at two lambdas, or 0 if the value
+    lies on different sides of the two centers.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def _pull_of_nearest(
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the range of values within the cut-off, from which the column is standardised despite far outliers.
+    """Return the range of values within the cut-off; only these are used to standardise the column.
 
     The arguments are those of `qq_column.keep_within`.
     """

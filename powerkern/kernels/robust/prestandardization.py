@@ -49,7 +49,7 @@ def prestandardize_column(
     Parameters
     ----------
     target : kernel
-        Computes what the objective compares the column with (`Target`).
+        Computes the target that the objective compares the column with (`Target`).
     x : (n,)
         The column in the units of the data, ascending, without NaN.
     weight : (n,) or None
@@ -73,7 +73,7 @@ def _write_prestandardized(
 ) -> tuple[Prescaling, SortedColumn]:
     """Write the prestandardised column to `work.values` and its signed logs to `work.logs`.
 
-    Return how it was prestandardised, and the column.
+    Return the constants with which the column was prestandardised, and the prestandardised column.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 @kernel
 def log_units(negative_shift: float, prescaling: Prescaling) -> LogUnits:
-    """Return how the logs of a prestandardised column relate to the logs of the data: their unit and reference.
+    """Return the unit and the reference of the logs of a prestandardised column, in terms of the data.
 
     `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
     """
@@ -168,7 +168,8 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
 def value_divisor(negative_shift: float, prescaling: Prescaling) -> float:
     """Return the divisor to record in the results of a column.
 
-    It is that of `prescaling` for Yeo-Johnson, and 1 for Box-Cox, whose lambda does not depend on the unit of the data.
+    The result is the divisor of `prescaling` for Yeo-Johnson, and 1 for Box-Cox, whose lambda does not depend on the
+    unit of the data.
 
     `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
     """

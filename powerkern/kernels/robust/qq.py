@@ -11,9 +11,9 @@ A row of weight w (`powerkern.kernels.location.weights`) stands for w copies, ea
     z = Phi^-1((r + 1/6)/(n + 1/3)),    r = W + 1/2, W + 3/2, ..., W + w - 1/2
 
 Here n is the sum of all weights, and W the sum over smaller values. For a weight w between integers k and k + 1 the
-objective is a mixture: with weight w - k, r are the centers of k + 1 equal parts of the interval from W to W + w; with
-weight 1 - (w - k), they are the centers of k equal parts. Integer weights are therefore repetitions, and the objective
-is continuous in the weights.
+objective is a weighted mean of two objectives. In the first, of weight w - k, the ranks r are the centers of k + 1
+equal parts of the interval from W to W + w. In the second, of weight 1 - (w - k), they are the centers of k equal
+parts. Integer weights are therefore repetitions, and the objective is continuous in the weights.
 
 Where rho is less than 1 it is a polynomial, so its mean over copies with similar scores is rho at the mean score plus a
 term in the variance of the scores. `normal_nodes` divides the copies into such groups, called nodes.
@@ -268,7 +268,7 @@ def _add_copies(
 
 @kernel
 def _is_full(nodes: ScoreNodes, k: int, n_left: int) -> bool:
-    """Return whether the remaining nodes are just enough for one per remaining value; `n_left` values remain."""
+    """Return whether only enough nodes are left for one node per remaining value; `n_left` values remain."""
     return k >= nodes.row.size - n_left - _SPARE
 
 
@@ -303,7 +303,7 @@ def _add_run(
     parts : float
         Number of copies.
     factor : float
-        Factor of the weights of the nodes.
+        Factor that multiplies the weights of the nodes.
     side : float
         1 if ranks are counted from the low end, -1 if from the high end: the sign of the scores.
     shift : float
@@ -467,7 +467,7 @@ def bisquare_distance(
 ) -> float:
     """Return the bisquare objective of a column with weights, computed from the nodes of its normal scores.
 
-    It is NaN if the scale is not positive.
+    The result is NaN if the scale is not positive.
 
     Parameters
     ----------

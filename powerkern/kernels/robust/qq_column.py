@@ -80,7 +80,7 @@ def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work
 def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
     """Return Huber's location and scale after one step from median and MAD.
 
-    [1]_ has M-estimates, but the authors' programs take one step. With estimates iterated to convergence, RewML would
+    [1]_ uses M-estimates, but the authors' programs take one step. With estimates iterated to convergence, RewML would
     resist fewer outliers.
     """
     return nonempty_one_step(y, counts, HUBER_K, CELLWISE_BETA)
@@ -302,7 +302,7 @@ def evaluate(standardized: Prestandardized, n: int, options: Options, work: Robu
 def is_lower_below(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
     """Return whether the objective is lower at some point below `lmbda` than it is at `lmbda` and just above it.
 
-    It is evaluated at LANES points.
+    The objective is evaluated at LANES points.
 
     Parameters
     ----------

@@ -305,8 +305,8 @@ def _times(counts: FrequencyWeights | None, i: int, x: Lanes) -> Lanes:
 def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
     """Return Huber's psi of a distance d, in units of the distance at which psi is clipped.
 
-    NaN stays NaN, so that the location is not defined where a transform is not. Without weights no distance is less
-    than -1.
+    NaN stays NaN, so that the location is undefined wherever a transform is undefined. Without weights d is never less
+    than -1, and is clipped at 1 only.
     """
     d = select(d > 1.0, 1.0, d)
     return d if counts is None else select(d < -1.0, -1.0, d)
@@ -325,7 +325,7 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
     Parameters
     ----------
     counts : None
-        Stands for the weights.
+        Always None: all weights are one.
     y : (lanes n,)
         The transformed values, each a vector over lambdas; replaced in place.
     scores : (n,)
@@ -438,7 +438,7 @@ def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
 
     The half of the values nearest to the point is a window of consecutive values: the one with the smallest radius. If
     n is even, the smallest window with one more value is needed as well. The first and the last quarter of all windows
-    are skipped if, in every lane, neither of the two smallest windows can begin there.
+    are skipped if, in every lane, neither of the two smallest windows can be among them.
     """
     rank = (n + 1) >> 1
     first, last = 0, n - rank

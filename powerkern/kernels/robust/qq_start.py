@@ -43,9 +43,9 @@ QQ_SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
 def evaluate_at_start(
     standardized: Prestandardized, start: SearchResult, options: Options, work: RobustWork
 ) -> SearchResult:
-    """Return a search result in which `value` is the objective evaluated at lambda.
+    """Return a copy of a search result whose `value` is the objective evaluated at lambda.
 
-    The search interpolates the value in columns of up to ALL values.
+    In columns of up to ALL values, the search itself only interpolates the value.
 
     Parameters
     ----------

@@ -2,9 +2,9 @@
 
 A column is sorted and prestandardised (`prestandardization`). Then:
 
-1. lambda_0 minimises the sum of ``rho((h_lambda^o(x_(i)) - mu)/sigma - Phi^-1(p_i))`` ([1]_, eq. (5)), where
-   p_i = (i - 1/3)/(n + 1/3). h^o is the rectified transform, rho Tukey's bisquare, mu and sigma are Huber's estimates
-   of the transformed values.
+1. lambda_0 minimises the sum of ``rho((h_lambda^o(x_(i)) - mu)/sigma - Phi^-1(p_i))`` ([1]_, eq. (5)). Here
+   ``p_i = (i - 1/3)/(n + 1/3)``, h^o is the rectified transform, rho is Tukey's bisquare, and mu and sigma are Huber's
+   estimates of the transformed values.
 2. Values with ``abs(h_lambda(x_i) - mu) <= Phi^-1(0.995) sigma`` get weight 1, others 0 ([1]_, eq. (16)), and lambda
    maximises the weighted likelihood.
 3. Step 2 is repeated once, from the resulting lambda.
@@ -28,11 +28,11 @@ likelihood, without weights                       `likelihood.nll`         `rewe
 
 The following are not in the paper, in addition to the package's default estimator (`adaptive_rewml`):
 
-* Mu and sigma are one step of Huber's estimators from median and MAD, as in the authors' programs, where the paper has
-  M-estimates. Iterated to convergence they would resist fewer outliers (`qq_column.one_step`).
+* Mu and sigma are one step of Huber's estimators from median and MAD, as in the authors' programs; the paper uses
+  M-estimates. Estimates iterated to convergence would resist fewer outliers (`qq_column.one_step`).
 * Lambda_0 is found by a scan for all minima (`search.find_start`). A single run of Brent's method, as in R, missed the
   lowest minimum in 42 of 1,368 columns (docs/research/robust_study.rst, "The search for its minimum").
-* There are options (`Options.first_rule`, `c`, `search`, `n_reweight`), and weights of values.
+* Fits have options (`Options.first_rule`, `c`, `search`, `n_reweight`), and values may have weights.
 * Besides lambda, a fit reports a status, the objective at lambda_0, and a consistent scale (`scale_factor`).
 
 References

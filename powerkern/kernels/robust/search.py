@@ -72,7 +72,7 @@ class Stop(NamedTuple):
 
 
 class LocalMinimum(NamedTuple):
-    """A local minimum of the objective: lambda, the value there, and the number of evaluations made."""
+    """A local minimum of the objective: lambda, the value at this lambda, and the number of evaluations made."""
 
     lmbda: float
     value: float
@@ -125,7 +125,7 @@ def find_start(
     high : float
         Upper end of the range.
     max_unsampled : int
-        The grid is evaluated on a sample if the column has more values than this.
+        Length of the longest column whose grid is evaluated on all values; in longer columns a sample is used.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -218,7 +218,7 @@ def _write_cell(cell: FloatArray, low: float, high: float, lowest: float, value:
     lowest : float
         The lowest known point in the cell.
     value : float
-        The objective at that point, also taken as the lower bound on the minimum.
+        The objective at that point, also used as the lower bound on the minimum.
     """
     cell[LOW], cell[HIGH], cell[AT_LOW], cell[AT_HIGH] = low, high, math.inf, math.inf
     cell[LOWEST], cell[VALUE], cell[_MINIMISER], cell[_FLOOR] = lowest, value, math.nan, value
@@ -259,11 +259,11 @@ def _descend(
     standardized : Prestandardized
         The prestandardised column, or a sample of it.
     cells : (n_cells, 8)
-        The cells; receives the minima found.
+        The cells; receive the minima found.
     stop : Stop
         Tolerance of lambda, and the largest value of a minimum of interest.
     margin : float
-        Cells are searched if their lower bounds exceed the lowest minimum by no more than this.
+        The largest excess of a cell's lower bound over the lowest minimum for which the cell is searched.
     options : Options
         The options of the fit.
     work : RobustWork

@@ -90,7 +90,7 @@ def _best_plain_window(
     Parameters
     ----------
     counts : None
-        Stands for the weights.
+        Always None: all weights are one.
     standardized : Prestandardized
         The prestandardised column, with its transform at `lmbda`.
     lmbda : float
@@ -213,7 +213,7 @@ def _cumulate_outwards(
     middle : int
         Index of the middle value, which is subtracted.
     unit : float
-        Factor of the differences.
+        Factor that multiplies the differences.
     outward : tuple of three (n,) arrays
         Receives the sums of values, squares and logs.
     """
@@ -243,7 +243,7 @@ def _add_value(
     middle : int
         Index of the middle value, which is subtracted.
     unit : float
-        Factor of the differences.
+        Factor that multiplies the differences.
     """
     d = (standardized.y[i] - standardized.y[middle]) * unit
     step = weight * d
