@@ -4,10 +4,10 @@ psi(lambda, x) = b_lambda(ln x) = (x**lambda - 1)/lambda, and ln x for lambda = 
 `kernels.transforms.branch`.
 
 There are two versions of every transform. The scalar function takes any value and can be called in any jitted loop. The
-block function takes only ordinary values, for which no range checks are needed, of one column or of many; the constants
-of the columns are in arrays. For standardised values both give the same bits. For raw values with moderate exponents
-the block function uses a cheaper logarithm. It runs in two phases, since one long chain of dependent operations would
-fill the CPU's schedulers while its arithmetic units idle (2.8 instead of 2.1 ns per value).
+block function takes values of one column or of many; the constants of the columns are in arrays. All values must be
+ordinary, that is, need no range checks. For standardised values both give the same bits. For raw values with moderate
+exponents the block function uses a cheaper logarithm. It runs in two phases, since one long chain of dependent
+operations would fill the CPU's schedulers while its arithmetic units idle (2.8 instead of 2.1 ns per value).
 
 References
 ----------
@@ -94,8 +94,8 @@ def boxcox(x: float, lmbda: float) -> float:
 def inv_boxcox(y: float, lmbda: float) -> float:
     """Return (1 + lmbda*y)**(1/lmbda), or e**y for lmbda = 0, within 2 ulp, for |lmbda| <= 1e290.
 
-    Outside the range of the transform, lmbda*y < -1, the result is NaN. If lmbda*y is -1, even by rounding, it is 0 for
-    lmbda > 0 and inf for lmbda < 0. It is NaN if an argument is NaN.
+    Outside the range of the transform, that is for lmbda*y < -1, the result is NaN. If lmbda*y is -1, even by rounding,
+    the result is 0 for lmbda > 0 and inf for lmbda < 0. It is NaN if an argument is NaN.
     """
     a, a_lo = inverse_branch(y, lmbda, 0.0, exponent(lmbda))
     return exp_parts(a, a_lo)
@@ -147,10 +147,10 @@ def _log_ratio_unchecked(x: float, ref: float, inverse: float) -> float:
 def boxcox_standardized(x: float, fit: Fit) -> float:
     """Return z = a b_lambda(ln(x/ref)) + b, with the reference, slope a and intercept b of a fit.
 
-    The logarithm is log1p((x - ref)/ref) if x/ref is near 1 (x - ref is then exact). The result is finite if
-    lambda ln(x/ref) < 709. This holds for all fitted data if ref is their largest value for lambda > 0, and their
-    smallest for lambda < 0. The error is a few eps of max(|z|, |b|, a |b_lambda(d)|), where d = ln(x/ref). Values
-    outside x > 0 are treated as in `boxcox`.
+    The logarithm is log1p((x - ref)/ref) if x/ref is near 1 (x - ref is then exact). The result is finite if lambda
+    ln(x/ref) < 709. This holds for all fitted data if ref is the largest value for lambda > 0, and the smallest value
+    for lambda < 0. The error is a few eps of max(|z|, |b|, a |b_lambda(d)|), where d = ln(x/ref). Values outside x > 0
+    are treated as in `boxcox`.
     """
     lmbda, a, b = fit.lmbda, fit.slope, fit.intercept
     e = exponent(lmbda)
@@ -165,9 +165,9 @@ def boxcox_standardized(x: float, fit: Fit) -> float:
 def boxcox_unstandardized(z: float, fit: Fit) -> float:
     """Return the x with ``boxcox_standardized(x, fit) = z``: ref*(1 + lambda y)**(1/lambda) with y = (z - b)/a.
 
-    The result is NaN outside the range, lambda y < -1. If lambda y rounds to -1, many x have the same z. Of these, the
-    x nearest to ref is returned, since transforming it again gives a better z than transforming 0 (lambda > 0) or inf
-    (lambda < 0).
+    The result is NaN outside the range of the transform, that is for lambda y < -1. If lambda y rounds to -1, many x
+    have the same z. Of these, the x nearest to ref is returned, since transforming it again gives a better z than
+    transforming 0 (lambda > 0) or inf (lambda < 0).
     """
     lmbda, b = fit.lmbda, fit.intercept
     e = exponent(lmbda)

@@ -1,4 +1,4 @@
-"""The function b_m(a) = (e**(m a) - 1)/m, or a for m = 0, of which both transforms are made, and its inverse.
+"""The function b_m(a) = (e**(m a) - 1)/m, or a for m = 0, from which both transforms are built, and its inverse.
 
 Box-Cox is psi(lambda, x) = b_lambda(ln x). Yeo-Johnson is b_lambda(ln(1 + x)) for x >= 0 and
 -b_(2-lambda)(ln(1 - x)) for x < 0. All values of a column have the same exponent, so everything that depends only on
@@ -200,7 +200,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 def largest_ratio(e: Exponent, steepest: float) -> float:
     """Return the largest exp(|d|) for which `scaled_expm1` needs no range checks of m d, for all |m| <= `steepest`.
 
-    The result is reduced by a few rounding errors, which matter for large m.
+    Here d is a difference of logs. The result is reduced by a few rounding errors, which matter for large m.
     """
     t = -1.0 - e.t_min
     d = (_LARGEST_EXPONENT if t > _LARGEST_EXPONENT else t) / (steepest if steepest > 1.0 else 1.0)

@@ -4,8 +4,8 @@ Restricting lambda in this way is one of Xu and Cormode's remedies against overf
 Lambert's W. Here the equation is solved by Newton's iteration on its logarithm, which cannot overflow
 (`largest_exponent`).
 
-For either sign of psi, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, which increases with the exponent m. If psi > 0,
-m is lambda; if psi < 0, m is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
+For either sign of psi, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, the absolute log. This increases with the
+exponent m. If psi > 0, m is lambda; if psi < 0, m is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
 
 References
 ----------

@@ -45,9 +45,9 @@ def read_placement(where: IntArray) -> Placement:
 class Lines(NamedTuple):
     """The lines of a matrix and their images; several adjacent rows or columns may be joined to one line.
 
-    Line k consists of the `times` lines of x with indices ``k times, k times + 1, ...``. Line i of x begins at
-    ``x[begin + i stride]``, and its `length` values are `within` elements apart; adjacent rows are one line of x. The
-    images of line k begin at ``out[k out_step]``.
+    Line k consists of the `times` lines of x with indices ``k*times, k*times + 1, ...``. Line i of x begins at
+    ``x[begin + i stride]``, and its `length` values are `within` elements apart; rows that are adjacent in memory form
+    one line of x. The images of line k begin at ``out[k out_step]``.
     """
 
     x: FloatArray
@@ -74,7 +74,7 @@ def rows_joined(p: int) -> int:
     """Return the number of rows of p values to join to one line, so that lines fill whole vectors; 0 for long rows.
 
     Joined rows never exceed a band (`BAND`), beyond which values would be computed one by one. If possible they fill
-    about two blocks; the constants of more would not fit the first-level cache.
+    about two blocks; the constants of more blocks would not fit in the first-level cache.
     """
     if p >= SHORTEST_ROW:
         return 0

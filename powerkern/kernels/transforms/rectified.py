@@ -1,7 +1,7 @@
 """The rectified Box-Cox and Yeo-Johnson transforms of [1]_, for single values and for sorted columns.
 
-A power transform with lambda < 1 compresses large values, and one with lambda > 1 compresses small values, which makes
-outliers in that tail hard to recognise. The rectified transform continues along its tangent there::
+A power transform with lambda < 1 compresses large values, and one with lambda > 1 compresses small values. Outliers in
+the compressed tail are hard to recognise. In this tail the rectified transform continues along its tangent::
 
     lambda < 1:  psi(x) for x <= C_u,   psi(C_u) + (x - C_u) psi'(C_u) beyond
     lambda > 1:  psi(x) for x >= C_l,   psi(C_l) + (x - C_l) psi'(C_l) below
@@ -237,8 +237,8 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     Returns
     -------
     float
-        The value, as accurately as y determines it; where psi is flat, many values have the same y. NaN if there is
-        none (y below -1/lmbda for 0 < lmbda <= 1), or if an argument is NaN.
+        The value, as accurately as y determines it; where psi is flat, many values have the same y. NaN if no value has
+        this image (y below -1/lmbda for 0 < lmbda <= 1), or if an argument is NaN.
 
     See Also
     --------
@@ -429,7 +429,7 @@ def _change_at(x: float, log: float, position: int, lmbda: float, negative_shift
     log : float
         The signed log of the value.
     position : int
-        Number of values of the column before it.
+        Number of values of the column that precede the value.
     lmbda : float
         Lambda.
     negative_shift : float

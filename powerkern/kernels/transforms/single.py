@@ -255,8 +255,8 @@ def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
     """Write intermediate values of n columns, from which `_yeojohnson_origin` computes their constants.
 
     The intermediate values are ln(1 + |ref|), the log of the divisor of slopes, the slope for the sign opposite to x0,
-    and m y for the y of x0, where x0 is the point with image 0. This is a separate loop, since one long chain of
-    dependent operations takes longer than two short chains.
+    and the product of the exponent and -intercept/slope (intercept/slope if x0 < 0). Here x0 is the point with image 0.
+    This is a separate loop, since one long chain of dependent operations takes longer than two short chains.
     """
     for j in range(n):
         fit = read_fields(fields, j)
@@ -280,7 +280,7 @@ def _is_negative(ref: float, intercept: float) -> bool:
 def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _InverseOrigin:
     """Return the transform of column j relative to x0, the point with image 0.
 
-    It is computed from the intermediate values written by `_begin_yeojohnson`.
+    The result is computed from the intermediate values written by `_begin_yeojohnson`.
     """
     lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
@@ -375,7 +375,8 @@ def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """Write the constants with which `inv_yeojohnson_block` inverts the transform of column j.
 
-    The inverse is computed as a distance from 0, or from the point x0 with image 0 if x0 is too far from 0 for that.
+    The inverse is computed as a distance from 0. If x0, the point with image 0, is far from 0, it is computed as a
+    distance from x0 instead.
     """
     o = _yeojohnson_origin(fit, c, j)
     shift = o.m * o.log_base

@@ -101,8 +101,8 @@ def inv_yeojohnson(y: float, lmbda: float) -> float:
     """Return the x with yeojohnson(x, lmbda) = y, within 2 ulp, for |lmbda| <= 1e290.
 
     Outside the range of the transform, that is for lmbda*y < -1 if y >= 0 and (2 - lmbda)*(-y) < -1 if y < 0, the
-    result is NaN. If the left side is -1, even by rounding, the result is infinite with the sign of y. It is NaN if an
-    argument is NaN.
+    result is NaN. If the left side of the inequality is -1, even by rounding, the result is infinite with the sign of
+    y. It is NaN if an argument is NaN.
     """
     negative = y < 0.0
     upper, lower = exponent_pair(lmbda)

@@ -81,9 +81,8 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     log1p((|x| - |ref|)/(1 + |ref|)), so that nothing cancels in a tight cluster. ref is the largest |x| of the fitted
     data for m > 0, and the smallest for m < 0.
 
-    The error is at most eps (2 + |m| + |m d|) max(|z|, |b|, a |Psi|), or with ref = 0, eps |S| times that maximum. An S
-    below -700 is replaced by -700. For x of the sign opposite to ref, Psi is then in range for float64 but has another
-    scale.
+    Let M = max(|z|, |b|, a |Psi|). The error is at most eps (2 + |m| + |m d|) M, and eps |S| M if ref = 0. An S below
+    -700 is replaced by -700. For x of the sign opposite to ref, Psi is then in range for float64 but has another scale.
     """
     negative, total = x < 0.0, _log_scale(fit)
     upper, lower = exponent_pair(fit.lmbda)
