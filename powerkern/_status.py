@@ -49,7 +49,7 @@ class Status(_Outcome):
     #: conventions). The transform is the identity.
     NO_SPREAD = 8, "not fitted robustly: more than half of the values are equal (identity transform)"
     #: The sums (of a sketch, or of the sites of a federated fit) are not accurate enough for the column.
-    UNRESOLVED = 9, "the sums do not resolve the column; use a finer grid (or quantum), or fit the rows"
+    UNRESOLVED = 9, "the summaries are too coarse for this column; use a finer grid (or quantum), or fit the rows"
     #: Optimum of an objective that may have several (robust, normality criterion, regression). A scan of lambda found
     #: no lower one, which is not a proof.
     SCANNED = 10, "optimum found; a scan of lambda found no lower one"
@@ -167,7 +167,7 @@ class JointStatus(_Outcome):
     """The outcome of a joint fit of several columns."""
 
     #: A local optimum: the gradient is 0 to rounding, and the Hessian positive definite.
-    CONVERGED = 0, "local optimum found; the likelihood may have others, but none was seen"
+    CONVERGED = 0, "local optimum found; others may exist, but none was seen"
     #: As CONVERGED; the best of several optima found from different starting values.
     SEVERAL_OPTIMA = 1, "the best of several local optima, found from different starts"
     #: The search stopped before it reached an optimum.

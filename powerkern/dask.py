@@ -379,7 +379,7 @@ def _blocks(X: Any, sample_weight: Any) -> list[_ColumnBlock]:
         if sample_weight is None or isinstance(sample_weight, str):
             weights = [sample_weight] * len(X)
         elif not isinstance(sample_weight, list | tuple) or len(sample_weight) != len(X):
-            raise ValueError(f"sample_weight must be a list of the weights of each of the {len(X)} chunks")
+            raise ValueError(f"sample_weight must be a list of {len(X)} entries, the weights of each chunk")
         return [
             _ColumnBlock(None, [_DaskChunk(*one, f"chunk {i}") for i, one in enumerate(zip(X, weights, strict=True))])
         ]

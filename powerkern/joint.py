@@ -528,7 +528,7 @@ class JointFit(StoredFit, RoundedPowers):
         rows = select_rows(matrix, given, self.family, self.power_fit.shift)
         if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
             raise ValueError(
-                f"X has {rows.n_obs:g} complete rows (with weights, their sum), the fit had {self.n_obs:g}; pass the "
+                f"X has {rows.n_obs:g} complete rows (or total weight), the fit had {self.n_obs:g}; pass the "
                 "fitted data, and their weights if they had any"
             )
         return rows

@@ -435,9 +435,11 @@ def _broadcast(value: Any, like: Any, what: str) -> Any:
         Name of the argument in messages.
     """
     if not isinstance(value, xr.DataArray):
-        raise TypeError(f"{what} is a {type(value).__name__}, not a DataArray")
+        raise TypeError(f"{what} must be a DataArray, got {type(value).__name__}")
     if other := [d for d in value.dims if d not in like.dims]:
-        raise ValueError(f"{what} runs along {other[0]!r}, not only along {', '.join(map(repr, like.dims)) or 'none'}")
+        raise ValueError(
+            f"{what} has dimension {other[0]!r}; it may have only {', '.join(map(repr, like.dims)) or 'none'}"
+        )
     for d in value.dims:
         if d in value.indexes and d in like.indexes and not value.indexes[d].equals(like.indexes[d]):
             value = align_rows(value.transpose(d, ...), like.transpose(d, ...), what)

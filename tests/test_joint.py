@@ -463,7 +463,7 @@ def test_linearly_dependent_columns_are_named() -> None:
         fit_joint(np.column_stack([x, y, x + y]), family="box-cox")
     fit = fit_joint(np.column_stack([x, y, np.cbrt(x**3 + y**3)]), family="box-cox")
     with pytest.raises(
-        ValueError, match=r"^column 0, column 1, column 2: linearly dependent when transformed by lmbda0"
+        ValueError, match=r"^column 0, column 1, column 2: linearly dependent once transformed with lmbda0"
     ):
         fit.lr_test(3.0)
 

@@ -157,13 +157,13 @@ def test_weights_are_broadcast(chunks):
     by_name = fit(data, "box-cox", dim=("time", "lat"), sample_weight="size")
     assert list(by_name.fits) == ["rain"]
     assert_allclose(by_name.lmbda["rain"], expected, rtol=1e-10)
-    with pytest.raises(ValueError, match="sample_weight runs along 'lat', not only along 'time'"):
+    with pytest.raises(ValueError, match="sample_weight has dimension 'lat'; it may have only 'time'"):
         fit(X, dim="time", sample_weight=X["area"])
     with pytest.raises(ValueError, match=r"sample_weight has 2 points along 'lat', the data have 3$"):
         fit(X, dim="lat", sample_weight=xr.DataArray([1.0, 2.0], dims="lat"))
     with pytest.raises(ValueError, match="sample_weight='size': X has no coordinate or variable of that name"):
         fit(X, dim="lat", sample_weight="size")
-    with pytest.raises(TypeError, match="sample_weight is a list, not a DataArray"):
+    with pytest.raises(TypeError, match="sample_weight must be a DataArray, got list"):
         fit(X, dim="lat", sample_weight=[1.0, 2.0, 1.0])
 
 

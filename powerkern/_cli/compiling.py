@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
             folder = workers[0].submit(writable_folder).result()
             kept = list(_with_progress(_compile_each(names, folder, workers), len(names)))
     except BrokenProcessPool:
-        why = "a compiling process was killed, perhaps because memory ran out"
+        why = "a compiling process was killed, perhaps because memory ran out; use fewer --processes"
         raise BadInput(f"compiled code cannot be stored: {why}") from None
     except OSError as error:
         raise BadInput(f"compiled code cannot be stored: {error}") from error

@@ -214,11 +214,18 @@ powerkern compile --all --cpu x86-64-v3 --to /shared/powerkern"""
 
 def _add_compile(commands: Commands) -> None:
     """Add the command ``compile``."""
-    parser = commands.add_parser("compile", _COMPILE_EXAMPLES, "compile beforehand, for images, clusters and CI")
+    parser = commands.add_parser(
+        "compile", _COMPILE_EXAMPLES, "compile the kernels in advance, for container images, clusters and CI"
+    )
     parser.set_defaults(run="compiling:run")
-    parser.add_argument("--all", action="store_true", help="every kernel (default: for fit, transform, inverse)")
     parser.add_argument(
-        "--to", type=Path, metavar="FOLDER", help="the folder that NUMBA_CACHE_DIR will name (default: the usual one)"
+        "--all", action="store_true", help="compile every kernel (default: those of fit, transform and inverse)"
+    )
+    parser.add_argument(
+        "--to",
+        type=Path,
+        metavar="FOLDER",
+        help="folder for compiled code, which NUMBA_CACHE_DIR will name (default: the usual cache)",
     )
     parser.add_argument(
         "--cpu", metavar="NAME", help="the instruction set; see `powerkern info` (default: this computer's)"

@@ -176,7 +176,7 @@ def make_estimator(args: argparse.Namespace) -> Estimator:
     for option in options:
         if name in ESTIMATORS and name not in OPTIONS[option]:
             word = option.replace("_", "-")
-            raise BadInput(f"--{word} is an option of --estimator {', '.join(OPTIONS[option])}; not of {name}")
+            raise BadInput(f"--{word} is an option of --estimator {', '.join(OPTIONS[option])}, not of {name}")
     try:
         return with_options(name, options)
     except (TypeError, ValueError) as error:

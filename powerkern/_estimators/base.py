@@ -143,7 +143,7 @@ class Estimator(ABC):
         Return the fields of `kernels.results`, (p, N_RESULTS), and the fields of `kernels.censored.fit` about the
         censored cells, (p, N_CENSORED_FIELDS). The arguments are as for `fit_columns`.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no likelihood of censored cells")
+        raise NotImplementedError(f"{type(self).__name__} cannot fit censored cells; use estimator='mle'")
 
     @abstractmethod
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
@@ -231,7 +231,7 @@ class Estimator(ABC):
         n_threads : int
             Largest number of threads at work.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no results at given lambdas")
+        raise NotImplementedError(f"{type(self).__name__} takes no lmbda=; leave it out")
 
     # --- with origin="fit" --------------------------------------------------------------------------------
 

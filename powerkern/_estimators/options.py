@@ -60,7 +60,7 @@ def _number_in(interval: str) -> Callable[[str, object], float]:
 def _quartiles(name: str, value: object) -> tuple[float, float]:
     lower, upper = _pair(name, value)
     if not 0.0 < lower < 0.5 < upper < 1.0:
-        raise ValueError(f"{name} must be a quantile below 0.5 and one above, got {shown(value)}")
+        raise ValueError(f"{name} must be two quantiles, one below 0.5 and one above, got {shown(value)}")
     return lower, upper
 
 

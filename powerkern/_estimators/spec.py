@@ -343,17 +343,17 @@ CONFLICTS: tuple[Conflict, ...] = (
     Conflict(
         "lmbda",
         lambda spec: not spec.estimator.has_likelihood,
-        lambda spec: f"lmbda cannot be given with estimator={spec.estimator.name!r}",
+        lambda spec: f"lmbda cannot be given with estimator={spec.estimator.name!r}; leave one of them out",
     ),
     Conflict(
         "lmbda",
         lambda spec: spec.family == BEST,
-        lambda spec: f"lmbda cannot be given with family={shown(spec.family)}",
+        lambda spec: f"lmbda cannot be given with family={shown(spec.family)}; choose one family",
     ),
     Conflict(
         "ymax",
         lambda spec: not spec.estimator.has_likelihood,
-        lambda spec: f"ymax cannot be given with estimator={spec.estimator.name!r}",
+        lambda spec: f"ymax cannot be given with estimator={spec.estimator.name!r}; leave one of them out",
     ),
     Conflict(
         "shift",
@@ -388,7 +388,7 @@ CONFLICTS: tuple[Conflict, ...] = (
     Conflict(
         "bounds",
         lambda spec: spec.estimator.needs_origin,
-        lambda spec: f"bounds cannot be given with estimator={spec.estimator.name!r}",
+        lambda spec: f"bounds cannot be given with estimator={spec.estimator.name!r}; leave one of them out",
     ),
     Conflict(
         "estimator",

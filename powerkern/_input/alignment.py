@@ -164,15 +164,16 @@ def merging_order(own: ColumnNames, other: ColumnNames) -> list[int] | None:
         lacking = next((label for label in wanted if label not in given), wanted[0])
         another = next((label for label in given if label not in wanted), given[0])
         raise ValueError(
-            f"column {wanted.index(lacking)} is {lacking!r} in one and {another!r} in the other; chunks must have the "
-            "same columns"
+            f"column {wanted.index(lacking)} is {lacking!r} in one chunk and {another!r} in another; all chunks must "
+            "have the same columns"
         )
     if by_label and own.are_new and other.are_new and own.names != other.names:
         names = other.names or [] if order is None else [(other.names or [])[j] for j in order]
         for label, a, b in zip(wanted, own.names or [], names, strict=True):
             if a != b:
                 raise ValueError(
-                    f"column {label!r} is called {a!r} in one and {b!r} in the other; give all chunks the same names"
+                    f"column {label!r} is called {a!r} in one chunk and {b!r} in another; give all chunks the same "
+                    "names"
                 )
     return order
 

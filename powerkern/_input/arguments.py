@@ -344,7 +344,7 @@ def place_of(error: Exception) -> Place | None:
 
 #: Ends of the messages about values outside the domain: what is wrong, and what to do.
 _DOMAIN_REMEDIES = {
-    "overflow": ", which plus shift = {shift} overflows float64; divide both by the largest value",
+    "overflow": ", which plus shift = {shift} overflows float64; divide the column and the shift by the largest value",
     "not above": " and not above -shift = {end}, beyond which the shifted Box-Cox transformation is defined; fit with "
     "a larger shift, drop the row, or fit with family='yeo-johnson'",
     "without inverse": ", beyond the range of the transform, and has no inverse; use out_of_range='clip' or "

@@ -410,12 +410,14 @@ def position_of(column: object, names: Sequence[Any] | None, p: int) -> int:
     is_position = isinstance(column, int | np.integer) and (are_default(labels) or not any(map(is_whole_label, labels)))
     if not is_position and (labels or isinstance(column, str | tuple)):
         there = (
-            f"the columns are {few(labels)}{did_you_mean(column, labels)}" if labels else "the columns have no names"
+            f"the columns are {few(labels)}{did_you_mean(column, labels)}"
+            if labels
+            else "the columns have no names; pass a position"
         )
         raise ValueError(f"there is no column {shown(column)}; {there}")
     j = operator.index(column)  # type: ignore[arg-type]  # TypeError otherwise
     if not -p <= j < p:
-        raise ValueError(f"there is no column {shown(j)}; there are {p} columns")
+        raise ValueError(f"there is no column {shown(j)}; there are {p} columns, numbered from 0")
     return j % p
 
 

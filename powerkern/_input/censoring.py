@@ -190,7 +190,7 @@ def _spread_flags(name: str, flags: Flags, matrix: Matrix) -> BoolArray:
     for column, each in flags.by_column.items():
         if column not in names:
             fitted = ", ".join(map(repr, names))
-            raise ValueError(f"{name}={{{column!r}: ...}}: {column!r} is not a fitted column; these are {fitted}")
+            raise ValueError(f"{name}={{{column!r}: ...}}: {column!r} is not a fitted column; the columns are {fitted}")
         mask[:, names.index(column)] = each
     return mask
 

@@ -96,8 +96,8 @@ def without_weights(X: Any, sample_weight: Any, what: str = "X") -> tuple[Any, A
     frame = _as_table(X)
     if frame is None:
         raise TypeError(
-            f"sample_weight={shown(sample_weight)} names a column, but X is not a data frame "
-            f"but a {type(unwrap(X)).__name__}"
+            f"sample_weight={shown(sample_weight)} names a column, but X is a "
+            f"{type(unwrap(X)).__name__}, not a data frame; pass an array of weights"
         )
     names = frame.names or []
     at = position_named(sample_weight, names, "sample_weight")
@@ -121,7 +121,7 @@ def read_flags(X: Any, name: Any, argument: str) -> BoolArray:
     frame = _as_table(X)
     if frame is None:
         kind = type(unwrap(X)).__name__
-        raise TypeError(f"{argument}={shown(name)} names a column of flags, but X is not a data frame but a {kind}")
+        raise TypeError(f"{argument}={shown(name)} names a column of flags, but X is a {kind}, not a data frame")
     at = position_named(name, frame.names or [], argument)
     try:
         numbers = as_rows(frame.select([at])).values[:, 0]

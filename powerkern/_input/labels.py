@@ -109,7 +109,7 @@ class Keys:
             Treatment of missing labels: True gives them no group, False makes them a group, and None raises.
         """
         if groups is None and self.names is None:
-            raise TypeError("pass groups=, the labels of the rows")
+            raise TypeError("groups= is missing; pass the labels of the rows")
         runs, missing = self._match(_label_columns(X, self.names if groups is None else groups)[0])
         check_rows(runs, n)
         if dropna is not False:
@@ -266,7 +266,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
         if known is None:
             refuse_foreign(X)
             raise TypeError(
-                f"groups={shown(groups)} names a column, but X is not a data frame but a {type(X).__name__}"
+                f"groups={shown(groups)} names a column, but X is a {type(X).__name__}, not a data frame; pass labels"
             )
         names = [groups]
     elif isinstance(groups, list | tuple) and groups and all(isinstance(name, str) for name in groups):
@@ -277,7 +277,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
         return None
     positions = [frames.position_named(name, known, "groups") for name in names]
     if len(set(names)) < len(names):
-        raise ValueError(f"groups names a column twice: {names}; pass labels, if that is what they are, as an array")
+        raise ValueError(f"groups names a column twice: {names}; if these are labels of rows, pass them as an array")
     return names, positions
 
 
@@ -348,7 +348,7 @@ def _sorted_categories(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray, bo
         some = bool(missing.any())
     kept = labels[~missing] if some else labels
     if kept.dtype.kind == "f" and kept.size and not np.isfinite(kept).all():
-        raise ValueError("groups has infinite labels")
+        raise ValueError("groups has infinite labels; replace them, or mark them missing with NaN")
     if (kept.dtype.kind == "f" and np.array_equal(kept, np.rint(kept)) and (abs(kept) < 2.0**53).all()) or (
         kept.dtype.kind == "u" and (not kept.size or kept.max() < 2**63)
     ):
@@ -403,7 +403,7 @@ def _combine_keys(coded: list[_Coded], sizes: list[int]) -> Runs:
     if len(coded) == 1:
         return coded[0].runs
     if np.prod([float(size) for size in sizes]) > _MOST_CODES:
-        raise ValueError("groups has keys of too many labels to be combined; combine some of them beforehand")
+        raise ValueError("the keys in groups have too many combinations of labels; merge some keys into one beforehand")
     rows = [np.repeat(each.runs.codes, each.runs.lengths) for each in coded]
     whole = np.zeros(rows[0].size, dtype=np.int64)
     for codes, size in zip(rows, sizes, strict=True):

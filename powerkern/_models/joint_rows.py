@@ -59,7 +59,7 @@ def make_design(rows: JointRows, covariates: Covariates) -> Basis:
     """Compute the basis of the design; raise a ValueError if there is no intercept, or if there are too few rows."""
     basis = compute_basis(rows.covariates, covariates.intercept, rows.weight)
     if not basis.design.constant:
-        raise ValueError(f"formula {covariates.formula!r} has no intercept, which columns together need; leave out '0'")
+        raise ValueError(f"formula {covariates.formula!r} has no intercept, which a joint fit needs; leave out '0'")
     _refuse_few(rows, basis)
     return basis
 
@@ -90,7 +90,9 @@ def select_rows(
         warn(f"{n_left_out} of {len(values)} rows have missing values and are left out; impute them to keep these rows")
     counts = complete if weight is None else complete & (weight > 0.0)
     if not counts.any():
-        raise ValueError("X has no row without missing values; impute them, or leave out columns that have many")
+        raise ValueError(
+            "X has no row without missing values; impute these, or leave out columns with many missing values"
+        )
     outside = _find_outside(values[counts], shift, family)
     if outside.size:
         effective = np.where(counts, 1.0 if weight is None else weight, 0.0)

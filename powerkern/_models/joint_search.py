@@ -235,8 +235,8 @@ class FittedLikelihood(NamedTuple):
             f = self.joint.evaluate(np.broadcast_to(lmbda, self.lmbda.shape)[self.joint.order]).f
         except Singular as error:
             raise ValueError(
-                f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, "
-                "so that its likelihood is not defined"
+                f"{column_labels(error.columns, self.names)}: linearly dependent once transformed with lmbda0, "
+                "so the likelihood of lmbda0 is undefined; choose another lmbda0"
             ) from None
         return self.n_obs * f
 

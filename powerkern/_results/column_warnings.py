@@ -73,7 +73,7 @@ def warn_about_overflow(table: ColumnTable, labels: Callable[[IntArray], str]) -
     """Warn about columns whose unstandardised output overflows, as can happen if lambda was not bounded."""
     overflows = np.flatnonzero(np.isinf(transformed_ends(table, standardize=False)).any(axis=0))
     if overflows.size:
-        warn(f"{labels(overflows)}: raw values overflow; with standardize=True they stay finite")
+        warn(f"{labels(overflows)}: transformed values overflow; with standardize=True they stay finite")
 
 
 def find_far_from_zero(table: ColumnTable) -> NDArray[np.intp]:

@@ -393,8 +393,8 @@ class FitInference(FitAttributes, RoundedPowers):
         """
         if self._table.n_censored.any():
             raise ValueError(
-                "this fit has censored cells, which this method would take as numbers; use profile, confint, lr_test "
-                "and summary without X, and expected or draw for the cells themselves"
+                "this fit has censored cells, which this method would treat as observed values; use profile, confint, "
+                "lr_test and summary without X, and expected or draw for values of the censored cells"
             )
         treatment = self._spec.infinite
         return read_data(self._table, self.column_names, self._data, X, sample_weight, n_threads, treatment)
@@ -412,8 +412,8 @@ class FitInference(FitAttributes, RoundedPowers):
         if self._table.censored is not None:
             if X is not None or sample_weight is not None or not isinstance(self._data, FittedData):
                 raise ValueError(
-                    "the likelihood of censored cells needs the fitted data with their limits; leave out X, fit again "
-                    "if the fit was copied, pickled or stored, or use confint(method='wald')"
+                    "the likelihood of censored cells needs the fitted data with their limits; leave out X, or, if the "
+                    "fit was copied, pickled or stored, fit again or use confint(method='wald')"
                 )
             return build_censored_likelihood(self._table, self._data, self.column_names, threads)
         values, weight = self._read_data(X, sample_weight, threads)

@@ -462,7 +462,7 @@ class PowerFit(FitOfCensored):
     def _choose(self, positions: Sequence[int], alone: bool) -> PowerFit:
         """Return the fit of the columns at these positions, including their data; if `alone`, as a fit to a vector."""
         if not positions:
-            raise KeyError("no column is chosen; a fit has at least one")
+            raise KeyError("no column is selected; select at least one")
         chosen = np.array(positions)
         part = self._take(chosen)
         data = self._data.part(chosen) if isinstance(self._data, FittedData) else None

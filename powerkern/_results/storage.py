@@ -67,7 +67,10 @@ class Format(NamedTuple):
             raise TypeError(f"{self.noun} must be read from bytes, got {type(data).__name__}")
         data = bytes(data)
         if len(data) < _START or not data.startswith(_MAGIC):
-            raise ValueError(f"not {self.noun}: {len(data)} bytes that powerkern did not write, or a truncated copy")
+            raise ValueError(
+                f"not {self.noun}: these {len(data)} bytes were not written by powerkern, or are a truncated copy; "
+                "write or send them again"
+            )
         _, layout, n_text, n_payload = _HEAD.unpack_from(data)
         if layout != _LAYOUT:
             advice = "update powerkern" if layout > _LAYOUT else "write it again"

@@ -329,7 +329,7 @@ def uv_decompose(
     if isinstance(init, str) and init == "means" and rank == 1:
         raise ValueError("init='means' is a product of rank 2; use init='mean' for rank 1")
     if as_whole("n_starts", n_starts, most=MOST_STARTS) > 1 and not (isinstance(init, str) and init == "random"):
-        raise ValueError("n_starts > 1 needs init='random': other starts are always the same")
+        raise ValueError("n_starts > 1 needs init='random': with any other init, all starts are identical")
     if normalize is not None:
         as_choice("normalize", normalize, NORMALIZATIONS)
     warn_empty(values, names)

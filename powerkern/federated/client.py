@@ -133,7 +133,9 @@ class Client:
         if message.kind == Kind.SUMS:
             raise self._error("the request asks for integers for a secure sum; answer it with summands()")
         if self._sums_only:
-            raise self._error("it only sends integers for a secure sum; give the server data_bounds and a quantum")
+            raise self._error(
+                "this client sends only integers for a secure sum; give the server data_bounds and a quantum"
+            )
         body: NDArray[np.float64] | NDArray[np.uint8]
         if message.kind == Kind.RANGE:
             body = np.frombuffer(self._measure_range(message, shift).to_bytes(), np.uint8)
@@ -169,7 +171,7 @@ class Client:
         try:
             return encode_moments(self._measure_moments(message, shift), quantum, request)
         except OverflowError:
-            text = "its weights are too large for a secure sum; divide them by their mean over all sites"
+            text = "the weights are too large for a secure sum; divide them by their mean over all sites"
             raise self._error(text) from None
 
     # --- requests ---------------------------------------------------------------------------------------
@@ -184,19 +186,19 @@ class Client:
         if not isinstance(family, str) or family not in FAMILIES:
             raise self._error(f"the request is malformed: unknown family {family!r}")
         if not isinstance(names, list) or self.name not in names:
-            raise self._error(f"it is not among the clients of this fit: {names}")
+            raise self._error(f"this client is not one of the clients of the fit: {names}")
         n = message.details.get("n_columns")
         try:
             columns = labels_from_record(message.details.get("column_names"))
         except (ValueError, OverflowError):
             raise self._error("the request is malformed: its column names are not labels") from None
         if n is not None and n != self.n_columns:
-            raise self._error(f"it has {self.n_columns} columns, the fit has {n}")
+            raise self._error(f"the data have {self.n_columns} columns, the fit has {n}")
         self._order_columns(columns)
         own = self._matrix.names
         if columns is None and own is not None and not are_default(own) and message.kind != Kind.RANGE:
             raise self._error(
-                f"its columns have labels, such as {own[0]!r}, and the fit has none; give the server column_names"
+                f"the columns have labels, such as {own[0]!r}, and the fit has none; give the server column_names"
             )
         if (
             columns is not None

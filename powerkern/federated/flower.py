@@ -203,7 +203,7 @@ def _wait_for_nodes(grid: Grid, n_clients: int, wait: float) -> list[int]:
     while len(nodes := list(grid.get_node_ids())) < n_clients and time.monotonic() < end:
         time.sleep(_POLL)
     if len(nodes) != n_clients:
-        raise ProtocolError(f"{len(nodes)} nodes are connected instead of {n_clients}")
+        raise ProtocolError(f"{len(nodes)} nodes are connected instead of {n_clients}; connect one node per client")
     return nodes
 
 

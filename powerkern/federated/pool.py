@@ -245,7 +245,7 @@ def check_moments(moments: NDArray[Any], shape: tuple[int, ...], which: NDArray[
         Bound on the error of each raw sum.
     """
     if moments.shape != shape or moments.dtype.kind != "f":
-        raise ValueError(f"it sent numbers of shape {moments.shape} instead of {shape}")
+        raise ValueError(f"the answer holds numbers of shape {moments.shape} instead of {shape}")
     w, yy, y1y1 = (moments[..., k] for k in (lk.WEIGHT, lk.YY, lk.Y1Y1))
     with np.errstate(all="ignore"):
         slack = 100.0 * error + _ROUNDING * w  # e (1 + 2 |y| + y^2) with |y| <= 4.1 is at most 27 e
@@ -259,7 +259,9 @@ def check_moments(moments: NDArray[Any], shape: tuple[int, ...], which: NDArray[
         possible &= np.ptp(w, axis=-1, keepdims=True) <= _SAME_WEIGHT * w[..., :1]
     wrong = ~(possible.all(axis=1) & np.isfinite(moments).all(axis=(1, 2)))
     if wrong.any():
-        raise ValueError(f"column {int(which[np.argmax(wrong)])} has moments that are not finite or cannot be")
+        raise ValueError(
+            f"column {int(which[np.argmax(wrong)])} has moments that are not finite, or that no data can have"
+        )
 
 
 class Weights:

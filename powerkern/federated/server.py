@@ -301,7 +301,7 @@ class Server:
         first = next(iter(self._read.values()), found)
         n = self._n_columns or first.n_features
         if found.n_features != n:
-            raise ValueError(f"it has {found.n_features} columns, the fit has {n}")
+            raise ValueError(f"the data have {found.n_features} columns, the fit has {n}")
         wanted, names = self._labels, found.column_names
         if (
             wanted is not None

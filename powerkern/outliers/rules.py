@@ -78,7 +78,7 @@ def _check_center(center: str | ArrayLike, p: int) -> str | FloatArray:
     if given.dtype.kind not in "iuf" or given.shape not in ((), (p,)) or not np.isfinite(given).all():
         words = ", ".join(map(repr, _CENTERS))
         raise ValueError(
-            f"center must be one of {words}, a finite number or one for each detector, got {shown(center)}"
+            f"center must be one of {words}, a finite number or one number per detector, got {shown(center)}"
         )
     return np.full(p, given, dtype=np.float64)
 

@@ -175,7 +175,9 @@ def residual_plot(
     known = ~(np.isnan(before) | np.isnan(after))
     label = title_label(j, matrix.names or power.column_names)
     if not known.any():
-        raise ValueError(f"{label}: no row has a residual, before and after; too many values are missing")
+        raise ValueError(
+            f"{label}: no row has a residual both before and after the transform; too many values are missing"
+        )
     kept = np.ones(np.count_nonzero(known), dtype=bool)
     one = PlotColumn(label, float(power.lmbda[j]), before[known], after[known], kept)
     return _draw_qq_axes(get_axes(ax), one, band, "standardized residual")

@@ -154,11 +154,12 @@ class _GridColumns:
         """
         if self.family != other.family:
             raise ValueError(
-                f"one summary is of family {self.family!r}, the other of {other.family!r}; use one for all chunks"
+                f"one summary is of family {self.family!r}, another of {other.family!r}; use one family for all chunks"
             )
         if self.n_features != other.n_features:
             raise ValueError(
-                f"one chunk has {self.n_features} columns, another {other.n_features}; all must have the same columns"
+                f"one chunk has {self.n_features} columns, another {other.n_features}; all chunks must have the same "
+                "columns"
             )
         order = merging_order(self._naming, other._naming)
         shift = other.shift if order is None else other.shift[order]

@@ -49,7 +49,9 @@ class _Labels(ChunkSummary):
     def _merge(self, other: Self) -> Self:
         """Return the groups of `self` and `other`, with the columns in the order of `self`."""
         if self.p != other.p:
-            raise ValueError(f"one chunk has {self.p} columns, another {other.p}; all must have the same columns")
+            raise ValueError(
+                f"one chunk has {self.p} columns, another {other.p}; all chunks must have the same columns"
+            )
         merging_order(self.naming, other.naming)  # raises if the columns differ
         if self.keys is None or other.keys is None:
             return type(self)(other.keys if self.keys is None else self.keys, self.naming, self.p)

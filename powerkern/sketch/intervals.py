@@ -200,8 +200,8 @@ def count_intervals(matrix: Matrix, quantum: IntArray) -> CountedIntervals:
         quanta = np.rint(np.ldexp(total, -int(quantum[j])))
         if not quanta.sum() < 2.0**ROOM:
             reason = (
-                "the chunk has more censored cells, or weight, than the grid was made for; make it from the merged "
-                "ranges of all chunks"
+                "the chunk has more censored cells, or more total weight, than the grid was made for; make the grid "
+                "from the merged ranges of all chunks"
             )
             raise column_error(int(j), matrix.names, reason)
         columns.append(np.full(len(own), j))

@@ -400,8 +400,8 @@ def check_unchanged(label: str, before: float, after: float, slack: float = 0.0)
     """
     if abs(after - before) > _ROUNDED * max(before, _TINY) + slack:
         raise ValueError(
-            f"{label}: the data changed between two passes: there were {before:g} values (or weight), and then "
-            f"{after:g}; every pass must read the same rows"
+            f"{label}: the data changed between two passes, from {before:g} to {after:g} values (or total "
+            "weight); every pass must read the same rows"
         )
 
 

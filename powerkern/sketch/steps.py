@@ -246,8 +246,8 @@ def sketch_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
     if not (room := found.has_room()).all():
         j = int(np.argmin(room))
         reason = (
-            "the chunk has more rows, or weight, than the grid was made for; make it from the merged ranges of all "
-            "chunks"
+            "the chunk has more rows, or more total weight, than the grid was made for; make the grid from the merged "
+            "ranges of all chunks"
         )
         raise column_error(j, names, reason)
     if intervals is None:

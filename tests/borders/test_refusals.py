@@ -171,7 +171,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "groups of which one has no lambda": (
         lambda: pk.fit(FRAME, "box-cox", groups=GROUPS, bounds=(5.0, 6.0), ymax=1e-3, n_threads=1),
         ValueError,
-        r"^column 0 \('u'\), group 'a': no lambda satisfies ymax=0.001; raise it$",
+        r"^column 0 \('u'\), group 'a': no lambda satisfies ymax=0.001; raise ymax$",
     ),
     "weights of an engine": (
         _map_reduce(sample_weight=[1.0]),
@@ -191,7 +191,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "heavy censored cells": (
         _more_censored_cells_than_the_grid_has_room_for,
         ValueError,
-        r"column 0: the chunk has more censored cells, or weight, than the grid was made for; make it from the merged",
+        r"column 0: the chunk has more censored cells, or more total weight, than the grid was made for; make the grid",
     ),
     "a sketch on a grid of fewer rows": (
         lambda: _sketch_on_a_grid_of(slice(1, None)),
@@ -319,7 +319,7 @@ def test_groups_that_appear_between_two_passes() -> None:
 def test_estimators_refuse_what_their_specification_excludes() -> None:
     """Messages for authors of estimators: `FitSpec` refuses these requests with messages for users."""
     asked, run, matrix = ColumnSpec.free(2), Run(1), as_matrix(X)
-    with pytest.raises(NotImplementedError, match="RewML has no likelihood of censored cells"):
+    with pytest.raises(NotImplementedError, match="RewML cannot fit censored cells"):
         pk.RewML().fit_censored_columns(matrix, BOX_COX, asked, run)
     with pytest.raises(NotImplementedError, match="PPCC fits no origin"):
         pk.PPCC().fit_origin(X, BOX_COX, None, asked, run)

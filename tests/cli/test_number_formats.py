@@ -95,11 +95,11 @@ ADVICE = {
     "too few digits": (["1,014", "2,31"], ["1", "2"], "", "pass --decimal ,"),
     "commas beside points": (
         ["1,5", "2,31"], ["1.5", "2.5"], "",
-        "its decimal sign is ',', and other columns have '.': write all with the same one",
+        "its decimal sign is ',', and other columns have '.': write all with the same decimal sign",
     ),
     "points beside commas": (
         ["1.5", "2.31"], ["1,5", "2,5"], "--decimal ,",
-        "its decimal sign is '.', and other columns have ',': write all with the same one",
+        "its decimal sign is '.', and other columns have ',': write all with the same decimal sign",
     ),
     "points of thousands beside commas": (["1.014", "2.310"], ["1,5", "2,5"], "--decimal ,", "pass --thousands ."),
     "points of either meaning": (

@@ -234,7 +234,7 @@ def test_arguments_that_no_fit_can_have() -> None:
 
 
 def test_a_lambda_that_overflows_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match="raw values overflow"):
+    with pytest.warns(UserWarning, match="transformed values overflow"):
         fit_federated([np.array([1.0, 2.0, 1e200])], lmbda=5.0, standardize=False)
 
 
@@ -360,7 +360,7 @@ def test_clients_that_give_sums_only() -> None:
     for options in ({}, {"quantum": 2.0**-80}, {"data_bounds": (1e-3, 1e3)}):
         with pytest.raises(
             ProtocolError,
-            match="client 'a': it only sends integers for a secure sum; give the server data_bounds and a q",
+            match="client 'a': this client sends only integers for a secure sum; give the server data_bounds and a q",
         ):
             fit_federated(clients, "box-cox", **options)
 

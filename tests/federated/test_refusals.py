@@ -44,7 +44,7 @@ def test_requests_after_the_first_name_the_number_of_columns() -> None:
     server, clients = conversation(1)
     assert unpack(server.request, "server").details["n_columns"] == ROWS.shape[1]
     narrow = Client(ROWS[:30, :1], name="a")
-    with pytest.raises(ProtocolError, match="it has 1 columns, the fit has 2"):
+    with pytest.raises(ProtocolError, match="the data have 1 columns, the fit has 2"):
         narrow.answer(server.request)
     clients[0].answer(server.request)
 
@@ -76,9 +76,9 @@ BAD_ANSWERS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "early": (lambda m: changed(m, "a", round=3), "the message does not answer the question of round 2"),
     "kind": (lambda m: changed(m, "a", kind=Kind.RANGE), "the message does not answer the question of round 2"),
     "session": (lambda m: changed(m, "a", session="0" * 32), "the message belongs to another fit"),
-    "shape": (lambda m: changed(m, "a", body=np.zeros((2, 1, 3))), r"it sent numbers of shape \(2, 1, 3\)"),
-    "bytes": (lambda m: changed(m, "a", body=np.zeros((2, 1, 12), np.uint8)), "it sent numbers of shape"),
-    "NaN": (lambda m: poked(m, (1, 0, lk.YY), np.nan), "column 1 has moments that are not finite or cannot be"),
+    "shape": (lambda m: changed(m, "a", body=np.zeros((2, 1, 3))), r"the answer holds numbers of shape \(2, 1, 3\)"),
+    "bytes": (lambda m: changed(m, "a", body=np.zeros((2, 1, 12), np.uint8)), "the answer holds numbers of shape"),
+    "NaN": (lambda m: poked(m, (1, 0, lk.YY), np.nan), "column 1 has moments that are not finite, or that no data"),
     "infinite": (lambda m: poked(m, (1, 0, lk.YY3), np.inf), "column 1 has moments that are not finite"),
     "negative square": (lambda m: poked(m, (0, 0, lk.YY), -1.0), "column 0 has moments that are not finite or can"),
     "negative weight": (lambda m: poked(m, (0, 0, lk.WEIGHT), -30.0), "column 0 has moments"),
@@ -144,13 +144,13 @@ def test_ranges_of_other_columns_or_families() -> None:
     server.receive(site("a", column_names=["x", "y"]).answer(request), sender="a")
     with pytest.raises(ProtocolError, match=r"client 'b': column 1 \('z'\) is 'y' in the fit; rename it"):
         server.receive(site("b", column_names=["x", "z"]).answer(request), sender="b")
-    with pytest.raises(ProtocolError, match="client 'b': it has 1 columns, the fit has 2"):
+    with pytest.raises(ProtocolError, match="client 'b': the data have 1 columns, the fit has 2"):
         server.receive(site("b", ROWS[:, :1]).answer(request), sender="b")
     good = site("b").answer(request)
     others = [{"family": "yeo-johnson"}, {"shift": 1.0}, {"limits": (0.5, None)}]
     for other in (range_of(ROWS, **{"family": "box-cox", **options}) for options in others):
         body = np.frombuffer(other.to_bytes(), np.uint8)
-        with pytest.raises(ProtocolError, match="client 'b': its range is not one of family 'box-cox' without a shift"):
+        with pytest.raises(ProtocolError, match="client 'b': the range must be of family 'box-cox', without shift"):
             server.receive(changed(good, "b", body=body), sender="b")
     with pytest.raises(ProtocolError, match="client 'b': not a range"):
         server.receive(changed(good, "b", body=np.zeros(9, np.uint8)), sender="b")
@@ -188,9 +188,9 @@ def test_bad_totals_are_refused_and_leave_no_trace() -> None:
         "it is the sum of 4 sites, the fit has 3": sum(vectors) + vectors[0],
         "a site answered another request": vectors[0] + vectors[1] + clients[2].summands(again),
         "it must be .* integers": 1.0 * sum(vectors),
-        "column 0 has moments that are not finite or cannot be": sum(vectors) * 1,
+        "column 0 has moments that are not finite, or that no data can have": sum(vectors) * 1,
     }
-    bad["column 0 has moments that are not finite or cannot be"][-11 * 2 * 7 :] *= -3
+    bad["column 0 has moments that are not finite, or that no data can have"][-11 * 2 * 7 :] *= -3
     for match, total in bad.items():
         with pytest.raises(ProtocolError, match=f"the total of round 1 is refused: .*{match}"):
             server.receive_total(total)
@@ -234,7 +234,7 @@ def test_questions_in_the_open_and_for_sums_are_not_confused() -> None:
 
 def test_weights_too_large_to_add_up() -> None:
     heavy = Client(ROWS, name="a", sample_weight=np.full(90, 1e20))
-    with pytest.raises(ProtocolError, match="client 'a': its weights are too large for a secure sum; divide them"):
+    with pytest.raises(ProtocolError, match="client 'a': the weights are too large for a secure sum; divide them"):
         fit_federated([heavy], quantum=2.0**-80)
 
 
@@ -252,8 +252,11 @@ def moments_request(place: tuple[int, ...], value: float) -> Callable[[Message],
 
 BAD_REQUESTS: dict[str, tuple[Callable[[Message], dict[str, Any]], str]] = {
     "family": (lambda m: {"details": {**m.details, "family": "log"}}, "malformed: unknown family 'log'"),
-    "strangers": (lambda m: {"details": {**m.details, "clients": ["x"]}}, r"it is not among the clients of this fit"),
-    "columns": (lambda m: {"details": {**m.details, "n_columns": 3}}, "it has 2 columns, the fit has 3"),
+    "strangers": (
+        lambda m: {"details": {**m.details, "clients": ["x"]}},
+        r"this client is not one of the clients of the fit",
+    ),
+    "columns": (lambda m: {"details": {**m.details, "n_columns": 3}}, "the data have 2 columns, the fit has 3"),
     "infinite": (
         lambda m: {"details": {**m.details, "infinite": "drop"}},
         "malformed: unknown treatment of infinite values 'drop'",
@@ -410,6 +413,6 @@ def test_labelled_columns_are_aligned_where_no_ranges_are_asked_for() -> None:
     assert found.column_names == ["x", "y"]
     assert_array_equal(kernel_rows(found), kernel_rows(expected))
     server = Server(["a"], family="box-cox", **options)
-    with pytest.raises(ProtocolError, match=r"its columns have labels, such as 'y', .* give the server column_names"):
+    with pytest.raises(ProtocolError, match=r"the columns have labels, such as 'y', .* give the server column_names"):
         Client(wide[["y", "x"]], name="a").summands(server.request)
     Client(wide.set_axis([0, 1], axis=1), name="a").summands(server.request)  # default labels are not names

@@ -739,7 +739,7 @@ def test_no_bound():
     unbounded = pk.fit(x, "box-cox", ymax=np.inf, standardize=False)
     assert unbounded.lmbda[0] == pytest.approx(357.55143129823804)
     assert np.isinf(unbounded.transform(x)).all()
-    with pytest.warns(UserWarning, match="column 0: raw values overflow"):
+    with pytest.warns(UserWarning, match="column 0: transformed values overflow"):
         pk.fit(x[:, None], "box-cox", lmbda=400.0, standardize=False)
 
 
@@ -762,7 +762,7 @@ def test_bound_must_be_positive(ymax):
 
 
 def test_bound_that_nothing_satisfies():
-    with pytest.raises(ValueError, match="column 1: no lambda satisfies ymax=10; raise it"):
+    with pytest.raises(ValueError, match="column 1: no lambda satisfies ymax=10; raise ymax"):
         pk.fit(np.column_stack([np.arange(9.0), [-1e300, -1.0, -0.5, 0.0, 0.1, 0.2, 0.3, 1.0, 1e300]]), ymax=10.0)
 
 

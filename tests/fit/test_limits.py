@@ -259,7 +259,7 @@ def test_flags_mark_only_the_columns_that_are_named() -> None:
         (
             {"c": "flag"},
             ValueError,
-            r"below=\{'c': \.\.\.\}: 'c' is not a fitted column; these are 'a', 'nondetect', 'b'",
+            r"below=\{'c': \.\.\.\}: 'c' is not a fitted column; the columns are 'a', 'nondetect', 'b'",
         ),
         ({"a": "site"}, TypeError, r"below\['a'\]='site': column 'site' must hold flags, True or False$"),
         ({"a": "w"}, ValueError, r"column 'w', row 1: flags are True or False \(below\['a'\]\), got 2$"),
@@ -274,7 +274,7 @@ def test_wrong_flags_are_refused_by_name(flags: Any, error: type[Exception], mes
 
 
 def test_flags_need_a_data_frame() -> None:
-    with pytest.raises(TypeError, match="names a column of flags, but X is not a data frame but a ndarray"):
+    with pytest.raises(TypeError, match="names a column of flags, but X is a ndarray, not a data frame"):
         pk.fit(LOGNORMAL, "box-cox", below={"a": "flag"})
 
 

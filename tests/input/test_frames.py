@@ -333,7 +333,7 @@ def test_weights_are_a_column(library, estimator):
 def test_weights_that_are_not_a_column():
     with pytest.raises(ValueError, match=r"sample_weight='v': there is no column of that name among 'a', 'w', 'b'"):
         pk.fit(weighted("pandas"), sample_weight="v")
-    with pytest.raises(TypeError, match=r"sample_weight='w' names a column, but X is not a data frame but a nd"):
+    with pytest.raises(TypeError, match=r"sample_weight='w' names a column, but X is a ndarray, not a data fr"):
         pk.fit(A, sample_weight="w")
     with pytest.raises(ValueError, match="more than one column"):
         pk.fit(pd.DataFrame(np.ones((3, 3)), columns=["a", "w", "w"]), sample_weight="w")

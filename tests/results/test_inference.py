@@ -338,7 +338,7 @@ def test_rounded_raw_output_that_overflows_is_reported():
     x = 1e160 * normal ** (1 / 1.85)
     fit = pk.fit(x, "box-cox", standardize=False)
     assert 1.8 < fit.lmbda < 1.9  # x**2 is infinite
-    with pytest.warns(UserWarning, match="raw values overflow"):
+    with pytest.warns(UserWarning, match="transformed values overflow"):
         assert fit.rounded_fit().lmbda == 2.0
     assert np.isfinite(pk.fit(x, "box-cox").rounded_fit().transform(x)).all()
 

@@ -170,7 +170,7 @@ def test_columns_that_are_not_there_are_refused(fit, X):
         fit[3]
     with pytest.raises(KeyError, match="the columns have no names"):
         pk.fit(X.to_numpy())["age"]
-    with pytest.raises(KeyError, match="no column is chosen"):
+    with pytest.raises(KeyError, match="no column is selected"):
         fit[[]]
     with pytest.raises(TypeError):
         fit[1.5]

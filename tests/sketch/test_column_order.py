@@ -240,9 +240,9 @@ def test_new_names_of_groups(estimator):
 def test_names_that_contradict_each_other_are_refused():
     one, other = chunks_in_order(TEXT)[:2]
     first = extend(None, one, column_names=NAMES)
-    with pytest.raises(ValueError, match="column 'a' is called 'third' in one and 'first' in the other"):
+    with pytest.raises(ValueError, match="column 'a' is called 'third' in one chunk and 'first' in another"):
         extend(first, other, column_names=["first", "third", "second"])
-    with pytest.raises(ValueError, match="column 'a' is called 'third' in one and 'first' in the other"):
+    with pytest.raises(ValueError, match="column 'a' is called 'third' in one chunk and 'first' in another"):
         merge(first, extend(None, other, column_names=["first", "third", "second"]))
     # the same names for the same columns, in another order
     expected = extend(first, other, column_names=NAMES)

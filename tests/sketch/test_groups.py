@@ -132,7 +132,7 @@ def test_a_misspelled_option_is_refused_before_the_first_pass():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (["a", "c"], "column 1 is 'b' in one and 'c' in the other"),
+        (["a", "c"], "column 1 is 'b' in one chunk and 'c' in another"),
         (["a", "b", "c"], "one chunk has 2 columns, another 3"),
     ],
 )

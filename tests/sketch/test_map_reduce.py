@@ -61,7 +61,7 @@ def test_weights_by_name(make):
         assert fit.column_names == ["a", "b"]
     with pytest.raises(ValueError, match=r"in chunk 0: sample_weight='v': there is no column .* among 'a', 'b', 'w'"):
         fit_chunks(frames, sample_weight="v")
-    with pytest.raises(TypeError, match="names a column, but X is not a data frame but a ndarray"):
+    with pytest.raises(TypeError, match="names a column, but X is a ndarray, not a data frame"):
         fit_chunks([X], sample_weight="w")
 
 
@@ -159,7 +159,7 @@ def test_columns_that_cannot_be_read(columns, error, match):
 def test_rows_that_change_between_passes():
     passes = iter([[X[:500], X[500:]], [X[:500]]])
     with pytest.raises(
-        ValueError, match=r"column 0: the data changed .* values \(or weight\), and then \d+; every pass"
+        ValueError, match=r"column 0: the data changed .* to \d+ values \(or total weight\); every pass"
     ):
         fit_chunks(lambda: next(passes))
     once = iter([X[:500], X[500:]])

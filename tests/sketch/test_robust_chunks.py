@@ -457,7 +457,7 @@ def test_extreme_values_are_counted():
 def test_weights_that_are_nothing_beside_others():
     x = contaminated_column(6000, "box-cox")
     weight = np.where(np.arange(6000) % 2, 1.0, 1e18)
-    with pytest.warns(UserWarning, match="column 0: the sums do not resolve"):
+    with pytest.warns(UserWarning, match="column 0: the summaries are too coarse"):
         fit = fit_chunks([x[:4000], x[4000:]], "box-cox", "robust", sample_weight=[weight[:4000], weight[4000:]])
     assert fit.status[0] == Status.UNRESOLVED
     assert fit.lmbda_error[0] == np.inf

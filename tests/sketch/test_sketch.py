@@ -190,7 +190,7 @@ def test_a_grid_that_is_too_coarse_is_reported():
     x = np.zeros(10_000)
     x[5] = 1.0
     grid = range_of(x).grid()
-    with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
+    with pytest.warns(UserWarning, match="column 0: the summaries are too coarse for this column"):
         coarse = finish(summarize_chunk(x, grid))
     assert coarse.status[0] == Status.UNRESOLVED
     fit, refinements = resolved(x, "yeo-johnson")
@@ -292,7 +292,7 @@ def test_weighted_streams_with_rows_of_no_weight():
 def test_a_stream_with_too_few_digits_is_reported():
     """Values of both signs are stored as logs relative to 0: here 9.2, differing in the last seven digits only."""
     x = 1e4 + 1e-3 * rng.normal(size=(1000, 1))
-    with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
+    with pytest.warns(UserWarning, match="column 0: the summaries are too coarse for this column"):
         assert finish(functools.reduce(extend, [x[:500], x[500:]], None)).status[0] == Status.UNRESOLVED
     assert relative(fit_chunks([x[:500], x[500:]]).lmbda, pk.fit(x).lmbda).max() < 1e-9
 
@@ -361,7 +361,7 @@ def test_a_box_cox_stream_whose_chunks_are_at_different_places():
 
 def test_yeo_johnson_streams_a_few_roundings_wide_say_that_they_are_not_resolved():
     for total in streams_of_steps(2.0, 0, "yeo-johnson"):
-        with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
+        with pytest.warns(UserWarning, match="column 0: the summaries are too coarse for this column"):
             assert finish(total).status[0] == Status.UNRESOLVED
 
 
@@ -472,7 +472,9 @@ def test_wrong_data_are_named():
         finish(grid)
     with pytest.raises(TypeError, match="extend takes a Sketch"):
         extend(grid, [1.0])
-    with pytest.raises(ValueError, match="column 0: the chunk has more rows, or weight, than the grid was made for"):
+    with pytest.raises(
+        ValueError, match="column 0: the chunk has more rows, or more total weight, than the grid was made for"
+    ):
         summarize_chunk(np.ones((100, 2)) * [1, 5], grid)
     with pytest.raises(ValueError, match="largest_exponent must be"):
         range_of([1.0, 2.0]).grid(largest_exponent=-1.0)
@@ -480,11 +482,11 @@ def test_wrong_data_are_named():
 
 def test_what_does_not_merge():
     a, b = range_of([1.0, 2.0]), range_of([1.0, 2.0], "box-cox")
-    with pytest.raises(ValueError, match="one summary is of family 'yeo-johnson', the other of 'box-cox'; use one"):
+    with pytest.raises(ValueError, match="one summary is of family 'yeo-johnson', another of 'box-cox'; use one"):
         merge(a, b)
     with pytest.raises(ValueError, match="one chunk has 1 columns, another 2"):
         merge(a, range_of([[1.0, 2.0]]))
-    with pytest.raises(ValueError, match="column 0 is 'a' in one and 'b' in the other"):
+    with pytest.raises(ValueError, match="column 0 is 'a' in one chunk and 'b' in another"):
         merge(range_of([1.0], column_names=["a"]), range_of([1.0], column_names=["b"]))
     with pytest.raises(TypeError, match="merge takes two ranges or two sketches, got Range and Grid"):
         merge(a, a.grid())
@@ -555,7 +557,7 @@ def test_names_replace_those_of_data_frames():
 def test_raw_values_that_overflow_at_a_given_lambda():
     x = np.arange(1.0, 200.0)
     for fit in pk.fit, lambda x, **options: fit_chunks([x], **options):
-        with pytest.warns(UserWarning, match="column 0: raw values overflow"):
+        with pytest.warns(UserWarning, match="column 0: transformed values overflow"):
             fit(x, lmbda=300.0, standardize=False)
 
 

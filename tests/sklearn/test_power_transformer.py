@@ -783,7 +783,7 @@ def test_partial_fit_warns_once_of_a_column_that_sums_do_not_resolve():
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame({"a": skewed(12, 1)[:, 0], "b": 1e4 + skewed(12, 1)[:, 0]})
     transformer = PowerTransformer().partial_fit(X[:1])
-    with pytest.warns(UserWarning, match=r"^column 1 \('b'\): the sums do not resolve"):
+    with pytest.warns(UserWarning, match=r"^column 1 \('b'\): the summaries are too coarse"):
         transformer.partial_fit(X[1:2])
     for i in range(2, 12):
         transformer.partial_fit(X[i : i + 1])  # a warning is an error

@@ -171,7 +171,7 @@ def _in_sentences(blocks: Iterator[Block], path: Path) -> Iterator[Block]:
 def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> TextSource:
     if _is_standard(path):
         if sys.stdin is None:
-            raise BadInput("standard input is closed")
+            raise BadInput("standard input is closed: name a file")
         file = decode_text(_decompressed(sys.stdin.buffer, "standard input"), text.encoding)
         stack.callback(file.detach)  # standard input stays open
         return TextSource(file, "standard input", None, text)

@@ -55,7 +55,7 @@ def find_remedy(cells: Sequence[str], text: TextFormat, uses_decimal: bool) -> s
         if not same:
             return (
                 f"; its decimal sign is {formats[0].decimal!r}, and other columns have {text.decimal!r}: "
-                "write all with the same one"
+                "write all with the same decimal sign"
             )
         formats = same
     if not formats:
