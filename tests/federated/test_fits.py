@@ -345,7 +345,7 @@ def test_a_rough_lambda_is_warned_of() -> None:
 @pytest.mark.parametrize("options", [{}, SUMS], ids=["open", "integers"])
 def test_a_constant_between_bounds_is_not_resolved(options: dict[str, Any]) -> None:
     parts = [np.array([[2.0, np.nan]] * 5)] * 3
-    with pytest.warns(UserWarning, match=r"column 0: .*resolve the column.*; column 1|column 1: .*; column 0: "):
+    with pytest.warns(UserWarning, match=r"column 0: .*too coarse for this.*; column 1|column 1: .*; column 0: "):
         fit = fit_federated(parts, data_bounds=([1.0, 1.0], [4.0, 4.0]), **options)
     assert_array_equal(fit.status, [Status.UNRESOLVED, Status.EMPTY])
     assert_array_equal(fit.lmbda_error, [np.inf, 0.0])

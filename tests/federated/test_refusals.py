@@ -80,7 +80,7 @@ BAD_ANSWERS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "bytes": (lambda m: changed(m, "a", body=np.zeros((2, 1, 12), np.uint8)), "the answer holds numbers of shape"),
     "NaN": (lambda m: poked(m, (1, 0, lk.YY), np.nan), "column 1 has moments that are not finite, or that no data"),
     "infinite": (lambda m: poked(m, (1, 0, lk.YY3), np.inf), "column 1 has moments that are not finite"),
-    "negative square": (lambda m: poked(m, (0, 0, lk.YY), -1.0), "column 0 has moments that are not finite or can"),
+    "negative square": (lambda m: poked(m, (0, 0, lk.YY), -1.0), "column 0 has moments that are not finite, or that"),
     "negative weight": (lambda m: poked(m, (0, 0, lk.WEIGHT), -30.0), "column 0 has moments"),
     "far mean": (lambda m: poked(m, (0, 0, lk.Y), 9.0), "column 0 has moments"),
     "Cauchy-Schwarz": (lambda m: poked(m, (0, 0, lk.YY1), 90.0), "column 0 has moments"),

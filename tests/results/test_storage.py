@@ -86,7 +86,7 @@ def test_bytes_of_another_format_are_refused(kind):
 
 
 def test_a_message_names_its_sender():
-    with pytest.raises(ProtocolError, match=r"^server: not a message: 5 bytes"):
+    with pytest.raises(ProtocolError, match=r"^server: not a message: these 5 bytes"):
         CLIENT.answer(b"12345")
 
 

@@ -250,7 +250,7 @@ def test_rows_that_change_between_passes(estimator, change):
         later[:3] = np.nan
     for readings in (1, 2, 3):  # the last pass finds it, if none before does
         chunks, weights = read_as(x, later, readings), read_as(weight, heavier, readings)
-        with pytest.raises(ValueError, match=r"column 0: the data changed between two passes: there were .* values"):
+        with pytest.raises(ValueError, match=r"column 0: the data changed between two passes, from .* values"):
             fit_chunks(chunks, "box-cox", estimator, sample_weight=weights)
 
 
