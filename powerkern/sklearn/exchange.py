@@ -47,7 +47,7 @@ def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
     """
     passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
     _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit the sum")
-    rescaled = ~passes & (fit.center != 0.0) | (fit.divisor != 1.0)
+    rescaled = ~passes & ((fit.center != 0.0) | (fit.divisor != 1.0))
     _refuse(fit, rescaled & (fit.shift == 0.0), "is rescaled before it is transformed")
     with np.errstate(over="ignore"):
         factor = np.exp(fit.log_factor)
