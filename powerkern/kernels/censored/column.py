@@ -54,10 +54,10 @@ from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
 #: Position of the cells of a limit: below it, above it, or at it.
 BELOW, ABOVE, EQUAL = 1.0, -1.0, 0.0
-#: Largest number of distinct intervals with which a new one is compared. A column with more of them usually has one for
-#: each cell. The choice changes results by rounding only.
+#: Largest number of distinct intervals with which a new one is compared. A column with more distinct intervals usually
+#: has a different one in each cell. The choice changes results by rounding only.
 _SEARCHED = 8
-#: Largest number of terms that all enter a sample, with counts divided by `stride`. Of more terms, only every
+#: Up to this many terms, all of them enter a sample, with counts divided by `stride`. Of more terms, only every
 #: `stride`-th one does.
 _FEW_TERMS = 64
 
@@ -219,7 +219,7 @@ def _merge_equal(n_censored: int, is_weighted: bool, lowest: float, censored_wor
     is_weighted : bool
         Whether the cells have weights.
     lowest : float
-        Lower bound of the domain. An interval that begins at or below it becomes a limit, its upper end.
+        Lower bound of the domain. An interval that begins at or below this bound becomes a limit at its upper end.
     censored_work : CensoredWork
         Holds the censored cells; receives the limits and the intervals.
     """
@@ -284,7 +284,7 @@ def _position_of_pair(a: float, b: float, first: FloatArray, second: FloatArray,
 
 @kernel
 def status_of(split: Split, family: int, censored_work: CensoredWork) -> int:
-    """Return OK if the column can be fitted, and otherwise the status that says why not.
+    """Return OK if the column can be fitted, and otherwise the status that gives the reason.
 
     Lambda can be fitted to two distinct values, or to three distinct points among the values and the ends of intervals.
     """
@@ -376,7 +376,7 @@ def _plain_logs(column: PreparedColumn, values: ValueSummary, work: Work) -> tup
     """Return the logs of all values, computed as in `kernels.likelihood.one_pass`, and their standard deviation.
 
     The logs have an absolute error of a few roundings. The standard deviation is returned as 0 if that error is too
-    large, or if a few values carry nearly all of the weight.
+    large for raw sums, or if a few values carry nearly all of the weight.
 
     Parameters
     ----------
@@ -578,7 +578,7 @@ def _with_bounds_of(union: ValueSummary, centered: Centered, sign: float) -> Log
 
 @kernel
 def _signed_log(k: int, points: Logs, center: float) -> float:
-    """Return the signed log of point k minus `center`, the quantity whose mean over the values is `Logs.jacobian`."""
+    """Return the signed log of point k minus `center`; `Logs.jacobian` is the mean of this quantity over the values."""
     n_pos = points.pos.size
     if k < n_pos:
         return float(points.pos[k] + max(center, 0.0) - center)

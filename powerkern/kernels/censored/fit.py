@@ -210,7 +210,7 @@ def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: S
 
 @kernel
 def _slopes_of_reference(column: CensoredColumn, mu: float, normal: Score) -> tuple[float, float]:
-    """Return how the reference r of the logs contributes to d loc/d mu and d scale/d mu, divided by scale.
+    """Return the contributions of the logs' reference r to d loc/d mu and d scale/d mu, divided by scale.
 
     ``psi(x) = psi(r) + e^t y``, where y is the transform of the centered logs, t = m a, m the exponent and a the log of
     r. The derivative of loc therefore contains ``e^-t psi'(r)`` and a times the mean of y; the derivative of scale
@@ -240,10 +240,11 @@ def profile_censored_columns(
     censored_work: CensoredWork,
     out: FloatArray,
 ) -> None:
-    """Evaluate minus the profile log-likelihood per unit of weight at every lambda; NaN for columns without a fit.
+    """Evaluate minus the profile log-likelihood of each column, per unit of weight, at every lambda.
 
-    At each lambda, Newton's method in alpha and delta starts from their optimum at the preceding lambda. Where it does
-    not converge, tens of standard errors from the best lambda, the result is NaN.
+    At each lambda, Newton's method in alpha and delta starts from their optimum at the preceding lambda. The result is
+    NaN if the method does not converge, which happens tens of standard errors away from the best lambda, or if the
+    column cannot be fitted.
 
     Parameters
     ----------
@@ -302,17 +303,18 @@ def interval_censored_columns(
     censored_work: CensoredWork,
     out: FloatArray,
 ) -> None:
-    """Write the likelihood interval of each column: the lambdas at which the log-likelihood has fallen by a given drop.
+    """Write the two lambdas at which the profile log-likelihood of each column is a given drop below its maximum.
 
     Parameters
     ----------
     columns, other, weight, family, work, censored_work
         As for `fit_censored_columns`.
     at : (p, 2)
-        The optimal lambda of each column, and the drop of its profile log-likelihood per unit of weight.
+        The optimal lambda of each column, and the drop of the profile log-likelihood from its maximum, per unit of
+        weight.
     out : (p, 2)
-        Receives the lower and the upper end; NaN for columns without a fit, infinite if the likelihood never falls so
-        far.
+        Receives the lower and the upper end: NaN for columns that cannot be fitted, infinite if the log-likelihood
+        never drops by as much.
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):
@@ -326,7 +328,7 @@ def interval_censored_columns(
 def interval_of_prepared_column(
     column: CensoredColumn, lmbda: float, drop: float, scratch: Scratch, censored_work: CensoredWork
 ) -> tuple[float, float]:
-    """Return the two lambdas at which the profile log-likelihood of a prepared column has fallen by `drop`.
+    """Return the two lambdas at which the profile log-likelihood of a prepared column is `drop` below its maximum.
 
     Parameters
     ----------
@@ -335,7 +337,7 @@ def interval_of_prepared_column(
     lmbda : float
         The lambda that maximises the likelihood.
     drop : float
-        The drop of the log-likelihood per unit of weight.
+        The drop of the log-likelihood from its maximum, per unit of weight.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
     censored_work : CensoredWork
@@ -354,7 +356,7 @@ def interval_of_prepared_column(
 def _drop_point(
     column: CensoredColumn, best: float, drop: float, side: float, scratch: Scratch, censored_work: CensoredWork
 ) -> float:
-    """Return the exponent on one side of `best` at which the profile log-likelihood has fallen by `drop`.
+    """Return the exponent on one side of `best` at which the profile log-likelihood is `drop` below its maximum.
 
     Parameters
     ----------
@@ -363,7 +365,7 @@ def _drop_point(
     best : float
         The exponent that maximises the likelihood, in units of the logs.
     drop : float
-        The drop of the log-likelihood per unit of weight.
+        The drop of the log-likelihood from its maximum, per unit of weight.
     side : float
         1 to search above `best`, -1 to search below it.
     scratch : Scratch

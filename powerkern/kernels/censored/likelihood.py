@@ -44,14 +44,16 @@ from powerkern.kernels.elementary.normal import (
 from powerkern.kernels.likelihood.score import Score, Scratch, log_factor_at, nll_at, score_by_sums_with_points
 from powerkern.kernels.likelihood.score_formulas import Y1, YY, YY1, ratios, taylor_moments
 
-#: Newton's method stops before a relative step of this length. The likelihood and the score are corrected for the step,
-#: with an error of about its square; the information is not corrected.
+#: Newton's method ends when the next step, which is not taken, is at most this long relative to the parameters. The
+#: likelihood and the score are corrected for the step, with an error of about its square; the information is not
+#: corrected.
 SMALL_STEP = 1e-7
 #: A guard against endless searches.
 _MOST_STEPS = 60
-#: Distance beyond a limit from which the curvature of ln Phi is 1, within 1e-8: the formula rounds to as much there.
+#: Distance beyond a limit from which the curvature of ln Phi is set to 1. It differs from 1 by less than 1e-8 there,
+#: which is also the rounding error of the formula.
 _FAR = 1e4
-#: Smallest determinant of the information on (alpha, delta), relative to its diagonal: 45 roundings.
+#: Smallest determinant of the information on (alpha, delta), relative to its diagonal: 45 rounding errors.
 _SINGULAR = 1e-14
 
 
@@ -113,7 +115,7 @@ def profile_at(
     start : Scales
         The alpha and delta at which Newton's method starts.
     small_step : float
-        Newton's method ends before a step of this relative length.
+        Newton's method ends when the relative length of the next step, which is not taken, is at most this.
     scratch : Scratch
         Scratch of `kernels.likelihood.score`.
     censored_work : CensoredWork
@@ -176,11 +178,11 @@ def _no_profile(at: Score) -> Profile:
 
 @kernel
 def _standardize(n_points: int, sd_ratios: tuple[float, float, float], censored_work: CensoredWork) -> None:
-    """Standardise the ends of the intervals in ``censored_work.y``, with two derivatives in the exponent.
+    """Standardise the ends of the intervals in ``censored_work.y``, and their first two derivatives in the exponent.
 
     ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
-    z s''/s``. Here ``s'/s`` is the first of `sd_ratios` (the `ratios` of moments), and ``s''/s`` is the second less the
-    square of the first.
+    z s''/s``. Here ``s'/s`` is the first of `sd_ratios` (the `ratios` of moments), and ``s''/s`` is the second minus
+    the square of the first.
     """
     slope, bend = sd_ratios[0], sd_ratios[1] - sd_ratios[0] * sd_ratios[0]
     y0, y1, y2 = censored_work.y[0], censored_work.y[1], censored_work.y[2]
@@ -207,11 +209,12 @@ def _maximize(
     column : CensoredColumn
         The column.
     value_nll : (float, float, float)
-        Minus the mean log-density of the values at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.
+        Minus the mean log-density of the values at alpha = 1 and delta = 0, minus 1/2; and the first two derivatives of
+        this in the exponent.
     start : Scales
         The alpha and delta at which to start.
     small_step : float
-        Newton's method ends before a step of this relative length.
+        Newton's method ends when the relative length of the next step, which is not taken, is at most this.
     at : Score
         The moments by which everything is standardised.
     rates : (float, float)
@@ -274,7 +277,8 @@ def _sums_at(
     column : CensoredColumn
         The column.
     value_nll : (float, float, float)
-        Minus the mean log-density of the values at alpha = 1, delta = 0, less 1/2, and two derivatives in the exponent.
+        Minus the mean log-density of the values at alpha = 1 and delta = 0, minus 1/2; and the first two derivatives of
+        this in the exponent.
     at : Scales
         The alpha and delta at which to evaluate.
     censored_work : CensoredWork
@@ -305,7 +309,7 @@ def _sums_at(
 
 @kernel
 def _add_sums(a: Sums, b: Sums) -> Sums:
-    """Return the sum of two `Sums`, which describe two parts of the cells."""
+    """Return the `Sums` over two sets of cells together, given the `Sums` over each set."""
     return Sums(
         a.nll + b.nll, a.a + b.a, a.d + b.d, a.m + b.m, a.aa + b.aa, a.ad + b.ad, a.dd + b.dd, a.ma + b.ma, a.md + b.md,
         a.mm + b.mm,
@@ -380,7 +384,7 @@ def _sums_of_intervals(terms: Terms, y: FloatArray, at: Scales) -> Sums:
 def _sums_of_narrow_interval(
     count: float, low: tuple[float, float, float], high: tuple[float, float, float], at: Scales
 ) -> Sums:
-    """Return `Sums` over cells in one interval, by its middle and half its length.
+    """Return `Sums` over the cells of one interval, computed from its middle and half its length.
 
     Parameters
     ----------
@@ -419,7 +423,7 @@ def _sums_of_narrow_interval(
 def _sums_of_wide_interval(
     count: float, low: tuple[float, float, float], high: tuple[float, float, float], at: Scales
 ) -> Sums:
-    """Return `Sums` over cells in one interval, by its ends, one of which may be farther out than the other by far.
+    """Return `Sums` over the cells of one interval, computed from its ends, even if one of them is much farther out.
 
     Parameters
     ----------
@@ -457,7 +461,7 @@ def _sums_of_wide_interval(
 
 @kernel
 def _sums_of_value(weight: float, c: float, c1: float, c2: float, at: Scales) -> Sums:
-    """Return `Sums` over observed values that are all equal, with log-density ``-m^2/2``, ``m = alpha c - delta``.
+    """Return `Sums` over observed values that are all equal; their log-density is ``-m^2/2``, ``m = alpha c - delta``.
 
     Parameters
     ----------

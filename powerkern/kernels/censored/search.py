@@ -2,8 +2,8 @@
 
 The profile likelihood had a single maximum in each of thousands of simulated columns (asv_benches/report_limits.py),
 but is not known to be concave. A root of the score is found by bracketed Halley steps. The score is then evaluated at
-points on both sides of the root. If the maximum is unique, the score is positive below it and negative above it. The
-status SCANNED says that uniqueness was checked, not proved.
+points on both sides of the root. If the maximum is unique, the score is positive at all lambdas below the root and
+negative at all lambdas above it. The status SCANNED says that uniqueness was checked, not proved.
 
 Long columns are first searched on a sample. From its optimum, three or four evaluations of the whole column suffice.
 """
@@ -23,8 +23,9 @@ from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.status_codes import AT_END, FIXED, MULTIMODAL, NOT_CERTIFIED, SCANNED
 
-#: Relative step of Newton's method in alpha and delta before which it may end: while lambda is still off by a standard
-#: error or more, and on a sample. The error of the score is about the square of the step.
+#: Newton's method in alpha and delta ends before a relative step shorter than these tolerances. The first applies while
+#: lambda is still off by a standard error or more, the second on a sample. The error of the score is about the square
+#: of the step.
 _COARSE_STEP, _COARSE_STEP_ON_SAMPLE = 1e-3, 3e-2
 #: Shortest and longest step from which the third derivative is estimated, in the unit of `_Tolerances.last_step`.
 _SHORTEST, _LONGEST = 1e-5, 0.3
@@ -61,7 +62,7 @@ class _Tolerances(NamedTuple):
     The search ends with the first step of lambda shorter than `last_step`, which is taken by Taylor expansion. The unit
     of `last_step` is one over the square root of the information per unit of weight, that is, one standard error of
     lambda for a column of one value. Newton's method in alpha and delta ends before a step shorter than `coarse` while
-    lambda is far from the optimum, and than `fine` near it.
+    lambda is far from the optimum, and before a step shorter than `fine` near the optimum.
     """
 
     last_step: float
@@ -225,7 +226,7 @@ def _search(
 def _predict(at: Profile, step: float) -> Scales:
     """Return the maximising alpha and delta after a `step` of the exponent, to first order.
 
-    They are returned unchanged if alpha would change by more than a factor of 2.
+    Both are returned unchanged if alpha would change by more than a factor of 2.
     """
     alpha = at.scales.alpha + step * at.slopes.alpha
     if 0.5 * at.scales.alpha < alpha < 2.0 * at.scales.alpha:
@@ -242,7 +243,7 @@ def _check_uniqueness(
     scratch: Scratch,
     censored_work: CensoredWork,
 ) -> SearchResult:
-    """Check the sign of the score on both sides of an optimum; where it indicates another maximum, search for that.
+    """Check the sign of the score on both sides of an optimum; if it indicates another maximum, search for that one.
 
     Parameters
     ----------
