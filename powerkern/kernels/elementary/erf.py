@@ -60,7 +60,7 @@ SQRT_HALF = 0.7071067811865476
 
 @inlined
 def _scaled_erfc(x: float) -> float:
-    """Return erfc(x) e**(x**2) for 1 <= x <= 6; sums of even and odd powers are independent, for speed."""
+    """Return erfc(x) e**(x**2) for 1 <= x <= 6; even and odd powers are summed separately, for speed."""
     u = x - 2.0
     v = u * u
     return polynomial(_Q_ODD, v) * u + polynomial(_Q_EVEN, v)

@@ -76,7 +76,8 @@ def polynomial(c: tuple[N, ...], x: N) -> N:
 def _reduced(x: float, rounder: float) -> tuple[float, float]:
     """Return (k + rounder, r) such that x = k ln 2 + r with |r| <= ln(2)/2.
 
-    The low 12 bits of the first result hold k + (rounder - _ROUND).
+    `rounder` is the rounding constant _ROUND plus an integer. The low 12 bits of the first result hold k plus that
+    integer.
     """
     shifted = x * LOG2_E + rounder
     k = shifted - rounder
@@ -87,7 +88,7 @@ def _reduced(x: float, rounder: float) -> tuple[float, float]:
 def _reduced_parts(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
     """Return (bits, r, r_lo) such that x + x_lo = k ln 2 + r + r_lo with |r| <= ln(2)/2; |x| < 1420, |x_lo| < 1.
 
-    The low 12 bits of `bits` hold k + (rounder - _ROUND).
+    `rounder` is the rounding constant _ROUND plus an integer. The low 12 bits of `bits` hold k plus that integer.
     """
     shifted = (x + x_lo) * LOG2_E + rounder
     k = shifted - rounder
@@ -113,7 +114,7 @@ def _expm1_less(r: float, r_lo: float) -> float:
 def _scaled(mantissa: float, bits: int) -> float:
     """Return mantissa * 2**k, where k + 2046 is given by the low 12 bits of `bits`.
 
-    The factor is split into two, since 2**k may overflow or be subnormal even if the product is not.
+    2**k is split into two factors, since it may overflow or be subnormal even if the product is neither.
     """
     biased = bits & 0xFFF
     half = biased >> 1
@@ -144,7 +145,7 @@ def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
 
 @inlined
 def exp_parts(hi: float, lo: float) -> float:
-    """Return e**(hi + lo) for a double-double exponent; `lo` is ignored where the result is 0 or inf without it."""
+    """Return e**(hi + lo) for a double-double exponent; `lo` is ignored if e**hi underflows to 0 or overflows."""
     bounded = _EXP_MAX if hi > _EXP_MAX else hi
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
     bits, r, r_lo = _reduced_parts(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * EXPONENT_BIAS)
@@ -245,8 +246,8 @@ def _expm1_minus_x(tail: Callable[[float], float], t: float) -> float:
 def expm1_minus_x(t: float) -> float:
     """Return e**t - 1 - t, relatively accurate near 0, for |t| <= 700 (float32: |t| <= 80), which is not checked.
 
-    With the result h, e**t - 1 is t + h, and the derivatives of (e**(m a) - 1)/m in m follow without cancellation. The
-    relative error is about 1e-15, in float32 about 5e-7.
+    If h is the result, e**t - 1 is t + h. The derivatives of (e**(m a) - 1)/m in m can be computed from h without
+    cancellation. The relative error is about 1e-15, in float32 about 5e-7.
     """
     return _expm1_minus_x(_exp_tail, t)
 
@@ -296,7 +297,7 @@ def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @inlined
 def expm1_lanes(t: Lanes) -> Lanes:
-    """Return e**t - 1 of every lane within a few ulp; t, even if NaN, is clipped to |t| <= 700 (float32: 80)."""
+    """Return e**t - 1 of every lane within a few ulp; t, including NaN, is clipped to |t| <= 700 (float32: 80)."""
     s, p = _exp_lanes_parts(t)
     return s * p + (s - _ONE32)
 

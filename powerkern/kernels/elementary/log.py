@@ -83,7 +83,7 @@ def _atanh_tail(s: float) -> float:
 def _log_tail(f: float) -> float:
     """Return ln(1 + f) - f for sqrt(1/2) <= 1 + f <= sqrt(2), computed as in fdlibm.
 
-    The formula is s (f**2/2 + R) - f**2/2 with s = f/(2 + f).
+    The formula is s (f**2/2 + R) - f**2/2 with s = f/(2 + f) and R = ``_atanh_tail(s)``.
     """
     s = f / (2.0 + f)
     square = 0.5 * f * f
@@ -233,7 +233,7 @@ def _add_exponent(k: float, log_f: float, log_f_lo: float) -> tuple[float, float
 def _short_log(f: float) -> tuple[float, float]:
     """Return ln(1 + f) = f - f**2/2 + s (f**2/2 + R) as a sum hi + lo, with the first two terms exact.
 
-    s = f/(2 + f), as in `_log_tail`.
+    s and R are as in `_log_tail`.
     """
     s = f / (2.0 + f)
     half = 0.5 * f
@@ -244,7 +244,10 @@ def _short_log(f: float) -> tuple[float, float]:
 
 @inlined
 def _extended_log(f: float, f_lo: float) -> tuple[float, float]:
-    """Return ln(1 + f + f_lo) = 2 s + s**3 c, s = (f + f_lo)/(2 + f + f_lo), as a double-double number."""
+    """Return ln(1 + f + f_lo) as a double-double number.
+
+    The formula is 2 s + s**3 c with s = (f + f_lo)/(2 + f + f_lo) and c = 2/3 + 2/5 s**2 + ... .
+    """
     u = 2.0 + f
     reciprocal = 1.0 / u
     s = f * reciprocal

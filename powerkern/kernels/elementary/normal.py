@@ -110,8 +110,8 @@ def log_probability_below(t: float) -> LogProbability:
     """Return ln Phi(t) and its derivative phi(t)/Phi(t), without a branch, so that loops can be vectorised.
 
     For t <= 0 the logarithm is ``ln(E(u)/2) - t^2/2``, with ``E(u) = e^(u^2) erfc(u)`` and ``u = |t|/sqrt(2)``. For t >
-    0 it is ``ln(1 - p)``, ``p = e^(-t^2/2) E(u)/2``, plus the rounding error of ``1 - p``. Both cases share one
-    logarithm, and one division for the derivative.
+    0 it is ``ln(1 - p)``, ``p = e^(-t^2/2) E(u)/2``, plus the rounding error of ``1 - p``. Both cases use the same
+    logarithm, and the same division for the derivative.
     """
     scaled, inverse = _scaled_erfc_parts(abs(t) * SQRT_HALF)
     gauss = _gauss(t)
@@ -157,9 +157,9 @@ def log_probability_between(mid: float, half: float) -> LogProbability:
 
 @kernel
 def log_probability_of(low: float, high: float) -> IntervalProbability:
-    """Return ln(Phi(high) - Phi(low)), and the densities at both ends over the probability.
+    """Return ln(Phi(high) - Phi(low)), and the densities at both ends divided by the probability.
 
-    The interval must be longer than `NARROW`: digits of its length are lost if both ends are large.
+    The interval must be longer than `NARROW`, because rounding of large ends would take digits from a shorter length.
     """
     is_right = low + high > 0.0
     a, b = (-high, -low) if is_right else (low, high)
