@@ -40,7 +40,7 @@ _FAR = 1e290
 
 
 class _Excess(NamedTuple):
-    """Excess of the negative log-likelihood g over its target, at a distance from its minimum, with derivatives.
+    """Excess of the negative log-likelihood g over its target, at a distance from the minimum of g, with derivatives.
 
     `d1`, `d2` and `d3` are the derivatives of the excess `value` in the distance.
     """
@@ -63,7 +63,7 @@ def write_interval(
     centered : Centered
         The logs of the column.
     sign : float
-        The sign of the values; 0 if there are both.
+        The sign of the values; 0 for both signs.
     lmbda : float
         The lambda at the minimum.
     drop : float
@@ -86,8 +86,8 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
     """Return the exponent on one side of `mu` at which the negative log-likelihood g exceeds its minimum by `drop`.
 
     The excess is a convex function of the distance from the minimum, so the zeros of a chord and of a tangent enclose
-    its root and converge to it. The result is NaN if this takes more than MAX_EVAL evaluations, and infinite if the
-    root is beyond _FAR.
+    the root of the excess and converge to it. The result is NaN if this takes more than MAX_EVAL evaluations, and
+    infinite if the root is beyond _FAR.
 
     Parameters
     ----------
@@ -148,8 +148,8 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
 def _integral(a: _Excess, b: _Excess) -> tuple[float, float]:
     """Return the increase of the negative log-likelihood g from a to b, as an integral of g', and an error estimate.
 
-    The Hermite formula of sixth order gives the integral, and its difference from that of fourth order the error. A
-    small drop would be lost in the rounding error of g, but not in that of g'.
+    The integral is given by the Hermite formula of sixth order, and its error by the difference from the formula of
+    fourth order. A small drop would be lost in the rounding error of g, but not in the rounding error of g'.
     """
     h = b.distance - a.distance
     ends, bends = 0.5 * h * (a.d1 + b.d1), h * h * (a.d2 - b.d2)

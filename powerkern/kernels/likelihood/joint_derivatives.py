@@ -1,4 +1,4 @@
-"""Transformed columns and their derivatives in lambda, for the likelihood of several columns jointly ([1]_).
+"""Transformed columns and their derivatives in lambda, for the joint likelihood of several columns ([1]_).
 
 References
 ----------
@@ -85,7 +85,7 @@ def _restore_order(x: FloatArray, factor: float, root: FloatArray, spare: FloatA
     Parameters
     ----------
     x : (n,)
-        The column, whose signs determined the order.
+        The column; the signs of its values determined the order.
     factor : float
         The common factor.
     root : (n,)

@@ -1,9 +1,9 @@
 """Fit short columns eight at a time, one per lane of a vector, by Halley steps in lockstep on raw sums.
 
-For columns of some hundred values the overhead per column of `kernels.likelihood.one_pass` would dominate. Here
-everything is done for eight columns at once, whose values are adjacent in a row-major matrix. Each lane has its own
-exponent. A lane that has converged is evaluated again at the same exponent, with the same bits as result, until all
-have converged. A result therefore depends only on its own column.
+For columns of a few hundred values the overhead per column of `kernels.likelihood.one_pass` would dominate. Here every
+operation applies to eight columns at once; their values are adjacent in a row-major matrix. Each lane has its own
+exponent. A lane that has converged is evaluated again at the same exponent, and gives the same bits, until all lanes
+have converged. The result for a column therefore does not depend on the other columns.
 
 The sums are formed as in `one_pass`, in float64, about the mean log if all values have one sign. A missing value, or
 one of weight 0, gets a log of 0, which adds nothing to any sum.
@@ -95,8 +95,8 @@ _GIVEN = N_RESULTS
 class LockstepWork(NamedTuple):
     """Scratch for `fit_in_lockstep`.
 
-    `block`, (BAND, n, LANES), holds the values of a band of columns, and `results`, (N_RESULTS + 1, LANES), the results
-    of the eight columns being fitted, followed by the lambdas requested for them.
+    `block`, (BAND, n, LANES), holds the values of a band of columns, and `results`, (N_RESULTS + 1, LANES), holds the
+    results of the eight columns being fitted. Its last row holds the lambdas requested for these columns.
     """
 
     block: FloatArray
@@ -112,7 +112,7 @@ def new_lockstep_work(n: int) -> LockstepWork:
 
 
 class _Data(NamedTuple):
-    """Number of values, sum of weights, smallest and largest value of the column in each lane."""
+    """Number of values, sum of weights, smallest value and largest value of the column in each lane."""
 
     count: Lanes
     weight: Lanes
@@ -178,7 +178,7 @@ def _sums(d: FloatArray, weight: FloatArray, both_signs: Mask, m: Lanes) -> Mome
 
 @kernel
 def _summarize_values(x: FloatArray, weight: FloatArray) -> _Data:
-    """Return the number, total weight and range of the values that are present and have positive weight."""
+    """Return the number, total weight and range of each lane's values that are present and have positive weight."""
     count = total = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
     for i in range(weight.size):
@@ -208,10 +208,10 @@ def _in_domain(data: _Data, family: int) -> Mask:
 
 @kernel
 def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> LaneLogs:
-    """Replace values by their logs, centered if they have one sign; return a description of the logs.
+    """Replace values by their logs, which are centered if the values have one sign; return a description of the logs.
 
-    The Halley step to `LaneLogs.start` is taken from lambda = 1, where e^t is the value itself, or for Box-Cox from 0,
-    where all sums are power sums of the logs.
+    The Halley step to `LaneLogs.start` is taken from lambda = 1, where the power of a value is the value itself. For
+    Box-Cox it is taken from lambda = 0, where all sums are power sums of the logs.
     """
     both_signs, mirrored = (data.low < 0.0) & (data.high >= 0.0), is_mirrored(family)
     largest = select(-data.low > data.high, -data.low, data.high) + log_offset(family)
@@ -282,7 +282,7 @@ def _logs_and_sums(
 
 @kernel
 def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
-    """Subtract the mean from the logs; return their largest magnitude, and the weighted sums of powers one to five."""
+    """Subtract the mean from the logs; return their largest magnitude, and the weighted sums of their powers 1 to 5."""
     largest_log = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
     for i in range(weight.size):
         a = load(x, (i, 0)) - mean
@@ -300,7 +300,7 @@ def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[La
 def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Moments:
     """Return the moments of the transform and its derivatives at lambda = 0, from power sums of the centered logs.
 
-    For a log a, they are a, a^2/2, a^3/3 and a^4/4.
+    For a log a, the transform is a, and its derivatives are a^2/2, a^3/3 and a^4/4.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Prepare a column for its likelihood: summarise it, drop missing values, split it by sign, compute centered logs.
 
-Centered logs are d = ln((offset + x)/(offset + ref)), with a reference ref near the data and offset 0 (Box-Cox) or 1
-(Yeo-Johnson). They are computed without cancellation. A value is called present if it is not NaN and its weight is not
-0.
+Centered logs are d = ln((offset + x)/(offset + ref)), with a magnitude x, a reference ref near the data and an offset
+of 0 (Box-Cox) or 1 (Yeo-Johnson). They are computed without cancellation. A value is called present if it is not NaN
+and its weight is not 0, and absent otherwise.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ValueSummary(NamedTuple):
 
 
 class Magnitudes(NamedTuple):
-    """Magnitudes of a column's non-negative values and of its negative values, with the weights of each."""
+    """Magnitudes of a column's non-negative values and of its negative values, with the weights of both groups."""
 
     pos: FloatArray
     neg: FloatArray
@@ -145,7 +145,7 @@ def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
     Parameters
     ----------
     x : (n,)
-        The values whose signs decide.
+        The values whose signs determine the order.
     values : (n,)
         The numbers to write: `x` itself, or its weights.
     out : (n,)
@@ -154,7 +154,7 @@ def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
     Returns
     -------
     int
-        The number of x >= 0.
+        The number of values with x >= 0.
     """
     front = np.uint64(0)
     back = np.uint64(x.size - 1)
@@ -199,7 +199,7 @@ def centered_log(x: float, offset: float, reference: float, log_reference: float
 
 @kernel
 def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray) -> tuple[float, float]:
-    """Write centered logs of the magnitudes `x` to `d`; return the smallest and the largest log, or 0 if x is empty."""
+    """Write centered logs of the magnitudes `x` to `d`; return the smallest and largest log, or 0, 0 if x is empty."""
     log_reference = offset_log(offset, reference)
     for i in range(x.size):
         d[i] = centered_log(x[i], offset, reference, log_reference)
@@ -229,7 +229,7 @@ def centered_logs(magnitudes: Magnitudes, offset: float, reference: float, d: Fl
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     reference : float
-        The reference. Its log is subtracted only from the logs of values that have its sign.
+        The reference. Its log is subtracted only from the logs of values with the same sign as the reference.
     d : (n,)
         Receives the logs.
     """
@@ -257,8 +257,8 @@ def logs_in_units(magnitudes: Magnitudes, bounds: Bounds, sigma: float, center: 
     sigma : float
         The unit, a power of two.
     center : float
-        For a column of both signs, the signed log of the reference, which was subtracted from the logs of values of its
-        sign; otherwise 0.
+        For a column of both signs, the signed log of the reference, which was subtracted from the logs of values with
+        the same sign as the reference; otherwise 0.
     d : (n,)
         The logs of non-negative values, then those of negative values; divided in place.
     """
@@ -288,7 +288,7 @@ def logs_in_units(magnitudes: Magnitudes, bounds: Bounds, sigma: float, center: 
 
 @kernel
 def logs_about(magnitudes: Magnitudes, both_signs: bool, offset: float, reference: float, spare: FloatArray) -> Logs:
-    """Return the logs of a column relative to that of a reference, in units of a power of two.
+    """Return the logs of a column relative to the log of a reference, in units of a power of two.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def logs_about(magnitudes: Magnitudes, both_signs: bool, offset: float, referenc
     offset : float
         0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
     reference : float
-        The reference. Its log is subtracted only from the logs of values that have its sign.
+        The reference. Its log is subtracted only from the logs of values with the same sign as the reference.
     spare : (n,)
         Receives the logs.
     """
@@ -320,12 +320,12 @@ class PreparedColumn(NamedTuple):
     summary: ValueSummary  #: summary of the values
     offset: float  #: 0 (Box-Cox) or 1 (Yeo-Johnson)
     sign: float  #: the sign of all values (1 includes 0), or 0 for both signs
-    status: int  #: OK, or why the column cannot be fitted
+    status: int  #: OK, or the reason why the column cannot be fitted
 
 
 @kernel
 def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> PreparedColumn:
-    """Summarise a column and drop its absent values; if there are none, its arrays are not copied.
+    """Summarise a column and drop its absent values; if no value is absent, the arrays are not copied.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ def sign_of(summary: ValueSummary) -> float:
 
 @kernel
 def refusal(summary: ValueSummary, family: int) -> int:
-    """Return the status of a column that cannot be fitted, or OK if it can."""
+    """Return OK if the column can be fitted, and otherwise the status that gives the reason."""
     if summary.n == 0.0:
         return EMPTY
     if max(-summary.low, summary.high) == math.inf:
@@ -397,7 +397,7 @@ def magnitude_range(summary: ValueSummary) -> tuple[float, float]:
 def magnitudes_by_sign(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Magnitudes:
     """Split values and weights by sign.
 
-    They are copied only if some values are negative, or if the weights are left out and all are one.
+    Values and weights are copied only if some values are negative. If `weight` is empty, ones are written to `work`.
 
     Parameters
     ----------

@@ -2,12 +2,12 @@
 
 `fit_columns` fits a column as follows, unless it is one of many short ones (`powerkern.kernels.likelihood.lockstep`):
 
-1. `kernels.likelihood.one_pass` takes Halley steps on raw sums. The first steps use a sample in float32. The next one
-   uses all values in float32, chunk by chunk while logs are taken and values are scanned. The last step is in float64.
+1. `kernels.likelihood.one_pass` takes Halley steps on raw sums. The first steps use a sample in float32. The next step
+   uses all values in float32, chunk by chunk, while logs are taken and values are scanned. The last step is in float64.
    If many values of the sample are absent, absent values are removed first.
-2. `powerkern.kernels.likelihood.two_pass`, which handles any data, fits the columns that remain: those that are short,
-   tightly clustered or of enormous range, those in which a few values carry nearly all the weight, and those whose
-   sums lose digits.
+2. `powerkern.kernels.likelihood.two_pass`, which handles any data, fits the columns that remain: columns that are
+   short, tightly clustered or of enormous range, columns in which a few values carry nearly all the weight, and columns
+   whose sums lose digits.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def fit_columns(
 ) -> None:
     """Fit columns, stored as rows, one by one.
 
-    The work is divided among several entries: most data need only one of them, and the others are then not compiled.
+    The work is divided among several entries. Most data need only one of them, and an entry that is not needed is not
+    compiled.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ def profile_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Evaluate the negative log-likelihood g of each column at all `lmbdas`; NaN for a column that cannot be fitted.
+    """Evaluate the negative log-likelihood g of each column at all `lmbdas`; a column that cannot be fitted gets NaN.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The likelihoods as printed in the papers; fits compute them by other formulas, for speed and range.
+"""The likelihoods as printed in the papers. Fits compute the same quantities by other formulas, for speed and range.
 
 `boxcox_nll` and `yeojohnson_nll` use the transforms themselves. They overflow if a power does, and lose digits if the
 values differ little from each other. Fits use `powerkern.kernels.likelihood.score` (any data),
@@ -81,7 +81,7 @@ def boxcox_nll(x: npt.ArrayLike, lmbda: float) -> float:
     Returns
     -------
     float
-        NaN without values, or if one is NaN or negative; -inf if all are equal.
+        NaN if there are no values, or if a value is NaN or negative; -inf if all values are equal.
 
     Raises
     ------
@@ -95,8 +95,8 @@ def boxcox_nll(x: npt.ArrayLike, lmbda: float) -> float:
 
     Notes
     -----
-    This is the formula of the paper, with the variance computed in two passes. Its error is a rounding error of the
-    transformed values, which is large if their differences are much smaller. Jitted code must pass a contiguous float64
+    This is the formula of the paper, with the variance computed in two passes. The result is inaccurate if the
+    transformed values differ by little more than their rounding errors. Jitted code must pass a contiguous float64
     vector, which is not checked.
 
     References
@@ -131,7 +131,7 @@ def yeojohnson_nll(x: npt.ArrayLike, lmbda: float) -> float:
     Returns
     -------
     float
-        NaN without values, or if one is NaN; -inf if all are equal.
+        NaN if there are no values, or if a value is NaN; -inf if all values are equal.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Find the optimum of a well-conditioned column from raw sums, formed in one pass per evaluation.
 
-`kernels.likelihood.score` takes two passes over every block and handles any data; most columns do not need that. If the
-mean of ``Y_0 = e^t - 1`` (t = m d, with logs d centered near their mean) is not much larger than its standard
+`kernels.likelihood.score` takes two passes over every block and handles any data, but most columns need only one pass.
+If the mean of ``Y_0 = e^t - 1`` (t = m d, with logs d centered near their mean) is not much larger than its standard
 deviation, the raw sums of Y_0, ..., Y_3 and of their products give g', g'', g''' to nearly full precision.
 
 All steps to the optimum except the last use sums in float32 (see `powerkern.kernels.likelihood.one_pass_sums`).
@@ -130,7 +130,7 @@ def _is_in_range(exponent: float, both_signs: bool, largest_log: float, largest_
 def _weighted_sd(both_signs: bool, weight: float, total: float, squares: float) -> float:
     """Return the standard deviation of logs from their weighted sums.
 
-    If there are both signs, it is the root mean square.
+    If there are both signs, return the root mean square instead.
     """
     mean = 0.0 if both_signs else total / weight
     return math.sqrt(max(squares / weight - mean * mean, 0.0))
@@ -138,7 +138,7 @@ def _weighted_sd(both_signs: bool, weight: float, total: float, squares: float) 
 
 @kernel
 def _halley_iterations(logs: _SampleLogs, start: float, stage: _HalleyTolerances) -> _HalleyResult:
-    """Take Halley steps on raw sums, beginning at the exponent `start`, until one is below the tolerance.
+    """Take Halley steps on raw sums, beginning at the exponent `start`, until a step is below the tolerance.
 
     The result is not `good` if sums lose too many digits, or if convergence to a root is not certain.
     """
@@ -385,7 +385,7 @@ def _find_optimum(
 
 @kernel
 def _suits_one_pass(column: PreparedColumn, sample: PreparedColumn) -> bool:
-    """Return whether raw sums suit the column, as far as its sample shows.
+    """Return whether raw sums suit the column, judging by its sample.
 
     The column must be valid and long, and its weight must not be concentrated in a few values.
     """
@@ -429,7 +429,7 @@ def _largest_log(summary: ValueSummary, kind: LogKind, log_ref: float) -> float:
 
 @kernel
 def _start_from_sample(sample: PreparedColumn, reference: _Reference, scale: float, n_eval: int, work: Work) -> _Start:
-    """Return the optimum of the sample, nearly to float32 precision, as the start of the search over all values.
+    """Return the optimum of the sample, to nearly float32 precision, as the start of the search over all values.
 
     Parameters
     ----------
@@ -484,7 +484,7 @@ def _write_all_logs(
         Weighted sums of the logs and of their squares.
     sums : Moments
         Raw sums for a Halley step from the optimum of the sample, formed in float32 while a chunk is in the first-level
-        cache; 0 if the sample has no optimum.
+        cache; all 0 if the sample has no optimum.
     summary : ValueSummary
         Number, extremes and weights of the values.
     """
@@ -528,7 +528,7 @@ def _describe_all_logs(
 def _refined_start(exponent: float, logs: _SampleLogs, sums: Moments, scale: float) -> float:
     """Return the exponent after a Halley step on float32 sums of all values.
 
-    It is returned unchanged if the sums lose too many digits.
+    The exponent is returned unchanged if the sums lose too many digits.
 
     Parameters
     ----------

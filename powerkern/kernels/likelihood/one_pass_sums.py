@@ -42,7 +42,7 @@ AnyFloats = npt.NDArray[np.floating]
 
 @specialize_on_none()
 def round_weights(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
-    """Write the weights, multiplied by `scale` to stay in range, in float32."""
+    """Write the weights in float32, multiplied by `scale` to stay in range."""
     for i in range(out.size):
         out[i] = scale * weight[i]
     return out

@@ -35,7 +35,7 @@ class Optimum(NamedTuple):
 
 
 class LogUnits(NamedTuple):
-    """Unit and reference of logs d: the log of a value is ``unit d + log_ref``, with ``log_ref`` the log of ``ref``."""
+    """Unit and reference of logs d: the log of a value is ``unit d + log_ref``; ``log_ref`` is the log of ``ref``."""
 
     unit: float
     ref: float
@@ -53,7 +53,7 @@ def optimum_in(
     n_eval: int,
     status: int,
 ) -> Optimum:
-    """Build the `Optimum` for an exponent, given moments of the transform of logs in some unit.
+    """Build the `Optimum` for an exponent, given moments of the transformed logs in the unit of the logs.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def optimum_in(
     curvature : float
         The second derivative of the negative log-likelihood, in the unit of the logs.
     jacobian : float
-        The mean of the logs, in their unit.
+        The mean of the logs, in the unit of the logs.
     n_eval : int
         The number of evaluations made so far.
     status : int

@@ -1,4 +1,4 @@
-"""Moments of the rows that one site holds, at given exponents, for columns that are distributed over several sites.
+"""Moments of the rows of one site, at given exponents, for columns that are distributed over several sites.
 
 A site knows only its own rows. All sites must agree on a scaling: bounds, reference and unit for the logs of all rows
 (`powerkern.federated`). The moments of all sites can then be merged ([1]_) into the moments of the whole column, as

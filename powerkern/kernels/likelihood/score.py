@@ -10,14 +10,14 @@ Everything here works on such logs a:
 * The derivatives y', y'', y''' of b in m are computed for each value without cancellation: with t = m a,
   ``y^(j) = Y_j/m^(j+1)``, ``Y_0 = e^t - 1`` and ``Y_j = t^j e^t - j Y_(j-1)`` (`derivatives`).
 * Means, and products about the means, are computed in two passes over each block, which stays in the first-level cache.
-  The moments of the blocks are then merged [1]_. All have a common factor ``e^-s``, which prevents overflow and cancels
-  in g', g'', g'''; it replaces variances in the log domain [2]_.
+  The moments of the blocks are then merged [1]_. All moments have a common factor ``e^-s``, which prevents overflow and
+  cancels in g', g'', g'''. This replaces the variances in the log domain of [2]_.
 
 The reference must carry much weight for the following reason. y and its derivatives vanish at the reference and have
 small relative errors elsewhere. If a fraction omega of the weight is at y = 0, then, by Cauchy-Schwarz,
 ``sum w y^2 <= sum w (y - mean)^2/omega``. So variance, covariances and mean logs are well conditioned sums, even if all
-other weights together are 1e-24 of the reference's. About any other point the heavy values would have a common offset,
-in which the contributions of the others would be lost.
+other weights together are 1e-24 of the reference's. Relative to any other point the heavy values would have a common
+offset, and the contributions of the other values would be lost in its rounding error.
 
 References
 ----------
@@ -74,7 +74,7 @@ class Logs(NamedTuple):
 
     A column of one sign has only the branch `pos`, with logs relative to the reference. With both signs, `pos` and
     `neg` hold the logs of non-negative and negative values. The reference then has the sign of `center`, and its log is
-    ``abs(center)``, which is subtracted only from the logs of values of that sign.
+    ``abs(center)``, which is subtracted only from the logs of values with the sign of the reference.
     """
 
     pos: FloatArray
@@ -125,7 +125,7 @@ class Scratch(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """Scaling of the transform of values of one sign: a log a becomes y = ``e^-log_factor b_m(a - shift)``."""
+    """Scaling of the transform of values of one sign: a value of log a gives y = ``e^-log_factor b_m(a - shift)``."""
 
     shift: float
     exponent: float  #: in units of the logs
@@ -171,7 +171,7 @@ def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
 def score_with_derivatives(
     logs: Logs, mu: float, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> Score:
-    """Evaluate `score`, and write the transformed values y with two derivatives y' and y'' in the exponent.
+    """Evaluate `score`, and write the transformed values y with their first two derivatives y' and y'' in the exponent.
 
     Each of y, y' and y'' is centered by its own mean and divided by the standard deviation of y. Values are in the
     order of ``logs.pos``, followed by ``logs.neg``.
@@ -238,7 +238,7 @@ def score_by_sums_with_points(
     y1: FloatArray,
     y2: FloatArray,
 ) -> Score:
-    """Evaluate `score_with_points` from raw sums, in half of the time; in two passes if the sums lose digits.
+    """Evaluate `score_with_points` from raw sums, in half the time, or in two passes if the sums lose digits.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def _write_points(
 
 @kernel
 def _evaluate(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
-    """Evaluate `score`; return also the scaled logs of either sign, and the transform of the value 0."""
+    """Evaluate `score`; return the result, the scaled logs of values of each sign, and the transform of the value 0."""
     pos, neg = _branches(logs, both_signs, mu)
     origin = _add_branches(pos, neg, logs.center, scratch)
     return _score_from_branches(logs, pos, neg, origin, scratch), pos, neg, origin
@@ -324,7 +324,7 @@ def log_factor_at(logs: Logs, both_signs: bool, mu: float) -> float:
 
 @kernel
 def log_power_of_reference(logs: Logs, mu: float) -> float:
-    """Return m a, with a the log of the reference of a column of both signs, and m the exponent for its sign."""
+    """Return m a for a column of both signs: a is the log of the reference, and m the exponent for its sign."""
     return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
 
 
@@ -378,8 +378,9 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
 def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> Origin:
     """Write the moments of all transformed values to ``scratch.moments[0]``; return the transform of the value 0.
 
-    Everything is relative to the reference. For values without its sign, the transform is the sum of the transform of 0
-    and a term that depends on the value, and likewise for derivatives. Both terms have one sign, so nothing cancels.
+    Everything is relative to the reference. For values of the opposite sign, the transform is the sum of the transform
+    of 0 and a term that depends on the value; the same holds for its derivatives. Both terms have the same sign, so
+    nothing cancels.
     """
     origin = Origin(0.0, 0.0, 0.0, 0.0)
     if center != 0.0:
@@ -544,7 +545,7 @@ def _write_branch(
 
 @kernel
 def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """Write the transform of the logs `a` of a block, and three derivatives in the exponent, to the rows of `y`."""
+    """Write the transform of the logs `a`, and its first three derivatives in the exponent, to the rows of `y`."""
     if scale.largest_t <= SERIES_REACH:
         _derivatives_by_series(a, scale, exp(-scale.log_factor), y)
     else:
@@ -553,7 +554,7 @@ def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
 
 @kernel
 def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: FloatArray) -> None:
-    """Write what `_derivatives` writes, from power series that are valid for exponents close to 0.
+    """Compute the results of `_derivatives` from power series, which are valid for exponents close to 0.
 
     With the log u and t = m u, the j-th derivative is u^(j+1) phi_j(t) (`score_formulas.phis`). u is negated for
     negative values. `factor` multiplies all results.
@@ -572,7 +573,7 @@ def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: Float
 
 @kernel
 def _derivatives_closed(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """Write what `_derivatives` writes, from closed formulas; the exponent m must not be close to 0.
+    """Compute the results of `_derivatives` from closed formulas; the exponent m must not be close to 0.
 
     The j-th derivative is Y_j/m^(j+1) (`score_formulas.derivatives`).
     """

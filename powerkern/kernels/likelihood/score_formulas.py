@@ -35,7 +35,7 @@ Moments: TypeAlias = Any
 
 #: Largest ratio of mean square to variance for which raw sums are used; they then lose at most two digits.
 _MAX_SQUARE_TO_VARIANCE = 100.0
-#: Up to this |m| * max|a| the derivatives are computed from their power series, which are also valid at m = 0.
+#: Up to this |m| * max|a| the derivatives are computed from power series, which are also valid at m = 0.
 SERIES_REACH = 0.5
 _PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
 
@@ -65,7 +65,7 @@ def derivatives(t: float, excess: float, one: float) -> tuple[float, float, floa
 
 @inlined
 def scaled_derivatives(t: float, e: float, one: float) -> tuple[float, float, float, float]:
-    """Return `derivatives` times a factor `one`, which may be tiny, for any t; `e` is e^t times that factor."""
+    """Return `derivatives` times a factor `one`, which may be tiny, for any t; `e` is e^t times the same factor."""
     near = abs(t) < 1.0
     small = t if near else 0.0
     excess = expm1_minus_x(small)
@@ -136,11 +136,11 @@ def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weig
 
 @kernel
 def add_signed_sums(t: Moments, part: Moments, sign: float) -> Moments:
-    """Add the raw sums over the values of one sign to those of a column.
+    """Add the raw sums over the values of one sign to the sums of a column.
 
     For negative values (`sign` -1), `part` contains sums of b_m(a) = (e^(m a) - 1)/m and its derivatives in m, but the
-    sums of y = -b_m(a) and its derivatives in lambda are added. The j-th derivative in lambda is ``(-1)^(j + 1)`` times
-    that in m, since m = 2 - lambda.
+    sums of y = -b_m(a) and its derivatives in lambda are added. The j-th derivative of y in lambda is ``(-1)^(j + 1)``
+    times the j-th derivative of b_m(a) in m, since m = 2 - lambda.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> 
 def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float) -> float:
     """Return the negative log-likelihood per observation at the exponent m, from moments of logs.
 
-    The logs are relative to that of a reference.
+    The logs are relative to the log of a reference.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def ratios(t: Moments) -> tuple[float, float, float]:
 def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
     """Return the first three derivatives, in lambda, of the log of the transform's standard deviation.
 
-    The second and the third are also those of the negative log-likelihood.
+    The second and the third are also derivatives of the negative log-likelihood.
     """
     slope, bend, third = ratios(t)
     d2 = bend - 2.0 * slope * slope
@@ -345,7 +345,7 @@ def has_root_near(d1: float, d2: float, d3: float) -> bool:
 
 @kernel
 def shifted_score(t: Moments, jacobian: float, shift: float) -> tuple[float, float, float]:
-    """Return the score after the exponent moves by `shift` from that of the moments, by Taylor expansion.
+    """Return the score at the exponent of the moments plus `shift`, by Taylor expansion.
 
     `jacobian` is the mean log-Jacobian term, as in `score_from_moments`.
     """

@@ -1,7 +1,7 @@
 """Find the optimum of any column from moments computed in two passes over each block (`likelihood.score`).
 
-This is slower than the raw sums of `one_pass`, but accurate where those lose digits: in columns that are short, tightly
-clustered or of enormous range, and where a few values carry nearly all of the weight.
+This is slower than the raw sums of `one_pass`, but remains accurate where raw sums lose digits: in columns that are
+short, tightly clustered or of enormous range, and in columns in which a few values carry nearly all of the weight.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MODERATE = 300.0
 
 
 class Centered(NamedTuple):
-    """Logs of a column relative to that of a reference, and what is needed to convert results back."""
+    """Logs of a column relative to the log of a reference, and the numbers needed to convert results back."""
 
     logs: Logs
     log_reference: float  #: ln(offset + |reference|)
@@ -57,7 +57,7 @@ class Centered(NamedTuple):
 
 @kernel
 def centered_column(column: PreparedColumn, work: Work) -> Centered:
-    """Return the logs of a column relative to that of one of its values; the arrays are in `work.spare`."""
+    """Return the logs of a column relative to the log of one of its values; the arrays are in `work.spare`."""
     summary, offset = column.summary, column.offset
     magnitudes = magnitudes_by_sign(column.x, column.weight, column.sign, work)
     weighted, both_signs = column.weight.size > 0, column.sign == 0.0
@@ -70,10 +70,10 @@ def centered_column(column: PreparedColumn, work: Work) -> Centered:
 
 @kernel
 def _reference(magnitudes: Magnitudes, both_signs: bool, weighted: bool, scratch: FloatArray) -> float:
-    """Choose the reference, a value near most of the weight.
+    """Choose the reference, a value close to most of the values or, with weights, to most of the weight.
 
-    It is a magnitude if all values have one sign, and a signed value otherwise. For a column of both signs without
-    weights it is 0, which lies among the values.
+    The reference is a magnitude if all values have one sign, and a signed value otherwise. For a column of both signs
+    without weights it is 0, which lies between the negative and the positive values.
     """
     if not weighted:
         return 0.0 if both_signs else subsample_median(magnitudes.pos, MOST_TYPICAL, scratch)
@@ -185,8 +185,8 @@ def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
 def _start(logs: Logs) -> float:
     """Return the exponent mu, in units of the logs, at which the search starts.
 
-    It corresponds to lambda = 1, but is at most 1. For a tight cluster it is 0. The optimum of two values, or
-    of a cluster whose logs are nearly symmetric, is at 0, so no step is needed.
+    The start corresponds to lambda = 1, but is at most 1. For a tight cluster it is 0. The optimum of two values, or of
+    a cluster whose logs are nearly symmetric, is at 0, so no step is needed.
     """
     if logs.neg.size == 0 and logs.sigma < _TIGHT:
         return 0.0
@@ -197,7 +197,7 @@ def _start(logs: Logs) -> float:
 def _is_moderate(centered: Centered, mu: float) -> bool:
     """Return whether every power is less than e^300 times that of the reference, and the scale does not underflow.
 
-    Powers much smaller than that of the reference saturate, which does no harm.
+    The transform of values with much smaller powers is constant up to rounding, which does no harm.
     """
     logs = centered.logs
     growth = mu * (logs.high if mu > 0.0 else logs.low)
@@ -220,8 +220,8 @@ def _at_reference(at: Score) -> Score:
 def _at_extreme(logs: Logs, both_signs: bool, mu: float, at: Score) -> Score:
     """Return the score with its mean relative to an extreme value, so that standardising cannot overflow.
 
-    For values of one sign that is the value with the largest log if mu > 0, and the one with the smallest log
-    otherwise.
+    For values of one sign the extreme value is the one with the largest log if mu > 0, and the one with the smallest
+    log otherwise.
     """
     if both_signs:
         log_factor = at.log_factor + log_power_of_reference(logs, mu)
