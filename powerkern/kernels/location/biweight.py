@@ -30,7 +30,7 @@ _TOLERANCE = 1e-13
 #: A Newton step replaces the reweighting step if the latter is shorter than _NEAR, in units of the rejection distance,
 #: and the slope is at least _STEEP times the weight. Reweighting alone takes 18.1 iterations on average on 180
 #: simulated columns; _NEAR = 0.01, 0.02 and 0.04 take 4.2, 4.1 and 4.0. Twice _STEEP takes 4.4, and 63 on one column;
-#: half changes nothing (report_constants bisquare).
+#: half of it changes nothing (report_constants bisquare).
 _NEAR, _STEEP = 0.02, 0.2
 
 
@@ -40,7 +40,7 @@ def _biweight_sums(
 ) -> tuple[float, float, float]:
     """Return weighted sums of u (1 - u**2)**2, (1 - u**2)**2 and (1 - u**2)(1 - 5 u**2).
 
-    u = (y - center - mu)/rejection, for values with |u| <= 1.
+    Here u = (y - center - mu)/rejection; the sums are over values with |u| <= 1.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _biweight_at(col: Sorted, mu: float, rejection: float) -> tuple[float, float
 
 @kernel
 def _bisquare_step(col: Sorted, mu: float, rejection: float) -> float:
-    """Return the next step to the bisquare location: a reweighting step, or Newton's if that one is short.
+    """Return the next step to the bisquare location: a reweighting step or, if that is short, a Newton step.
 
     The result is NaN if no value is within the rejection distance of the location.
     """
@@ -122,7 +122,7 @@ def _bisquare_step(col: Sorted, mu: float, rejection: float) -> float:
 
 @kernel
 def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bool]:
-    """Return Tukey's bisquare location mu for a known scale, the number of iterations, and whether they converged.
+    """Return Tukey's bisquare location mu for a known scale, the number of iterations, and whether mu converged.
 
     mu is a root of sum w u (1 - u**2)**2 = 0, where u = (y - center - mu)/(c scale). The iteration starts at the
     median.
@@ -145,8 +145,8 @@ def _bisquare_proposal2_about(
 ) -> tuple[float, float, int, bool]:
     """Solve Huber's proposal 2 with Tukey's bisquare in the location equation.
 
-    The iteration starts at the median. Returns location (relative to the center), scale, the number of iterations, and
-    whether they converged.
+    The iteration starts at the median. Returns the location relative to ``col.center``, the scale, the number of
+    iterations, and whether the iteration converged.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def sorted_bisquare(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
 
 @kernel
 def sorted_biweight(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: float) -> LocScale:
-    """Return the one-step biweight location, and the square root of the biweight midvariance ([1]_).
+    """Return the one-step biweight location and the square root of the biweight midvariance ([1]_).
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ CELLWISE_BETA = 1.556931 / 2.0
 
 #: Solver of a pair of equations for location and scale. Arguments: the column, the scale at which to start, the
 #: constants of the location and of the scale equation, degrees of freedom. Results: location, scale, number of
-#: iterations, whether they converged.
+#: iterations, whether the iteration converged.
 _Solver = Callable[[Sorted, float, float, float, float], tuple[float, float, int, bool]]
 
 
@@ -96,9 +96,10 @@ def sd_within(limit: float) -> float:
 
 @kernel
 def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, bool]:
-    """Solve sum w psi_k((y - center - mu)/scale) = 0 ([1]_); return mu, the number of iterations, and convergence.
+    """Solve sum w psi_k((y - center - mu)/scale) = 0 ([1]_) for mu.
 
-    The method is Newton steps inside a bracket. A step is exact if the same values are clipped before and after it.
+    Returns mu, the number of iterations, and whether the iteration converged. The method is Newton's, with a bracket as
+    a safeguard. A step is exact if the same values are clipped before and after it.
     """
     widest_vectors()
     limit = k * scale
@@ -139,8 +140,8 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
 def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -> tuple[float, int, bool]:
     """Solve sum w min(((y - center - point)/s)**2, k**2) = dof beta(k) for s ([2]_).
 
-    Multiplied by s**2, the difference of both sides is a concave function of s**2, so Newton steps from above decrease
-    to the root, and reach it once the same values are clipped before and after a step.
+    The difference of both sides, multiplied by s**2, is a concave function of s**2. Newton steps from above therefore
+    decrease to the root, and end exactly there once the same values are clipped before and after a step.
 
     Parameters
     ----------
@@ -153,13 +154,13 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     k : float
         Distance at which Huber's psi is clipped, in units of the scale.
     dof : float
-        The degrees of freedom: the total weight, or one less.
+        The degrees of freedom: the total weight, or the total weight minus one.
 
     Returns
     -------
     tuple of (float, int, bool)
-        s, the number of iterations, and whether they converged. s is 0 if there is no positive root, because too many
-        values equal the point.
+        s, the number of iterations, and whether the iteration converged. s is 0 if there is no positive root, because
+        too many values equal the point.
     """
     widest_vectors()
     target = dof * huber_beta(k)
@@ -289,15 +290,15 @@ def nonempty_one_step(y: np.ndarray, counts: FrequencyWeights | None, k: float, 
 def sorted_huber_likelihood(y: np.ndarray, counts: FrequencyWeights | None, k: float) -> LocScale:
     """Return the maximum-likelihood location and scale under Huber's least favourable density.
 
-    They minimise ``ln s + sum rho(u)/(n c)``, with u = (y - mu)/s and c = P(|Z| < k) for standard normal Z. So ``sum
-    psi(u) = 0`` and ``sum psi(u) u = n c``. Let m be the mean of the values that are not clipped, and SS their sum of
-    squares about m. Let D be the sum of y - m over values clipped above, minus the sum over values clipped below. For a
-    given set of clipped values the solution is::
+    They minimise ``ln s + sum rho(u)/(n c)``, where rho' = psi, u = (y - mu)/s and c = P(|Z| < k) for standard normal
+    Z. So ``sum psi(u) = 0`` and ``sum psi(u) u = n c``. Let m be the mean of the values that are not clipped, and SS
+    their sum of squares about m. Let D be the sum of y - m over values clipped above, minus the sum over values clipped
+    below. For a given set of clipped values the solution is::
 
         n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number not clipped)
 
-    The objective is convex in mu/s and 1/s, so such steps, halved where they overshoot, converge. With `counts` all
-    numbers are sums of weights, and all sums are weighted.
+    The objective is convex in mu/s and 1/s, so steps to this solution converge if a step that overshoots is halved.
+    With `counts` all numbers of values are sums of weights, and all sums are weighted.
 
     Parameters
     ----------
@@ -391,7 +392,7 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 
 @kernel
 def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, k_location: float) -> LocScale:
-    """Solve a pair of equations for location and scale at once.
+    """Solve a pair of equations for location and scale jointly.
 
     The start is the median and the normalised MAD. If the MAD is 0, the scale starts large enough that values differing
     from the median are not all clipped.

@@ -117,8 +117,8 @@ def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5)
 
     Notes
     -----
-    The method is Newton steps inside a bracket. psi is piecewise linear, so a step is exact if the same values are
-    clipped before and after it. The result is the root to rounding, about 1e-15 of the scale.
+    The method is Newton's, with a bracket as a safeguard. psi is piecewise linear, so a step is exact if the same
+    values are clipped before and after it. The result is the root to rounding, about 1e-15 of the scale.
 
     Jitted code must pass a contiguous float64 vector, sorted in ascending order and without NaN, which is not checked.
 
@@ -167,7 +167,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     Raises
     ------
     TypeError, ValueError
-        As `huber_location`; or `center` is not finite, or `ddof` is not a whole number, 0 or more.
+        As for `huber_location`; also if `center` is not finite, or `ddof` is not a non-negative whole number.
 
     See Also
     --------
@@ -175,10 +175,10 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
 
     Notes
     -----
-    In s**2 the equation is piecewise linear and concave, so Newton steps from above decrease to the root and reach it
-    to rounding.
+    The equation, multiplied by s**2, is piecewise linear and concave in s**2, so Newton steps from above decrease to
+    the root and find it to rounding.
 
-    Jitted code must pass the same kind of vector as to `huber_location`.
+    Jitted code must pass a vector as described for `huber_location`.
 
     References
     ----------
@@ -215,7 +215,7 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
     k : float, default 1.5
         Distance beyond which values are clipped, in units of the scale.
     k_location : float, optional
-        Another constant for the first equation only; statsmodels' ``Huber(norm=HuberT())`` uses 1.345 there.
+        Constant of the first equation, by default `k`; statsmodels' ``Huber(norm=HuberT())`` uses 1.345.
 
     Returns
     -------
@@ -226,7 +226,7 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
     Raises
     ------
     TypeError, ValueError
-        As `huber_location`.
+        As for `huber_location`.
 
     See Also
     --------
@@ -236,11 +236,12 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
 
     Notes
     -----
-    Starting from median and normalised MAD, both equations are solved at once for given sets of clipped values, until
-    these sets no longer change. This takes two to five steps in most cases, and the result is the root to rounding.
-    MASS::hubers in R stops silently after 30 steps of a fixed-point iteration; statsmodels raises an error.
+    The iteration starts from the median and the normalised MAD. Each step solves both equations jointly for the current
+    sets of clipped values, until these sets no longer change. This takes two to five steps in most cases, and the
+    result is the root to rounding. MASS::hubers in R stops silently after 30 steps of a fixed-point iteration;
+    statsmodels raises an error.
 
-    Jitted code must pass the same kind of vector as to `huber_location`.
+    Jitted code must pass a vector as described for `huber_location`.
 
     References
     ----------

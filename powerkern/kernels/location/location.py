@@ -42,8 +42,8 @@ from powerkern.kernels.location.order_statistics import (
 from powerkern.kernels.location.proposal2 import sorted_huber_proposal2
 from powerkern.kernels.moments import two_pass_moments
 
-#: Values larger than this are multiplied by _SHRINK before they are squared, and values smaller than its inverse are
-#: divided by it. The squares of all others are at most 1e280 and can be summed.
+#: Values larger than this are multiplied by _SHRINK before they are squared, and values smaller than the inverse of
+#: this are divided by _SHRINK. The squares of all other values are at most 1e280 and can be summed.
 _LARGE = 1e140
 #: A power of two. It scales the largest float64 to 2**424 and its inverse scales the smallest to 2**-474, whose squares
 #: are in range.
@@ -99,7 +99,7 @@ def for_squares(column: SortedSample) -> SortedSample:
 
 @kernel
 def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
-    """Return the length of the interval that contains the central half of the values, or of their weight."""
+    """Return the length of the interval that contains the central half of the values, by number or by weight."""
     first, last = y.size // 4, (3 * y.size) // 4
     if w.size > 0:
         total = sum_weights(w)
@@ -181,7 +181,7 @@ def scale_by(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def proposal2_by(column: SortedSample, options: Any) -> LocScale:
-    """Apply `sorted_huber_proposal2` to a column; the options are k and the k of the location equation."""
+    """Apply `sorted_huber_proposal2` to a column; the options are the k of the scale and of the location equation."""
     return sorted_huber_proposal2(column.y, column.w, options[0], options[1])
 
 
@@ -203,9 +203,9 @@ def _biweight_by(column: SortedSample, options: Any) -> LocScale:
 def _measure_order_statistics(column: SortedSample, options: Any) -> LocScale:
     """Return a location and a scale of a column that are both based on order statistics.
 
-    The first two options choose them: mean (0), median (1) or trimmed mean (2); standard deviation (0), normalised MAD
-    (1), normalised IQR (2) or Qn (3). The other two are the fractions to trim from the smallest and from the largest
-    values.
+    The first option is the code of the location: mean (0), median (1) or trimmed mean (2). The second is the code of
+    the scale: standard deviation (0), normalised MAD (1), normalised IQR (2) or Qn (3). The other two options are the
+    fractions to trim from the smallest and from the largest values.
     """
     y, w = column.y, column.w
     col = sorted_column(y, w)
@@ -228,7 +228,7 @@ def _measure_order_statistics(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def _whole(x: float) -> float:
-    """Return the floor of x, or the next integer if rounding alone puts x below it."""
+    """Return the floor of x, or the next integer if x is below that integer only because of rounding."""
     return float(np.floor(x * (1.0 + 1e-12) + 1e-12))  # math.floor of numba is an int64, which overflows
 
 

@@ -1,7 +1,7 @@
 """Order statistics of one sorted column, and sums over any range of its values.
 
 In a sorted column the median is a lookup and the median absolute deviation a binary search. The values that an
-M-estimator does not clip are a contiguous range, so sums over them need only its two ends.
+M-estimator does not clip are a contiguous range, so sums over them need only the ends of the range.
 
 Values are measured from `Sorted.center`, a value of the column. The differences are exact for values within a factor of
 two of it, so a large common offset costs no digits.
@@ -16,7 +16,7 @@ import numpy as np
 
 from powerkern._jit import bits_of, float_of, kernel, reduction, widest_vectors
 
-#: Relative tolerance when sums of weights are compared, for their rounding errors.
+#: Relative tolerance for comparisons of sums of weights, which have rounding errors.
 SLACK = 1e-12
 
 
@@ -99,7 +99,7 @@ def sum_weights(w: np.ndarray) -> float:
 
 @kernel
 def weight_of_all(y: np.ndarray, w: np.ndarray) -> float:
-    """Return the total weight of a column, or the number of its values if `w` is empty."""
+    """Return the total weight of a column, which is the number of its values if `w` is empty."""
     return sum_weights(w) if w.size > 0 else float(y.size)
 
 
@@ -161,7 +161,7 @@ def find_position(y: np.ndarray, center: float, t: float, guess: int) -> int:
 
 @kernel
 def rank_of_weight(w: np.ndarray, weight: float) -> tuple[int, int]:
-    """Return the first positions at which the running sum of weights reaches, and exceeds, `weight`."""
+    """Return two positions in the running sum of `w`: the first with at least `weight`, and the first with more."""
     n = w.size
     total = 0.0
     lower = -1
@@ -207,9 +207,10 @@ def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
 def distance_at(col: Sorted, point: float, weight: float) -> float:
     """Return the radius of the interval about ``center + point`` that contains values of total weight `weight`.
 
-    Sort the values by ``|y - center - point|``. The result is the mean of the first distances at which the running
-    weight reaches, and exceeds, `weight`; for half of the total it is the median distance. This takes O(log n) without
-    weights and O(n) with them. `weights.middle_distance` takes O(log n) with weights, once their tables have been made.
+    Sort the values by ``|y - center - point|``. The result is the mean of two distances: the first at which the running
+    weight reaches `weight`, and the first at which the running weight exceeds `weight`. For half of the total weight
+    this is the median distance. The time is O(log n) without weights and O(n) with weights. `weights.middle_distance`
+    takes O(log n) with weights, once their tables have been made.
     """
     y, center = col.y, col.center
     if col.w.size == 0:

@@ -32,9 +32,9 @@ def _proposal2_about(
     The equations are sum w psi((y - center - mu)/s; k_location) = 0 and sum w psi((y - center - mu)/s; k_scale)**2 =
     dof beta(k_scale).
 
-    For given sets of clipped values, mu is a linear function of s, and s solves a quadratic equation. If this solution
-    clips the same values, it is the root. If such steps do not converge, `_bracketed_proposal2` is used. Returns mu, s,
-    the number of iterations, and whether they converged.
+    For given sets of clipped values, mu is a linear function of s, and s solves a quadratic equation. If the same
+    values are clipped at this solution, it is the root. If such steps do not converge, `_bracketed_proposal2` is used.
+    Returns mu, s, the number of iterations, and whether the iteration converged.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _proposal2_about(
 def _bracketed_proposal2(
     col: Sorted, start: float, k_location: float, k_scale: float, target: float
 ) -> tuple[float, float, int, bool]:
-    """Solve the equations of `_proposal2_about` by bracketing s and solving for mu at each s, slowly but surely.
+    """Solve the equations of `_proposal2_about` by bracketing s and solving for mu at each s: slow but sure.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class _Clipped(NamedTuple):
 
 @kernel
 def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -> _Clipped:
-    """Find the values that psi clips at a given location and scale, and sum the others.
+    """Find the values that psi clips at a given location and scale, and sum the remaining values.
 
     Parameters
     ----------

@@ -5,11 +5,11 @@ that quantity counts as one row (`FrequencyWeights.unit`). Equal weights below o
 weights, and weights that sum to one count as their effective number of rows. Results are continuous in the weights: as
 a weight tends to 0, they tend to the results without the row.
 
-A quantile is the first value at which the running weight reaches the given fraction. The median is the mean of the
-first values at which the running weight reaches, and exceeds, one half. Repeating rows would give the same results.
-Positions depend only on the weights, so the tables are made once and serve all transforms of a column; with them the
-median distance from a point takes O(log n). For a single evaluation `order_statistics.mad_about` needs no tables and
-takes O(n).
+A quantile is the first value at which the running weight reaches the given fraction. The median is the mean of two
+values: the first at which the running weight reaches one half, and the first at which the running weight exceeds one
+half. Repeating rows would give the same results. Positions depend only on the weights, so the tables are made once and
+serve all transforms of a column. The median distance from a point takes O(log n) with tables.
+`order_statistics.mad_about` takes O(n) and needs no tables, which suits a single evaluation.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _cumulate(w: FloatArray, out: FloatArray) -> float:
 
 @kernel
 def _partners(before: FloatArray, weight: float, out: IntArray) -> None:
-    """Write, for each i, the smallest j such that values i..j have more than this weight; n if there is no such j.
+    """Write, for each i, the smallest j such that values i..j weigh more than `weight`; n if there is no such j.
 
     ``before[i]`` is the total weight of the values before i.
     """
@@ -176,7 +176,7 @@ def weight_at(counts: FrequencyWeights | None, i: int) -> float:
 
 @kernel
 def weight_outside(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tuple[float, float]:
-    """Return the weight of the values before position `lo`, and of those from position `hi` on.
+    """Return the weight of the values before position `lo`, and the weight of the values from position `hi` on.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def weight_outside(counts: FrequencyWeights | None, lo: int, hi: int, n: int) ->
 
 @kernel
 def weight_inside(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
-    """Return the weight of ``y[lo:hi]`` as a sum, since a difference of running sums would lose digits."""
+    """Return the weight of ``y[lo:hi]``, summed directly, since a difference of running sums would lose digits."""
     if counts is None:
         return float(hi - lo)
     return sum_weights(counts.w[lo:hi])
@@ -268,7 +268,7 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
 
 @kernel
 def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
-    """Return the smallest radius about the point that encloses, for some i, the values from i to ``partner[i]``.
+    """Return the smallest radius about the point that contains the values from i to ``partner[i]``, for some i.
 
     For given i the radius is the larger of two distances, one decreasing and one increasing with i, so bisection finds
     the best i. The point is ``center + point``.
