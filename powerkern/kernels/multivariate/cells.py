@@ -145,7 +145,10 @@ def one_step_columns(columns: FloatArray, work: FloatArray, out: FloatArray) -> 
 
 @kernel
 def one_step_location(x: FloatArray, work: FloatArray) -> float:
-    """Return the mean weighted by ``(1 - (t/3)**2)**2`` where ``|t| <= 3``, t = (x - median)/MAD; `work` is scratch."""
+    """Return the mean of x with weights ``(1 - (t/3)**2)**2`` for ``|t| <= 3`` and 0 beyond, t = (x - median)/MAD.
+
+    `work`, (n,), is scratch.
+    """
     n = 0
     for i in range(x.size):
         work[n] = x[i]
@@ -223,7 +226,7 @@ def pair_correlations(u: FloatArray, start: int, stop: int, limit: float, work: 
 
 @kernel
 def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArray) -> float:
-    """Return the correlation of the points inside a robust tolerance ellipse; 0 if these have no spread.
+    """Return the correlation of the points inside a robust tolerance ellipse; 0 if these points have no spread.
 
     The ellipse has unit variances and the correlation ``(scale(y + z)**2 - scale(y - z)**2)/4`` (`one_step_scale`).
 
@@ -316,7 +319,7 @@ def neighbor_slopes(
     neighbors : (first[p],) int
         Indices of the neighbors of all columns.
     cutoff : float
-        Points with larger residuals are left out; in units of the scale of the residuals.
+        Largest residual of a point that is used, in units of the scale of the residuals.
     work : (2, n)
         Scratch.
     out : (first[p],)
@@ -340,7 +343,7 @@ def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> floa
     z : (n,)
         The predictor.
     cutoff : float
-        Points with larger residuals are left out; in units of the scale of the residuals.
+        Largest residual of a point that is used, in units of the scale of the residuals.
     work : (2, n)
         Scratch.
     """
@@ -387,8 +390,8 @@ def predict_columns(
 ) -> None:
     """Predict each cell of the columns start, ..., stop - 1 from its neighbors, the values of other columns in its row.
 
-    A neighbor with value x predicts ``slope x``. The prediction is the weighted mean of these, over the neighbors that
-    are observed in the row, or 0 if there are none.
+    A neighbor with value x predicts ``slope x``. The result is the weighted mean of the predictions by those neighbors
+    that are observed in the row, or 0 if none is.
 
     Parameters
     ----------
@@ -437,7 +440,7 @@ def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: 
     predicted : (p, n)
         The predictions of these columns.
     cutoff : float
-        Points with larger residuals are left out; in units of the scale of the residuals.
+        Largest residual of a point that is used, in units of the scale of the residuals.
     work : (2, n)
         Scratch.
     out : (p, 2)

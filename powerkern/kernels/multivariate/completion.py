@@ -1,13 +1,13 @@
 """UV decomposition of a matrix with missing entries: passes over one factor, by coordinates or by least squares.
 
-M (m x n) is approximated by U V with rank d. With V held fixed the rows of U are independent of each other, and row r
-solves
+M (m x n) is approximated by U V with rank d. With V held fixed the rows of U are independent of each other. Row r of U,
+called u below, solves
 
     minimise over u:  sum over observed j of (m_rj - sum_k u_k v_kj)^2 + ridge |u|^2;
 
-With U held fixed, the same holds for the columns of V. One kernel therefore serves both: its arguments are the cells of
-M row by row (or column by column), the factor to improve, which has one row of length d for each row (or column) of M,
-and the factor that is held fixed.
+With U held fixed, the same holds for the columns of V. One kernel therefore serves both factors. Its arguments are the
+cells of M row by row (or column by column), the factor to improve, which has one row of length d for each row (or
+column) of M, and the factor that is held fixed.
 
 `coordinate_rows` improves one element at a time,
 
@@ -109,7 +109,7 @@ def coordinate_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Improve one factor of a UV decomposition by coordinate descent: minimise over each element in turn.
+    """Improve one factor of a UV decomposition by coordinate descent: minimise the objective over each element in turn.
 
     Parameters
     ----------
@@ -118,11 +118,11 @@ def coordinate_rows(
     fixed : (n, d)
         The factor held fixed.
     factor : (m, d)
-        The factor that is improved, in place.
+        The factor to improve, in place.
     ridge : float
         Weight of the penalty on the sum of squares of `factor`.
     damping : float
-        Fraction of each step that is made.
+        Fraction of each full step that is taken.
     squares : (m,)
         Receives each row's sum of squared residuals.
     """
@@ -160,11 +160,11 @@ def least_squares_rows(
     fixed : (n, d)
         The factor held fixed.
     factor : (m, d)
-        The factor that is improved, in place.
+        The factor to improve, in place.
     ridge : float
         Weight of the penalty on the sum of squares of `factor`.
     damping : float
-        Fraction of each step that is made.
+        Fraction of each full step that is taken.
     squares : (m,)
         Receives each row's sum of (weighted) squared residuals.
     """
@@ -202,7 +202,7 @@ def _solve_row(
     ridge : float
         Weight of the penalty on the sum of squares of the row.
     damping : float
-        Fraction of the step to the solution that is made.
+        Fraction of the full step to the solution that is taken.
     gram : (d, d)
         Scratch.
     step : (d,)
@@ -314,7 +314,7 @@ def update_elements(
     ridge : float
         Weight of the penalty on the sum of squares of the factors.
     damping : float
-        Fraction of each step that is made.
+        Fraction of each full step that is taken.
     residual : (n_cells,) ndarray
         Residuals of all cells; updated in place.
     """
@@ -355,7 +355,7 @@ def _update_element(
     ridge : float
         Weight of the penalty on the sum of squares of the factors.
     damping : float
-        Fraction of the step that is made.
+        Fraction of the full step that is taken.
     residual : (n_cells,)
         Residuals of all cells; updated in place.
     work : (2, n)

@@ -16,10 +16,10 @@ from powerkern._typing import FloatArray, IntArray
 def _bins_of_area(
     values: FloatArray, cumulative_counts: IntArray, area: float, n_bins: int, first: IntArray, edges: FloatArray
 ) -> int:
-    """Write the widest possible bins with count times width <= `area`; return their number, or n_bins + 1 if too many.
+    """Write the widest bins with count times width <= `area`; return their number, or n_bins + 1 if more are needed.
 
-    A value on an edge belongs to the bin on its right, except for 1, which belongs to the last bin if its area allows.
-    If rounding would put an edge on the last value of its bin, the edge moves up by one float64.
+    A value on an edge belongs to the bin to the right of the edge. The value 1 belongs to the last bin if the area of
+    that bin allows. If rounding would put an edge on the last value of its bin, the edge moves up by one float64.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def equal_area_bins(
     -----
     The number of bins decreases as the area grows, so bisection over the float64 numbers finds the smallest area
     exactly. If there are enough bins for every distinct value and every gap, that area is the smallest positive
-    float64, and each value has a bin one float64 wide.
+    float64, and each value has a bin with the width of one float64 spacing.
     """
     too_small, enough = 0, bits_of(1.0 * cumulative_counts[cumulative_counts.size - 1])
     while enough - too_small > 1:

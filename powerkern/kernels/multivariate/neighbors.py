@@ -35,14 +35,14 @@ def neighbor_means(
     completed : (p, m) ndarray
         Columns of the donor rows with missing values filled in, for distances.
     donors, residuals : (m, p) ndarray
-        Values of the donor rows, and the residuals of a model for them; NaN if missing.
+        Values of the donor rows, and residuals of these values from a model; NaN if missing.
     n_neighbors : int
-        Number of donors to use for each value: the nearest ones in which the column is observed.
+        Number of donors to use for each value: the nearest donors in which the column is observed.
     n_candidates : int
-        Number of nearest donors among which those are searched.
+        Number of nearest donors from which the donors to use are chosen.
     means, corrections : (n, p) ndarray
-        Receive the weighted means of values and of residuals. Only entries where `means` is NaN are computed; they stay
-        unchanged if no donor at a finite distance has the value.
+        Receive the weighted means of values and of residuals. Only entries where `means` is NaN are computed. They stay
+        unchanged if no donor at a finite distance has a value in the column.
     """
     n, p = values.shape
     squares, observed = allocated((donors.shape[0],)), allocated_integers((p,))

@@ -1,7 +1,7 @@
 """Products and factors of matrices whose rows are long columns of data, for likelihoods of several columns.
 
-The operations for an element, and their order, do not depend on how rows are divided among threads. The BLAS does not
-guarantee this: with OpenBLAS the last bits of a product depend on the number of threads.
+The operations that give an element, and their order, do not depend on the division of rows among threads. The BLAS does
+not guarantee this: with OpenBLAS the last bits of a product depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _add_tile(
     b1: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Add the inner products of four rows with two rows to `out`; each value loaded is used two or four times.
+    """Add the inner products of four rows with two rows to `out`; each loaded value is used two or four times.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ def add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
 def cholesky(a: FloatArray, out: FloatArray) -> int:
     """Write the lower triangular factor with ``out out^T = a``, zero above the diagonal.
 
-    Returns the index of the first row without a positive pivot, before which `out` is valid, or the number of rows if
-    there is none.
+    Returns the index of the first row without a positive pivot, or the number of rows if there is no such row. The rows
+    of `out` before that index are valid.
     """
     out[:] = 0.0
     return factor_cholesky(a, out, 0.0, 0.0)

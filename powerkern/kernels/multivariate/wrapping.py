@@ -17,8 +17,8 @@ from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.location.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, make_loc_scale
 from powerkern.kernels.location.order_statistics import find_position, n_present
 
-#: Largest distance from the raw location, in raw scales, of values that are kept for the final estimate: the square
-#: root of the 0.975 quantile of chi-square with one degree of freedom.
+#: Largest distance of a value that is kept for the final estimate from the raw location, in units of the raw scale: the
+#: square root of the 0.975 quantile of chi-square with one degree of freedom.
 KEPT = 2.241402727604947
 
 
@@ -50,7 +50,7 @@ def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out:
 
 @kernel
 def univariate_mcd(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArray) -> LocScale:
-    """Return the reweighted univariate MCD: location and scale of the values near the half with smallest variance.
+    """Return the reweighted univariate MCD: location and scale of the values near the half with the smallest variance.
 
     That half is the ``h = n//2 + 1`` consecutive sorted values of smallest variance. A value is near it if its distance
     from the mean of the half is at most `KEPT` times the corrected standard deviation of the half.
