@@ -46,8 +46,8 @@ def ks_distance_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, o
     block : (p, n)
         Columns as rows, sorted, NaN last; overwritten.
     loc, scale : (p,)
-        Mean and standard deviation of the normal distribution for each row; NaN for those of the row itself,
-        with divisor n - 1.
+        Mean and standard deviation of the normal distribution for each row. NaN stands for the mean and the standard
+        deviation (with divisor n - 1) of the row itself.
     out : (p,)
         Receives the distances: NaN if the row has no values, or if the scale must be fitted and all values are equal;
         inf if a value is infinite.

@@ -33,7 +33,7 @@ def mean_and_variance(positions: PlottingPositions, y: FloatArray) -> tuple[floa
 def one_minus_correlation(positions: PlottingPositions, y: FloatArray, mean: float, per_sd: float) -> float:
     """Return 1 - r, where r is the correlation of values with their normal quantiles, without cancellation.
 
-    If both are standardised, 1 - r is half the mean square of their difference.
+    If the values and the quantiles are standardised, 1 - r is half the mean square of their differences.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def scale_to_one(x: FloatArray, y: FloatArray) -> int:
 def _subtract_mean(positions: PlottingPositions, y: FloatArray, mean: float, squares: FloatArray) -> float:
     """Subtract `mean` from y in place, and write the weighted squares of the results; return the mean of the results.
 
-    The returned mean is a rounding error, for which callers correct.
+    The returned mean is a rounding error; callers correct their results for it.
     """
     total = 0.0
     for i in range(y.size):

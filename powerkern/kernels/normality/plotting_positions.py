@@ -88,7 +88,7 @@ def _merge_ties(x: FloatArray, weight: FloatArray) -> int:
 
 @kernel
 def _with_unit(counts: FrequencyWeights, unit: float) -> FrequencyWeights:
-    """Return a copy of the weights in which `unit` is the weight of one value; plotting positions depend on it."""
+    """Return a copy of the weights in which one value has the weight `unit`, on which plotting positions depend."""
     return FrequencyWeights(
         counts.w, counts.before, counts.after, counts.half_partner, counts.majority_partner, counts.nodes,
         counts.lower, counts.upper, counts.total, unit, counts.factor,
@@ -130,8 +130,8 @@ def positions_in_row(positions: FloatArray, totals: FloatArray, j: int, x: Float
     Parameters
     ----------
     positions : (2, p, n), or (1, p, n) or (1, 1, n)
-        Quantiles and fractions written by `weigh_columns`. For equal weights only quantiles: those of each row, or one
-        set that all rows share.
+        Quantiles and fractions written by `weigh_columns`. For equal weights the array contains only quantiles, either
+        for each row or one set for all rows.
     totals : (p, 2)
         Totals written by `weigh_columns`; not read for equal weights.
     j : int

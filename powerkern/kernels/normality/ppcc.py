@@ -156,7 +156,7 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 
 
 class PlottedColumn(NamedTuple):
-    """Logs and plotting positions of a sorted column, and room for its transformed values."""
+    """Logs and plotting positions of a sorted column, and scratch for its transformed values."""
 
     logs: ScaledLogs
     positions: PlottingPositions
@@ -194,7 +194,9 @@ class _GridSummary(NamedTuple):
 
 @kernel
 def _evaluate_on_grid(column: PlottedColumn, origin: float, values: FloatArray) -> _GridSummary:
-    """Evaluate 1 - r on a grid of exponents: ``origin + k _STEP``, k = 0.._POINTS - 1, and beyond while it decreases.
+    """Evaluate 1 - r on a grid of exponents, and beyond either end of the grid while 1 - r decreases.
+
+    The exponents are ``origin + k _STEP``, at first with k = 0.._POINTS - 1.
 
     The value at step k is written to ``values[_MOST_STEPS + k]``.
     """
@@ -217,7 +219,10 @@ def _evaluate_on_grid(column: PlottedColumn, origin: float, values: FloatArray) 
 
 @kernel
 def second_minimum(values: FloatArray) -> float:
-    """Return the second lowest local minimum of a sequence, without its last element; inf if there is at most one."""
+    """Return the second lowest local minimum of a sequence; inf if there is at most one.
+
+    The first element counts as a minimum if the second is larger; the last element never counts.
+    """
     lowest, second = math.inf, math.inf
     for k in range(values.size - 1):
         before = values[k - 1] if k > 0 else math.inf
@@ -228,7 +233,7 @@ def second_minimum(values: FloatArray) -> float:
 
 @kernel
 def _maximize_ppcc(column: PlottedColumn, start: float, values: FloatArray, out: FloatArray) -> None:
-    """Write the lambda with the largest probability plot correlation r, with 1 - r, evaluations and status.
+    """Write the lambda with the largest probability plot correlation r, then 1 - r, number of evaluations and status.
 
     `start` is the lambda at the center of the grid; `values` is scratch for the objective on the grid.
     """
