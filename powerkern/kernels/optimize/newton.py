@@ -24,8 +24,8 @@ _EXPANSION = 4.0
 class NewtonState(NamedTuple):
     """State of the bracketed Newton-Halley iteration.
 
-    The root is bracketed once lo and hi are both finite. If the points approach the root from one side, it is never
-    bracketed.
+    The root is bracketed once lo and hi are both finite. If the points approach the root from one side, the root is
+    never bracketed.
     """
 
     x: float  #: point to evaluate next; the root once the search is over
@@ -86,11 +86,11 @@ def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> Newt
 def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonState:
     """Return the next state of the Newton-Halley iteration, given an increasing f and its derivatives at ``state.x``.
 
-    The sign of f moves one end of the bracket. The step is Halley's, or Newton's if d2f is 0 or too large. It is
+    The sign of f moves one end of the bracket. The step is Halley's, or Newton's if d2f is 0 or too large. The step is
     doubled if successive steps in one direction shrink too slowly. Once the root is bracketed, a bisection replaces a
     step that leaves the bracket, that goes back by more than three quarters of the last step, or for which df is not a
-    positive number. Before that, steps are shortened to ``max_step``, which grows each time. Of an infinite f only the
-    sign is used. If f is NaN, half of the last step is undone.
+    positive number. Before the root is bracketed, steps are shortened to ``max_step``, which grows each time. If f is
+    infinite, only its sign is used. If f is NaN, half of the last step is undone.
 
     Parameters
     ----------
@@ -197,8 +197,8 @@ def newton_root(
     Parameters
     ----------
     f_derivatives : callable
-        ``f_derivatives(x) -> (f, df, d2f)``, f increasing. Return 0 for d2f to get Newton's iteration. Of an infinite f
-        only the sign is used; if f is NaN, half of the last step is undone.
+        ``f_derivatives(x) -> (f, df, d2f)``, f increasing. Return 0 for d2f to get Newton's iteration. If f is
+        infinite, only its sign is used; if f is NaN, half of the last step is undone.
     x0 : float
         The first point.
     max_step : float

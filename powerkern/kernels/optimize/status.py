@@ -56,7 +56,7 @@ def _product_unfused(a, b):  # type: ignore[no-untyped-def]
 
 @compiled_as(_product_unfused)
 def product(a: float, b: float) -> float:
-    """Return a*b, rounded before it enters a sum, so that compiled and plain Python code visit the same points."""
+    """Return a*b, rounded before it enters a sum, so that compiled code and plain Python visit the same points."""
     return a * b
 
 
