@@ -4,9 +4,9 @@ With u = (x - x0)/s and psi the transform of u, per observation and without ln(2
 
     L = -ln(Var psi)/2 - ln s + (lambda - 1) mean(J),   J = ln u (Box-Cox), sign(u) ln(1 + |u|) (Yeo-Johnson).
 
-For Box-Cox, s cancels against the variance and is fixed at 1. The values are sorted, so each branch of Yeo-Johnson is a
-range of them, and all values of a block have the same exponent m. With v = 1 + |u| (Box-Cox: u), a = ln v and
-psi = +-b_m(a) = +-(e^(m a) - 1)/m, all derivatives follow from v^m, a and 1/v:
+For Box-Cox, s cancels against the variance and is fixed at 1. The values are sorted, so each branch of Yeo-Johnson
+applies to a range of them. All values of a block belong to one branch and have the same exponent m. With v = 1 + |u|
+(Box-Cox: u), a = ln v and psi = +-b_m(a) = +-(e^(m a) - 1)/m, all derivatives follow from v^m, a and 1/v:
 
     psi_u = v^(m - 1),   psi_uu = (lambda - 1) v^(m - 2),   psi_u,lambda = +-a v^(m - 1).
 
@@ -93,8 +93,8 @@ def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, blo
 def _branch(n: int, m: float, near_0: bool, block: FloatArray) -> None:
     """Write v^m, b_m(a) and the first two derivatives of b_m(a) in m to a block.
 
-    The block holds the logs a = ln v of `n` values with exponent `m`. If `near_0` is true, |m a| is small for all of
-    them, and power series replace the closed forms.
+    b_m(a) is (e^(m a) - 1)/m. The block holds the logs a = ln v of `n` values with exponent `m`. If `near_0` is true,
+    |m a| is small for all of the values, and power series replace the closed forms.
     """
     b, b1, b2, power = block[_PSI], block[_FIRST], block[_SECOND], block[_POWER]
     for i in range(n):
@@ -183,7 +183,9 @@ def _psi(u: float, lmbda: float, box_cox: bool) -> float:
 
 @kernel
 def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, work: OriginWork, at: FloatArray) -> None:
-    """Write L, its gradient and its Hessian at `theta`; L is -inf if the variance of psi is not positive and finite.
+    """Write the log-likelihood L, its gradient and its Hessian at `theta`.
+
+    L is -inf if the variance of psi is not positive and finite.
 
     Parameters
     ----------
@@ -227,10 +229,10 @@ def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, wor
 
 @kernel
 def _write_likelihood(sums: FloatArray, lmbda: float, log_unit: float, at: FloatArray) -> None:
-    """Write L, its gradient and its Hessian to `at`, from the sums over all values.
+    """Write the log-likelihood L, its gradient and its Hessian to `at`, from the sums over all values.
 
-    L_i = -Cov(psi, psi_i)/Var(psi) + ((lambda - 1) mean(J))_i, where the index i denotes the derivative in parameter i;
-    second derivatives follow from it.
+    L_i = -Cov(psi, psi_i)/Var(psi) + ((lambda - 1) mean(J))_i, where the index i denotes the derivative in parameter i.
+    The second derivatives are the derivatives of L_i.
     """
     per_weight, power = 1.0 / sums[0], lmbda - 1.0
     mean = sums[_SUMS] * per_weight

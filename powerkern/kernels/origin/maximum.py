@@ -1,4 +1,4 @@
-"""Find the lambda, origin and unit of largest likelihood for a power transform of (x - origin)/unit.
+"""Find the lambda, origin and unit that maximise the likelihood of a power transform of (x - origin)/unit.
 
 The likelihood (`powerkern.kernels.origin.likelihood`) may have several maxima in the origin. Newton's method starts
 from the best points of a grid over the origin. It first uses a sample of the order statistics that includes all values
@@ -85,7 +85,7 @@ def new_origin_work() -> OriginWork:
 def origin_columns(
     columns: FloatArray, weights: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray
 ) -> None:
-    """Find the maximum of L for every column, within given ranges of the parameters.
+    """Find the maximum of the log-likelihood L of every column, within given ranges of the parameters.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def origin_columns(
 
 @kernel
 def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> bool:
-    """Return whether parameter i is free: inside its range, or at an end from which L increases inwards."""
+    """Return whether parameter i is free: inside its range, or at an end of it with L increasing inwards."""
     low, high = ranges[i, 0], ranges[i, 1]
     slope = at[GRADIENT + i]
     return bool(low < high and (theta[i] > low or slope > 0.0) and (theta[i] < high or slope < 0.0))
@@ -120,7 +120,7 @@ def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> b
 
 @kernel
 def _free(x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> tuple[bool, bool, bool]:
-    """Return, for lambda, origin and unit, whether the parameter is free (see `_is_free`).
+    """Return whether each parameter (lambda, origin, unit) is free (see `_is_free`).
 
     If all values are on one side of the origin, origin and unit are confounded and at most one of them is free.
     """
@@ -151,7 +151,7 @@ def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matri
 def _climb(
     x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, tolerance: float, most: int, work: OriginWork
 ) -> int:
-    """Maximise L by damped Newton steps from ``work.steps[0]``, and leave the result there.
+    """Maximise the log-likelihood L by damped Newton steps from ``work.steps[0]``, which receives the result.
 
     Return the number of evaluations, or minus that number if the steps did not become shorter than `tolerance`.
 
@@ -166,7 +166,7 @@ def _climb(
     ranges : (N_PARAMETERS, 2)
         Lower and upper bounds of the parameters.
     tolerance : float
-        The climb ends after a step that changes no parameter by as much as this.
+        The climb ends after a step that changes every parameter by less than this.
     most : int
         Largest number of steps.
     work : OriginWork
@@ -312,7 +312,7 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
 
 @kernel
 def _note(work: OriginWork, row: FloatArray) -> None:
-    """Copy the current parameters and L to `row`."""
+    """Copy the current parameters, and the log-likelihood L there, to `row`."""
     for i in range(N_PARAMETERS):
         row[i] = work.steps[0, i]
     row[LIKELIHOOD] = work.at[0, 0]
