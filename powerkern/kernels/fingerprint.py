@@ -1,9 +1,10 @@
-"""Compute 64-bit fingerprints of columns; if any bit differs, so does the fingerprint, with near certainty.
+"""Compute 64-bit fingerprints of columns: columns that differ in any bit almost certainly differ in the fingerprint.
 
 The fingerprint is the sum over the rows i, modulo 2**64, of the product of the two 32-bit halves of
-``bits(x_i) ^ key_i`` with pseudo-random keys. Sums over parts of the rows can be added in any order, so the division
-into threads and blocks does not matter. A change that is not designed to deceive goes undetected with a probability of
-about 2**-32: a change in one half of the bits of a value is multiplied by the other half, which the key makes random.
+``bits(x_i) ^ key_i`` with pseudo-random keys. Sums over parts of the rows can be added in any order, so results do not
+depend on the division into threads and blocks. A change that is not designed to deceive goes undetected with a
+probability of about 2**-32: a change in one half of the bits of a value is multiplied by the other half, which the key
+makes random.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Log-sum-exp, mean and variance of numbers given by their logarithms, which may be out of range for float64.
+"""Log-sum-exp, mean and variance of numbers that are given by their logarithms and may exceed the range of float64.
 
 Variances in the log domain are one of Xu and Cormode's remedies [2]_: x**lambda overflows where lambda ln(x) does not.
-`log_var` avoids their logs of differences. Our fits do not use it: they factor out a power of the data instead
-(`powerkern.kernels.likelihood.score`).
+They take logs of differences, which `log_var` avoids. Our fits do not use `log_var`: they factor out a power of the
+data instead (`powerkern.kernels.likelihood.score`).
 
 References
 ----------
@@ -85,7 +85,7 @@ def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
 
 @reduction
 def _block_exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
-    """Return the sum of the factors whose log equals `scale`, and the sum of factor exp(log - scale) for other logs."""
+    """Return the sum of the factors whose log is `scale`, and the sum of factor exp(log - scale) for other logs."""
     widest_vectors()
     at_scale = 0.0
     rest = 0.0
@@ -215,7 +215,7 @@ def _log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
 
 
 def _read_companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.ndarray:
-    """Convert an argument that must have one value per log to a vector; return an empty one for None."""
+    """Convert an argument that must have one value per log to a vector; convert None to an empty vector."""
     if values is None:
         return _NONE
     vector = as_vector(name, values)
@@ -225,7 +225,7 @@ def _read_companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -
 
 
 def _sign_vector(values: npt.ArrayLike | None, logs: np.ndarray) -> np.ndarray:
-    """Convert signs to a vector, empty for None; raise ValueError unless each is -1, 0 or 1."""
+    """Convert signs to a vector, and None to an empty one; raise ValueError unless every sign is -1, 0 or 1."""
     signs = _read_companion(values, "signs", logs)
     wrong = np.flatnonzero((signs != 1.0) & (signs != -1.0) & (signs != 0.0))
     if wrong.size:

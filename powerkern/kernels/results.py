@@ -20,7 +20,7 @@ from powerkern.kernels.status_codes import (
 
 
 class ColumnFit(NamedTuple):
-    """The fit of one column, with the fields of a results row in order; `powerkern.PowerFit` has an array of each."""
+    """The fit of one column: the fields of a results row, in order. `powerkern.PowerFit` has one array per field."""
 
     lmbda: float
     #: mean and standard deviation of the transformed values, both divided by e^log_factor
@@ -41,7 +41,7 @@ class ColumnFit(NamedTuple):
     #: the smallest and largest value
     x_min: float
     x_max: float
-    #: robust fits: lambda before reweighting, the number of values kept, and the interval that contains them
+    #: for robust fits: lambda before reweighting, the number of values kept, and the interval that contains them
     lmbda0: float
     n_kept: float
     kept_low: float
