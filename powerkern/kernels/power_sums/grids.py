@@ -18,9 +18,11 @@ from powerkern.kernels.transforms.family import log_offset
 G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX, G_QUANTUM = range(8)
 #: Number of these fields.
 N_GRID = 8
-#: Largest width of a bin, times |m|, for which the relative error of the Gauss rule is at most 3e-13 (`errors`).
+#: Largest width of a bin, times the absolute exponent |m|, for which the relative error of the Gauss rule is at most
+#: 3e-13 (`errors`).
 WIDTH = 0.16
-#: Expected upper limit of |m|, times the standard deviation of the logs. If |m| is larger, the grid is refined.
+#: Expected upper limit of the absolute exponent |m|, times the standard deviation of the logs. If |m| is larger, the
+#: grid is refined.
 _EXPECTED = 2.0
 #: Range of the exponents of bin widths. Logs are below 2**10, so wider bins are never needed.
 NARROWEST, WIDEST = -1000.0, 11.0

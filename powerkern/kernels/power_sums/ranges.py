@@ -167,7 +167,7 @@ def _range_of_lines(
             n += line[_N, k]
             x_min = min(x_min, line[_LOW, k])
             x_max = max(x_max, line[_HIGH, k])
-        _note(n, x_min + 0.0, x_max + 0.0, family, out[j])  # no -0.0
+        _note(n, x_min + 0.0, x_max + 0.0, family, out[j])  # avoid -0.0
         out[j, R_WEIGHT] = out[j, R_COUNT]
         if out[j, R_COUNT] > 0.0:
             _sample(x[j:], line[_N, :0], log_offset(family), first, step, out[j])
