@@ -33,8 +33,8 @@ class RobustWork(NamedTuple):
     scores: FloatArray  #: normal scores
     scores_of: npt.NDArray[np.int64]  #: the length of the column that `scores` is for
     sample: FloatArray  #: (5, SAMPLE + ROOM): values, logs, scores, y, ones
-    #: (5, MOST_POINTS): grid points, the objective there, and lower bounds near them; in Carroll's search also location
-    #: and scale there
+    #: (5, MOST_POINTS): grid points, the objective at these points, and lower bounds near them; in Carroll's search
+    #: also location and scale at the points
     grid: FloatArray
     cells: FloatArray  #: (_MAX_CELLS, _N_CELL): cells that contain local minima
     lanes: FloatArray  #: at most LANES * _MOST_IN_LANES: transforms of a column at LANES lambdas, or at another lambda

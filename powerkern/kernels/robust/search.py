@@ -49,8 +49,8 @@ _N_FINER, _FINER, _N_OUTWARD = 17, 8.0, 16
 #: same minima of Carroll's objective for 60 difficult columns, with as many evaluations (report_constants carroll).
 _RIVAL = 0.1
 
-# fields of a cell: its ends and the objective there (inf: unknown), its lowest known point and the objective there, the
-# minimiser that was found in it (NaN: not searched), and a lower bound on the minimum
+# fields of a cell: its ends and the objective at the ends (inf: unknown), its lowest known point and the objective at
+# this point, the minimiser that was found in it (NaN: not searched), and a lower bound on the minimum
 LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, _MINIMISER, _FLOOR = range(8)
 
 
@@ -67,8 +67,8 @@ class Stop(NamedTuple):
     """Stopping rule of the search in a cell."""
 
     xtol: float  #: tolerance in lambda
-    bound: float  #: a minimum higher than this is of no interest
-    widest: float  #: an interval with its minimum at an end is widened up to this width
+    bound: float  #: the highest minimum of interest
+    widest: float  #: largest width to which an interval is widened if its minimum is at an end
 
 
 class LocalMinimum(NamedTuple):
@@ -188,7 +188,7 @@ def draw_sample(search: Search, full_column: Prestandardized, options: Options, 
 
 @kernel
 def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
-    """Return the index in the full column, of n values, of the k-th value of the sample."""
+    """Return the index, in a full column of n values, of the k-th value of the sample."""
     if counts is None:
         return ((2 * k + 1) * n) // (2 * SAMPLE)
     return position_at(counts, (k + 0.5) / SAMPLE)
@@ -285,7 +285,7 @@ def _descend(
 
 @kernel
 def _is_known(cells: FloatArray, k: int) -> bool:
-    """Return whether cell k need not be searched: an earlier search ended inside it, at a value no higher."""
+    """Return whether an earlier search ended in cell k at a value no higher than its own, so that it is skipped."""
     for j in range(k):
         if cells[k, LOW] <= cells[j, _MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
             return True

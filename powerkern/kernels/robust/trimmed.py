@@ -202,7 +202,7 @@ def _best_window(
 def _cumulate_outwards(
     standardized: Prestandardized, counts: FrequencyWeights, middle: int, unit: float, outward: _Sums
 ) -> None:
-    """Write, for each value below the middle, the sums over all values between it and the middle value, both included.
+    """Write the sums from each value below the middle to the middle value, both included.
 
     Parameters
     ----------
