@@ -333,9 +333,9 @@ class ChangePoint(NamedTuple):
     """A point at which the transform of a column becomes linear in x, or in ln x."""
 
     x: float  #: the point, or its log
-    position: int  #: the number of values before it
+    position: int  #: the number of values before the point
     psi: float  #: the transform at the point
-    slope: float  #: the derivative there in x, or in ln x
+    slope: float  #: the derivative at the point, in x or in ln x
 
 
 #: Rectification rules: none; at the quartiles, as in the paper; as in R's cellWise 2.5.3; at the quartiles in both
