@@ -29,7 +29,7 @@ The modules, from the call of an entry downwards:
 * `object_code`: compiles an entry with numba and LLVM, and `compile_notice` tells the user;
 * `numba_extension`: registers marked functions with numba;
 * `llvm_arguments`: reads arguments in machine code; `llvm_intrinsics` and `llvm_lanes` lower `intrinsics`;
-* `fast_lowering`: saves compile time with private parts of numba; `llvm_scalars` and `llvm_text` serve it.
+* `fast_lowering`: saves compile time by replacing private parts of numba; it uses `llvm_scalars` and `llvm_text`.
 """
 
 import sys

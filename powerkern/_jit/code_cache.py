@@ -1,11 +1,11 @@
-"""Cache machine code on disk: a folder for each CPU type, and in it a file for each entry and version of its sources.
+"""Cache machine code on disk: one folder per CPU type, with one file per entry and version of the entry's sources.
 
 A file is named after its entry and the entry's key (see `source_keys`), a hash of every module that determines the
 code. The key does not depend on the versions of Python, NumPy, numba or LLVM. A file starts with a digest of its
 content; a damaged file is compiled again and replaced. If writing fails, the code is used but not cached.
 
-Code compiled for exactly this CPU is preferred to code that a wheel, or another machine, has for all CPUs with the same
-instruction set (see `cpus`). Writing a new file also removes files that have not been used for a long time.
+Code compiled for exactly this CPU is preferred. Otherwise code for all CPUs with the same instruction set is used, from
+a wheel or another machine (see `cpus`). Writing a new file also removes files that have not been used for a long time.
 """
 
 from __future__ import annotations
@@ -90,9 +90,10 @@ def _entry_name(function: Callable[..., object]) -> str:
 def _bases() -> list[Path]:
     """Return the folders searched for compiled code; new code is written to the first writable one.
 
-    If NUMBA_CACHE_DIR is set, it is the only one. Otherwise the ``__pycache__`` next to the installed package comes
-    first, since copies of an environment or image include it, and the user's cache folder second. A frozen application
-    uses the user's folder only, because its own folder may exist for one run only.
+    If NUMBA_CACHE_DIR is set, this is the only folder. Otherwise there are two folders. The first is the
+    ``__pycache__`` next to the installed package, which copies of an environment or image include. The second is the
+    user's cache folder. A frozen application uses the user's folder only, because its own folder may exist for one run
+    only.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return [Path(os.environ["NUMBA_CACHE_DIR"])]
@@ -188,7 +189,7 @@ def _read(function: Callable[..., object]) -> bytes | None:
 def _list_installed(folder: str) -> tuple[_File, ...]:
     """List the files of compiled code that were installed from a wheel.
 
-    They are trusted as much as the package's sources.
+    These files are trusted as much as the package's sources.
     """
     if PACKAGE.is_dir():
         root: Any = PACKAGE

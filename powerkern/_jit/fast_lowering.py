@@ -52,7 +52,7 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
 class _Lower(core.lowering.Lower):  # type: ignore[misc]
     """numba's lowering, changed to cache the lowering functions of operators.
 
-    If the code has no reference counts, new variables are not initialised either.
+    In code without reference counts, new variables are not initialised.
     """
 
     def lower_binop(self, kind: Any, expression: Any, operation: Any) -> Any:
@@ -169,5 +169,5 @@ class Pipelines:
         return (_Compiler if self.are_fast else core.compiler.Compiler)(*args)
 
     def of_entries(self, *args: Any) -> Any:
-        """Return a compiler for entries and their kernels, without reference counts since they allocate nothing."""
+        """Return a compiler without reference counts for entries and their kernels, which allocate nothing."""
         return (_EntryCompiler if self.are_fast else core.compiler.Compiler)(*args)

@@ -60,7 +60,7 @@ def require_trusted(folder: Path) -> None:
 def require_owned(status: os.stat_result) -> None:
     """Raise PermissionError, with the reason, if anyone but this user and root owns or can write to a file.
 
-    A folder is checked likewise.
+    The same check applies to folders.
     """
     if not hasattr(os, "geteuid"):
         return  # Windows: the permissions of the user's folders keep others out

@@ -196,7 +196,7 @@ def call({", ".join(arguments)}):
         return "def entry(i, p, q):\n    " + "\n    ".join(lines)
 
     def kinds(self) -> dict[str, Any]:
-        """Return the argument type of each reader function in the source from `callee`, by the name of the reader."""
+        """Return a dictionary from the reader functions in the source from `callee` to the argument types they read."""
         return {f"read{k}": kind for k, kind in enumerate(self._kinds)}
 
 

@@ -140,7 +140,7 @@ def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float)
     t : float
         The base of the powers.
     weight : float
-        Factor of the powers.
+        Factor that multiplies the powers.
     """
     for k in range(8):
         sums[8 * row + k] += weight * t**k

@@ -45,7 +45,8 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 def register_lowering(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
     """Return a decorator for the function that generates LLVM code for calls of `function` in jitted code.
 
-    `result` maps the argument types of a call to its return type or signature, or to None if it does not apply.
+    `result` maps the argument types of a call to its return type or signature, or to None if `function` does not accept
+    these types.
     """
 
     @type_callable(function)
@@ -56,7 +57,7 @@ def register_lowering(function: Any, result: Callable[..., Any]) -> Callable[...
 
 
 def unpack_array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return the structure that numba has for an array, with attributes such as data, shape and strides.
+    """Return numba's structure for an array, with attributes such as data, shape and strides.
 
     Parameters
     ----------

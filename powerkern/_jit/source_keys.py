@@ -1,6 +1,6 @@
 """Compute cache keys: hashes of the module of an entry and of every module that it imports, directly or indirectly.
 
-Editing a kernel therefore changes the keys of the entries that may call the kernel, and no others. Modules are read
+Editing a kernel therefore changes the keys of the entries that may call the kernel, and no other keys. Modules are read
 through their loaders, so they may lie in a folder, a zip file or an executable. For modules without sources the
 bytecode, which is what numba compiles, is hashed instead.
 """
@@ -28,7 +28,7 @@ _IMPORT = re.compile(
 
 
 class Unknown(Exception):
-    """Raised for a module of which neither source nor bytecode can be read."""
+    """Raised if neither the source nor the bytecode of a module can be read."""
 
 
 class Key(NamedTuple):
@@ -70,7 +70,7 @@ def import_closure(module: str) -> frozenset[str]:
 
 @functools.cache
 def _read(name: str) -> _Module:
-    """Hash one module, and find which modules of the package it imports."""
+    """Hash one module, and find the modules of the package that it imports."""
     spec = find_spec(name)
     loader = None if spec is None else spec.loader
     try:
