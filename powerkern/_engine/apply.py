@@ -34,9 +34,10 @@ class ImageHandler(Protocol):
 
     @property
     def watched(self) -> FloatArray | None:
-        """The rows INNER_LOW to WATCHED_MAX of the array `bounds` of `kernels.transforms.matrix`.
+        """Bounds for the inspection of images, as an array.
 
-        None means that no image is inspected.
+        The rows are INNER_LOW to WATCHED_MAX of the array `bounds` of `kernels.transforms.matrix`. None means that no
+        image is inspected.
         """
 
     @property
@@ -86,7 +87,7 @@ def transform_matrix(
     values : (n, p) ndarray
         The matrix.
     out : (n, p) ndarray or None
-        Receives the images; may be `values`. None: only count.
+        Receives the images; may be `values`. None: no images are stored; the values without an image are counted.
     family : (p,) ndarray of int
         Family of each column, a code of `kernels.transforms.family`.
     direction : int
@@ -325,7 +326,7 @@ class _OrdinaryTransform(_MatrixTransform):
 
 
 def _as_slice(numbers: NDArray[np.intp]) -> slice | NDArray[np.intp]:
-    """Convert increasing indices without gaps to a slice, which selects without a copy; return others unchanged."""
+    """Convert increasing indices without gaps to a slice, which selects without a copy; return other indices as is."""
     first, last = int(numbers[0]), int(numbers[-1])
     return slice(first, last + 1) if last - first + 1 == numbers.size else numbers
 

@@ -65,8 +65,8 @@ def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
 def _read_quota(folder: Path) -> float:
     """Return the quota of one control group, in CPUs; infinity if there is none.
 
-    Version 2 of the interface has "quota period" or "max period" in one file; in version 1 a quota of -1 means none. If
-    both versions give a quota, the result is the smaller one.
+    Version 2 of the interface has "quota period" or "max period" in one file; in version 1 a quota of -1 means that
+    there is no quota. If both versions give a quota, the result is the smaller one.
     """
     version_2 = _words(folder / "cpu.max")[:2]
     version_1 = [*_words(folder / "cpu.cfs_quota_us")[:1], *_words(folder / "cpu.cfs_period_us")[:1]]

@@ -41,7 +41,7 @@ def _has_steps(x: NDArray[Any]) -> bool:
     """Return whether the rows of x can be read in place, value by value.
 
     This requires native floats, strides that are multiples of the item size, and a stride within a row that is not
-    larger than the one between rows, unless there is only one row or column.
+    larger than the stride between rows. The last condition is waived if there is only one row or column.
     """
     between, within = x.strides
     along = 1 in x.shape or abs(within) <= abs(between)

@@ -50,7 +50,7 @@ def gram(a: FloatArray, n_threads: int = 1) -> FloatArray:
 def cross_rows(a: FloatArray, rows: slice, b: FloatArray) -> FloatArray:
     """Return the inner products of some rows of `a` with all rows of `b`.
 
-    They are computed on the calling thread, and are bit-identical to the elements of `gram`.
+    The products are computed on the calling thread, and are bit-identical to the elements of `gram`.
     """
     out = np.empty((rows.stop - rows.start, b.shape[0]))
     for columns in slices(slice(0, b.shape[0]), _PANEL):

@@ -1,4 +1,4 @@
-"""Arrange many groups of rows as matrices with one column per group and data column.
+"""Arrange many groups of rows as matrices with one column for each pair of a group and a data column.
 
 Groups of similar length share a matrix, in which NaN pads the shorter groups. Kernels that handle missing values and
 many columns therefore need not know about groups.
@@ -34,8 +34,8 @@ _ROWS_OF_A_RUN, _PART = 16, 131_072
 class Groups:
     """The rows of each group, as index ranges.
 
-    The rows of group codes[k] are ``order[starts[k]:starts[k] + lengths[k]]``. If `order` is empty, they are the rows
-    from starts[k] to before starts[k] + lengths[k].
+    The rows of group codes[k] are ``order[starts[k]:starts[k] + lengths[k]]``. If `order` is empty, they are the
+    consecutive rows ``starts[k]:starts[k] + lengths[k]``.
 
     Parameters
     ----------

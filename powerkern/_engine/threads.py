@@ -5,7 +5,8 @@ children, and conflicts between Python threads that call us concurrently. The sa
 whatever the number of threads, so results are bit-identical.
 
 Helper threads stay alive for a second after their work, since waking a thread is much cheaper than starting one. All of
-them end before the process forks, because a child has only the thread that forked, and Python warns about others.
+them end before the process forks, because only the thread that forks survives in the child, and Python warns if there
+are other threads.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ class Helper(threading.Thread):
                 return
             for function, completions in task.claim():
                 self._call(function, completions)
-                del function  # it refers to arrays
+                del function  # the function refers to arrays
 
     def _call(self, function: Callable[[], object], completions: Completions) -> None:
         error = None
