@@ -60,8 +60,8 @@ CLOSE = 1.0 / 16.0
 #: Values of `shift` in the normal scores Phi^-1((r + shift)/(n + 2 shift)), r = i - 1/2 for the i-th copy: in the
 #: paper, and for Filliben's medians.
 PAPER, FILLIBEN = 1.0 / 6.0, 0.1825
-#: Largest number of copies of a value used when two starts are compared, which limits the time for large weights. 4 and
-#: 16 choose the same starts for 24 simulated columns (report_constants weights).
+#: Largest number of copies of a value used when two starts are compared, which limits the time for large weights. With
+#: 4 and 16 copies the same starts are chosen for 24 simulated columns (report_constants weights).
 _COPIES = 8.0
 #: Nodes reserved for the row that is being divided when nodes run out.
 _SPARE = 8

@@ -39,16 +39,16 @@ from powerkern.kernels.robust.search import (
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
 #: Number of parts into which each step of the grid is divided if there are weights; parts are 1/8 wide. (Without
-#: weights, cells are 0.05 to 0.23 wide.) 2 and 8 take 74 and 189 evaluations instead of 112 and give the same lambdas
-#: for 12 simulated columns (report_constants weights).
+#: weights, cells are 0.05 to 0.23 wide.) With 2 and 8 parts, 12 simulated columns take 74 and 189 evaluations instead
+#: of 112, and give the same lambdas (report_constants weights).
 _WEIGHTED_PARTS = 4
 #: Number of points at which the objective of a longer column is evaluated around each minimum of its sample. Without
 #: them, 8 of 400 columns of 513 to 1,000 values missed a minimum lower by more than 1e-4 of the objective; with 8 or 16
 #: points, 1 did; with 8 points and a sample of 128 values instead of 256, 5 did (`tests.fuzz.starts`).
 _N_CLOSE = LANES
-#: Distances from a lambda at which the objective of a possible second start is evaluated. With half of these as many
-#: second starts are found for 24 simulated columns, with double fewer (74 evaluations instead of 81); all lambdas are
-#: the same (report_constants weights).
+#: Distances from a lambda at which the objective of a possible second start is evaluated. With half of these distances,
+#: as many second starts are found for 24 simulated columns. With double the distances, fewer are found (74 evaluations
+#: instead of 81). All lambdas are the same (report_constants weights).
 _ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 
 

@@ -41,22 +41,24 @@ from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.transforms.rectified import SortedColumn
 
 #: Mean width of the first cells. This and the following constants were chosen by trial on difficult columns
-#: (`tests.fuzz.starts`): 420 of 5 to 500 values and 140 of 513 to 1,000, which take 61 and 82 evaluations on average.
-#: In 1 and 3 of them the minimum found is higher than the lowest by more than 1e-6, in none by more than 1e-4. Half the
-#: width takes 75 and 97 evaluations, with 0 and 3 such columns; double gives the same results as the present width.
+#: (`tests.fuzz.starts`): 420 columns of 5 to 500 values, which take 61 evaluations on average, and 140 columns of 513
+#: to 1,000 values, which take 82. In 1 and 3 columns, respectively, the minimum found is higher than the lowest minimum
+#: by more than 1e-6, in none by more than 1e-4. With half the width they take 75 and 97 evaluations, with 0 and 3 such
+#: columns; double the width gives the same results as the present width.
 _WIDEST = 0.75
 #: A cell of at most _NARROW is divided only if its lower bound is less than the lowest value found minus _HIDDEN, and
 #: minus _STEEP times its width unless both ends are within _LEVEL of the lowest value. Cells of at most _NARROWEST are
-#: never divided. On the 420 columns, half of each constant takes 66, 63, 66, 61 and 62 evaluations, and double 59, 59,
-#: 57, 62 and 60. The number of columns that miss the lowest minimum changes only with _NARROW = 0.17, to 2.
+#: never divided. If one of the five constants is halved, the 420 columns take 66, 63, 66, 61 and 62 evaluations,
+#: respectively; if one is doubled, they take 59, 59, 57, 62 and 60. The number of columns that miss the lowest minimum
+#: changes only for _NARROW = 0.17, to 2.
 _NARROW, _HIDDEN, _STEEP, _LEVEL, _NARROWEST = 0.085, 0.003, 0.2, 1.5e-4, 0.01
 #: The first points, as fractions of a range of usual width. They are dense where lambda of prestandardised columns
 #: usually is.
 _FIRST = (0.0, 0.15, 0.24, 0.3, 0.34, 0.37, 0.4, 0.425, 0.45, 0.475, 0.505, 0.54, 0.59, 0.66, 0.8, 1.0)
 #: Cells wider than _RIVAL_WIDTH are divided if their lower bound is less than the lowest value plus _RIVAL_MARGIN, so
-#: that minima that are nearly as low are found, too. With _RIVAL_WIDTH = 0.26 and 0.085, columns take 60 and 63
-#: evaluations. With _RIVAL_MARGIN = 0.04 they take 64; with 0 they take 59, and 39 columns are recognised as multimodal
-#: instead of 42.
+#: that minima that are nearly as low are found, too. With _RIVAL_WIDTH = 0.26 and 0.085, the 420 columns take 60 and 63
+#: evaluations. With _RIVAL_MARGIN = 0.04 they take 64. With _RIVAL_MARGIN = 0 they take 59, but 39 columns are
+#: recognised as multimodal instead of 42.
 _RIVAL_WIDTH, _RIVAL_MARGIN = 0.13, 0.02
 #: Number of cells divided at once, the largest for which halves fit LANES32 lanes even if no two cells are adjacent.
 _AT_ONCE = 5

@@ -22,13 +22,13 @@ from powerkern.kernels.robust.options import GLOBAL, Options, change_ranks
 from powerkern.kernels.robust.scratch import ALL, SAMPLE, RobustWork
 from powerkern.kernels.transforms.rectified import SortedColumn
 
-#: R's default tolerance of optimize(), the fourth root of the machine epsilon.
+#: Default tolerance of R's optimize(), the fourth root of the machine epsilon.
 CELLWISE_XTOL = 0.0001220703125
 #: Tolerance in lambda on the sample, which only locates the interval for the search on all values, and tolerance on all
-#: values. For 160 difficult columns, half the latter takes 64.8 evaluations instead of 64.5 and ends at most 6e-8 above
-#: the lowest minimum instead of 7e-8; double takes 63.8, and ends at most 4e-7 above (report_constants starts). _REACH
-#: is half the width of the interval that is searched on all values (at n = 1e6 the lambda0 of a sample of 512 is off by
-#: 1e-4), and _WIDEST the largest width to which that interval is widened.
+#: values. With half of _FINE_XTOL, 160 difficult columns take 64.8 evaluations instead of 64.5, and end at most 6e-8
+#: above the lowest minimum instead of 7e-8; with double, they take 63.8 and end at most 4e-7 above it (report_constants
+#: starts). _REACH is half the width of the interval that is searched on all values (at n = 1e6 the lambda0 of a sample
+#: of 512 is off by 1e-4), and _WIDEST is the largest width to which that interval is widened.
 _COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.1, 4.0
 #: Largest number of times that this interval is widened, threefold: from 2 * _REACH to 0.6, 1.8 and beyond _WIDEST.
 _MOST_WIDENINGS = 4
@@ -45,8 +45,9 @@ _STEP, _MAX_SCAN = 0.5, 64
 #: an end of the range, a multiple of LANES. With steps of 1/8 instead of 1/16, 3 of 300 columns missed a minimum of the
 #: trimmed likelihood that was lower by more than 1e-4 (`tests.fuzz.starts`).
 _N_FINER, _FINER, _N_OUTWARD = 17, 8.0, 16
-#: The objective between two grid points is assumed to be lower than at them by less than this. Half and double find the
-#: same minima of Carroll's objective for 60 difficult columns, with as many evaluations (report_constants carroll).
+#: Between two grid points the objective is assumed to be less than this much below its values at the points. Half and
+#: double this value give the same minima of Carroll's objective for 60 difficult columns, with as many evaluations
+#: (report_constants carroll).
 _RIVAL = 0.1
 
 # fields of a cell: its ends and the objective at the ends (inf: unknown), its lowest known point and the objective at
