@@ -493,7 +493,7 @@ def test_plots_of_too_many_columns_name_the_option(run, tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text(rows())
     code, _, err = run("plot", tmp_path / "x.csv", "-o", tmp_path / "x.png")
     assert code == 2
-    assert "choose --columns" in err
+    assert "select fewer with --columns" in err
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ BAD_REQUESTS: dict[str, tuple[Callable[[Message], dict[str, Any]], str]] = {
     "twice": (moments_request((0, 0), 1.0), "malformed: columns other than 0 to 1"),
     "unit": (moments_request((0, 8), -1.0), "malformed: a unit that is not positive"),
     "ends": (moments_request((0, 1), 1e9), "malformed: bounds that no values can have"),
-    "frame": (moments_request((0, 6), 7.0), "malformed: a frame that does not follow from its bounds"),
+    "frame": (moments_request((0, 6), 7.0), "malformed: a scaling that does not follow from its bounds"),
 }
 
 
