@@ -34,14 +34,14 @@ from powerkern.kernels.regression import likelihood
 
 INTERCEPT = "Intercept"
 
-#: A column is dropped if the part of it that is independent of earlier columns has less than this fraction of its norm,
-#: after centering.
+#: A centered column is dropped if the norm of its part that is orthogonal to earlier columns is less than this fraction
+#: of the norm of the column.
 _COLLINEAR = 1e-7
 #: A column is constant if its deviations from the mean are below this fraction of its largest absolute value.
 _CONSTANT = 1e-13
-#: Smallest accepted magnitude: the coefficient of a covariate whose values are all smaller would overflow.
+#: A covariate whose values are all smaller than this in magnitude is rejected, because its coefficient would overflow.
 _LEAST = float(np.finfo(np.float64).tiny)
-#: The constant is a combination of the covariates if its residual has less than this fraction of its norm.
+#: The constant counts as a combination of the covariates if its residual has less than this fraction of its norm.
 _SPANNED = 1e-10
 #: Scans use a sample of rows: one row in _SAMPLED, but at least _FEWEST plus _EACH per covariate. No sample is taken if
 #: the data have fewer than _WORTHWHILE times as many rows.
@@ -255,7 +255,7 @@ def _evaluate_formula(spec: Any, X: Any, formula: str) -> Any:
     if not hasattr(X, "columns"):
         raise TypeError(f"formula {shown(formula)} needs a data frame, covariates is a {type(X).__name__}")
     if library(X) != "pandas" and (frame := as_frame(X)) is not None:
-        # one library for fit and prediction: a specification remembers it
+        # use one library for fit and prediction, because the specification remembers it
         X = pandas.DataFrame({name: frame.objects(j) for j, name in enumerate(frame.names or [])})
     try:
         with warnings.catch_warnings():
@@ -288,7 +288,7 @@ class Basis(NamedTuple):
 
     design: likelihood.Design
     center: FloatArray
-    #: Matrix that maps products with the basis to coefficients, (k, q); zero in the rows of columns left out.
+    #: Matrix that maps products with the basis to coefficients, (k, rank); zero in the rows of columns left out.
     to_coef: FloatArray
     #: Mask of the columns that were not left out.
     used: BoolArray

@@ -2,9 +2,9 @@
 
     f(lambda) = 1/2 ln det S(lambda) - sum_j (lambda_j - 1) mean(J_j)
 
-Up to a constant, f is the negative log-likelihood per observation. S is the covariance (1/n) of the transformed
-columns, or of their residuals given a design (Andrews, Gnanadesikan & Warner 1971; Velilla 1993). See docs/numerics:
-Joint fits.
+Up to a constant, f is the negative log-likelihood per observation. J_j is ln x, or sign(x) ln(1 + |x|) for Yeo-Johnson,
+of column j. S is the covariance (1/n) of the transformed columns, or of their residuals given a design (Andrews,
+Gnanadesikan & Warner 1971; Velilla 1993). See docs/numerics: Joint fits.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from powerkern._status import JointStatus
 from powerkern._typing import FloatArray, IntArray, Weights
 from powerkern.kernels.likelihood.joint_derivatives import JACOBIAN, G
 
-#: A covariance is singular if 1 minus the squared multiple correlation of a column with the others is less than this
-#: times p.
+#: The covariance of p columns is singular if 1 minus the squared multiple correlation of a column with the others is
+#: less than p times this.
 _SINGULAR = 1e-14
-#: The same tolerance for the last point of a search that did not converge.
+#: Tolerance that replaces _SINGULAR at the last point of a search that did not converge.
 _NEARLY_SINGULAR = 1e-6
 #: A column belongs to a linear relation if its coefficient, in standard deviations, exceeds this.
 _INVOLVED = 1e-6
 
-#: The search takes a last Newton step if the predicted decrease of f is below this; the remaining error is about its
-#: square.
+#: The search takes a last Newton step if the predicted decrease of f is below this; the error that remains is about the
+#: square of the decrease.
 _DECREASE = 1e-12
 MAX_EVAL = 200
 _MAX_HALVINGS = 60
 _ROUNDING = 1e-13
 
-#: The same tolerance for the ends of intervals, relative to the drop of the log-likelihood there.
+#: Tolerance that replaces _DECREASE at the ends of intervals, relative to the drop of the log-likelihood there.
 _END_DECREASE = 1e-14
 
 #: Rounding error of f, in units of the larger of |f| and 1.
@@ -165,9 +165,9 @@ class JointLikelihood:
         return JointEvaluation(f, np.diag(a) - rows[:, JACOBIAN], hessian)
 
     def _replace_by_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
-        """Replace psi, psi', psi'' in `out` by residuals given the design, scaled to norm 1 for psi.
+        """Replace psi, psi', psi'' in `out` by residuals given the design, divided by the norm of the residual of psi.
 
-        Return the sum of the logs of the norms before scaling. `tolerance` is that of `evaluate`.
+        Return the sum of the logs of these norms. `tolerance` is as in `evaluate`.
         """
         if not len(self._basis):
             return 0.0
@@ -335,7 +335,7 @@ def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) 
 
 
 def _are_distinct(one: JointMinimum, other: JointMinimum) -> bool:
-    """Return whether two minima differ: whether f, to second order about the first, differs between them."""
+    """Return whether the second-order expansion of f about the first minimum differs at the second."""
     d = other.lmbda - one.lmbda
     return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE
 

@@ -29,7 +29,7 @@ from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
 
 #: Seed of the random starts, which are normal about the first start with standard deviation _SPREAD/sqrt(curvature).
 _SEED, _SPREAD = 20260601, 0.5
-#: Smallest accepted curvature: products of smaller ones underflow.
+#: Smallest accepted curvature: products of smaller curvatures underflow.
 _FLAT = 1e-250
 
 
@@ -190,7 +190,7 @@ def make_fit_state(
     likelihood : JointLikelihood
         The likelihood.
     best : JointMinimum
-        The optimum of the likelihood, with columns in the sorted order of the likelihood.
+        The optimum, with columns in the order in which the likelihood sorts them.
     rows : JointRows
         The rows.
     covariates : Covariates

@@ -1,7 +1,7 @@
 """Regressions with bounds on lambda.
 
-The likelihood of a regression may have several maxima, so the best lambda within the bounds is searched: clipping the
-unbounded lambda may miss it.
+The likelihood of a regression may have several maxima. The best lambda within the bounds is therefore searched for,
+because clipping the unbounded lambda may miss it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def find_outside(results: FloatArray, bounds: FloatArray, given: FloatArray) -> 
 
 
 def minimize_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scanned: FloatArray) -> FloatArray:
-    """Minimise a function of lambda within bounds, on a grid and then on finer grids about the minimum.
+    """Minimise a function of lambda for each of q responses, within bounds, on a grid and then on finer grids.
 
     Parameters
     ----------
     g : callable
-        Takes lambdas, (q, m), one row for each response, and returns the values of its function, (q, m).
+        Takes lambdas, (q, m), with one row for each response, and returns the values of the functions, (q, m).
     bounds : (2, q) ndarray
         Lower and upper bounds; may be infinite.
     scanned : (q, 2) ndarray
@@ -54,7 +54,7 @@ def minimize_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, s
     Returns
     -------
     (q,) ndarray
-        The minima, to about 1e-8.
+        The lambdas of the minima, accurate to about 1e-8.
     """
     low = np.minimum(bounds[1], np.maximum(bounds[0], scanned[:, 0]))
     high = np.maximum(bounds[0], np.minimum(bounds[1], scanned[:, 1]))

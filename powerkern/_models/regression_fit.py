@@ -30,7 +30,7 @@ from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
 
-#: Statuses of a lambda at a minimum.
+#: Statuses of a fitted lambda that minimises `nll`, at least among the lambdas searched.
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)
 
 
@@ -76,7 +76,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
     status_text : list of str
         The status of each response in words.
     scanned : Interval
-        Range of lambda in which the minimum was searched; NaN where lambda was given.
+        Range of lambda in which the minimum was searched for; NaN where lambda was given.
     family : str
         "box-cox", "yeo-johnson" or "best".
     families : list of str
@@ -149,8 +149,8 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         Returns
         -------
         Interval
-            `low` and `high`, as `PowerFit.confint` returns them; NaN for responses whose lambda is not a minimum of
-            `nll` (given, at a bound, not fitted).
+            `low` and `high`, as `PowerFit.confint` returns them; NaN for responses whose lambda does not minimise `nll`
+            (given, at a bound, not fitted).
 
         Examples
         --------
@@ -165,7 +165,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return name_intervals(interval, self.column_names)
 
     def standard_error(self) -> FloatArray:
-        """Return the standard error of lambda, ``1/sqrt(information)``; NaN where lambda is not a minimum of `nll`.
+        """Return the standard error of lambda, ``1/sqrt(information)``; NaN where lambda does not minimise `nll`.
 
         Examples
         --------
@@ -191,7 +191,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         -------
         LikelihoodRatio
             A named tuple: the array ``statistic``, ``2 (nll(lmbda0) - nll)``; ``df``, the degrees of freedom of the
-            chi-square distribution, which is 1; and the array ``pvalue``. NaN where lambda is not a minimum of `nll`.
+            chi-square distribution, which is 1; and the array ``pvalue``. NaN where lambda does not minimise `nll`.
 
         Examples
         --------

@@ -107,7 +107,7 @@ class RegressionModel(StoredFit):
         for array in (self.llf, self.rank, *self.scanned, self.scale, self.scale_unbiased, self.rss, self.coef):
             array.flags.writeable = False
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a fit travels without the data it came from
+    def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles contain no data
         return type(self), (self.power_fit, self._covariates, self._results, self._center)
 
     @property
@@ -157,7 +157,7 @@ class RegressionModel(StoredFit):
         `covariates` defaults to the fitted rows. Labelled covariates are put in the order of the rows of `Y`.
         """
         if covariates is None:
-            rows = self._fitted_problem(checked=False).covariates  # not checked: covariates were copied
+            rows = self._fitted_problem(checked=False).covariates  # unchecked: covariates were copied
         else:
             rows = self._covariates.matrix(covariates, of=Y, whose="Y")
         gamma = np.nan_to_num(self._results.gamma)

@@ -25,7 +25,7 @@ class ResponseResults(NamedTuple):
 
     #: Rows of `kernels.results.ColumnFit`, (p, N_RESULTS).
     results: FloatArray
-    #: Range in which lambda was searched, (p, 2).
+    #: Range in which lambda was searched for, (p, 2).
     scanned: FloatArray
     #: Coefficients of the centered covariates, (p, k), in units of the residual scale. If the design contains the
     #: constant, they are for psi minus its value at a reference inside the data.
@@ -163,7 +163,7 @@ class ResponseLikelihood(NamedTuple):
         return self._compute_results(kernel.interval_columns, np.column_stack([self.table.lmbda, drop]), 2)
 
     def _profile(self, lmbdas: FloatArray) -> FloatArray:
-        """Return negative log-likelihoods at the lambdas (p, m), which hold one row for each response."""
+        """Return the negative log-likelihoods of each response at its lambdas, a row of `lmbdas`, (p, m)."""
         g = self._compute_results(kernel.profile_columns, np.ascontiguousarray(lmbdas), lmbdas.shape[1])
         g *= self.table.n_obs[:, np.newaxis]
         return g

@@ -32,8 +32,8 @@ Kind = Literal["median", "mean", "quantile"]
 
 #: Number of standard deviations to integrate beyond t = 0 and beyond the maxima of the integrand.
 _MARGIN = 9.5
-#: Step of the rule and number of nodes on each side of its center: on a finite piece, and on a piece whose values
-#: become infinite.
+#: Step of the rule, and number of nodes on each side of its center. _PIECE is for pieces on which values are finite,
+#: _TAIL for pieces at whose outer end values become infinite.
 _PIECE, _TAIL = (0.07, 52), (0.05, 72)
 #: Number of means to compute in one batch.
 _AT_ONCE = 1024
@@ -118,8 +118,8 @@ def standardize_normals(
 def align_with_fit(mean: Any, sd: Any, names: list[Any] | None, was_vector: bool) -> tuple[Any, Any]:
     """Reorder labelled means and standard deviations to match the fitted columns, and `sd` to match the rows of `mean`.
 
-    Data frames are reordered by column, and series that have one number per column by label. Values without labels are
-    returned unchanged.
+    Data frames are reordered by column. Series that have one number per column are reordered by label. Values without
+    labels are returned unchanged.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class _PsiBranch(NamedTuple):
     log_unit: FloatArray
     log_base: FloatArray
     offset: FloatArray
-    #: Derivative of the transformed value in ln(offset + |x|), at x = 0 or, for Box-Cox, at the reference.
+    #: Derivative of the transformed value with respect to ln(offset + |x|), at x = 0 or, for Box-Cox, at the reference.
     growth: FloatArray
 
 
@@ -237,7 +237,7 @@ def ends_of_range(table: ColumnTable) -> tuple[FloatArray, FloatArray]:
 class _IntegrationRange(NamedTuple):
     """Range of integration above the mean (or below it, for the lower branch), in standard deviations from the mean."""
 
-    #: Maximum of value times density.
+    #: Point at which the product of value and density is largest.
     peak: FloatArray
     #: End of the range of psi, or the valley at which a divergent integral is cut; inf if there is neither.
     limit: FloatArray
@@ -342,7 +342,7 @@ def _inverse_mean_rows(
             part[upmost] = _integrate_tail(table, upper, 1.0, z, sd, start, middle, weight, upmost)
         if lowest.any():
             part[lowest] = _integrate_tail(table, lower, -1.0, z, sd, stop, middle, weight, lowest)
-        with np.errstate(invalid="ignore", over="ignore"):  # parts beyond float64 of both signs: NaN
+        with np.errstate(invalid="ignore", over="ignore"):  # infinite parts of opposite sign give NaN
             total, mass = total + part, mass + weight
     with np.errstate(invalid="ignore", divide="ignore"):
         found = np.where(up.diverges & ~down.diverges, np.inf, total / mass)

@@ -202,7 +202,7 @@ class ColumnTable:
     # --- kernels by family --------------------------------------------------------------------------------
 
     def group_by_family(self) -> list[tuple[int, Chosen]]:
-        """Return, for each family in the table, its code and the positions of its columns, or a full slice."""
+        """Return the code of each family and the positions of its columns; a single family has a full slice instead."""
         codes = np.unique(self.family_codes).tolist()
         return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self.family_codes == code)) for code in codes]
 

@@ -13,11 +13,11 @@ from powerkern._results.inversion import transformed_ends
 from powerkern._status import Status
 from powerkern._typing import IntArray
 
-#: Larger |lambda| than this reflect the distance from the origin rather than the shape of the column, if the data are
-#: far from the origin relative to their range.
+#: Values of |lambda| above this reflect the distance from the origin rather than the shape of the column, if the data
+#: are far from the origin relative to their range.
 _LARGE = 20.0
 _NO_COLUMNS = np.empty(0, dtype=np.intp)
-#: Warning text for such columns.
+#: Warning text for columns whose |lambda| is large for this reason.
 FAR_FROM_ZERO = (
     "|lambda| is large because the data lie far from zero relative to their spread; powerkern.fit with "
     "origin='fit' (or, under Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda without this dependence"
@@ -70,7 +70,7 @@ def warn_about_columns(table: ColumnTable, labels: Callable[[IntArray], str], ma
 
 
 def warn_about_overflow(table: ColumnTable, labels: Callable[[IntArray], str]) -> None:
-    """Warn about columns whose unstandardised output overflows, as can happen if lambda was not bounded."""
+    """Warn about columns whose raw output overflows, as it may without bounds on lambda; see `warn_about_columns`."""
     overflows = np.flatnonzero(np.isinf(transformed_ends(table, standardize=False)).any(axis=0))
     if overflows.size:
         warn(f"{labels(overflows)}: transformed values overflow; with standardize=True they stay finite")

@@ -154,7 +154,7 @@ class FitAttributes(StoredFit):
         return iter(self.column_names or range(len(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._spec, self._labels, self._table)  # a fit travels without the data it came from
+        return type(self), (self._spec, self._labels, self._table)  # copies and pickles contain no data
 
     def without_data(self) -> Self:
         """Return a copy of the fit without its reference to the fitted data."""

@@ -31,7 +31,7 @@ Scale = Literal["scores", "data"]
 
 @suggest_in_class
 class FitOfCensored(FitDescription):
-    """Base class of `PowerFit` with its methods for censored cells (below or above a limit, or between two)."""
+    """Base class of `PowerFit` with its methods for censored cells, which lie below, above or between limits."""
 
     def expected(
         self,
@@ -115,7 +115,8 @@ class FitOfCensored(FitDescription):
         Notes
         -----
         Each draw is from the fitted normal distribution, truncated to the interval of the cell and to the range of the
-        transform. Draws ignore the uncertainty of lambda, loc and scale; if it matters, fit resampled rows.
+        transform. Draws ignore the uncertainty of lambda, loc and scale. If this uncertainty matters, fit resampled
+        rows.
 
         Examples
         --------

@@ -58,7 +58,7 @@ class FitDescription(FitInference):
         return {"column": names, **families, "lambda": first.lmbda, "status": np.array(first.status_text)}
 
     def _note_on_others(self) -> list[str]:
-        """Return a line with the number of columns that are not shown, or no line if all are."""
+        """Return a line with the number of columns that are not shown, or an empty list if all columns are shown."""
         return [f"... and {len(self) - SHOWN} more columns: see lambdas, summary()"] if len(self) > SHOWN else []
 
     def normality(
@@ -71,7 +71,7 @@ class FitDescription(FitInference):
         X : (n, n_features) array-like, optional
             The fitted data, or new data; not needed right after `fit`, see `profile`. NaN is missing.
         sample_weight : (n,) array-like, or str, optional
-            Weights that go with `X`, or the name of its column that holds them: counts of its rows as in
+            Weights of the rows of `X`, or the name of the column of `X` that holds them. They count rows, as in
             `powerkern.fit`.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
@@ -79,23 +79,24 @@ class FitDescription(FitInference):
         Returns
         -------
         Normality
-            A named tuple of `before` and `after`. Each is a named tuple of arrays with one entry per column, NaN for
-            columns without two distinct values: ``skewness``, ``m3/m2**1.5`` with central moments ``m`` (1/n);
-            ``kurtosis``, ``m4/m2**2 - 3``; ``ppcc``, the correlation of the ascending values with normal quantiles at
-            Filliben's median ranks, 1 on a straight QQ plot; and ``pvalue`` of D'Agostino and Pearson's test, which
-            joins skewness and kurtosis, NaN for fewer than 8 values. `scipy.stats` calls them `skew`, `kurtosis`,
-            `probplot` and `normaltest`.
+            A named tuple of `before` and `after`. Each is a named tuple of arrays with one entry per column; columns
+            with fewer than two distinct values have NaN. ``skewness`` is ``m3/m2**1.5`` with central moments ``m``
+            (1/n), and ``kurtosis`` is ``m4/m2**2 - 3``. ``ppcc`` is the correlation of the ascending values with normal
+            quantiles at Filliben's median ranks; it is 1 if the QQ plot is straight. ``pvalue`` is the p-value of
+            D'Agostino and Pearson's test, which combines skewness and kurtosis; it is NaN for fewer than 8 values.
+            `scipy.stats` calls these measures `skew`, `kurtosis`, `probplot` and `normaltest`.
 
         Raises
         ------
         ValueError
-            Values outside the domain, a wrong shape.
+            `X` has values outside the domain, or the wrong shape.
 
         Notes
         -----
-        The data are read once; a column is sorted, measured, transformed in place and measured again. Moments are
-        taken about the mean, of values scaled by a power of 2: they neither overflow nor lose digits to an offset.
-        The p-value after a fit is slightly too large, because lambda was chosen to make the column normal.
+        The data are read once: each column is sorted, measured, transformed in place and measured again. Values are
+        divided by a power of 2, and moments are taken about the mean, so moments do not overflow, and columns far from
+        0 lose no digits. The p-value after a fit is slightly too large, because lambda was chosen to make the column
+        normal.
 
         Examples
         --------
@@ -122,22 +123,22 @@ class FitDescription(FitInference):
         CentralNormality
             A named tuple of arrays with one entry per column: ``statistic``, the mean distance of the central 80 % of
             the standardised values from normal scores, and ``pvalue``, the probability that a normal sample of the same
-            size has at least this statistic, never reported below 0.001. Both are NaN for columns without spread; the
-            p-value is NaN for fewer than 6 values, too.
+            size has at least this statistic, never reported below 0.001. Both are NaN for columns without spread, and
+            ``pvalue`` is also NaN for fewer than 6 values.
 
         Raises
         ------
         ValueError
-            Values outside the domain, a wrong shape.
+            `X` has values outside the domain, or the wrong shape.
 
         Notes
         -----
         The statistic is the mean of ``abs(z_i - Phi^-1(p_i))`` over the values with ``0.1 <= p_i <= 0.9`` [1]_, where
         ``p_i = (i - 1/3)/(n + 1/3)``; ties get the mean of their p. The z are the transformed values, standardised by
         location and scale of Huber's proposal 2 with k = Phi^-1(0.9) and divisor n - 1. P-values are interpolated
-        between quantiles of 30,000 normal samples of each of 35 sizes from 6 to 10,000. For larger samples the
-        statistic is taken to fall as 1/sqrt(n). P-values are slightly too large, because lambda was chosen to make the
-        column normal.
+        between quantiles of 30,000 normal samples of each of 35 sizes from 6 to 10,000. For larger samples, the
+        quantiles are assumed to decrease as 1/sqrt(n). P-values are slightly too large, because lambda was chosen to
+        make the column normal.
 
         References
         ----------
@@ -194,7 +195,7 @@ class FitDescription(FitInference):
             kurtosis, ppcc and p-value of normality before and after (see `normality`); n_obs and status. Entries that
             need the data are left out if the fit no longer has its data. For robust fits `se` is the bootstrap
             `standard_error`, `low` and `high` are as in `confint`, and there are no tests or rounded powers. Notes
-            below the table name what is left out.
+            below the table list the entries that are left out.
 
         Examples
         --------
@@ -277,7 +278,7 @@ class FitDescription(FitInference):
     def _normality_entries(
         self, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None
     ) -> tuple[list[dict[str, FloatArray]], list[str]]:
-        """Return the summary's entries on normality, and notes on them or on why there are none.
+        """Return the summary's entries on normality, with notes; if there are no entries, a note gives the reason.
 
         Arguments are described in `summary`.
         """
@@ -327,9 +328,10 @@ class FitDescription(FitInference):
     def outliers(self, X: object, *, cutoff: float | None = None) -> Any:
         """Flag values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > cutoff scale``.
 
-        The cut-off is ``Phi^-1(cutoff)``. For reweighted maximum likelihood it is, by the paper's convention, the
-        quantile of Student's t with n_kept/4 degrees of freedom, which is nearly the same in long columns. With it the
-        default flags about 1 % of clean values in short columns, too.
+        The cut-off is ``Phi^-1(cutoff)``. For reweighted maximum likelihood it is the quantile of Student's t with
+        n_kept/4 degrees of freedom instead, as in the paper on this estimator (see `powerkern.RewML`). In long columns,
+        the two quantiles nearly agree. In short columns, Student's t makes the default flag about 1 % of clean values
+        there, too.
 
         Parameters
         ----------
@@ -337,8 +339,8 @@ class FitDescription(FitInference):
             The fitted data, or new data. Missing values, and values of columns that could not be fitted, are not
             flagged.
         cutoff : float, optional
-            Quantile of the normal distribution. Default: `cutoff` of the fit, 0.995 unless given, which
-            flags about 1 % of normal data.
+            Quantile of the normal distribution. The default is `cutoff` of the fit, which is 0.995 unless the estimator
+            has another value. This flags about 1 % of normal data.
 
         Returns
         -------
@@ -370,9 +372,9 @@ class FitDescription(FitInference):
         Returns
         -------
         Interval
-            Arrays `low` and `high`, the values with ``psi = loc -+ cutoff scale`` (see `outliers`). Where this is
-            outside the range of the transform, `low` is -inf (-shift under Box-Cox) and `high` is inf. NaN for columns
-            that could not be fitted.
+            Arrays `low` and `high`, the values with ``psi = loc -+ cutoff scale`` (see `outliers`). Where
+            ``loc -+ cutoff scale`` is outside the range of the transform, `low` is -inf (-shift under Box-Cox) and
+            `high` is inf. Columns that could not be fitted have NaN.
 
         Examples
         --------

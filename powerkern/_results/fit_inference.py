@@ -175,10 +175,11 @@ class FitInference(FitAttributes, RoundedPowers):
         level : float, default 0.95
             Confidence level, between 0 and 1.
         method : {"profile", "wald", "bootstrap"}, optional
-            "profile" (default of maximum likelihood): where `nll` exceeds its minimum by half a chi-square quantile.
-            "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car prints it. It needs no data, covers
-            less well in short columns, and is the only choice with ``origin="fit"``. "bootstrap" (for all other
-            estimators, and only for them): ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
+            "profile" (default of maximum likelihood): the lambdas at which `nll` exceeds its minimum by half a
+            chi-square quantile. "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as in R's car. This
+            interval needs no data, but its coverage is worse in short columns. It is the only choice with
+            ``origin="fit"``. "bootstrap" (for all other estimators, and only for them):
+            ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
         replicates : int, default 200
             Number of bootstrap replicates, see `standard_error`.
 
@@ -239,7 +240,8 @@ class FitInference(FitAttributes, RoundedPowers):
         X, sample_weight, n_threads
             As in `profile`; not needed for maximum likelihood.
         replicates : int, default 200
-            Number of bootstrap samples. With 200, the standard error is within about 6 % of its limit.
+            Number of bootstrap samples. With 200 samples, the standard error is within about 6 % of its limit for many
+            samples.
 
         Returns
         -------
@@ -256,7 +258,7 @@ class FitInference(FitAttributes, RoundedPowers):
         -----
         A replicate consists of m of the n observed values, at most 500, drawn with replacement in proportion to their
         weights. The standard error is half the distance between the quantiles Phi(-1) and Phi(1) of the replicates'
-        lambdas, times sqrt(m/n). This takes as long as fitting 200 columns of m values for each column. The draws do
+        lambdas, times sqrt(m/n). For each column, this takes as long as fitting 200 columns of m values. The draws do
         not depend on threads, nor on the number and order of columns. Under ``family="best"`` the family is not
         selected again.
 
@@ -310,7 +312,7 @@ class FitInference(FitAttributes, RoundedPowers):
         LikelihoodRatio
             A named tuple: the array ``statistic``; ``df``, the degrees of freedom, which is 1; and the array
             ``pvalue``, the probability that a chi-square variable exceeds the statistic. NaN for columns whose lambda
-            is not the maximum of the likelihood (given, at a bound, rounded, not fitted).
+            does not maximise the likelihood (given, at a bound, rounded, not fitted).
 
         Raises
         ------
@@ -343,7 +345,7 @@ class FitInference(FitAttributes, RoundedPowers):
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> Self:
-        """Return a copy of the fit with convenient powers: `rounded` as `lmbda`, with means and scales recomputed.
+        """Return a copy of the fit with lambdas rounded to convenient powers (see `rounded`), and new means and scales.
 
         Parameters
         ----------

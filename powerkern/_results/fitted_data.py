@@ -14,8 +14,9 @@ from powerkern._input.arrays import Matrix, column_labels
 from powerkern._input.foreign import library
 from powerkern._typing import FloatArray, IntArray, Weights
 
-#: Data of at most this size are copied, so that later results are right even if the original changes. A copy of 128 KB
-#: takes about 6 of the 170 us of the fit, as long as fingerprints. Larger copies cost memory and new pages.
+#: Data of at most this size are copied, so that later results are right even if the original changes. Copying 128 KB
+#: takes about 6 of the 170 us of the fit, as long as computing the fingerprints. Larger copies cost memory and page
+#: faults.
 COPIED_BYTES = 131_072
 
 _CHANGED = "changed after the fit, which does not copy large data"
@@ -59,7 +60,7 @@ class FittedData:
         data._is_shared = True
         if not (
             values.flags.writeable and (weight is None or weight.flags.writeable)
-        ):  # pandas gives its memory away read-only
+        ):  # pandas returns its memory as read-only arrays
             data._frames = tuple(_shallow_copy(each) for each in sources)
         return data
 
@@ -174,7 +175,7 @@ class GroupedData:
     values : (n, p) ndarray
         The data of all groups.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weights of the rows; None: all one.
     n_recorded : int
         Number of groups whose fingerprints will be recorded; 0 if the data were copied.
     frames : tuple

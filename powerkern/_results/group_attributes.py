@@ -159,10 +159,10 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
             raise KeyError(f"{shown(label)} is not one of the {len(self)} groups of the fit")
         return self._fit_of_group(code)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a fit travels without its data
+    def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles contain no data
         return type(self), (self._spec, self._labels, self._keys, self._table, self.pooled)
 
-    # a mapping compares its values, which are made anew for each access
+    # `Mapping` would compare the fits of the groups, which are new objects at each access
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -183,7 +183,7 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
 
     @property
     def lambdas(self) -> Any:
-        """`lmbda` as a pandas data frame by group and column label, if pandas is installed; else the array.
+        """`lmbda` as a pandas data frame by group and column label, if pandas is installed; otherwise the array.
 
         ``fit.lambdas[column]`` has a lambda for each group, ``fit.lambdas.loc[group]`` one for each column.
         """

@@ -215,7 +215,7 @@ class GroupedFit(GroupAttributes):
         Returns
         -------
         ndarray, or the kind of `mean`, if that is a data frame or series
-            Of the shape of `mean`, columns in the order of the fit.
+            Same shape as `mean`, with columns in the order of the fit.
         """
         groups, sd = align_rows(groups, mean, "groups", "mean"), align_rows(sd, mean, "sd", "mean")
         mean, sd = (order_frame(each, self.column_names, what) for each, what in ((mean, "mean"), (sd, "sd")))

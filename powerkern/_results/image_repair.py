@@ -108,7 +108,7 @@ class ImageRepair:
         return (n_infinite if self._infinite == "raise" else 0) + (n_outside if self._out_of_range == "raise" else 0)
 
     def repair_rounded(self, x: NDArray[Any], images: NDArray[np.floating]) -> None:
-        """Replace images that overflow in float32, before or after they are rounded to it.
+        """Replace images that overflow in float32, either before or when they are rounded.
 
         `x` and `images`, (p, n), hold the values and their transforms, one column of the data per row.
         """
@@ -126,7 +126,7 @@ class ImageRepair:
             self._found.extend((j, 0, n) for j, n in zip(numbers.tolist(), counts.tolist(), strict=True) if n)
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
-        """Do nothing: unlike `Inversion`, a forward transform leaves the results of values with an image unchanged."""
+        """Do nothing: unlike `Inversion`, this handler does not change the results of values that have an image."""
 
     def clip_matrix(self, values: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return a copy of a matrix with finite values clipped to the range of the fitted data; count clipped values.

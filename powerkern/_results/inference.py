@@ -54,7 +54,7 @@ class Interval(NamedTuple):
         return {"column": label_cells(labels), "low": low, "high": high}
 
     def _note_on_others(self) -> list[str]:
-        """Return a line with the number of intervals that are not shown, or no line if all are."""
+        """Return a line with the number of intervals that are not shown, or an empty list if all are shown."""
         left = np.size(self.low) - SHOWN
         return [f"... and {left} more: see low, high, to_frame()"] if left > 0 else []
 
@@ -76,7 +76,7 @@ class LikelihoodRatio(NamedTuple):
     Attributes
     ----------
     statistic : ndarray
-        ``2 (nll(lmbda0) - nll)``, at least 0; NaN if lambda is not the maximum of the likelihood.
+        ``2 (nll(lmbda0) - nll)``, at least 0; NaN if lambda does not maximise the likelihood.
     df : int
         Degrees of freedom: the number of lambdas that the hypothesis specifies.
     pvalue : ndarray
@@ -108,13 +108,13 @@ class LikelihoodOptimum(NamedTuple):
     """The fitted lambdas with their likelihoods and standard errors, as tests and intervals need them."""
 
     lmbda: FloatArray
-    #: Negative log-likelihood of each column, or of all columns together; NaN where lambda is not its minimum.
+    #: Negative log-likelihood of each column, or of all columns together; NaN where lambda does not minimise it.
     nll: FloatArray
     #: Standard error of lambda.
     se: FloatArray
     #: Number of observations, or their weight, of each column or of all columns together.
     n_obs: FloatArray
-    #: Number of lambdas that a hypothesis specifies, and the word for the unit that has a lambda ("column").
+    #: Number of lambdas that a hypothesis specifies, and the noun for the unit to which a lambda belongs ("column").
     df: int = 1
     each: str = "column"
     #: Labels of the columns, if they have any.
@@ -160,7 +160,7 @@ def confidence_interval(
     with np.errstate(divide="ignore"):
         drop = np.broadcast_to(0.5 * special.chdtri(1, 1.0 - level) / optimum.n_obs, optimum.lmbda.shape)
     ends = likelihood().ends(drop)
-    ends[drop == 0.0] = optimum.lmbda[drop == 0.0, None]  # a level that rounds to 0
+    ends[drop == 0.0] = optimum.lmbda[drop == 0.0, None]  # for a level so small that its quantile rounds to 0
     ends[np.isnan(np.broadcast_to(optimum.nll, drop.shape))] = np.nan
     return Interval(ends[:, 0], ends[:, 1])
 
@@ -204,7 +204,7 @@ def hypothesis_lambdas(
     n : int
         Number of lambdas of the fit.
     each : str
-        Word for the unit that has a lambda, such as "column", for the message.
+        Noun for the unit to which a lambda belongs, such as "column", for the message.
     names : sequence, optional
         Labels of the columns.
     """

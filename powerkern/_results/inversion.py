@@ -34,9 +34,9 @@ class Inversion:
 
     The object is passed to `transform_matrix` as its `completion`.
 
-    "clip" moves all results outside the range of the fitted data to the nearest end, so that order is preserved. If
-    only values without an inverse were moved, their results could be smaller than the results of smaller values, which
-    may lie anywhere in the domain.
+    "clip" moves all results outside the range of the fitted data to the nearest end. This preserves order. If only
+    values without an inverse were moved, a value without an inverse could get a smaller result than a smaller value
+    whose inverse lies beyond the fitted data.
 
     Where psi is flat, many x share one z. The z of an end of the fitted data is mapped to exactly that end.
 
@@ -207,7 +207,7 @@ class Inversion:
 
     @np.errstate(all="ignore")
     def _find_safe_bounds(self) -> FloatArray:
-        """Return the bounds of z between which no result lacks digits, (2, p); NaN if results within the data do.
+        """Return the bounds of z between which no result lacks digits, (2, p); NaN if even the data lose digits.
 
         The round trip is tested at the ends of the data and then farther out, because errors grow outwards. Values
         that need range checks count as unsafe: they are inspected anyway, and kernels for them need not be compiled.
@@ -262,7 +262,7 @@ class Inversion:
         with np.errstate(invalid="ignore"):  # an end whose image is infinite becomes NaN, and narrows nothing
             ends = self._transformed_ends + np.array([[1.0], [-1.0]]) * self._rounding
         ends = np.where(is_failed(self._table.status), np.array([[-np.inf], [np.inf]]), ends)
-        for low in (0, 2):  # the inner bounds, and the safe ones
+        for low in (0, 2):  # the inner bounds, then the safe bounds
             watched[low] = np.fmax(watched[low], ends[0])
             watched[low + 1] = np.fmin(watched[low + 1], ends[1])
         return watched

@@ -118,7 +118,7 @@ def build_likelihood(
     values : (n, p) ndarray
         The data.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weights of the rows; None: all one.
     n_threads : int
         Largest number of threads at work.
     """
@@ -155,7 +155,7 @@ def find_optimum(table: ColumnTable, names: list[Any] | None, standard_error: Fl
 
     The likelihood of a column is NaN unless its lambda maximises it over all lambdas.
     """
-    is_optimum = table.status == Status.OK  # excludes origin="fit": its maximum does not compare with a fixed origin
+    is_optimum = table.status == Status.OK  # excludes origin="fit", whose likelihood is not comparable
     if table.censored is not None:
         is_optimum |= table.status == Status.SCANNED
     nll = np.where(is_optimum, table.nll, np.nan)
@@ -181,7 +181,7 @@ def evaluate_objective(
     columns : (n, p) ndarray or AffineView
         The data as `columns_as_transformed` returns them.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weights of the rows; None: all one.
     lmbdas : (m,) ndarray
         Lambdas at which to evaluate.
     n_threads : int

@@ -163,7 +163,7 @@ def round_trip_errors(table: ColumnTable, x: FloatArray, standardize: bool, dtyp
         rest = change * abs(exponent) / (table.divisor * size)  # rounding/(distance of z from the end of its range)
         anywhere = np.maximum(abs(x - table.x_min), abs(x - table.x_max))
         change = np.where(rest < _MOST_OF_REST, change / (1.0 - rest), anywhere)
-        recentering = np.finfo(np.float64).eps * 2.0 * (abs(table.center) + abs(x))  # of x = center + divisor u
+        recentering = np.finfo(np.float64).eps * 2.0 * (abs(table.center) + abs(x))  # rounding of center + divisor u
         errors = (change + recentering) / np.maximum(abs(x), _smallest_sizes(table))
     errors[np.isnan(x) | is_failed(table.status)] = 0.0
     return np.asarray(np.where(np.isnan(errors), np.inf, errors))

@@ -26,7 +26,7 @@ from powerkern.kernels.transforms.gather import APPLY
 
 #: Smallest sample size for which the normal approximations of the test statistics hold.
 _FEWEST = 8
-#: For larger samples, Z1**2 and Z2**2 are replaced by their limits, n/6 skewness**2 and n/24 kurtosis**2.
+#: For larger samples, `dagostino_pearson` uses the limits of Z1**2 and Z2**2: n/6 skewness**2 and n/24 kurtosis**2.
 _MANY = 1e8
 #: Degrees of freedom that Pearson's test loses: one each for the total count, the mean and the standard deviation.
 ESTIMATED = 3
@@ -85,7 +85,7 @@ def moments_matrix(
     results : (p, N_RESULTS) ndarray
         Rows of `kernels.results.ColumnFit`, whose transforms are applied.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weights of the rows; None: all one.
     n_threads : int
         Largest number of threads at work.
 
@@ -119,7 +119,7 @@ def measure_normality(table: ColumnTable, values: NDArray[Any], weight: Weights,
     values : (n, p) ndarray
         The data.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weights of the rows; None: all one.
     n_threads : int
         Largest number of threads at work.
     """

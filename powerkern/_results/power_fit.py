@@ -80,13 +80,14 @@ class PowerFit(FitOfCensored):
         the array.
     loc, scale, log_factor : ndarray
         Mean ``loc * exp(log_factor)`` and standard deviation ``scale * exp(log_factor)`` (with 1/n) of the raw
-        transformed values. For robust fits: the mean of the values kept, and their standard deviation divided by that
-        of a normal variable truncated at the same cut-off, so that clean data get standard deviation 1. (With
-        ``convention="cellwise"`` the standard deviation, with 1/(n - 1), is not divided.) `log_factor` is 0 unless
-        `loc` or `scale` would overflow. Standardised output is not computed from these numbers: see Notes.
+        transformed values. For robust fits: the mean of the values kept, and their standard deviation divided by the
+        standard deviation of a standard normal variable truncated at the same cut-off, so that clean data get standard
+        deviation 1. (With ``convention="cellwise"`` the standard deviation, with 1/(n - 1), is not divided.)
+        `log_factor` is 0 unless `loc` or `scale` would overflow. Standardised output is not computed from these
+        numbers: see Notes.
     nll : ndarray
-        Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, minus `scipy.stats.boxcox_llf`; for
-        robust fits, of the values kept.
+        Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, which is the negative of
+        `scipy.stats.boxcox_llf`. For robust fits it refers to the values kept.
     information : ndarray
         Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda` in maximum
         likelihood fits. With ``origin="fit"`` it is the derivative of `nll` maximised over origin and unit. For robust
@@ -276,9 +277,8 @@ class PowerFit(FitOfCensored):
         Warns
         -----
         UserWarning
-            Values without an inverse became NaN. Also if the transform is so flat that results lose digits and have
-            fewer than six correct ones (three for float32). This warning covers all columns and says where the loss
-            begins.
+            Values without an inverse became NaN. Also if the transform is so flat that results have fewer than six
+            correct digits (three for float32). This warning covers all columns and says where the loss begins.
 
         Notes
         -----
@@ -354,8 +354,8 @@ class PowerFit(FitOfCensored):
         ----------
         mean, sd : float or array-like
             Mean and standard deviation on the scale of `transform`: standardised, or raw with ``standardize=False``.
-            They broadcast, and the last axis is the columns of the fit. For a fit to a vector, they may have any shape.
-            A standard deviation of 0 means a known value.
+            They broadcast, and their last axis runs over the columns of the fit. For a fit to a vector, they may have
+            any shape. A standard deviation of 0 means a known value.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 

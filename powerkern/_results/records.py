@@ -138,7 +138,7 @@ def _read_spec(record: dict[str, Any], p: int) -> FitSpec:
         **{name: _read_option(name, value) for name, value in options.items()},
     }
     try:
-        spec = FitSpec.checked(grouped=True, **given)  # a fit of one group has the options of all
+        spec = FitSpec.checked(grouped=True, **given)  # the fit of one group has the options of the grouped fit
         spec.per_column(p)
     except (TypeError, ValueError) as error:
         raise damaged(str(error)) from None

@@ -60,7 +60,7 @@ def bootstrap_errors(
     shift : (p,) ndarray
         Constant to add to each column.
     weight : (n,) ndarray
-        One weight a row; None: all one.
+        Weights of the rows; None: all one.
     family : int
         A code of `kernels.transforms.family`.
     replicates : int

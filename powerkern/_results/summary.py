@@ -187,7 +187,7 @@ def _no_likelihood() -> Likelihood:
 
 
 def note_on_bootstrap(level: float) -> str:
-    """Return a note that explains the standard errors and intervals of robust fits; `level` is their level."""
+    """Return a note on the standard errors and intervals of robust fits; `level` is the confidence level."""
     return f"se: by a bootstrap; low, high: lambda -+ Phi^-1({0.5 + 0.5 * level:g}) se, of level {level:g}"
 
 
@@ -203,7 +203,7 @@ def normality_entries(
     central : CentralNormality
         Test of central normality after the transform.
     n_drawn : int or None
-        Number of rows, if the measures are of a random sample.
+        Number of rows of the random sample that was measured; None if all rows were measured.
     """
     entries = {}
     for name, before, after in zip(figures.before._fields, figures.before, figures.after, strict=True):

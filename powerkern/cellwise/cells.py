@@ -30,7 +30,7 @@ _SEARCHES = ("auto", "pairs", "wrapped")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cells:
-    """Predictions, residuals and flags of cells, in the columns that `check_data` keeps, and flags of rows.
+    """Predictions, residuals and flags of the cells in the columns that `check_data` keeps, and flags of the rows.
 
     `DDCFit` describes the attributes.
     """
@@ -164,8 +164,8 @@ class DDCFit(Cells):
         Parameters
         ----------
         X : (n, p) array-like
-            Rows with all columns of the fitted data; a data frame needs only the columns that were kept. Other columns
-            and infinite values raise an error.
+            Rows with all columns of the fitted data; a data frame needs only the columns that were kept. Columns that
+            do not match the fitted data, and infinite values, raise an error.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -259,8 +259,8 @@ def ddc(
     3. Correlate each pair of columns: compute the product-moment correlation of the points of u inside an ellipse. The
        ellipse holds the fraction `quantile` of a normal distribution with unit variances and the correlation
        ``(scale(u_j + u_h)**2 - scale(u_j - u_h)**2)/4``, limited to between -0.99 and 0.99. For pairs with at least
-       `min_correlation`, fit a slope through the origin by least squares to the points whose residual from the slope
-       ``median(u_j/u_h)`` is at most c times the scale of the residuals.
+       `min_correlation`, fit a slope through the origin by least squares to the points whose residual from the line
+       with slope ``median(u_j/u_h)`` is at most c times the scale of the residuals.
     4. Predict a cell by the mean of ``slope u_h`` over the correlated columns whose cells are present in the row,
        weighted by the absolute correlations; by 0 if there is no such column.
     5. Multiply predictions by the robust slope of z on them, which undoes their shrinkage.
@@ -353,7 +353,7 @@ def _standardize_columns(values: NDArray[Any], loc: FloatArray, scale: FloatArra
     """
 
     def change(part: FloatArray, group: slice) -> None:
-        with np.errstate(over="ignore"):  # infinite: as outlying as a cell can be
+        with np.errstate(over="ignore"):  # infinite values are outliers, too
             part -= loc[group, None]
             part /= scale[group, None]
 

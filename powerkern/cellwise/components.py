@@ -19,7 +19,7 @@ from powerkern.cellwise.constants import wrap_constants
 from powerkern.cellwise.standardization import estimate_standardization, is_usable, mcd, warn_of_scales
 from powerkern.cellwise.wrapping import normalize_rows, wrap_scores
 
-#: By default, as many components as explain the fraction _SHARE of the variance, but at most _MOST.
+#: By default, the components explain at least the fraction _SHARE of the variance, but there are at most _MOST of them.
 _SHARE = 0.8
 _MOST = 10
 #: Eigenvalues below this multiple of the largest count as zero.
@@ -299,7 +299,24 @@ def _center_rows(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable
 def _distances(
     centered: FloatArray, components: FloatArray, eigenvalues: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the scores, (n, k), the score distances and the orthogonal distances, (n,), of centered rows, (n, p)."""
+    """Compute the scores of rows, and their score distances and orthogonal distances.
+
+    Parameters
+    ----------
+    centered : (n, p) ndarray
+        The rows, centered and divided by the scales.
+    components : (k, p) ndarray
+        The loadings.
+    eigenvalues : (k,) ndarray
+        Variances of the scores.
+
+    Returns
+    -------
+    scores : (n, k) ndarray
+        The scores.
+    score_distances, orthogonal_distances : (n,) ndarray
+        The distances; see `WrappedPCA`.
+    """
     scores = centered @ components.T
     outside, lengths = _lengths(centered - scores @ components), _lengths(centered)
     outside[outside <= _ZERO * lengths.max(initial=0.0)] = 0.0

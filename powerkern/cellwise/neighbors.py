@@ -88,7 +88,7 @@ def relate_by_pairs(
     least : float
         Smallest absolute correlation of neighbors.
     include_self : bool
-        Whether a column is also its include_self neighbor.
+        Whether a column is also a neighbor of itself.
     n_threads : int
         Largest number of threads at work.
     progress : bool
@@ -134,7 +134,7 @@ def relate_by_wrapping(
     most : int
         Largest number of neighbors of a column.
     include_self : bool
-        Whether a column is also its include_self neighbor.
+        Whether a column is also a neighbor of itself.
     n_threads : int
         Largest number of threads at work.
     progress : bool

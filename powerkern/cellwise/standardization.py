@@ -79,7 +79,7 @@ def is_usable(scale: FloatArray) -> BoolArray:
 
 
 def warn_of_scales(scale: FloatArray, names: list[str] | None, consequence: str) -> None:
-    """Issue one warning that names the columns without a positive, finite scale, and tells the `consequence`."""
+    """Issue one warning that names the columns without a positive, finite scale, and states the `consequence`."""
     warn_of_columns([(~is_usable(scale), f"no positive, finite scale; {consequence}")], names)
 
 

@@ -113,7 +113,7 @@ def wrap(
         the reweighted univariate minimum covariance determinant (see Notes); or any method of
         `powerkern.location.location_scale`.
     loc, scale : float or (p,) array-like, optional
-        Known locations and scales to use in place of estimates; pass either none or the two of them.
+        Known locations and scales to use in place of estimates; pass both or neither.
     missing : {"keep", "center"}, default "keep"
         Missing values stay missing ("keep"), or become the location of their column ("center"), as far outliers do.
     n_threads : int, optional
@@ -325,7 +325,7 @@ def _correlate_wrapped(
 
 
 def wrap_scores(values: NDArray[Any], location: LocationScale, constants: WrapConstants, n_threads: int) -> FloatArray:
-    """Standardize the columns, and return psi of them as rows, (p, n).
+    """Standardize the columns, apply psi, and return the results as rows, (p, n).
 
     Missing values, and columns without a positive scale, become 0.
 

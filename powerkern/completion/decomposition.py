@@ -66,7 +66,8 @@ class UVDecomposition:
     ridge: float
     _normalization: Normalization
     _row_offset: FloatArray
-    #: Positions of the rows of the matrix, as a series if the rows have labels; then the labels of the columns.
+    #: Positions of the rows of the matrix: a series indexed by the labels of the rows, or an array if they have no
+    #: labels.
     _rows: Any = None
     _column_names: list[Any] | None = None
 
@@ -155,9 +156,9 @@ class UVDecomposition:
         """Return rows, fitted or new, with NaN replaced by estimates.
 
         The factors of each row of `M`, (k, n), are fitted to the observed entries of the row by least squares, with V
-        held fixed and with the ridge of the decomposition. If the entries do not determine the factors, these are the
-        shortest solution. A row without entries becomes `column_offset`. Columns with labels are aligned. Results
-        are bit-identical for any `n_threads`.
+        held fixed and with the ridge of the decomposition. If the entries do not determine the factors, the shortest
+        solution is used. A row without entries becomes `column_offset`. Columns with labels are aligned. Results are
+        bit-identical for any `n_threads`.
 
         Examples
         --------
@@ -239,7 +240,7 @@ def uv_decompose(
         random permutation of all elements of both factors in every epoch ("permuted"), or a sequence of elements, which
         are updated in this order. The latter two run on one thread.
     damping : float from 0.01 to 1, default 1
-        Fraction of the step to its optimum by which an element is changed.
+        Fraction of the full step that an update takes; 1 moves an element to its optimum.
     ridge : float, default 0
         Penalty on the squares of the factors.
     criterion : {"rmse", "change"}, default "rmse"
@@ -349,8 +350,8 @@ def complete_by_average(M: object, decompositions: Sequence[UVDecomposition]) ->
     M : (m, n) array-like
         The decomposed matrix, as for `UVDecomposition.complete`.
     decompositions : sequence of UVDecomposition
-        Decompositions of `M`. The RMSE is that on the held-out entries if all decompositions have such entries,
-        otherwise that on the fitted entries. If some decompositions are exact, only these are averaged.
+        Decompositions of `M`. The RMSE refers to the held-out entries if all decompositions have such entries,
+        otherwise to the fitted entries. If some decompositions are exact, only these are averaged.
 
     Returns
     -------
@@ -371,7 +372,7 @@ def complete_by_average(M: object, decompositions: Sequence[UVDecomposition]) ->
         raise TypeError(f"decompositions must be one or more results of uv_decompose, got {shown(decompositions)}")
     validated = np.array([each.validation_rmse for each in every])
     errors = np.array([each.rmse for each in every]) if np.isnan(validated).any() else validated
-    least = max(float(errors.min()), np.finfo(float).tiny)  # of an exact fit: 0
+    least = max(float(errors.min()), np.finfo(float).tiny)  # 0 for an exact fit
     weights = (least / np.maximum(errors, least)) ** 2
     estimates = np.average([each.complete(M) for each in every], axis=0, weights=weights)
     values, _ = _read(M)
@@ -447,7 +448,7 @@ def _select_held_out(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows and columns of a random fraction of the entries.
 
-    If the fraction is 0 there are none; otherwise at least one, but not all.
+    If the fraction is 0, no entry is selected. Otherwise at least one entry is selected, but not all.
     """
     if fraction == 0.0:
         return np.empty(0, np.intp), np.empty(0, np.intp)

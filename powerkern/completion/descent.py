@@ -116,7 +116,7 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
 
 
 def _has_converged(history: list[float], moves: list[FloatArray], tol: float, size: float) -> bool:
-    """Return whether the fit is exact or the criterion changes by no more than `tol`.
+    """Return whether the fit is exact or the criterion is at most `tol`.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def half_epoch(
     ridge : float
         Penalty on squared elements.
     damping : float
-        Fraction of the step to its optimum by which a row is changed, from 0 to 1.
+        Fraction of the full step that an update takes, from 0 to 1; 1 moves a row to its optimum.
     n_threads : int
         Largest number of threads at work.
     """

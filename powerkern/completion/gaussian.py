@@ -140,7 +140,7 @@ class GaussianPath:
 
 
 def _maximize(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaussian:
-    """Run an M-step: return the distribution with the expected moments of the rows; add the shrinkage."""
+    """Run an M-step: return the distribution with the expected moments of the rows, and the shrinkage added."""
     shift = fitted.deviations.mean(axis=0)
     centered = np.subtract(fitted.deviations.T, shift[:, None], order="C")
     covariance = (gram(centered, n_threads) + fitted.spread) / centered.shape[1]

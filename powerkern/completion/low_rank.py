@@ -98,7 +98,7 @@ class LowRankPath:
         return float(self._rows.value.size) * rank * (rank + 4.0) + sum(self._shape) * rank**3 / 3.0
 
     def add_components(self, start: FittedLowRank | None, rank: int, generator: np.random.Generator) -> FittedLowRank:
-        """Add random components to the fit `start` (or to none) until there are `rank`."""
+        """Add random components to the fit `start`, or to an empty fit if None, until there are `rank`."""
         given = (start.U, start.model.Vt) if start else [np.empty((size, 0)) for size in self._shape]
         size = math.sqrt(self._size / math.sqrt(rank))
         U, Vt = (

@@ -40,7 +40,7 @@ class Normalization:
 
     @classmethod
     def from_matrix(cls, values: FloatArray, kind: str | None) -> Normalization:
-        """Compute the normalization of a matrix, (n, p); NaN is missing. `kind` is as above."""
+        """Compute the normalization of a matrix, (n, p); NaN is missing. `kind` is described in `Normalization`."""
         p = values.shape[1]
         each = kind == "zscores"
         unit = np.array([unit_of(column) for column in values.T]) if each else np.full(p, unit_of(values))
@@ -122,7 +122,7 @@ def observed_means(values: FloatArray, axis: int) -> FloatArray:
 
 
 def unit_of(values: FloatArray) -> float:
-    """Return a power of 4 near the largest absolute value, 1 if all values are 0."""
+    """Return a power of 4 near the largest absolute value, or 1 if all values are 0."""
     largest = float(np.fmax.reduce(np.abs(values), axis=None, initial=0.0))
     exponent = math.frexp(largest)[1] - 1 if largest > 0.0 else 0
     return math.ldexp(1.0, exponent - exponent % 2)

@@ -26,9 +26,9 @@ from powerkern.kernels.multivariate.completion import ObservedCells, least_squar
 _HELD_OUT, _ENOUGH = 0.1, 100_000
 #: Ranks tried. The search stops after _PATIENCE successive ranks that gain less than a standard error.
 _RANKS, _PATIENCE = (1, 2, 3, 5, 8, 12, 16, 24, 32, 48, 64), 2
-#: Relative gain that one more step of a ridge must bring.
+#: Relative decrease of the error below which the search for a ridge stops.
 _GAIN = 1e-3
-#: The first shrinkage, the factor from one to the next, and the maximum number of steps.
+#: The first shrinkage, the factor between successive shrinkages, and the maximum number of steps.
 _FIRST, _STEP, _MOST_STEPS = 0.5, math.sqrt(2.0), 20
 _TOL, _FINAL_TOL = 2e-4, 1e-6
 #: Number of entries whose factors are gathered at a time; the factors of all entries may not fit in memory.
@@ -362,7 +362,7 @@ class _SortedEntries(NamedTuple):
 
 
 class _RatingsFit:
-    """Fits models to one set of ratings.
+    """One set of ratings, with the methods that fit models to it.
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ class _RatingsFit:
     def _half_epoch(
         self, side: _SortedEntries, joined: NDArray[np.intp], fixed: FloatArray, factor: FloatArray, model: _Model
     ) -> FloatArray:
-        """Improve one factor and its biases in place, with the fixed factor and its biases held fixed.
+        """Improve one factor and its biases in place, with the other factor and its biases held fixed.
 
         Parameters
         ----------
@@ -445,7 +445,7 @@ class _RatingsFit:
 
 
 class _RatingsFold(NamedTuple):
-    """Chooses a model by fits to most ratings, which are evaluated on the held-out ratings."""
+    """Selection of a model: candidates are fitted to most ratings and evaluated on the held-out ratings."""
 
     fit: _RatingsFit
     held: Entries

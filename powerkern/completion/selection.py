@@ -135,7 +135,7 @@ def choose(
 
 
 def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
-    """Return how many rows `budget` allows for the fit of a normal distribution; 0 if they have too few entries."""
+    """Return the number of rows to which `budget` allows a normal distribution to be fitted; 0 for too few entries."""
     n, p = values.shape
     rows = min(n, int(n * budget / GaussianPath.count_multiplications(values)))
     entries = np.count_nonzero(~np.isnan(values)) * (rows / n)
@@ -192,7 +192,7 @@ def _choose_low_rank(
 def _search_both_ways(
     paths: Sequence[Any], starts: Sequence[Any], first: float, step: float, folds: list[_Fold]
 ) -> _Chosen:
-    """Search the best setting by decreasing it from `first` or, if no smaller one is better, by increasing it.
+    """Search for the best setting by decreasing it from `first` or, if no smaller one is better, by increasing it.
 
     Parameters
     ----------

@@ -19,10 +19,11 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.normality.ks_distance import ks_distance_columns
 from powerkern.location import location_scale
 
-#: A covariance is singular if the squared multiple correlation of a column with the others exceeds 1 - p times this.
+#: The covariance of p columns is singular if the squared multiple correlation of a column with the others exceeds 1
+#: minus p times this.
 _SINGULAR = 1e-14
-#: Largest number of values in a block of rows of `mahalanobis`, and of multiplications of a block by a matrix. Each
-#: takes about 0.1 s on one core.
+#: Largest number of values in a block of rows of `mahalanobis`, and largest number of multiplications in the product of
+#: a block and a matrix. A block or a product of this size takes about 0.1 s on one core.
 _BLOCK_VALUES, _BLOCK_PRODUCTS = 1 << 22, 1 << 31
 
 
@@ -30,7 +31,7 @@ _BLOCK_VALUES, _BLOCK_PRODUCTS = 1 << 22, 1 << 31
 
 
 def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int | None = None, **constants: Any) -> Any:
-    """Return the distance of each value from the location of its column in units of its scale: ``(x - loc)/scale``.
+    """Return the distance of each value from the location of its column, in units of the scale: ``(x - loc)/scale``.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
     Returns
     -------
     ndarray or data frame
-        Of the type of `X`: a data frame if `X` is one, float32 for float32, otherwise float64. NaN in columns whose
-        scale is 0.
+        A data frame if `X` is a data frame; float32 if `X` is float32, otherwise float64. Columns whose scale is 0
+        become NaN.
 
     Raises
     ------
@@ -115,9 +116,9 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     loc : (p,) array-like, optional
         Location; by default the mean of the complete rows.
     cov : (p, p) array-like, optional
-        Covariance matrix; by default that of the complete rows, with divisor n - 1. A robust location and covariance,
-        such as ``location_`` and ``covariance_`` of `sklearn.covariance.MinCovDet`, keep outliers from masking each
-        other.
+        Covariance matrix; by default the covariance of the complete rows, with divisor n - 1. A robust location and
+        covariance, such as ``location_`` and ``covariance_`` of `sklearn.covariance.MinCovDet`, keep outliers from
+        masking each other.
 
     Returns
     -------
@@ -279,7 +280,8 @@ def ks_distance(
     X : (n, p) or (n,) array-like
         The columns. NaN is missing.
     loc, scale : float or (p,) array-like, optional
-        Mean and standard deviation of the distribution; default: those of the column, with divisor n - 1.
+        Mean and standard deviation of the distribution; by default the mean and standard deviation of the column, with
+        divisor n - 1.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -300,8 +302,8 @@ def ks_distance(
 
     Notes
     -----
-    If the distribution is fitted to the column, the distance is smaller than for a given distribution. P-values are
-    then those of Lilliefors' test, not of the Kolmogorov-Smirnov test.
+    If the distribution is fitted to the column, the distance is smaller than for a given distribution. P-values must
+    then be taken from Lilliefors' test rather than from the Kolmogorov-Smirnov test.
 
     Examples
     --------

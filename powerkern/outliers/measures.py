@@ -201,8 +201,8 @@ def reliability_diagram(
     ReliabilityDiagram
         A named tuple of arrays, from the left bin to the right: ``edges``, one more than there are bins; ``n_scores``,
         the number of scores in each bin; ``mean_prob``, their mean probability; and ``frequency``, the fraction of
-        outliers among them. Both are NaN for an empty bin. Bins are ``[edge, next edge)``; the last bin also holds 1,
-        as in `numpy.histogram`.
+        outliers among them. ``mean_prob`` and ``frequency`` are NaN for an empty bin. Bins are ``[edge, next edge)``;
+        the last bin also holds 1, as in `numpy.histogram`.
 
     Examples
     --------
@@ -419,7 +419,8 @@ def _make_profile(p: FloatArray, y: FloatArray) -> _Profile:
 def _bin_sums(profile: _Profile, first: NDArray[np.int64]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the number of scores, the number of outliers and the sum of the probabilities in each of k bins.
 
-    `first`, (k + 1,), holds the index of the first distinct probability of each bin, and the number of all of them.
+    `first`, (k + 1,), holds the index of the first distinct probability of each bin, followed by the number of distinct
+    probabilities.
     """
     return np.diff(profile.through[first]), np.diff(profile.outliers[first]), np.diff(profile.total[first])
 

@@ -25,8 +25,9 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
 from powerkern.outliers.rules import CHOOSING, METHODS, estimate_moments, make_rule, warn_about_columns
 
-#: At least the fraction _ROOM times contamination of the scores lies above mu. Below 2, few probabilities differ from 0
-#: and 1. Above 4, probabilities of good detectors are too flat.
+#: With `contamination`, mu is lowered until at least the fraction ``_ROOM * contamination`` of the scores lies above
+#: it. With _ROOM below 2, few probabilities differ from 0 and 1. With _ROOM above 4, probabilities of good detectors
+#: are too flat.
 _ROOM = 3.0
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
@@ -45,8 +46,8 @@ class ScoreScaling:
         Expected fraction of outliers to which `sigma` is calibrated; None if it is not calibrated.
     mu, sigma : (p,) ndarray
         Location and scale of the scores of each detector: minimum and range for "linear"; mean and standard deviation
-        (with divisor n - 1) for "gamma"; those of the transformed scores for "yeo-johnson". NaN for a detector without
-        finite scores.
+        (with divisor n - 1) for "gamma"; location and scale of the transformed scores for "yeo-johnson". NaN for a
+        detector without finite scores.
     power : PowerFit or None
         The transform of "yeo-johnson".
     column_names : list of str or None
@@ -76,14 +77,15 @@ class ScoreScaling:
         Parameters
         ----------
         scores : (n, p) or (n,) array-like
-            Scores of the p detectors, those of the fit or new ones. NaN stays NaN, -inf becomes 0, and inf becomes 1.
+            Scores of the p detectors, from the fitted data or from new data. NaN stays NaN, -inf becomes 0, and inf
+            becomes 1.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
         Returns
         -------
         ndarray or data frame
-            Of the type of `scores`: a data frame if they are one, float32 for float32, otherwise float64.
+            A data frame if `scores` is a data frame; float32 if `scores` is float32, otherwise float64.
         """
         return self._map_scores(scores, _MAPS[self.method].probability, n_threads)
 
@@ -327,8 +329,8 @@ def outlier_probability(
     scale : {"nmad", "niqr", "sd", "trimmed-sd"}, default "nmad"
         Estimator of sigma for the same rules. "nmad" is 1.4826 times the median of ``|s - median(s)|``, for any
         `center`. "niqr" is the interquartile range over 1.3490. "sd" is the standard deviation (with divisor n) of all
-        scores, and "trimmed-sd" that without the floor(trim n) largest. If `center` is a number, standard deviations
-        are root mean squares about it.
+        scores, and "trimmed-sd" is the standard deviation without the floor(trim n) largest scores. If `center` is a
+        number, standard deviations are root mean squares about it.
     method : str, default "gaussian"
         The rule:
 
@@ -342,8 +344,8 @@ def outlier_probability(
         "linear"
             ``(s - min)/(max - min)``, clipped to [0, 1] for new scores.
         "gamma"
-            ``max(0, (F(s) - F(mu))/(1 - F(mu)))``, F the gamma distribution with the mean and the variance (with n - 1)
-            of the scores [1]_; for scores with a positive mean.
+            ``max(0, (F(s) - F(mu))/(1 - F(mu)))``, where F is the gamma distribution with the mean and the variance
+            (with n - 1) of the scores [1]_. The mean must be positive.
         "robust-gamma"
             Like "gamma", with `center` and `scale` in place of mean and standard deviation.
         "yeo-johnson"
@@ -364,7 +366,7 @@ def outlier_probability(
     Returns
     -------
     ndarray or data frame
-        Of the type of `scores`: a data frame if they are one, float32 for float32, otherwise float64.
+        A data frame if `scores` is a data frame; float32 if `scores` is float32, otherwise float64.
 
     Raises
     ------
@@ -449,7 +451,7 @@ def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], fraction: floa
 
 
 def _mask_infinite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
-    """Return a copy with NaN in place of infinite values, and the mask of these.
+    """Return a copy with NaN in place of infinite values, and a mask of the infinite values.
 
     If there are none, return `values` itself and None.
     """

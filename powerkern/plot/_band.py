@@ -33,10 +33,10 @@ def normal_scores(ranks: FloatArray | IntArray, n: int) -> FloatArray:
 def simultaneous_band(n: int, level: float) -> Band:
     """Return the band that contains all order statistics of `n` standard normal values with probability `level`.
 
-    Every order statistic has the same probability of leaving the band. It is computed from the uniform order
-    statistics, ``U_(i) ~ Beta(i, n + 1 - i)``. This is the tail-sensitive band of Aldor-Noiman, Brown, Buja, Rolke and
-    Stine, "The power to see: a new graphical test of normality", The American Statistician 67, 2013, 249-260. As in the
-    paper, it is computed by simulation, here with 2,000 samples and a fixed seed.
+    Every order statistic has the same probability of leaving the band. This probability is computed from the uniform
+    order statistics, ``U_(i) ~ Beta(i, n + 1 - i)``. The result is the tail-sensitive band of Aldor-Noiman, Brown,
+    Buja, Rolke and Stine, "The power to see: a new graphical test of normality", The American Statistician 67, 2013,
+    249-260. As in the paper, it is computed by simulation, here with 2,000 samples and a fixed seed.
     """
     ranks = _ranks(n)
     low = ndtri(betaincinv(ranks, n + 1 - ranks, 0.5 * _local_level(n, level)))

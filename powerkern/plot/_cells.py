@@ -117,7 +117,7 @@ def cell_map(
 
 
 class _CellValues(NamedTuple):
-    """Values of the cells to draw, with cutoff, scale of each column, column names, failed columns, deviating rows."""
+    """Values of the cells to draw, the cutoff, the names of the columns, the failed columns and the deviating rows."""
 
     values: FloatArray
     cutoff: float
@@ -218,7 +218,7 @@ def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, f
 def _cutoff_of_blocks(cutoff: float, n_cells: int) -> float:
     """Return the cutoff for the most extreme of `n_cells` normal values.
 
-    They exceed it with the probability with which a single value exceeds `cutoff`.
+    At least one of these values exceeds the result with the probability with which a single value exceeds `cutoff`.
     """
     within = np.log1p(-2.0 * ndtr(-cutoff)) / n_cells
     return float(-ndtri(-0.5 * np.expm1(within))) if within else float(cutoff)  # 0: the probability underflows

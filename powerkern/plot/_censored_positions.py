@@ -20,7 +20,8 @@ def censored_positions(values: FloatArray, is_below: BoolArray) -> FloatArray:
     Returns
     -------
     (n_observed,) ndarray
-        Estimated probability of a value below each observed value, in the order of `values`; ties keep that order.
+        Estimated probability of a value below each observed value, in the order of `values`. Tied values get increasing
+        positions in this order.
 
     Notes
     -----

@@ -61,7 +61,7 @@ def mix_colors(color: Any, other: Any, fraction: float) -> tuple[float, ...]:
 
 
 def draw_legend_above(ax: Axes, **options: Any) -> None:
-    """Draw a legend above an image, in as many columns as its width allows; `options` are those of `Axes.legend`."""
+    """Draw a legend above an image, in as many columns as its width allows; pass `options` to `Axes.legend`."""
     room = 0.75 * ax.get_window_extent().width
     for n_columns in (3, 2, 1):
         key = ax.legend(

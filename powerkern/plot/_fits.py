@@ -23,7 +23,7 @@ from powerkern.regression import RegressionFit
 
 
 def check_fit(X: object, fit: object, *kinds: type) -> None:
-    """Raise a TypeError unless `fit` is of one of the types `kinds`; the message says if it was swapped with `X`."""
+    """Raise a TypeError unless `fit` is of one of the types `kinds`; the message says if `fit` and `X` were swapped."""
     if isinstance(fit, kinds):
         return
     *first, last = (f"a {kind.__name__}" for kind in kinds)
@@ -63,9 +63,9 @@ class PlotColumn(NamedTuple):
     after: FloatArray
     #: Mask of the values that the fit kept.
     kept: BoolArray
-    #: Plotting positions of the values if others are only known to lie beyond a limit; None if all are known.
+    #: Plotting positions of the observed values if other values are censored; None if no value is censored.
     positions: FloatArray | None = None
-    #: Number of values that are only known to lie beyond a limit.
+    #: Number of censored values, which are only known to lie beyond a limit.
     n_censored: int = 0
 
 
@@ -134,7 +134,7 @@ def _read_censored_column(values: NDArray[Any], ends: FloatArray, part: PowerFit
     values : (n, 1) ndarray
         The column; censored values are replaced by their limits.
     ends : (n,) ndarray
-        -inf where the value lies below its limit, inf where it lies above, else NaN.
+        -inf where the value lies below its limit, inf where the value lies above its limit, otherwise NaN.
     part : PowerFit
         The fit of the column.
     label, title : str

@@ -60,8 +60,7 @@ def profile_plot(
     Raises
     ------
     ValueError
-        If the column could not be fitted, or if its lambda is not the maximum of the likelihood and `lmbdas` is not
-        given.
+        If the column could not be fitted, or if its lambda does not maximize the likelihood and `lmbdas` is not given.
 
     Examples
     --------

@@ -135,8 +135,8 @@ def score_plot(
     scores : (n,) array-like
         Scores of one detector; larger is more outlying. NaN and infinite scores are left out.
     rules : dict, optional
-        Rules to draw: arguments of `powerkern.outliers.fit_scaling` by the name for the legend. The default is two
-        rules: mean with standard deviation, and mean with nMAD.
+        Rules to draw: a dictionary from names in the legend to arguments of `powerkern.outliers.fit_scaling`. The
+        default is two rules: mean with standard deviation, and mean with nMAD.
     bins : int, sequence or str, default "auto"
         As in `numpy.histogram_bin_edges`.
     ax : matplotlib Axes, optional

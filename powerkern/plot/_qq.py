@@ -130,8 +130,8 @@ def residual_plot(
     """Draw a normal QQ plot of the residuals of one response, before and after its transform.
 
     The sorted residuals, divided by their standard deviation (``sqrt(RSS/n)``), are drawn against the normal scores
-    ``Phi^-1((i - 1/3)/(n + 1/3))``. The residuals before are those of the linear model of the untransformed response
-    (lambda = 1), and the residuals after are those of the fit.
+    ``Phi^-1((i - 1/3)/(n + 1/3))``. The residuals before the transform are from the linear model of the untransformed
+    response (lambda = 1), and the residuals after the transform are from the fit.
 
     Parameters
     ----------

@@ -22,15 +22,16 @@ from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.sketch.robust_column import Points, RobustChunkColumn
 from powerkern.sketch.robust_steps import Reweighting
 
-#: Safety factor for differences between sets of points; relative difference between two fits of the same values.
+#: Safety factor for differences between sets of points, and relative difference between two fits of the same values.
 SAFETY, EXACT = 2.0, 1e-11
-#: Largest ratio of the effect of a row to its influence, which is its effect to first order.
+#: Assumed largest ratio of the effect of a row on lambda to the influence of the row, which is the first-order effect.
 _CURVED = 1.25
-#: Searches like the last stage of the search in memory: intervals about the start, tolerance, limit of evaluations.
+#: Settings of searches like the last stage of the search in memory: intervals about the start, tolerance, and largest
+#: number of evaluations.
 _INTERVALS = [(off - reach, off + reach) for reach in (0.03, 0.05) for off in np.linspace(-0.004, 0.004, 6)]
 _XTOL, _MAX_EVAL = 1e-5, 100
 #: Largest distance from the minimum at which the search in memory may stop, in units of lambda of the prestandardised
-#: column; and the same distance if rows of different weights are tied, since their order is arbitrary.
+#: column. _TIED is the distance if rows of different weights are tied, since the order of such rows is arbitrary.
 _SEARCHED, _TIED = 2e-5, 2e-4
 
 
@@ -93,7 +94,8 @@ def uncertain_ends(column: RobustChunkColumn, state: Reweighting, step_index: in
     Returns
     -------
     (2, 3) ndarray
-        For the lower and the upper end: its smallest possible value, its value, its largest possible value.
+        One row for the lower and one for the upper end: the smallest possible value, the value, and the largest
+        possible value of the end.
     """
     rule, points = state.last_step.rule, column.found_start.points
     here = _ends(column, column.cut(points, state.lmbda, rule)[0])
@@ -107,7 +109,7 @@ def uncertain_ends(column: RobustChunkColumn, state: Reweighting, step_index: in
 
 
 def _farthest(column: RobustChunkColumn, here: FloatArray, moved: list[FloatArray]) -> FloatArray:
-    """Return how far either end of the kept interval moves at most; (2,).
+    """Return the largest distance by which each end of the kept interval moves, (2,).
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ from powerkern.sketch.summary import S
 #: Weights of the rows: an array for each chunk, or the name of a column.
 ChunkWeights = Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None
 
-#: Marks of cells, or ends of intervals: an array of its shape for each chunk, or None.
+#: Marks of censored cells, or ends of their intervals: for each chunk, an array of the shape of the chunk, or None.
 ChunkMarks = Sequence[Any] | Callable[[], Iterable[Any]] | dict[Any, Any] | None
 
 #: Fill value for the shorter of two iterables.
@@ -85,7 +85,7 @@ def fit_chunks(
 
     Parameters
     ----------
-    chunks : sequence, table that can be read in batches, function that returns one or an iterable, or MapReduce
+    chunks : sequence, table that can be read in batches, function that returns either or an iterable, or MapReduce
         Chunks of rows, each of a form that `powerkern.fit` accepts. They may be
 
         * a list, such as slices of a memory map;
@@ -95,7 +95,7 @@ def fit_chunks(
           ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``;
         * a `MapReduce`, which holds an engine of yours that reads chunks on any machine.
 
-        Data frames are read in the order of the columns of the first one.
+        The columns of all data frames are read in the order of the first data frame.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best" chooses the better one for each column, see Notes.
     estimator : Estimator or str, default "mle"
@@ -140,8 +140,8 @@ def fit_chunks(
 
     Notes
     -----
-    With `groups`, a first pass collects the labels. After it, each column of each group counts as a column: the summary
-    of a chunk has some 10 kB for each of them.
+    With `groups`, a first pass collects the labels. In later passes, each column of each group counts as a column, and
+    the summary of a chunk takes some 10 kB for each such column.
 
     Censored cells are counted exactly for each distinct limit or interval, of which a column may have up to 4096. The
     fit is that of `powerkern.fit`, including `expected` and `draw`. ``fit.lmbda_error`` bounds the error of lambda in
@@ -161,9 +161,10 @@ def fit_chunks(
     exceeded it.
 
     ``family="best"`` fits one family after the other, Box-Cox only to columns of positive values. With maximum
-    likelihood this takes four passes. Two more compare robust fits on the values that both keep. Two to four more count
-    values for another `criterion`: exact counts in the classes of "pearson", or counts between 1024 values of the
-    transform for "ppcc". Except for ties, the choice agrees with `powerkern.fit`.
+    likelihood this takes four passes. For robust fits, two further passes compare the families on the values that both
+    fits keep. Two to four further passes count values for another `criterion`: exact counts in the classes of
+    "pearson", or counts between 1024 values of the transform for "ppcc". Except for ties, the choice agrees with
+    `powerkern.fit`.
 
     Examples
     --------
@@ -412,7 +413,7 @@ class _Order:
     has_reordered = False
 
     def apply(self, chunks: Iterable[Any]) -> Iterator[Any]:
-        """Yield the chunks, with the columns of data frames in the order of the first one."""
+        """Yield the chunks, with the columns of data frames in the order of the first chunk."""
         for chunk in chunks:
             own = frames.names_of(chunk)
             if self.labels is None:

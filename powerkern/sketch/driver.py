@@ -192,7 +192,7 @@ class _ChunkFit(NamedTuple):
 
 
 class _ChunkFitter(NamedTuple):
-    """Fits the columns of chunks with one family, or with the better of the two."""
+    """Fitter of the columns of chunks, with one family or with the better of the two."""
 
     passes: Passes
     spec: FitSpec
@@ -290,7 +290,7 @@ def _check_unchanged(ranges: Range, at: IntArray, after: FloatArray) -> None:
     at : (k,) ndarray of int
         Positions of the columns to compare.
     after : (k,) ndarray
-        Their total weights in the later pass.
+        Total weights of these columns in the later pass.
     """
     for j, first, later in zip(at.tolist(), ranges.n_obs[at].tolist(), after.tolist(), strict=True):
         check_unchanged(column_label(j, ranges.column_names), first, later)

@@ -128,7 +128,7 @@ class Pass(ABC, Generic[S]):
         return None
 
     def part(self, columns: ArrayLike) -> Self | None:
-        """Return a copy for chunks that hold only the columns at these positions; None if it needs none of them."""
+        """Return a copy for chunks with only the columns at these positions; None if the pass needs none of them."""
         if self.flags.are_given:
             raise TypeError("columns of flags need chunks that have all columns; do not divide the data by columns")
         at = np.asarray(columns)
@@ -232,7 +232,7 @@ class MapReduce:
 
 @dataclass(frozen=True)
 class Passes:
-    """Calls an engine once for each pass over the data, with the options that all passes share.
+    """An engine with the options that all passes share; every call makes one pass over the data.
 
     Attributes
     ----------
@@ -258,7 +258,7 @@ class Passes:
     flags: Marks = NO_MARKS
 
     def with_labels(self, labels: Sequence[Any] | None) -> Self:
-        """Return a copy for the later passes, which read the columns in the order of `labels`, if not None."""
+        """Return a copy for the later passes, which read the columns in the order of `labels` unless it is None."""
         return self if labels is None else dataclasses.replace(self, labels=tuple(labels))
 
     def __call__(self, kind: Callable[..., Pass[S]], *, chosen: BoolArray | None = None, **fields: Any) -> S:

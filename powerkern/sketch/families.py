@@ -131,7 +131,7 @@ def _mean_nll(of: _Compared) -> FloatArray:
 
 
 def _pearson(of: _Compared) -> FloatArray:
-    """Compute `powerkern._results.normality.pearson_normality` from the counts in the classes of the test."""
+    """Return `_results.normality.pearson_normality` of each column, from the counts in the classes of the test."""
     n = of.rows[:, N_OBS]
     classes = np.ceil(2.0 * n**0.4).astype(np.int64)
     ends = [
@@ -147,7 +147,7 @@ def _pearson(of: _Compared) -> FloatArray:
 
 
 def _minus_ppcc(of: _Compared) -> FloatArray:
-    """Return minus the correlation of the transformed column with normal quantiles, computed from points."""
+    """Return minus the correlation of each transformed column with normal quantiles, from points in the bins."""
     found = np.full(len(of.rows), np.nan)
     for j, cells in enumerate(_count_in_bins(of, [_STEPS] * len(of.rows)).cells()):
         if cells.rows.size > 1 and not is_identity(of.rows[j]):

@@ -39,15 +39,15 @@ from powerkern.sketch.serial import (
 )
 from powerkern.sketch.summary import ChunkSummary
 
-#: Exponent of two by which the bins of a refined grid are narrower.
+#: The bins of a refined grid are narrower by the factor ``2**_REFINEMENT``.
 _REFINEMENT = 3
 #: Largest number of bins per column of a stream.
 _STREAM_BINS = 1024
-#: No logarithm of a float64 is larger.
+#: Upper bound on the absolute logarithm of a float64.
 _LARGEST_LOG = 800.0
 #: Largest whole number that is added exactly, and largest level of the digits of weights.
 _LARGEST_WHOLE, _MOST_LEVELS = 2.0**53, 42
-#: A column without values, in the table of a range.
+#: Row of a column without values in the table of a range.
 EMPTY_RANGE = np.zeros(ranges.N_RANGE)
 EMPTY_RANGE[[ranges.R_MIN, ranges.R_MAX]] = np.inf, -np.inf
 #: Smallest and largest exponent of the quanta of weights.
@@ -244,9 +244,10 @@ class Range(_GridColumns, ChunkSummary):
     def grid(self, largest_exponent: float | None = None) -> Grid:
         """Make a grid on which all data within this range can be sketched.
 
-        Lambda is accurate to about 1e-13 if its exponents are at most 2/s in absolute value, where s is the spread of
-        the logs. The exponents are lambda and, for negative values under Yeo-Johnson, 2 - lambda. Columns of ordinary
-        shapes satisfy this. `finish` computes a bound on the error and reports columns where it is not small.
+        Lambda is accurate to about 1e-13 if the exponents of the transform are at most 2/s in absolute value, where s
+        is the spread of the logs. The exponents are lambda and, for negative values under Yeo-Johnson, 2 - lambda.
+        Columns of ordinary shapes satisfy this. `finish` computes a bound on the error and reports columns where it is
+        not small.
 
         Parameters
         ----------
@@ -338,7 +339,7 @@ class Range(_GridColumns, ChunkSummary):
         return found
 
     def _possible(self) -> NDArray[np.bool_]:
-        """Return a mask of the columns whose entries some data could have; without values: `EMPTY_RANGE`."""
+        """Return a mask of the columns with possible entries, which are `EMPTY_RANGE` for a column without values."""
         count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self._table.T
         with np.errstate(invalid="ignore", over="ignore"):
             seen = np.isfinite(self._table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
@@ -414,7 +415,7 @@ class Grid(_GridColumns):
 
     @property
     def _starts(self) -> IntArray:
-        """Position of the first bin of each column in `Sketch.sums`, and the number of all bins; (p + 1,)."""
+        """Position of the first bin of each column in `Sketch.sums`, followed by the total number of bins, (p + 1,)."""
         return bin_starts(self._table)
 
     def _has_room_for(self, weight: FloatArray) -> bool:
@@ -496,7 +497,7 @@ class Grid(_GridColumns):
 
     @property
     def _is_streamed(self) -> BoolArray:
-        """Mask of the columns whose grid was made for a stream, and can be merged with that of any other stream."""
+        """Mask of the columns whose grid was made for a stream, and can be merged with the grid of any other stream."""
         if is_mirrored(self._code):
             streamed: BoolArray = self._table[:, G_SIGN] == 0.0
             return streamed

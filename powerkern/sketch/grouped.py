@@ -65,7 +65,7 @@ class _Labels(ChunkSummary):
 
 @dataclass(frozen=True, kw_only=True)
 class _FramePass(Pass[S]):
-    """Base class of passes over data frames that have all columns, including those of the labels."""
+    """Base class of passes over data frames that have all columns, including the columns of labels."""
 
     def part(self, columns: ArrayLike) -> Self | None:
         """Raise TypeError, because every chunk must have the columns of labels."""

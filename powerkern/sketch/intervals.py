@@ -26,7 +26,7 @@ class CountedIntervals:
     Parameters
     ----------
     starts : (p + 1,) ndarray of int64
-        Position of the first interval of each column, and the number k of all intervals.
+        Position of the first interval of each column, followed by the total number k of intervals.
     ends : (k, 2) ndarray
         Lower and upper ends, infinite for open intervals, ascending within each column. They include the shift of the
         column, as the extremes of the grid do.
@@ -41,7 +41,7 @@ class CountedIntervals:
 
     @classmethod
     def without_cells(cls, observed: FloatArray) -> CountedIntervals:
-        """Return an object for columns without censored cells; `observed` is as above."""
+        """Return an object for columns without censored cells; `observed` is described in `CountedIntervals`."""
         starts = np.zeros(observed.shape[1] + 1, dtype=np.int64)
         return cls(starts, np.empty((0, 2)), np.empty(0, dtype=np.int64), observed)
 
@@ -54,7 +54,8 @@ class CountedIntervals:
     def merge(self, other: CountedIntervals, names: Sequence[str] | None) -> CountedIntervals:
         """Return the intervals of the cells of `self` and `other`.
 
-        Raise ValueError if a column has more than `MOST_INTERVALS` distinct ones; the message uses `names`.
+        Raise ValueError if a column has more than `MOST_INTERVALS` distinct intervals; the message takes the name of
+        the column from `names`.
         """
         observed = np.stack(
             [np.minimum(self.observed[0], other.observed[0]), np.maximum(self.observed[1], other.observed[1])]
@@ -89,7 +90,7 @@ class CountedIntervals:
         )
 
     def rescale(self, exponents: IntArray) -> CountedIntervals:
-        """Return a copy with weights in larger units: by the factor ``2**exponents``, (p,)."""
+        """Return a copy with weights in units that are larger by the factors ``2**exponents``, one for each column."""
         if not self.counts.size or not exponents.any():
             return self
         counts = np.rint(np.ldexp(self.counts.astype(np.float64), -exponents[self._columns()])).astype(np.int64)

@@ -2,7 +2,7 @@
 
 Values are counted in bins (`powerkern.sketch.order`) with exact means and standard deviations. The estimator is applied
 to two points per bin that have these moments. This is exact if the estimating equation is linear or quadratic within
-every bin. It is not in bins that contain a median, a quartile, a median distance, a trimming point or a corner of psi.
+every bin, but not in bins that contain a median, a quartile, a median distance, a trimming point or a corner of psi.
 These bins are divided and counted again until they hold one value each or are too narrow to matter. If psi is a
 polynomial of higher degree, wide bins of large weight are divided, too.
 """
@@ -23,7 +23,7 @@ from powerkern.sketch.order import CountedColumn, even_parts, moment_points
 from powerkern.sketch.passes import SamplePass
 from powerkern.sketch.robust import Reader
 
-#: Largest number of divisions of bins, each into about a thousand parts if few bins matter.
+#: Largest number of times that bins are divided; each time into about a thousand parts if few bins matter.
 _DIVISIONS = 6
 #: For a polynomial psi, bins are divided if their fraction of the values times the cube of their width, in scales,
 #: exceeds this.
@@ -184,7 +184,7 @@ class _LocationColumn(CountedColumn):
             yield uneven & (abs(cells.mean - loc) < estimate.reach * scale + (cells.high - cells.low))
 
     def _at_median_distance(self, n: float) -> BoolArray:
-        """Return a mask of the cells that may contain a value whose distance from the median is the median one.
+        """Return a mask of the cells that may contain a value at the median distance from the median.
 
         `n` is the total weight.
         """

@@ -28,13 +28,14 @@ from powerkern.sketch.summary import ChunkSummary, join_columns
 SAMPLE, EDGES = 2048, 2048
 #: Number of edges, at increasing distances, between the sample and the extreme value on either side.
 _TAIL = 16
-#: Number of points of equal weight in a bin; and smallest number of points in all bins, if there are as many rows.
+#: Number of points of equal weight in a bin; and smallest number of points in all bins, if there are at least as many
+#: rows.
 _POINTS, _FEWEST = 4, 1024
 #: Sums of weights stay below ``2**_BITS`` quanta.
 _BITS = 60
 #: Relative change of the weight of a column that rounding may cause; weights below _TINY have fewer digits.
 _ROUNDED, _TINY = 1e-9, 1e-270
-#: Differences of values beyond this may overflow.
+#: Differences of values larger than this may overflow.
 _HUGE = 2.0**1020
 
 
@@ -53,7 +54,7 @@ class ColumnSample(ChunkSummary):
     of_range : Range
         The ranges.
     weights : (p, 3) ndarray
-        For each column: the largest weight w_max, the sum of w/w_max, and the sum of its squares.
+        For each column: the largest weight w_max, the sum of w/w_max, and the sum of (w/w_max)**2.
     drawn : list of (m, 3) ndarray
         For each column: key, value and weight of the m sampled rows.
     weighted : bool
@@ -387,7 +388,7 @@ class CellMoments(NamedTuple):
 def check_unchanged(label: str, before: float, after: float, slack: float = 0.0) -> None:
     """Raise ValueError if two passes over a column read different rows.
 
-    That is, if its total weights differ by more than rounding can explain.
+    The rows count as different if the total weights of the column differ by more than rounding can explain.
 
     Parameters
     ----------
@@ -605,7 +606,7 @@ def equal_points(
 def _perturb_ranks(
     rank: FloatArray, first: IntArray, rows: FloatArray, cell: IntArray, share: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Replace the ranks of points by order statistics, of the same ranks, of uniform random numbers.
+    """Replace the relative rank of each point by the order statistic of this rank in a uniform random sample.
 
     Parameters
     ----------

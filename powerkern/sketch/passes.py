@@ -107,7 +107,7 @@ class SketchPass(Pass[Sketch]):
 
 
 def sketch_until_resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
-    """Sketch all data, and sketch columns for which the grid is too coarse again, on finer grids.
+    """Sketch all data, then repeat the columns whose grid is too coarse on finer grids.
 
     Parameters
     ----------
@@ -230,8 +230,8 @@ class KeptPass(Pass[Kept]):
         For each column: lower and upper end of the interval, center, divisor, and a value to exclude, or NaN. All but
         the divisor are values of ``x + shift``.
     zones : (n_chosen, 2, 3) ndarray
-        For the lower and the upper end of each interval: its smallest possible value, its value, its largest possible
-        value.
+        One row for the lower and one for the upper end of each interval: the smallest possible value, the value, and
+        the largest possible value of the end.
     quantum : (n_chosen,) ndarray of int
         Exponents of the units of weights.
     shift : (n_chosen,) ndarray
@@ -252,7 +252,7 @@ class KeptPass(Pass[Kept]):
         weight_of_all = np.count_nonzero(there, axis=0).astype(np.float64) if weights is None else weights @ there
         x[x == tied] = np.nan
         near = np.zeros((4, low.size), np.int64)
-        for k in range(4):  # below and above the lower end, below and above the upper one
+        for k in range(4):  # below and above the lower end, then below and above the upper end
             start, stop = self.zones[:, k // 2, k % 2], self.zones[:, k // 2, k % 2 + 1]
             row, j = np.nonzero((start <= x) & (x < stop))
             weight_of = np.ones(row.size) if weights is None else weights[row]

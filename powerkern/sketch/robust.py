@@ -90,7 +90,7 @@ def fit_robust(
 
 
 class Reader(NamedTuple):
-    """Makes passes over some of the columns, given the result of the first pass."""
+    """Reader of some of the columns in further passes, given the result of the first pass."""
 
     passes: Passes
     first: ColumnSample

@@ -35,7 +35,7 @@ from powerkern.sketch.order import (
 #: Number of sets of points drawn at random.
 _N_DRAWN = 6
 #: For `_search_where_lower`: the number of quantiles in the search without weights; the half-width of the search by all
-#: points around its minimum; and the distance from the first minimum beyond which it is another minimum.
+#: points around its minimum; and the distance from the first minimum beyond which a minimum counts as a different one.
 _N_QUANTILES, _HALF_WIDTH, _APART = 2048, 0.1, 0.01
 #: Longest column, in rows, that is expanded into rows and fitted in memory if all its values are known.
 _MOST_ROWS = 65_536
@@ -97,7 +97,7 @@ class RobustStart(NamedTuple):
 
 
 class CutRule(NamedTuple):
-    """How values far from the center are cut off.
+    """Rule by which values far from the center are cut off.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class RobustChunkColumn(CountedColumn):
         self.start = start._replace(points=start.points._replace(row=row, options=options))
 
     def _start_without(self, tie: float) -> RobustStart:
-        """Return the start computed from all cells but the one with value `tie`; with NaN, from all."""
+        """Return the start computed from all cells but the one with value `tie`; if `tie` is NaN, from all cells."""
         cells, search = self.cells.part(self.cells.mean != tie), self.estimator.kernel_options
         tied_weight = float(self.cells.weight.sum() - cells.weight.sum())
         x, w, cell = equal_points(cells)
@@ -211,8 +211,8 @@ class RobustChunkColumn(CountedColumn):
     def _search_where_lower(self, search: Options, points: Points) -> tuple[Options, Points]:
         """Search again from the result of a finer search, and keep the lower of the two minima.
 
-        The finer search is that of points without weights: it minimises the objective of `_N_QUANTILES` quantiles of
-        the weighted points, and may find a minimum that the search of the weighted points missed.
+        The finer search is the search for points without weights. It minimises the objective of `_N_QUANTILES`
+        quantiles of the weighted points, and may find a minimum that the search of the weighted points missed.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class RobustChunkColumn(CountedColumn):
         return values
 
     def prestandardizing_factor(self, points: Points) -> float:
-        """Return the factor by which prestandardising by the MAD of the logs multiplies lambda; otherwise 1."""
+        """Return the factor by which prestandardising by the MAD of the logs multiplies lambda; 1 without this step."""
         if self.family != BOX_COX or points.options.prestandardize != MAD:
             return 1.0
         logs = np.log(points.x)

@@ -33,7 +33,7 @@ class ReweightingStep(NamedTuple):
     Attributes
     ----------
     rule : CutRule
-        How values far from the center are cut off.
+        Rule by which values far from the center are cut off.
     cutoff : float
         The cut-off, in units of the scale.
     interval : (5,) ndarray
@@ -84,7 +84,7 @@ class Reweighting(NamedTuple):
     lmbda : float
         Lambda of the last step that estimated it; before the first step, the initial lambda.
     status : int
-        The status of that fit.
+        The status of the fit that estimated `lmbda`.
     alternatives : list of Points
         The results of `RobustChunkColumn.draw_alternatives`.
     search_error : float

@@ -41,15 +41,16 @@ class Sketch(ChunkSummary):
 
     `summarize_chunk` and `extend` return a sketch, `merge` adds two sketches, and `finish` fits the columns.
 
-    The attributes and parameters are all the information about the rows that a sketch contains.
+    A sketch contains no information about the rows other than its attributes and parameters.
 
     Parameters
     ----------
     grid, sums
         See the attributes.
     roundings : (p, 4) ndarray of int64
-        Counts for the error bound, which `merge` adds up: how often the sums of each column were rounded to whole
-        numbers, the rows summed, the sums of weights rounded to 0, and the changes of the reference of the logs.
+        Counts for the error bound, which `merge` adds up. For each column: the number of times that sums were rounded
+        to whole numbers, the number of rows summed, the number of sums of weights rounded to 0, and the number of
+        changes of the reference of the logs.
     intervals : CountedIntervals, optional
         Distinct intervals of the censored cells, with the weights of their cells; default: none.
 
@@ -92,7 +93,7 @@ class Sketch(ChunkSummary):
         return total
 
     def _power_sums(self) -> PowerSums | MixedSums:
-        """Return the sums, with those of censored cells, as an object with a `fit` method."""
+        """Return the sums, together with any censored cells, as an object with a `fit` method."""
         grid = self.grid
         table = self._intervals.table(grid.quantum)
         return censored_sums(self.sums, self._roundings, FAMILIES[grid.family], grid._table.copy(), table)
@@ -112,7 +113,7 @@ class Sketch(ChunkSummary):
         return Sketch(grid, a.sums + b.sums, a._roundings + b._roundings, intervals)
 
     def _on_grid(self, grid: Grid) -> Sketch:
-        """Return the sketch on another grid, which covers its range with bins wider by a power of two (1 included)."""
+        """Return the sketch on another grid, which covers its range with bins as wide, or wider by a power of two."""
         return self if self.grid == grid else _move_to_grid(self, grid)
 
     @classmethod
@@ -269,7 +270,7 @@ def _shift_matrix(side: float, divisor: float) -> FloatArray:
 
 _FROM_LEFT, _FROM_RIGHT = _shift_matrix(-1.0, 2.0), _shift_matrix(1.0, 2.0)
 _FROM_BELOW = _shift_matrix(-2.0, 1.0)
-#: Signs of the sums of (-t)**k.
+#: Factors that convert the sums of t**k to the sums of (-t)**k.
 _MIRROR = (-1.0) ** np.arange(N_POWERS)
 
 

@@ -22,7 +22,7 @@ from powerkern.sklearn.reading import FloatTransformer, feature_names, read_fini
 class WrappingTransformer(FloatTransformer):
     """Wrap columns: pull outlying cells towards the center of their column; see `powerkern.cellwise.wrap`.
 
-    In a pipeline before principal components, covariances or linear models, it bounds the influence of each cell.
+    In a pipeline before principal components, covariances or linear models, wrapping bounds the influence of each cell.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ _REMEDY = "start with a clone, and pass the rows of fit to partial_fit first"
 class FittedRows:
     """The rows that were passed to `fit`, available as long as they are in memory and unchanged.
 
-    A transformer must not keep large data alive after a pipeline has discarded them. Therefore small data are copied,
-    and of large data only a weak reference and the fingerprints that `powerkern.fit` computes are stored. Pickles and
+    A transformer must not keep large data alive after a pipeline has discarded them. Small data are therefore copied.
+    For large data, only a weak reference and the fingerprints that `powerkern.fit` computes are stored. Pickles and
     deep copies contain no rows.
 
     Parameters
@@ -94,7 +94,7 @@ def _weak_reference(given: object) -> Callable[[], Any]:
 def _weak_view(array: NDArray[Any]) -> Callable[[], NDArray[Any] | None]:
     """Return a function that returns a new view of the memory of `array`, or None once the memory has been freed.
 
-    The array object itself may be short-lived, such as ``X[:100]`` in ``fit(X[:100])``; the memory is that of ``X``.
+    The array object itself may be short-lived, such as ``X[:100]`` in ``fit(X[:100])``; its memory belongs to ``X``.
     """
     owner = array
     while isinstance(owner.base, np.ndarray):

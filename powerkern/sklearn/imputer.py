@@ -44,7 +44,7 @@ class UVImputer(FloatTransformer):
     shrinkage : float, default 0.2
         With a given rank, the ridge of the decomposition in units of ``sqrt(n) + sqrt(p)``, which is about the largest
         singular value of an (n, p) matrix of standard normal noise. Without a ridge, predictions for rows with few
-        values are erratic. With ``rank="auto"``, `fit` raises a ValueError unless this is the default.
+        values are erratic. With ``rank="auto"``, `fit` raises a ValueError unless `shrinkage` has its default.
     normalize : {"zscores", "columns", "rows", "both", "columns-first", "average", None}, default "zscores"
         Offsets and scales, as in `powerkern.completion.uv_decompose`.
     n_neighbors : int, default 10
@@ -102,11 +102,11 @@ class UVImputer(FloatTransformer):
     ``V.T @ V + shrinkage * I``, and gaps are filled with conditional means [1]_. This requires at least
     ``p (p + 1)/2`` observed entries, the number of parameters of the covariance, and a sufficient `budget`. Otherwise a
     row is modeled as a bias plus a combination of few components. The estimate of either model is blended with the mean
-    of the `n_neighbors` nearest rows that have the value. Distances are over the observed values of the row, to rows
-    completed by the model; closer rows have larger weights. The user guide has the details.
+    of the `n_neighbors` nearest rows that have the value. Distances are computed over the observed values of the row,
+    to rows that the model has completed. Closer rows have larger weights. The user guide has the details.
 
-    A column without values in training is filled with 0, a constant column with its value. A row without values is
-    filled with the column means of the model.
+    A column without values in training is filled with 0, and a constant column is filled with its value. A row without
+    values is filled with the column means of the model.
 
     References
     ----------

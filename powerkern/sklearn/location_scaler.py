@@ -25,7 +25,8 @@ _OWN = ("X", "method", "sample_weight", "n_threads")
 class LocationScaler(FloatTransformer):
     """Subtract a location from every feature and divide by a scale, estimated by any method of `powerkern.location`.
 
-    It generalizes `sklearn.preprocessing.RobustScaler`, which is about "median-niqr", to M-estimators and others.
+    It generalizes `sklearn.preprocessing.RobustScaler`, which resembles "median-niqr", to M-estimators and other
+    methods.
 
     Parameters
     ----------

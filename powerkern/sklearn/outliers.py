@@ -56,9 +56,9 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             a constant (``contamination="auto"`` in scikit-learn), the probability must also exceed 0.997. If there is
             no limit, rows with a probability above 0.997.
         float
-            This fraction of the training data (above 0, at most 1/2; fewer rows if scores are tied), the rows with the
-            highest scores, and new rows with such scores. Probabilities are calibrated to this fraction, as in
-            `outlier_probability`.
+            This fraction of the training data, namely the rows with the highest scores, and new rows with such scores.
+            The fraction is above 0 and at most 1/2; fewer rows are outliers if scores are tied. Probabilities are
+            calibrated to this fraction, as in `outlier_probability`.
     threshold : float, optional
         Alternative to `contamination`: rows whose probability exceeds `threshold` are outliers. By the Gaussian rule, a
         quarter of normal scores without outliers have a probability above 0.5, 2.5 % above 0.95, and 0.13 % above
@@ -134,7 +134,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         `X` may have any form that the detector accepts. A `y` that is not None is passed to the detector.
         """
         self._check_decision()
-        note_features(self, X)  # sets the names and the number of the features
+        note_features(self, X)  # sets names and number of the features
         given = () if y is None else (y,)
         fitted = [detector.fit(X, *given) for detector in self._clone_detectors()]
         self.detector_ = fitted if self._is_several else fitted[0]
@@ -217,7 +217,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _detector_limit(self, detector: Any, j: int) -> float:
         """Return the score above which a row is an outlier by `detector`, at position `j`.
 
-        A constant limit is increased to the score of probability 0.997, unless it is larger.
+        A constant limit is increased to the score whose probability is 0.997, unless the limit is larger.
         """
         step = _last_step(detector)
         own = getattr(step, "threshold_" if hasattr(step, "decision_scores_") else "offset_", None)

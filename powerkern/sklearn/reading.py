@@ -26,7 +26,7 @@ from powerkern.sklearn._compat import Interval
 #: Types in which estimators compute: float32 for float32 input, otherwise float64.
 FLOATS = (np.float64, np.float32)
 
-#: Rewording of messages for estimators that call `family` of `powerkern.fit` `method`.
+#: Rewording of messages for estimators whose parameter `method` is the argument `family` of `powerkern.fit`.
 CALLING_FAMILY_METHOD = Rewording((r"\bfamily=", "method="))
 #: Rewording of messages for estimators with the parameter `variables`.
 _OFFERING_VARIABLES = Rewording((f"{LEAVE_OUT}$", f"{LEAVE_OUT} (variables= names the columns to transform)"))
@@ -90,10 +90,10 @@ def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
 
 @contextmanager
 def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
-    """Reject non-numeric input in addition to a check by scikit-learn, which is the body of the ``with`` statement.
+    """Reject non-numeric input around a check by scikit-learn, which is the body of the ``with`` statement.
 
-    scikit-learn accepts some input that is not numeric. If both checks reject the input, the message is scikit-learn's,
-    except for data frames, where ours names the column.
+    scikit-learn alone accepts some input that is not numeric. If this check and scikit-learn's both reject the input,
+    the message is scikit-learn's, except for data frames, where ours names the column.
     """
     names = names_of(X)
     ours: Exception | None = None

@@ -56,8 +56,8 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         A known lambda, the shift of Box-Cox, and the smallest and largest lambda, as in
         `powerkern.regression.fit_regression`.
     kind : {"median", "mean", "quantile"}, default "median"
-        What to predict. The inverse transform of a predicted mean is the median of y. The mean of y, which minimises
-        the squared error, is the integral of ``psi^-1(f(X) + s z) phi(z)`` over z.
+        The quantity to predict. The inverse transform of a predicted mean is the median of y. The mean of y, which
+        minimises the squared error, is the integral of ``psi^-1(f(X) + s z) phi(z)`` over z.
     quantile : float, default 0.5
         Level for ``kind="quantile"``, between 0 and 1.
     covariates : transformer, optional
@@ -219,7 +219,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
     def _residual_scale(
         self, regressor: Any, X: object, Z: FloatArray, sample_weight: Any, fit_params: dict[str, Any]
     ) -> FloatArray:
-        """Return the root mean square residual of each response, (p,): on held-out rows with `cv`, else on the fitted.
+        """Return the root mean square residual of each response, (p,), in held-out rows (with `cv`) or fitted rows.
 
         Parameters
         ----------

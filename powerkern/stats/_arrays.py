@@ -91,7 +91,7 @@ def transform_like_input(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[n
     """Apply `transform_array` to data of any type and return the same type, as NumPy's and SciPy's ufuncs do.
 
     Series, data frames and labelled arrays keep index, names, coordinates and attributes. A masked array keeps its
-    mask, with NaN under it.
+    mask, and its masked elements become NaN.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def check_nan_policy(nan_policy: str | None) -> None:
 
 
 def contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
-    """Return whether the data contain NaN that need treatment; raise a ValueError if they do under "raise".
+    """Return whether the data contain NaN that need treatment; under "raise", raise a ValueError for any NaN.
 
     Return False if `nan_policy` is None, because later checks then raise for NaN.
     """

@@ -42,7 +42,7 @@ def boxcox_guerrero(
     season_length : int, default 2
         Number of observations per season, at least 2. It is 12 for monthly data; 2 suits series without seasons.
     bounds : (float, float), default (-1, 2)
-        Interval in which lambda is searched.
+        Interval in which lambda is searched for.
     axis : int, default 0
         The axis along which a series runs.
     groups : (n,) array_like, optional

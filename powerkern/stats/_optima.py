@@ -71,7 +71,7 @@ def _user_optimum(optimizer: Callable[..., Any], objective: Callable[[Any], floa
 
 
 def _check_brack(brack: Sequence[float], objective: Callable[[Any], float]) -> None:
-    """Raise an error for a bracket that `scipy.optimize.brent` would reject before a search of `objective`."""
+    """Raise an error for a bracket that `scipy.optimize.brent` would reject before minimising `objective`."""
     if len(brack) not in (2, 3):
         raise ValueError("Bracketing interval must be length 2 or 3 sequence.")
     brack = [as_scalar(lmbda, "brack") for lmbda in brack]
@@ -90,7 +90,7 @@ def best_correlation(
 ) -> np.float64:
     """Return the Box-Cox lambda with the largest correlation in the normal probability plot.
 
-    `brack` and `optimizer` are those of `powerkern.stats.boxcox_normmax`.
+    `brack` and `optimizer` are as in `powerkern.stats.boxcox_normmax`.
     """
     x = np.sort(column)
     one_minus = _one_minus_correlations(x, BOX_COX)
