@@ -52,7 +52,7 @@ def exp_units(call: Callable[[], Any], n: int) -> float:
 def own_exp() -> Callable[[FloatArray, FloatArray], object]:
     """Compile a pass of the package's own exp, a unit of time that is comparable between CPUs.
 
-    np.exp is vectorised only where there is AVX-512, so that passes of it compare CPUs badly.
+    np.exp is vectorised only on CPUs with AVX-512, so its passes are a poor unit for comparing CPUs.
     """
     import numba
 
@@ -105,7 +105,7 @@ def instruction_set() -> str:
 
 
 class Lap(NamedTuple):
-    """Seconds of the fastest of several calls, by the clock and of CPU time in all threads."""
+    """Seconds of the fastest of several calls: elapsed time, and CPU time of all threads."""
 
     wall: float
     cpu: float

@@ -184,7 +184,7 @@ class _Regime(InTurns):
         return _Regime._measured[1]
 
     def chosen(self, where: tuple[str, str, str, str], *calls: Call | str) -> list[Lap]:
-        """Select the laps for one figure."""
+        """Return the laps of these calls; `where` holds the arguments of `laps_of`."""
         every = self.laps_of(*where)
         self.laps = {call if isinstance(call, str) else ", ".join(map(str, call)): every[call] for call in calls}
         return list(self.laps.values())

@@ -44,7 +44,7 @@ def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
 
 
 def cases(kind: str) -> list[tuple[str, np.ndarray]]:
-    """Return the columns that can be fitted, except those whose optimum half an ulp in the data moves by over 1e-3."""
+    """Return the columns that can be fitted, if half an ulp in the data moves their optimum by at most 1e-3."""
     path = _SHARED / REFERENCES[kind]
     if not path.exists():
         raise NotImplementedError(f"no reference values at {_SHARED}")
@@ -101,7 +101,7 @@ class HundredSites(InTurns):
 
 
 class References:
-    """Unevenly split reference columns: the largest error of lambda against the pooled fit, and the most rounds."""
+    """Unevenly split reference columns: the largest error of lambda and the largest number of rounds."""
 
     params = (list(METHODS), list(REFERENCES), [8])
     param_names = ("method", "columns", "sites")

@@ -78,7 +78,7 @@ class OneThread(InTurns):
         return self.ratio("powerkern", "np.exp")
 
     def track_thread_scaling(self, family: str, order: str, n: int, p: int) -> float:
-        """How many times faster two threads are than one."""
+        """Track the speedup of two threads over one."""
         self.compare({"one thread": lambda: fit(self.x, family, 1), "two threads": lambda: fit(self.x, family, 2)})
         return self.ratio("one thread", "two threads")
 
@@ -231,7 +231,7 @@ class TwoThreads(InTurns):
 
 
 class ShortPeers(InTurns):
-    """How many times faster than scikit-learn on a wide matrix, on two threads."""
+    """Speed relative to scikit-learn on a wide matrix, on two threads."""
 
     #: Columns that scikit-learn is measured on; its time is scaled to all columns.
     few = 100

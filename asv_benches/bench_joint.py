@@ -54,7 +54,7 @@ class Joint(InTurns):
 
 
 class Peer(InTurns):
-    """How many times faster than the peer, both with all threads."""
+    """Speed relative to the peer, both with all threads."""
 
     params = ([(1_000, 5)],)
     param_names = ("shape",)

@@ -87,7 +87,7 @@ class OneThread(InTurns):
         return self.ratio("powerkern", "np.exp")
 
     def track_thread_scaling(self, method: str, order: str, n: int, p: int) -> float:
-        """How many times faster two threads are than one."""
+        """Track the speedup of two threads over one."""
         one, two = (
             lambda: location_scale(self.x, method, n_threads=1),
             lambda: location_scale(self.x, method, n_threads=2),
@@ -97,7 +97,7 @@ class OneThread(InTurns):
 
 
 class Peers(InTurns):
-    """How many times faster than a peer, both on one thread; the peer's time is scaled from some columns to all."""
+    """Speed relative to a peer, both on one thread; the peer's time is scaled from some columns to all."""
 
     params = (list(PEERS), [10_000], [100])
     param_names = ("method", "n", "p")

@@ -28,7 +28,7 @@ class Fit:
 
 
 class OverScipy(InTurns):
-    """How many times faster than scipy.stats.boxcox_normmax(method="pearsonr"), column by column on one thread."""
+    """Speed relative to scipy.stats.boxcox_normmax(method="pearsonr"), column by column on one thread."""
 
     params = ([200, 10_000],)
     param_names = ("n",)

@@ -78,7 +78,7 @@ class Probabilities(InTurns):
 
 
 class Proposal2(InTurns):
-    """How many times faster than statsmodels, whose time is scaled from some columns to all."""
+    """Speed relative to statsmodels, whose time is scaled from some columns to all."""
 
     params = ([10_000], [200])
     param_names = ("n", "p")
@@ -199,7 +199,7 @@ class MeasureAccuracy:
 
 
 class Distances(InTurns):
-    """How many times faster than the functions of SciPy or scikit-learn for the same task, over all columns or rows."""
+    """Speed relative to functions of SciPy or scikit-learn for the same task, over all columns or rows."""
 
     params = (["zscore", "ks_distance", "mahalanobis"],)
     param_names = ("distance",)

@@ -90,7 +90,7 @@ class OneThread(InTurns):
     track_exp_units.unit = "np.exp passes"  # type: ignore[attr-defined]
 
     def track_thread_scaling(self, estimator: str, family: str, n: int, p: int) -> float:
-        """How many times faster two threads are than one."""
+        """Track the speedup of two threads over one."""
         one, two = (lambda threads=t: fit(self.x, family, estimator, n_threads=threads) for t in (1, 2))
         self.compare({"one thread": one, "two threads": two})
         return self.ratio("one thread", "two threads")

@@ -121,7 +121,7 @@ class Tall(InTurns):
         )
 
     def track_thread_scaling(self, family: str, n: int) -> float:
-        """How many times faster two threads are than one."""
+        """Track the speedup of two threads over one."""
         self._compare(family)
         return self.ratio("one thread", "two threads")
 

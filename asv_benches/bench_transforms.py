@@ -120,7 +120,7 @@ class InPlace:
 
 
 class Ratio:
-    """How many times faster than each peer, both measured in turn."""
+    """Speed relative to each peer, in alternating calls."""
 
     params = (JOBS, LIBRARIES[1:], LMBDAS, SIZES)
     param_names = ("job", "peer", "lmbda", "n")

@@ -134,7 +134,7 @@ def interval_columns() -> list[tuple[np.ndarray, int, float]]:
 
 
 def ends(drops: tuple[float, ...]) -> tuple[np.ndarray, float]:
-    """Return the distances of the ends from the minimum, and the number of evaluations for each."""
+    """Return, for each drop, the distance of an end from the minimum, and the number of evaluations."""
     calls, score, distances = [0], interval.score, []
 
     def counted(*arguments: Any) -> Any:
@@ -197,7 +197,7 @@ def locations() -> str:
 
 
 def medians() -> str:
-    """Return the number of values, per median and value, that passes read or a sort moves."""
+    """Return the number of values read by passes or moved by a sort, per median and per value of the column."""
     looked, parts = [0.0], []
     originals = {name: getattr(cells, name) for name in ("_counts", "_keep_between", "_least_above", "_insertion_sort")}
 

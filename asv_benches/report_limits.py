@@ -2,8 +2,8 @@
 
 Run ``python -m asv_benches.report_limits [table | coverage | maxima]`` (default: all). It takes some minutes.
 
-The table prints each setting twice: simulated here, and as published in the notes from which the feature was built,
-simulated there with other random numbers. For lambda = 0 the logs are standard normal. For lambda = 0.5 the notes do
+The table prints each setting twice: as simulated here, and as published, with other random numbers, in the notes from
+which the feature was built. For lambda = 0 the logs are standard normal. For lambda = 0.5 the notes do
 not state the normal distribution. The biases of the two substitutes depend on its coefficient of variation about the
 end of the range alone, and those published belong to 0.2: a mean of 3 and a standard deviation of 1.
 

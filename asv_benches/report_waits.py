@@ -2,8 +2,8 @@
 
 python -m asv_benches.report_waits [--wheel dist/*.whl] [--write docs/benchmarks/waits.inc]
 
-Cold: no compiled code is on disk. Compiled before: by an earlier process. With --wheel, also for an unpacked wheel with
-compiled code, and an empty cache.
+Calls are timed without compiled code on disk (cold), and with code that an earlier process compiled. With --wheel, they
+are also timed with an unpacked wheel that contains compiled code, and an empty cache.
 """
 
 from __future__ import annotations

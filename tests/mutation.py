@@ -5,7 +5,7 @@ temporary copy of the tree, and the tests that `TESTS` lists for its module run 
 mutant that no test notices survives: write a test that fails with it, or list it in ``mutation_equivalent.txt`` if no
 test can.
 
-Two hundred mutants take hours so. It is faster to record once which test executes which line::
+Two hundred mutants take hours in this way. It is faster to record once which test executes which line::
 
     RECORD_LINES_IN=FOLDER pytest -n 2 -p lines_of_tests
     python tests/mutation.py --lines FOLDER --number 200
@@ -403,7 +403,7 @@ def mutated(tree: Path, mutant: Mutant) -> Iterator[None]:
 
 
 class TestedLines:
-    """Which tests execute which lines, as `tests/support/lines_of_tests.py` recorded them."""
+    """The tests that execute each line, as recorded by `tests/support/lines_of_tests.py`."""
 
     def __init__(self, folder: Path) -> None:
         import coverage
@@ -416,7 +416,7 @@ class TestedLines:
             self._seconds |= json.loads(path.read_text(encoding="utf-8"))
 
     def find_tests(self, mutant: Mutant, source: bytes) -> list[str]:
-        """Return the tests that execute a mutant's statement, the shortest first; of a default, the function's."""
+        """Return the tests that execute a mutant's statement (for a default, the function's body), fastest first."""
         if mutant.path not in self._files:
             return []
         contexts = self._data.contexts_by_lineno(self._files[mutant.path])
@@ -425,7 +425,7 @@ class TestedLines:
 
 
 def _lines_of_statement(mutant: Mutant, source: bytes) -> range:
-    """Return the lines of the innermost statement that holds a mutant, to the mutant; of a default, the function's."""
+    """Return the lines of the innermost statement that holds a mutant, up to it; for a default, the function's body."""
     around = [
         node
         for node in ast.walk(ast.parse(source))
@@ -463,7 +463,7 @@ def run_tests(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) ->
 
 
 def judge(tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None) -> tuple[Verdict, str]:
-    """Run the tests of a mutant; return the verdict, and the test that killed it or why there is no verdict."""
+    """Run the tests of a mutant; return the verdict, and the test that killed it or the reason for no verdict."""
     source = (tree / mutant.path).read_bytes()
     stages = [lines.find_tests(mutant, source)[:N_FIRST]] if lines else []
     stages.append(select_tests(mutant))

@@ -389,7 +389,7 @@ def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_worker_that_dies(distributed, tmp_path):
-    """The worker is killed in the second pass and restarted. Its chunks are computed again; the fit is identical."""
+    """The worker is killed in the second pass and restarted. Its chunks are recomputed, and the fit is unchanged."""
     X = skewed_and_tight_with_holes("yeo-johnson")
     D = da.from_array(X, chunks=(100, -1))
     expected = fit(D)

@@ -199,7 +199,7 @@ STILTED = re.compile(
 
 
 def test_the_page_of_messages_is_complete_and_plain():
-    """It has messages of every area, and none of them contains a stilted phrase."""
+    """The page has messages of every area, and no message contains a stilted phrase."""
     spec = importlib.util.spec_from_file_location("messages", ROOT / "docs" / "messages.py")
     assert spec is not None
     assert spec.loader is not None

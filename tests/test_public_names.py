@@ -1,4 +1,4 @@
-"""The public names, one home each, and what the objects that users hold show of themselves."""
+"""Public names: each belongs to one module, and `dir` of results lists the documented names."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 def _attributes(kind: type) -> set[str]:
-    """The attributes that a class documents."""
+    """Return the attributes that a class documents."""
     return attributes_in(kind.__doc__) if "\n    Attributes\n" in (kind.__doc__ or "") else set()
 
 

@@ -31,7 +31,7 @@ def simulated(seed, n=200, p=3, k=2):
 
 
 def brute_force(family, lmbda, y, X, weight=None):
-    """Return g by NumPy's least squares."""
+    """Return g = 1/2 ln(RSS/n) - (lambda - 1) mean(J) by NumPy's least squares."""
     w = np.ones(len(y)) if weight is None else weight
     psi = np.array([float(oracles.power_transform(family, v, lmbda)) for v in y])
     root = np.sqrt(w)

@@ -58,7 +58,7 @@ def test_inverse_of_every_sign_of_lambda(lmbda: float) -> None:
 def test_an_inverse_beyond_the_range_is_not_infinite() -> None:
     """tbats 22: the inverse of a large forecast was inf, and a later step failed on it.
 
-    powerkern at first run: "raise" did not name the row.
+    powerkern at first run: out_of_range="raise" did not name the row.
     """
     fit = pk.fit(X[:, 0], "box-cox", lmbda=-0.5)
     with pytest.warns(UserWarning, match=r"outside|range"):

@@ -1,4 +1,4 @@
-"""Refusals that no test of their module reaches: each `raise` of the package is executed by a test that matches it.
+"""Test the `raise` statements of the package that the tests of their own module do not execute.
 
 ``python tests/raises.py`` lists the `raise` statements that no test executes.
 """
@@ -291,7 +291,7 @@ def _grow(frame: Any) -> Any:
     ],
 )
 def test_chunks_of_groups_that_change_between_two_passes(change: Callable[[Any], Any], message: str) -> None:
-    """The error has the columns of the data, not the columns of all groups side by side."""
+    """The error names the columns of the data, not the columns of all groups side by side."""
     calls: list[int] = []
 
     def chunks() -> Any:
@@ -304,7 +304,7 @@ def test_chunks_of_groups_that_change_between_two_passes(change: Callable[[Any],
 
 
 def test_groups_that_appear_between_two_passes() -> None:
-    """Chunks that have other labels the second time."""
+    """The chunks have other labels when they are read for the second time."""
     calls: list[int] = []
 
     def chunks() -> Any:
@@ -455,7 +455,7 @@ def test_modules_that_need_a_library(monkeypatch: pytest.MonkeyPatch, module: st
     ],
 )
 def test_private_modules_of_scikit_learn(monkeypatch: pytest.MonkeyPatch, absent: str, message: str) -> None:
-    """Without scikit-learn its own error remains; a private module that a release has moved is explained."""
+    """Without scikit-learn, its import error is unchanged. If a private module is missing, the error explains it."""
     path = Path(pk.__file__).parent / "sklearn" / "_compat.py"
     code = compile(path.read_text(encoding="utf-8"), str(path), "exec")
     if absent == "sklearn":
@@ -517,7 +517,7 @@ def _damaged_sketch() -> Any:
 
 
 def _forged_sketch(**changes: Any) -> Callable[[], Any]:
-    """Return a function that reads a sketch whose description was changed, or else has another number at its end."""
+    """Return a function that reads a sketch with a changed description or, without `changes`, an additional number."""
     data = sketch.summarize_chunk(X, sketch.range_of(X, "box-cox").grid()).to_bytes()
 
     def change(description: Any, payload: bytearray) -> None:

@@ -58,7 +58,7 @@ def test_constants_out_of_range(b, c):
 
 @pytest.mark.parametrize("c", [1e-2, 1e-5, 1e-9])
 def test_small_constants_are_those_of_a_flat_density(c):
-    """As c tends to 0, psi/c approaches a fixed shape, which fixes q2: q1 B = 2 q2 A where the density is constant."""
+    """As c tends to 0, psi/c approaches a fixed shape, so q1 B = 2 q2 A for the integrals A of psi^2 and B of t psi."""
     b = 0.3 * c
     k = wrap_constants(b, c)
     a = b**3 / 3.0 + integrate.quad(lambda t: psi(t * c, b, c) ** 2 * c, b / c, 1.0, epsabs=0.0)[0]

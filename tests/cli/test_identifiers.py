@@ -102,7 +102,7 @@ def test_numbers_named_as_identifiers_that_are_not_whole(run, tmp_path):
 
 
 def test_selected_identifiers_are_fitted_with_a_warning_about_rounding(run, tmp_path):
-    """Integers beyond 2**53 are rounded, so the fit is of other numbers than those in the file."""
+    """Integers beyond 2**53 are rounded, so the fitted numbers differ from those in the file."""
     path = write(tmp_path / "x.csv", IDENTIFIERS["beyond 2**53"][0])
     said = "column 'key' of x.csv: whole numbers beyond 2**53 are rounded to 16 digits (line 3: 1152921504606846977)"
     for words in (["--columns", "key,x"], ["--columns", "x", "--weights", "key"]):

@@ -1,4 +1,4 @@
-"""Thousands separators, units, and advice for numbers in another format, which must never misread them."""
+"""Thousands separators, units, and advice about numbers in another format, which must not lead to misread numbers."""
 
 from __future__ import annotations
 

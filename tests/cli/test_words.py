@@ -1,4 +1,4 @@
-"""Options and messages of the command line: accepted values, errors for wrong ones, and their cost."""
+"""Options and messages of the command line: accepted values, errors for wrong values, and the time that both take."""
 
 import csv
 import json

@@ -503,7 +503,7 @@ def test_other_normalizations_of_the_lecture(normalize):
 
 
 def test_caution_is_a_ratio_of_variances():
-    """Variance within rows over the variance of the row means, computed by loops."""
+    """The caution is the variance within rows over the variance of the row means, computed here by loops."""
     from powerkern.completion.low_rank import _caution
 
     rng = np.random.default_rng(5)

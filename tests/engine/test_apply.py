@@ -60,7 +60,7 @@ def layouts(x):
 @pytest.mark.parametrize("family, extreme", [("box-cox", 1e-300), ("yeo-johnson", 1e250)])
 @pytest.mark.parametrize("n, p", [(1_200_000, 1), (8_000, 150), (400, 3_000), (7, 170_000)])
 def test_threads_transform_a_large_matrix_to_the_same_bits(n, p, family, extreme, dtype, order):
-    """More tasks than threads; some tasks hold a value that is repaired afterwards."""
+    """There are more tasks than threads, and some tasks hold a value that is repaired afterwards."""
     rng = np.random.default_rng(p)
     x = rng.standard_gamma(3.0, (n, p))
     fit = pk.fit(x[:200, :1] if n > 7 else x[:, :200].T[:, :1], family)
@@ -133,7 +133,7 @@ def test_bits_do_not_depend_on_layout_threads_or_neighbors(family, n, p, standar
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_float32_results_are_rounded_float64_results(family, standardize):
-    """Rounded to the nearest float32, or to its neighbor if both are about as near."""
+    """Results are rounded to the nearest float32, or to the second nearest if both are about equally near."""
     rng = np.random.default_rng(5)
     x = (np.exp(1.5 * rng.normal(size=(5000, 9))) - (0.0 if family == "box-cox" else 1.0)).astype(np.float32)
     fit = pk.fit(x, family, standardize=standardize, lmbda=np.linspace(-1.0, 3.0, 9))
@@ -192,7 +192,7 @@ def test_rescaled_columns_transform_as_x_minus_center_over_divisor(family, stand
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("family, n, p", [("box-cox", 60, 1100), ("yeo-johnson", 500, 30)])
 def test_columns_that_the_row_kernels_cannot_transform(family, n, p, standardize):
-    """Constant columns, and values far outside the fitted range or without an inverse, among ordinary columns."""
+    """Among ordinary columns are constant ones, and values far outside the fitted range or without an inverse."""
     rng = np.random.default_rng(p)
     x = rng.standard_gamma(rng.uniform(2.0, 9.0, p), (n, p)) - (0.0 if family == "box-cox" else 4.0)
     x[:, 7] = 3.0

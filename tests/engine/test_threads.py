@@ -84,7 +84,7 @@ def test_a_few_long_columns_have_the_same_bits_for_any_number_of_threads(family,
 
 @pytest.mark.parametrize("kind, maker", [("work", "new_work"), ("lockstep", "new_lockstep_work")])
 def test_threads_allocate_scratch_space_without_a_lock(kind, maker, monkeypatch):
-    """A child forked during the allocation would otherwise wait for a lock whose owner it does not have."""
+    """A child forked during the allocation would otherwise wait for a lock held by a thread that it does not have."""
     both, found = threading.Barrier(2, timeout=5), []
     monkeypatch.setattr(gather, maker, lambda *_: both.wait())
     makers = [threading.Thread(target=lambda: found.append(getattr(FitScratch(10), kind))) for _ in range(2)]
@@ -108,7 +108,7 @@ def test_eight_python_threads_fit_at_once():
 
 @pytest.mark.slow
 def test_eight_python_threads_make_the_first_fit_of_a_process():
-    """The threads race to compile, or to load, the same entries."""
+    """The threads race to compile or load the same entries."""
     code = (
         "import numpy as np, powerkern as pk, threading\n"
         "x = np.random.default_rng(0).lognormal(size=(300, 40))\n"
@@ -255,7 +255,7 @@ def test_waiting_helpers_do_not_block_nested_jobs():
 
 
 def test_a_task_that_no_helper_has_started_is_cancelled(monkeypatch):
-    """Nobody waits for a thread that the system has not woken yet, and that helper can be used again."""
+    """The caller does not wait for a helper that the system has not woken yet, and the helper can be used again."""
     monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
     threads.shutdown()
     done = []
@@ -286,7 +286,7 @@ def test_idle_helpers_end_by_themselves(monkeypatch):
 
 
 def test_helpers_that_exit_when_idle_lose_no_task(monkeypatch):
-    """Helpers time out all the time, often at the moment a task is submitted."""
+    """Helpers time out constantly, often at the moment when a task is submitted."""
     threads.shutdown()
     monkeypatch.setattr(threads, "_PATIENCE", 1e-5)
     completions = threads.Completions()
@@ -309,7 +309,7 @@ def test_helpers_keep_no_array_alive():
 
 @pytest.mark.parametrize("use_calling_thread", [False, True])
 def test_an_error_of_a_helper_keeps_no_array_alive(use_calling_thread):
-    """Its traceback does not refer to itself, so arrays are freed without the garbage collector."""
+    """The error's traceback does not refer to itself, so arrays are freed without the garbage collector."""
     helped = threading.Event()
 
     def fail(x, part):
@@ -337,7 +337,7 @@ def test_an_error_of_a_helper_keeps_no_array_alive(use_calling_thread):
 
 
 def test_queue_exceptions_of_a_job_are_passed_on():
-    """The calling thread waits on a queue; a job's queue.Empty must not be mistaken for that queue's."""
+    """The calling thread waits on a queue. A queue.Empty raised by a job must not be mistaken for the queue's own."""
 
     def fail(part):
         raise queue.Empty
@@ -348,7 +348,7 @@ def test_queue_exceptions_of_a_job_are_passed_on():
 
 @pytest.mark.parametrize("use_calling_thread", [False, True])
 def test_no_task_is_submitted_during_interpreter_shutdown(use_calling_thread):
-    """Idle helpers never wake then, so a caller would wait for ever."""
+    """Idle helpers never wake during shutdown, so a caller would wait for ever."""
     code = (
         "import functools, os, sys\n"
         "from powerkern._engine import threads\n"
@@ -368,7 +368,7 @@ def test_no_task_is_submitted_during_interpreter_shutdown(use_calling_thread):
 
 
 def test_signal_handlers_may_submit_tasks(monkeypatch):
-    """A handler may interrupt a thread that is submitting a task itself."""
+    """A handler may interrupt a thread that is itself submitting a task."""
     done, handled = [], []
 
     class Interrupted(list):
@@ -395,7 +395,7 @@ def test_signal_handlers_may_submit_tasks(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_has_helpers_of_its_own():
-    """Whether the parent's helpers are busy or idle during the fork; Python would warn about its threads."""
+    """The parent's helpers may be busy or idle during the fork. Python's warning about its threads is ignored."""
     code = (
         "import os, threading\n"
         "from powerkern._engine import threads\n"

@@ -312,7 +312,7 @@ def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_a
 def test_bounded_fits_whose_scale_overflows_float64_are_standardised(
     family: str, estimator: Any, center: float
 ) -> None:
-    """Kept values have mean 0 and the same standard deviation as in the free fit, compared with 60 digits."""
+    """Kept values have mean 0 and the standard deviation of the free fit, both computed with 60 digits."""
     x = center + 3.0 * np.random.default_rng(1).gamma(2.0, size=200)
     x = -x if family == "yeo-johnson" and center == 900.0 else x
     with warnings.catch_warnings():

@@ -59,7 +59,7 @@ def sensitivity_curve(x, points, family, estimator):
 @pytest.mark.parametrize("first_weights", ["rectified", "plain"])
 @pytest.mark.parametrize("kind", [pk.AdaptiveRewML, pk.RewML])
 def test_the_sensitivity_curve_returns_to_0(kind, first_weights):
-    """The exception is the paper's rule from rectified weights: its first cut excludes some of the sample for good."""
+    """The exception is the paper's rule with rectified first weights: its first cut excludes some values for good."""
     quantiles, far = ndtri(np.arange(1, 100) / 100), np.array([-10.0, -5.0, 4.0, 10.0])
     estimator = kind(first_weights=first_weights, prestandardize="none")
     curve = sensitivity_curve(np.exp(quantiles), np.exp(far), "box-cox", estimator)

@@ -371,7 +371,7 @@ def test_a_warning_names_columns_far_from_zero_and_the_remedy():
 
 @pytest.mark.parametrize("estimator", ["mle", "central-mle", "robust"])
 def test_box_cox_columns_without_spread_pass_unchanged(estimator):
-    """Regression test: they were said to be outside the domain, which does not exist before an origin is fitted."""
+    """Regression test: these columns were reported as outside the domain, which depends on the fitted origin."""
     x = np.random.default_rng(0).gamma(3.0, size=(30, 4)) - 10.0
     x[:, 1], x[:, 2], x[:, 3] = -5.0, 0.0, np.nan
     with pytest.warns(UserWarning, match="column 1, column 2: not fitted"):

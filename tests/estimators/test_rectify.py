@@ -28,7 +28,7 @@ def issue(seed):
 def test_small_outliers_are_excluded():
     """Of 20 columns with 60 of 400 values at exp(-12), a fit rectified on one side only keeps all 60 values in 13.
 
-    That is with the same cut-off in every step.
+    That fit uses the same cut-off in every step.
     """
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
     fit = fit_quietly(X)
@@ -47,7 +47,7 @@ def few_of(u):
 
 
 def start_of(u, scores, rule):
-    """Return the lowest point of the objective on a grid."""
+    """Return the lambda on a grid with the lowest QQ objective of values `u`, given their normal scores and a rule."""
     grid = np.arange(-2.0, 3.0, 0.02)
     return grid[np.argmin([oracles.qq_objective("box-cox", u, v, rule, scores) for v in grid])]
 
@@ -115,7 +115,7 @@ def test_objective_is_that_of_the_start_taken():
 
 
 def test_status_says_that_a_far_tail_was_kept():
-    """With rectification on one side, such columns keep 60 of 400 values at exp(-12)."""
+    """With rectification on one side only, these columns keep their 60 of 400 values at exp(-12)."""
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
     one = fit_quietly(X, rectify="one")
     kept_all = one.weights(X)[:60].all(axis=0)

@@ -112,7 +112,7 @@ def is_as_r(estimator: Estimator) -> bool:
 @pytest.mark.parametrize("column", columns("yeo-johnson"))
 @pytest.mark.parametrize("name", [*REWEIGHTED, *(pytest.param(name, marks=pytest.mark.slow) for name in ALIKE)])
 def test_reweighting_matches_the_slow_version(family, column, name):
-    """From the fitted start: the excluded cells, lambda, location and scale."""
+    """From the fitted start, both find the same excluded cells, lambda, location and scale."""
     x = columns(family)[column]
     estimator = ESTIMATORS[name]
     fit = fit_by_name(x, family, name)
@@ -197,7 +197,7 @@ def test_carroll_finds_a_minimum_between_points_of_its_scan():
 
 
 def test_reweighting_that_alternates_between_two_sets_of_values():
-    """Each set leads to the other; status and warning report it."""
+    """Each set leads to the other; status and warning report the alternation."""
     with pytest.warns(UserWarning, match="reweighting did not settle"):
         fit = pk.fit(TO_AND_FRO, "box-cox", pk.AdaptiveRewML(n_reweight="settled", **FIXED_CUTOFFS))
     restless = np.flatnonzero(fit.status == Status.NOT_SETTLED)
@@ -330,7 +330,7 @@ def test_cutoffs_are_where_standardised_values_reach_the_quantile(family):
     [("yeo-johnson", "rewml-nr"), ("box-cox", "robust"), ("yeo-johnson", "rewml-nr as printed"), ("box-cox", "fixed")],
 )
 def test_one_per_cent_of_clean_values_are_flagged(family, name, n):
-    """The data are normal before the transform.
+    """The data, or their logarithms under Box-Cox, are normal.
 
     Short columns are included: their scale is not estimated from the trimmed values only.
     """
@@ -421,7 +421,7 @@ def test_outliers_move_maximum_likelihood_only(family):
 
 
 def test_sensitivity_is_zero_beyond_the_cutoff():
-    """Curves of section 2.6 of the paper: maximum likelihood's near the center, 0 beyond the cut-off."""
+    """As in section 2.6 of the paper, the curve is maximum likelihood's near the center and 0 beyond the cut-off."""
     x = np.array([oracles.normal_quantile(i / 100) for i in range(1, 100)])
     z = np.arange(-10.0, 10.25, 0.25)
     X = np.vstack([np.repeat(x[:, None], z.size, axis=1), z])
@@ -450,7 +450,7 @@ def test_sensitivity_is_zero_beyond_the_cutoff():
 @families
 @estimators
 def test_inverse_returns_the_data(family, name):
-    """Ordinary, constant, empty and tied columns, outliers included."""
+    """The columns are ordinary, constant, empty or tied, and outliers are included."""
     x = contaminated_lognormal(80, 5)
     x[3, 0] = np.nan
     x[:, 2] = 7.0

@@ -183,7 +183,7 @@ def test_columns_that_r_gives_up_have_a_status():
     "family, lmbda, n_left_out", [("yeo-johnson", -0.15725974932912573, 21), ("box-cox", 0.022198853407665062, 295)]
 )
 def test_thirty_thousand_values(family, lmbda, n_left_out):
-    """exp(qnorm(ppoints(30000))) in R 4.2.2 with cellWise 2.5.3.
+    """The reference is cellWise 2.5.3 in R 4.2.2, applied to exp(qnorm(ppoints(30000))).
 
     R estimates location and scale from 25,000 random values, so only approximate agreement is possible.
     """
@@ -199,7 +199,7 @@ FIXED = pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False, rectify="one")
 
 @needs_shared_data
 def test_top_gear_as_published():
-    """Box-Cox of MPG and Weight by maximum likelihood and robustly (section 4.2 of the paper)."""
+    """Box-Cox fits of MPG and Weight, robust and by maximum likelihood, are those of section 4.2 of the paper."""
     columns = data("topgear_paper")
     X = np.column_stack([columns["MPG"], columns["Weight"]])
     assert pk.fit(X, "box-cox").lmbda.round(2).tolist() == [-0.11, 0.83]
@@ -216,7 +216,7 @@ def test_top_gear_as_published():
 
 
 def test_sensitivity_curves():
-    """Section 2.6 of the paper: 100 times the change of lambda by one value z, up to the error of R's lambda."""
+    """Curves of section 2.6 of the paper, 100 times the change of lambda by one value z, agree up to R's error."""
     base = ndtri(np.arange(1, 100) / 100)
     seen = 0
     for curve in read_reference("cellwise_fits.json")["sensitivity"]:

@@ -91,7 +91,7 @@ def test_two_groups_of_which_one_is_at_zero():
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_output_is_accurate_in_units_of_each_value(name):
-    """To a relative 1e-13 if all have one sign; far values are billions of standard deviations from the heavy ones."""
+    """For values of one sign, relative errors are at most 1e-13, even a billion standard deviations out."""
     family, x, weight = COLUMNS[name]
     fit = pk.fit(np.array(x), family, sample_weight=np.array(weight))
     exact = np.array(oracles.standardized(family, mpmath.mpf(float(fit.lmbda[0])), x, weight))
@@ -144,7 +144,7 @@ def test_weights_of_long_columns_with_one_heavy_block():
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("decades", [3.0, 24.0])
 def test_long_columns_with_weights_over_decades(family, decades):
-    """One pass if enough values carry the weight, two passes if few do."""
+    """Fits take one pass if enough values carry the weight, and two passes if few do."""
     rng = np.random.default_rng(int(decades))
     n = LOCKSTEP_MAX + 88
     x = rng.lognormal(size=n) - (family == "yeo-johnson")
@@ -157,7 +157,7 @@ def test_long_columns_with_weights_over_decades(family, decades):
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_weighted_fits_are_bit_identical(family):
-    """They do not depend on the number of threads, memory order, or positions of columns and missing values."""
+    """The fits do not depend on the number of threads, memory order, or positions of columns and missing values."""
     rng = np.random.default_rng(11)
     x = rng.lognormal(size=(600, 40)) - 0.5 * (family == "yeo-johnson")
     x[rng.random(x.shape) < 0.02] = np.nan
@@ -173,7 +173,7 @@ def test_weighted_fits_are_bit_identical(family):
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_weights_of_long_columns_are_repetitions(family):
-    """Columns of a million values; missing values and rows of weight 0 may hold anything."""
+    """Columns have a million rows with missing values. Rows of weight 0 may hold anything."""
     n = 1_000_000
     rng = np.random.default_rng(12)
     x = rng.lognormal(size=n // 100) - 0.5 * (family == "yeo-johnson")
@@ -189,7 +189,7 @@ def test_weights_of_long_columns_are_repetitions(family):
 
 
 def test_two_tiny_values_have_lambda_0():
-    """Their logs are symmetric whatever the values; lambda = 0.2 would be 1e-15 of its standard error off."""
+    """Two logs are always symmetric about their mean. A lambda of 0.2 would be only 1e-15 standard errors off."""
     x = 10.0 ** np.random.default_rng(0).uniform(-30.0, -10.0, (2, 200))
     assert (abs(pk.fit(x, "yeo-johnson").lmbda) <= 1e-10).all()
     assert pk.fit([8.2e-22, 4.8e-15], "yeo-johnson").lmbda[0] == 0.0

@@ -80,7 +80,7 @@ def test_skewed_sites_equal_the_pooled_rows(name: str, family: str, x: np.ndarra
 @pytest.mark.parametrize("n", [6, 40])
 @pytest.mark.parametrize("base", [1.0, 1e3, 2.0, 3e-5])
 def test_error_bound_of_columns_that_span_a_few_ulps(base: float, n: int, family: str) -> None:
-    """lambda is about 1e15, as is its standard error; the bound, some thousands, holds beside 30 digits."""
+    """lambda and its standard error are about 1e15. Its error is below the bound, some thousands, by 30 digits."""
     x = base + np.random.default_rng(0).integers(0, 6, n) * np.spacing(base)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # lambda is large

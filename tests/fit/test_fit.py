@@ -399,7 +399,7 @@ def test_every_public_name_is_documented():
 
 
 def hard_fit(**options):
-    """Columns with every kind of number in their results: huge, NaN, negative, large factors."""
+    """Return columns, and their fit, whose results hold huge and negative numbers, NaN, and large factors."""
     x = np.column_stack(
         [[0.1, 0.1, 0.1, 0.101], [3.0, 5.0, 7.0, 1.0], [2.0] * 4, [np.nan] * 4, [1e-300, 1.0, 1e300, 2.0]]
     )
@@ -574,7 +574,7 @@ def test_intervals_nest_and_shrink_to_the_estimate():
 def test_interval_of_two_values_of_very_different_weight():
     """g is nearly flat next to one end of the interval.
 
-    It increases with log(sinh(u)/u) - (2p - 1) u, where u = lambda delta/2 and p is the fraction of the weight on a
+    Up to constants, g is log(sinh(u)/u) - (2p - 1) u, where u = lambda delta/2 and p is the fraction of the weight on a
     value.
     """
     x, weight = np.array([13.40905732, 11.74807425]), np.array([1.46905760e-11, 4.87692408e-03])

@@ -209,7 +209,7 @@ def test_a_column_with_too_few_observed_values_is_named(n_observed: int) -> None
 
 
 def make_flagged_frame() -> tuple[pd.DataFrame, np.ndarray]:
-    """Return columns a and b, with flags beside them, groups and weights; and the mask that the flags mean."""
+    """Return a frame of columns a and b with flags, groups and weights, and the mask of the flagged cells."""
     flags = LOGNORMAL[:, :2] < LOW[:2]
     frame = pd.DataFrame(np.where(flags, LOW[:2], LOGNORMAL[:, :2]), columns=["a", "b"])
     frame.insert(1, "nondetect", flags[:, 0])  # between the values, so that positions shift
@@ -409,7 +409,7 @@ def test_too_few_observed_values_have_a_status(n_observed: int) -> None:
 
 
 def transform_complex(x: FloatArray, lmbda: complex, family: str) -> Any:
-    """Transform values, of a magnitude above 1e-3, at a complex lambda near a real one that is neither 0 nor 2."""
+    """Transform values of magnitude above 1e-3 at a complex lambda close to a real number other than 0 and 2."""
     if family == "box-cox":
         return (np.exp(lmbda * np.log(x)) - 1.0) / lmbda
     m, sign = np.where(x < 0.0, 2.0 - lmbda, lmbda), np.where(x < 0.0, -1.0, 1.0)
@@ -529,7 +529,7 @@ def test_intervals_with_one_end_far_out_keep_the_digits_of_the_other() -> None:
     constant = 0.5 * weight[low == high].sum() * (1.0 + np.log(2.0 * np.pi))
 
     def oracle(lmbda: float) -> float:
-        """Maximise over mean and standard deviation from those of the values."""
+        """Minimise minus the log-likelihood at `lmbda`, starting from mean and ln sd of the observed values."""
         y = psi(lmbda, low[low == high], "yeo-johnson")
         return optimize.minimize(
             lambda p: minus_log_likelihood([lmbda, *p], *given),
@@ -548,7 +548,7 @@ def test_intervals_with_one_end_far_out_keep_the_digits_of_the_other() -> None:
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.filterwarnings("ignore:column 0:UserWarning")
 def test_searches_of_hostile_columns_end(family: str) -> None:
-    """Subnormal, huge, nearly constant and tied values, under limits at any quantile: few evaluations, and a status."""
+    """Subnormal, huge, nearly constant and tied values, with limits at any quantile, need few evaluations."""
     rng = np.random.default_rng(5)
     units = (1.0, 1e-310, 1e300, 1e-30)
     evaluations = []

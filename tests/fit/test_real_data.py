@@ -97,7 +97,7 @@ def test_all_columns_are_fitted_but_constant_ones(name: str, family: str) -> Non
 @pytest.mark.slow
 @every_case
 def test_lambda_is_where_the_score_changes_sign(name: str, family: str) -> None:
-    """Within 1e-12 of lambda, or ten times the effect of half an ulp in the data on lambda."""
+    """It changes within 1e-12 of lambda, or within ten times the effect on lambda of half an ulp in the data."""
     X, fit = load_and_fit(name, family)
     rng = np.random.default_rng(0)
     for j in columns(X, fit):

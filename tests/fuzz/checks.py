@@ -211,7 +211,7 @@ def _check_monotone(one: Fitted, points: np.ndarray, z: np.ndarray) -> Check:
 
 
 def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarray) -> Check:
-    """Check the images of some points, and the inverses of these images."""
+    """Check the images `z` of points, and their inverses, at the positions `some`."""
     x = points[some]
     steep = np.array([one.likelihood.steepness(one.lmbda, p) for p in x.tolist()])
     true = np.array([one.likelihood.standardized(one.lmbda, p) for p in x.tolist()])
@@ -226,7 +226,7 @@ def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarr
 
 
 def _beyond_rounding(one: Fitted, x: np.ndarray, z: np.ndarray, back: np.ndarray, steep: np.ndarray) -> np.ndarray:
-    """Return the errors of inverses beyond the rounding of z, measured in x or, where psi is flat, in z."""
+    """Return errors beyond rounding of the inverses `back`, in x or, if psi is flat, in z; `steep` is dz/dx."""
     largest = max(1.0, float(np.abs(z).max()))
     last_places = 64.0 * _HALF_ULP
     in_x = np.abs(back - x) - last_places * (np.abs(x) * _logs(x) + largest / steep) - 5e-324

@@ -1,8 +1,8 @@
 """The likelihood of a power transform in ball arithmetic. Imports nothing of powerkern.
 
-Every number is a ball of python-flint's: a midpoint, and a bound on what rounding may have done to it, with an exponent
-of any size. Nothing overflows, and cancellation shows in the radius. `precisely` raises the precision until the radius
-is small, so that what it returns is proved, not estimated.
+Every number is a ball of python-flint's: a midpoint and a bound on its rounding error, the radius, with an exponent of
+any size. Nothing overflows, and cancellation shows in the radius. `precisely` raises the precision until the radius is
+small, so that its result is proved, not estimated.
 
 With the logs ``a`` and the branch ``b_m(a) = (exp(m a) - 1)/m``, ``a`` where m = 0:
 
@@ -129,8 +129,8 @@ class Likelihood:
     def _branches(self, logs: list[arb], negative: list[bool], lmbda: arb) -> tuple[list[arb], list[arb]]:
         """Return y and y' of every value, up to constants common to all values.
 
-        Where a single branch is in use and its powers are far from 1, ``exp(m a)/m`` stands for it: beside -1, powers
-        below the precision would be lost.
+        If all values are on one branch and its powers are far from 1, ``exp(m a)/m`` is used instead, because
+        subtracting 1 would lose powers below the precision.
         """
         y, dy = [], []
         single = self._one_signed and abs(2 - lmbda if negative[0] else lmbda) * self._largest_log > 2

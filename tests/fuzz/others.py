@@ -38,7 +38,7 @@ def _rng(batch: Batch) -> np.random.Generator:
 
 
 def check_chunks(batch: Batch) -> Iterator[Finding]:
-    """Compare a fit of a few chunks with the fit of all rows, as far as its status promises agreement."""
+    """Compare a fit of a few chunks with the fit of all rows, to the accuracy that its status promises."""
     batch = batch._replace(weight=_ordinary(batch.weight))
     n = len(batch.values)
     cuts = np.sort(_rng(batch).integers(1, n, 3)) if n > 1 else []

@@ -1,4 +1,4 @@
-"""Fits of random partitions: nasty columns, weights up to 1e18, up to 99 % missing, chunks of one row to all, any tree.
+"""Fits of random partitions of nasty columns: weights up to 1e18, up to 99 % missing values, any chunks and order.
 
 ``python -m tests.fuzz.partitions --columns 2000 --seed 1`` fits each batch of columns twice from chunks, whose ranges
 and sketches are merged in two different orders. Both fits must be bit-identical. A certified lambda must be within

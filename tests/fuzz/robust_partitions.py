@@ -2,9 +2,9 @@
 
 ``python -m tests.fuzz.robust_partitions --columns 600 --seed 1`` fits random columns (clean, contaminated, tied,
 skewed, weighted, with missing values; both families) from chunks, merged in two random orders, and in memory. Both fits
-from chunks must have the same bits, and lambda must be within ``lmbda_error`` of that in memory; the status must be the
-one in memory where that is at most 0.01 standard errors. At the end it says how far lambda was off, and how large the
-bounds are, in standard errors. ``--shortest 3 --longest 6000`` fits many columns in little time.
+from chunks must have the same bits, and lambda must be within ``lmbda_error`` of lambda in memory. At the end the run
+prints errors of lambda and their bounds in standard errors, and the number of columns whose status is neither that in
+memory nor BRACKETED. ``--shortest 3 --longest 6000`` fits many columns in little time.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def outcome(case: Case, seed: int) -> Outcome:
 
 
 def fuzz(seed: int, n_columns: int, shortest: int, longest: int) -> Iterator[Outcome]:
-    """Check this many columns with lengths in a range."""
+    """Yield the outcomes of `n_columns` columns of `shortest` to `longest` rows."""
     for index in range(n_columns):
         yield outcome(case_of(seed, index, shortest, longest), index)
 

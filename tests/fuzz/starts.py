@@ -1,8 +1,8 @@
 """Starts of robust fits beside brute force: columns made to have many minima, objectives on grids of all lambdas.
 
-``python -m tests.fuzz.starts --columns 2000 --seed 1`` says how many starts are not the global minimum, by estimator
-and status. The objectives are written down once more here, a row of a matrix for each lambda, and import nothing of the
-package but its public interface.
+``python -m tests.fuzz.starts --columns 2000 --seed 1`` prints the number of starts that are not the global minimum, by
+estimator and status. The objectives are implemented independently, with a row of a matrix for each lambda, and only the
+public interface of the package is imported.
 """
 
 from __future__ import annotations

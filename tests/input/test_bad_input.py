@@ -1,6 +1,6 @@
 """Invalid and odd input through the public interface, as a new user might try it.
 
-Each gives the right answer, or an error that names column, row and remedy; nothing is partly fitted, and nothing hangs.
+Each input gives the right answer, or an error that names column, row and remedy. Nothing is partly fitted or hangs.
 """
 
 from __future__ import annotations

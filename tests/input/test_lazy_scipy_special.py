@@ -104,7 +104,7 @@ def test_reading_imports_nothing():
 def test_a_fork_waits_for_the_import():
     """The parent holds the lock only during the import, so the child can acquire it.
 
-    In a process of its own: a fork of the tests' process, with the threads of other libraries, draws warnings.
+    It runs in a separate process, because Python warns about forks of the tests' process, which has other threads.
     """
     code = ["-W", "ignore", "-c", FORKED_AFTER_THE_IMPORT]
     assert subprocess.run([sys.executable, *code], timeout=300, check=False).returncode == 0

@@ -105,7 +105,7 @@ def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
 
 
 def test_code_missing_from_a_folder_is_cached_in_the_next(place, tmp_path, monkeypatch, compiled, loads):
-    """Code that the folder has is loaded from it."""
+    """Other code is loaded from the first folder that has it."""
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(code_cache, "_bases", lambda: [tmp_path / "file", tmp_path / "second", place])
     assert loads()

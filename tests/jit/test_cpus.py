@@ -164,7 +164,7 @@ def test_installed_code_is_trusted_as_the_package_is(installed, tmp_path):
 
 
 def test_installed_code_that_is_damaged_or_outdated_is_skipped(installed, tmp_path):
-    """Without a message, because the code can be compiled."""
+    """It is skipped without a message, because the code can be compiled."""
     for path in (installed / "powerkern" / "_compiled").glob("powerkern-x86-64-v4-*/*.code"):
         path.write_bytes(path.read_bytes()[:-1])
     environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

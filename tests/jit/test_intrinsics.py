@@ -23,7 +23,7 @@ def bits(x, y, z):
 @pytest.mark.slow
 @pytest.mark.parametrize("x", [0.0, -0.0, 1.5, -5e-324, np.inf, 1.7976931348623157e308])
 def test_bit_level_functions_equal_their_python_versions(x):
-    """Compiled intrinsics and their plain-Python versions."""
+    """Compiled intrinsics return the same bits as their plain-Python versions."""
     compiled = bits(x, 1.0 + 2.0**-52, 1e-300)
     plain = _jit.float_of(_jit.bits_of(x)), _jit.bits_of(x), _jit.fma(x, 1.0 + 2.0**-52, 1e-300)
     assert compiled == plain
@@ -43,7 +43,7 @@ def pack(x, first, within, out, place):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_eight_values_are_packed(dtype):
-    """With any stride, up to the last value of the memory; nothing else is written."""
+    """Strides may be of any size, and values may be the last in memory; nothing else is written."""
     x = np.arange(40.0).astype(dtype)
     for first, within in ((0, 1), (3, 5), (39, -5), (7, 0), (25, 2)):
         out = np.full(13, -1.0, dtype)

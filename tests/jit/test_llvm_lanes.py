@@ -137,7 +137,7 @@ def test_elementary_functions():
 
 
 def test_strides():
-    """Rows of any stride, starting at any column."""
+    """Lanes are loaded from and stored to rows of any stride, starting at any column."""
     x = np.arange(200.0).reshape(10, 20)[::3, 1:]
     out = np.zeros((8, LANES))
 

@@ -131,7 +131,7 @@ def test_bins_partition(strategy, seed, n_bins):
 @pytest.mark.parametrize("strategy", ["equal-area", "equal-count", "equal-width"])
 @pytest.mark.parametrize("digits", [1, 2, 17])
 def test_bins_follow_numpy(strategy, digits):
-    """A probability on an edge counts to the right: bins are [edge, next edge), and the last one holds 1."""
+    """A probability on an edge belongs to the bin on its right: bins are [edge, next edge). The last bin includes 1."""
     for seed in range(10):
         y, p = cases(n=30 + 10 * seed, seed=seed)
         p = np.clip(np.random.default_rng(seed).beta(0.5, 2.0, p.size), 0.0, 1.0).round(digits)

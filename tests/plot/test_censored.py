@@ -41,7 +41,7 @@ def positions_by_definition(values: list[float], is_below: list[bool]) -> list[F
 
 
 def test_positions_by_hand() -> None:
-    """<1, <1, 2, <3, 4, 5: 1/3 exceed 3, 5/9 exceed 1."""
+    """For the cells <1, <1, 2, <3, 4 and 5, the estimated fractions above 3 and above 1 are 1/3 and 5/9."""
     values, below = np.array([1.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([True, True, False, True, False, False])
     assert censored_positions(values, below) == pytest.approx([5 / 9, 7 / 9, 8 / 9], abs=1e-15)
 

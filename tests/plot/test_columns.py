@@ -91,7 +91,7 @@ def test_many_points_are_thinned_to_what_can_be_seen():
 
 @pytest.mark.parametrize("n", [1, 2, 5, 50, 700])
 def test_the_band_contains_whole_normal_samples(n):
-    """It contains 95 of 100 normal samples entirely, for every size.
+    """The band contains 95 of 100 normal samples entirely, for every sample size.
 
     The Monte Carlo error of both simulations is at most 2.
     """

@@ -26,8 +26,9 @@ def inverse(lmbda: mpmath.mpf, y: mpmath.mpf) -> mpmath.mpf:
 def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf) -> mpmath.mpf:
     """Return the end of the integral over a branch: infinity, or the end of the range.
 
-    If the integral diverges at the end of the range (-1 <= lambda < 0), it ends at the valley before, where value times
-    density is least; NaN if there is none.
+    If the integral diverges at the end of the range (-1 <= lambda < 0), it ends where value times density has its last
+    minimum before that end; NaN if there is none. Ends, and the `zero` of the transform, are in units of `sd` from
+    `mean`.
     """
     if lmbda >= 0:
         return mpmath.inf
@@ -39,7 +40,7 @@ def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf
 
 
 def tail(lmbda: mpmath.mpf, sd: mpmath.mpf, end: mpmath.mpf, near: mpmath.mpf) -> mpmath.mpf:
-    """Integrate ``(1 + lambda y)**(1/lambda)`` from `near` to `end`, where it is infinite; lambda < -1."""
+    """Integrate ``(1 + lambda y)**(1/lambda)`` times the density from `near` to the pole at `end`; lambda < -1."""
     k = -1 / lmbda
     longest = (end - near) ** (1 - k)
     inner = mpmath.quad(lambda w: mpmath.npdf(end - w ** (1 / (1 - k))), mpmath.linspace(0, longest, 5))
@@ -254,7 +255,7 @@ def test_a_standard_deviation_near_the_smallest_number_gives_the_median(family, 
 @pytest.mark.parametrize("lmbda", [0.5, 1.3, 2.0, 2.8])
 @pytest.mark.parametrize("standardize", [True, False])
 def test_columns_of_negative_values_mirror_positive_ones(lmbda, standardize):
-    """Against the mirrored column, and against a plain integral of the inverse transform."""
+    """Results agree with those of the mirrored column, and with a plain integral of the inverse transform."""
     x = 5.0 + X
     up = pk.fit(x, lmbda=2.0 - lmbda, standardize=standardize)
     down = pk.fit(-x, lmbda=lmbda, standardize=standardize)

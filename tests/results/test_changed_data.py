@@ -264,7 +264,7 @@ def test_columns_answer_for_themselves():
 
 
 def test_exchanged_rows_are_detected_as_a_change():
-    """It matters if rows are weighted, even for symmetric exchanges, which preserve position-weighted sums."""
+    """Exchanges matter if rows are weighted. Symmetric ones, which keep position-weighted sums, are detected, too."""
     X = np.repeat([[1.0], [2.0], [2.0], [1.0]], LARGE, axis=0)
     fit = pk.fit(X, sample_weight=np.arange(1.0, len(X) + 1.0))
     X[:] = 3.0 - X

@@ -200,7 +200,7 @@ def check_that_it_can_be_used(fit: PowerFit) -> None:
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("standardize", [True, False])
 def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
-    """Each fit is tried with some hundred changes; over ten thousand were tried once, by raising the number."""
+    """Each fit is tested with some hundred changes. It was tested once with over ten thousand."""
     text = text_of(*fit, standardize)
     rng = random.Random(f"{fit} {standardize}")
     accepted = 0
@@ -288,7 +288,7 @@ COLUMNS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_any_fit_can_be_restored(estimator: Any) -> None:
-    """By every estimator, in each family, with each valid option, for any column."""
+    """This holds for every estimator, family, valid option and column."""
     n_fitted, rng = 0, np.random.default_rng(7)
     for family, options, make in itertools.product(("box-cox", "yeo-johnson", "best"), OPTIONS, COLUMNS.values()):
         x, weight = make(rng), None

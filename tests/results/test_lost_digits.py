@@ -56,7 +56,7 @@ def spread_at_center(family: str, fit: pk.PowerFit) -> float:
 def test_a_warning_names_exactly_the_values_that_lose_more_than_the_promise(
     lmbda: float, family: str, sign: float, dtype: str
 ) -> None:
-    """No other value loses as many, and errors of that size occur next to the first value that is named."""
+    """No value outside the named range loses so much, and errors of that size occur next to its first value."""
     exponent = lmbda if sign > 0.0 else 2.0 - lmbda
     fit = pk.fit((sign * sample(exponent)).astype(dtype), family, lmbda=lmbda)
     x = (sign * far_and_near(exponent)).astype(dtype)
@@ -163,7 +163,7 @@ def test_extremes_come_back_exactly(order: str, dtype: str, standardize: bool) -
 def test_ends_are_restored_exactly_in_every_layout(
     shape: tuple[int, int], family: str, order: str, dtype: str, standardize: bool
 ) -> None:
-    """Joined rows, bands of columns, strided data, and output that overwrites the data."""
+    """Layouts are joined rows, bands of columns, strided data, and output that overwrites the data."""
     X = np.asarray(np.random.default_rng(7).lognormal(0.0, 0.4, shape), dtype, order=order)
     fit = pk.fit(X, family, standardize=standardize)
     Z = fit.transform(X)
@@ -188,7 +188,7 @@ def test_ends_come_back_exactly_in_families_side_by_side() -> None:
 
 
 def test_only_doubtful_columns_are_inspected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of them has a value so far out that digits are lost; ordinary columns cost no more than the transform."""
+    """One column has a value so far out that digits are lost. Ordinary columns cost no more than the transform."""
     inspected = []
 
     def spy(self: Inversion, images: np.ndarray, places: np.ndarray, numbers: np.ndarray) -> None:

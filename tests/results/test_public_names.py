@@ -65,7 +65,7 @@ def test_dir_shows_what_is_documented_and_nothing_else(kind):
 
 @pytest.mark.parametrize("kind", FITS)
 def test_an_attribute_always_returns_the_same_array(kind):
-    """Not a new view or copy for each access."""
+    """No access creates a new view or copy."""
     fit = FITS[kind]()
     for name in attributes_in(type(fit).__doc__):
         value = getattr(fit, name, None)

@@ -105,7 +105,7 @@ def test_errors_are_as_large_as_the_spread_over_samples(family, estimator):
 @pytest.mark.slow
 @families
 def test_coverage(family):
-    """Of the lambda of a long column: nearly nominal (report_coverage has the figures)."""
+    """Intervals cover the lambda of a long column with nearly the nominal frequency (figures: report_coverage)."""
     y = np.random.default_rng(3).normal(size=(50, 300))
     X, long = y, ndtri((np.arange(20_001) + 0.5) / 20_001)
     if family == "box-cox":

@@ -314,7 +314,7 @@ def test_values_that_overflow_when_they_are_rescaled_have_the_image_of_the_large
     [("box-cox", -1.0), ("box-cox", 0.0), ("box-cox", 1.5), ("yeo-johnson", -0.5), ("yeo-johnson", 3.0)],
 )
 def test_clipped_inverses_keep_order(family, lmbda, standardize, dtype):
-    """Through both ends of the data and the end of the range of psi, where plain inverses go to infinity."""
+    """Order is kept across both ends of the data and the end of the range of psi, where inverses are infinite."""
     x = np.random.default_rng(0).lognormal(size=(100, 1)).astype(dtype)
     X = np.hstack([x, 5.0 * x, np.full_like(x, 3.0)])
     fit = _fit(X, family, lmbda=[lmbda, lmbda, 1.0], standardize=standardize)

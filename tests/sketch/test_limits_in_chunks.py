@@ -1,4 +1,4 @@
-"""Chunks with censored cells: their fits are those of the rows in memory, and of maxima with 60 digits."""
+"""Chunks with censored cells: fits agree with those of the rows in memory, and with maxima computed with 60 digits."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def test_the_bound_of_the_error_stays_with_the_fit():
 
 
 def read_as(first, later, readings):
-    """Return a function that restarts reading: it yields `first` for some readings, then `later`."""
+    """Return a function that restarts reading: it yields `first` in the first `readings` readings, then `later`."""
     count = itertools.count()
     return lambda: np.array_split(first if next(count) < readings else later, 3)
 

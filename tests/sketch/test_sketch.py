@@ -290,7 +290,7 @@ def test_weighted_streams_with_rows_of_no_weight():
 
 
 def test_a_stream_with_too_few_digits_is_reported():
-    """Values of both signs are stored as logs relative to 0: here 9.2, differing in the last seven digits only."""
+    """Values of both signs are stored as logs relative to 0. These logs are 9.2 but for the last seven digits."""
     x = 1e4 + 1e-3 * rng.normal(size=(1000, 1))
     with pytest.warns(UserWarning, match="column 0: the summaries are too coarse for this column"):
         assert finish(functools.reduce(extend, [x[:500], x[500:]], None)).status[0] == Status.UNRESOLVED
@@ -610,7 +610,7 @@ def test_a_number_of_columns_that_is_none(columns):
     + [("yeo-johnson", low) for low in (1.0102355670074506e16, 7.3, 1e300)],
 )
 def test_two_neighbouring_numbers(family, low):
-    """With u = lambda delta/2, delta the distance of the logs, the optimum satisfies coth(u) - 1/u = 2p - 1."""
+    """coth(u) - 1/u = 2p - 1: u is lambda/2 times the distance of the logs, p the weight fraction of the larger one."""
     high = np.nextafter(low, np.inf)
     offset = 1.0 if family == "yeo-johnson" and low < 1e16 else 0.0
     half = (high - low) / (offset + low) / 2.0
@@ -643,7 +643,7 @@ def test_standardised_values_of_logs_over_hundreds_are_exact(seed):
 
 
 def test_threads_compute_the_starts_of_bins_without_a_lock(monkeypatch):
-    """A child forked at that time would otherwise wait for a lock whose owner it does not have."""
+    """A child forked at that time would otherwise wait for a lock held by a thread that it does not have."""
     grids = [range_of(np.arange(1.0, 9.0) + k).grid() for k in range(2)]
     both, found = threading.Barrier(2, timeout=5), []
     monkeypatch.setattr("powerkern.sketch.grids.bin_starts", lambda cells: both.wait())
@@ -667,7 +667,7 @@ def test_columns_are_fitted_as_they_are_alone(n_threads):
 
 @pytest.mark.filterwarnings("ignore:.*not fitted:UserWarning")
 def test_sums_that_outgrow_their_units_are_kept_in_larger_ones():
-    """Constant columns have one bin; a column without a value has none."""
+    """Columns are constant, with one bin, or have no value and no bin."""
     chunk = np.column_stack([np.full(10, 2.0), np.arange(1.0, 11.0), np.full(10, np.nan)])
     part = summarize_chunk(chunk, range_of(chunk, "box-cox").grid())
     assert part.grid.n_bins.tolist()[::2] == [1, 0]

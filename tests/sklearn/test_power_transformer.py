@@ -475,7 +475,7 @@ CONTAINERS = (
 @pytest.mark.parametrize("n", [200, 9000], ids=["copied", "not copied"])
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_partial_fit_after_fit_counts_the_rows_of_fit(container, n):
-    """As in scikit-learn's StandardScaler. Bits are equal, because the same rows are summarised in the same order."""
+    """This is as in scikit-learn's StandardScaler. Fits are identical, because the rows come in the same order."""
     first, second = _as_given(skewed(n, 3), container), _as_given(skewed(50, 3, seed=1), container)
     continued = PowerTransformer().fit(first)
     continued.partial_fit(second)

@@ -34,7 +34,7 @@ class LineRecorder:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Record what a test executes, and how long it takes."""
+        """Record the lines that a test executes, and its duration."""
         self._coverage.switch_context(item.nodeid)
         start = time.perf_counter()
         yield
@@ -42,13 +42,13 @@ class LineRecorder:
         self._coverage.switch_context("")
 
     def pytest_sessionfinish(self) -> None:
-        """Write what was recorded."""
+        """Write the recorded lines and durations."""
         self._coverage.stop()
         self._coverage.save()
         (self._folder / f"seconds.{os.getpid()}.json").write_text(json.dumps(self._seconds), encoding="utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record in each worker."""
+    """Start recording in each worker."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         config.pluginmanager.register(LineRecorder(Path(os.environ["RECORD_LINES_IN"])))

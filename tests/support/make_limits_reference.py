@@ -2,9 +2,9 @@
 
 Run ``python -m tests.support.make_limits_reference`` from the root of the repository; it takes a minute. It imports
 nothing from powerkern. Each case is a small column: values and intervals (null for an end that is infinite), weights,
-and lambda, mean, standard deviation, minus the log-likelihood and the standard error of lambda at the maximum. It is
-found by Newton's method with 60 digits, from where Nelder and Mead's method in float64 ends; derivatives are central
-differences with a step of 1e-16, so that their error is about 1e-32.
+and lambda, mean, standard deviation, minus the log-likelihood and the standard error of lambda at the maximum. The
+maximum is found by Newton's method with 60 digits, started where Nelder and Mead's method in float64 ends. Derivatives
+are central differences with a step of 1e-16, so that their error is about 1e-32.
 """
 
 from __future__ import annotations

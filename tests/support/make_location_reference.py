@@ -2,7 +2,7 @@
 
 Run ``python tests/support/make_location_reference.py`` from anywhere: half a minute; it needs mpmath and NumPy, not
 powerkern. Joint estimates are fixed points that are iterated from the median and the normalized MAD until 35 digits
-stay, and then put into their equations.
+no longer change, and then inserted into their equations.
 """
 
 from __future__ import annotations

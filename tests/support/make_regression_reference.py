@@ -1,9 +1,9 @@
-"""Write tests/data/regression.json: what R's car and MASS find, without the data sets that belong to others.
+"""Write tests/data/regression.json: results of R's car and MASS, without third-party data sets.
 
 R 4.2.2 with car 3.1.1 and MASS 7.3.58: ``powerTransform(lm(y ~ ...), family = "bcPower")``, or "yjPower", with its
 ``summary`` and ``testTransform``, for one response or several at once, and ``MASS::boxcox``. The full output lies
 beside the repository in shared/refs. ``python tests/support/make_regression_reference.py`` keeps some of its figures;
-it takes a second and needs that file. Nobody can compute the figures anew without R.
+it takes a second and needs that file. The figures cannot be recomputed without R.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slow, obvious versions of what powerkern computes. Imports nothing from powerkern."""
+"""Slow, obvious versions of powerkern's computations. The module imports nothing from powerkern."""
 
 from __future__ import annotations
 
@@ -1203,7 +1203,7 @@ def joint_nll(
 ) -> mpmath.mpf:
     """Return 1/2 ln det S - sum_j (lambda_j - 1) mean(J_j), S the covariance (1/n) given an intercept and covariates.
 
-    In the working precision, by normal equations: it should be twice what is wanted.
+    The value is computed by normal equations in the working precision, which should be twice the desired one.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ starving = pytest.mark.parametrize("kind", STARVING)
 def prepare(
     x: FloatArray, is_below: FloatArray, family: int = BOX_COX
 ) -> tuple[columns.CensoredColumn, Scratch, CensoredWork]:
-    """Return a column whose marked cells are below their values, with scratch."""
+    """Return a column whose marked cells are known to lie below their values, and scratch for its fit."""
     work, own = new_work(x.size), new_censored_work(x.size, x.size)
     with np.errstate(all="ignore"):
         split = columns.split_cells(x, np.where(is_below, -INF, NAN), NO_WEIGHTS, family, work, own)
@@ -117,7 +117,7 @@ def test_the_search_of_the_end_of_an_interval(kind: str, column: Any, monkeypatc
     "kind", ["random", "never higher", "always higher", "singular", "NaN", "steps to negative scales"]
 )
 def test_the_search_of_the_scales(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most 60 steps, each halved at most 60 times."""
+    """The search takes at most 60 steps, and halves each at most 60 times."""
     rng, seen = np.random.default_rng(0), []
 
     def sums_at(*_: Any) -> Sums:

@@ -310,7 +310,7 @@ def test_any_number_of_columns(mixed, p):
 
 
 def test_results_do_not_depend_on_memory_layout(mixed):
-    """Memory order, strides, read-only matrices, and dtypes."""
+    """Memory order, strides, read-only memory and dtypes are varied."""
     x = np.clip(mixed, -1e38, 1e38).astype(np.float32).astype(np.float64)
     lmbda = np.full(x.shape[1], NAN)
     expected = fit_in_memory(x, YEO_JOHNSON, lmbda, None, 1)
@@ -386,7 +386,7 @@ def test_columns_next_to_the_longest_in_lockstep():
 
 
 def test_standardized_reference_is_the_intercept():
-    """slope and intercept standardise relative to the reference."""
+    """The fit is standardised relative to the reference, whose image is therefore the intercept."""
     x = one_column_of_each_kind(30)
     fit = pk.fit(x)
     rows = rows_in_lockstep(x, YEO_JOHNSON)

@@ -301,7 +301,7 @@ ODD = [NAN, NEGATIVE_NAN, 0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e300, -1e300, 
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_an_odd_value_anywhere_in_a_long_column_is_found(family, name, odd):
-    """Even if the sample that is read first misses it; with weights, all values are read first."""
+    """It is found even if the sample that is read first misses it. With weights, all values are read first."""
     for position in (12,) if JIT_DISABLED else (0, 11, 12, 187, 2500, SIZE - 1):
         x = LONG[name].copy()
         x[position] = odd
@@ -314,7 +314,7 @@ def test_an_odd_value_anywhere_in_a_long_column_is_found(family, name, odd):
 
 @pytest.mark.slow
 def test_ordinary_columns_are_fitted_in_one_pass():
-    """Also if the sample is misleading or values are missing; passes are counted in plain Python."""
+    """This also holds if the sample is misleading or values are missing. Passes are counted in plain Python."""
     code = (
         "import numpy as np, test_mle\n"
         "from powerkern.kernels.likelihood import mle, one_pass\n"
@@ -354,7 +354,7 @@ def test_zero_weights_leave_values_out():
 
 
 def test_number_of_evaluations_is_small():
-    """At most 10 from lambda = 1 on easy columns, and at most 30 on the hardest."""
+    """From lambda = 1, easy columns take at most 10 evaluations, and the hardest at most 30."""
     for x in (np.exp(NORMAL), np.exp(NORMAL[:30]), np.exp(50.0 * NORMAL)):
         assert row_of_vector(x, BOX_COX)[N_EVAL] <= 10
     for x in ([0.1, 0.1, 0.1, 0.101], [1.0, 1.0, 1.0 + 2.0**-51], [1e-300, 1e300, 1e300], [5e-324, 1e-323, 1.5e-323]):

@@ -134,7 +134,7 @@ def test_misleading_samples():
 
 @pytest.mark.parametrize("shape", [1e-9, 1e-6, 1e-4, 1e-2, 1.0, 10.0, 100.0, 500.0])
 def test_any_spread(shape):
-    """From tight clusters to logs that span the range of float64."""
+    """The spread ranges from tight clusters to logs that span the range of float64."""
     n = ONE_PASS_MIN + 50
     z = np.clip(np.random.default_rng(3).normal(size=n), -1.3, 1.3)
     assert_same_fit(np.exp(shape * z) if shape > 1e-3 else 1.0 + shape * z, BOX_COX)
@@ -276,7 +276,7 @@ def assert_same_but_for_rounding(row, expected):
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.3, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize("name", ["lognormal", "normal", "negative"])
 def test_missing_values_do_not_affect_one_pass(name, share, first, weighted):
-    """Few or many missing values, from some row on, with either sign of NaN and any weight."""
+    """Few or many values are missing from row `first` on, with either sign of NaN and any weight."""
     rng = np.random.default_rng(11)
     n = first + 900
     x, weight = DISTRIBUTIONS[name](rng, n), np.where(np.arange(n) % 7 == 3, 1e3, 1.0) * rng.uniform(0.5, 2.0, n)
@@ -293,7 +293,7 @@ def test_missing_values_do_not_affect_one_pass(name, share, first, weighted):
 @pytest.mark.parametrize("weight", [(), np.linspace(0.5, 2.0, 900)], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("every, route", [(5, Route.ONE_PASS), (20, Route.TWO_PASS)])
 def test_route_of_columns_with_many_gaps(every, route, weight):
-    """Of 900 values, 180 (too few for one pass by themselves) are fitted in one pass with the gaps, 45 without them."""
+    """180 of 900 values, too few by themselves, are fitted in one pass with the gaps; 45 in two passes without gaps."""
     x = np.where(np.arange(900) % every == 2, np.random.default_rng(17).lognormal(size=900), np.nan)
     assert row_in_one_pass(x, BOX_COX, weight)[ROUTE] == route
 
@@ -345,7 +345,7 @@ def test_moments_at_a_given_lambda(name, lmbda):
 
 @numba.njit
 def score_from_sums(x, base, per_ref, both_signs, exponent):
-    """Return logs, sums and score of a column: in float64, and from float32 logs."""
+    """Return logs, sums and score of a column at an exponent: in float64, and from float32 logs (see `LogKind`)."""
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
     total, squares = ps.take_logs(x, None, ps.LogKind(both_signs, base, per_ref), d, d32)
     sums = sums32 = lk.zero_sums(0.0)
@@ -473,7 +473,7 @@ def optimum_of(d, weight):
 
 
 def test_columns_rejected_by_one_pass():
-    """For each reason, on both sides of its limit: few effective values, a tight cluster, logs too far away."""
+    """The reasons are few effective values, a tight cluster, or logs too far away; each is tested at its limit."""
     d = np.sort(np.random.default_rng(4).normal(size=300))
     even = np.ones(300)
     assert optimum_of(d, even).status == Status.OK
@@ -490,7 +490,7 @@ def test_columns_rejected_by_one_pass():
 
 @pytest.mark.parametrize("weight", [None, np.arange(400.0) % 3 + 1.0])
 def test_n_eval_counts_all_evaluations(monkeypatch, weight):
-    """Evaluations on the sample, one on all values in float32, and those in float64."""
+    """It counts evaluations on the sample, one on all values in float32, and evaluations in float64."""
     counts = []
     iterate = one_pass._halley_iterations
 

@@ -48,7 +48,7 @@ COLUMNS = {
 
 @numba.njit
 def evaluate(sides, base, reference, log_reference, exponents, scratch, out):
-    """Write g and its derivatives with respect to mu at each exponent; return sigma."""
+    """Write g and its derivatives in mu = exponent sigma for each exponent; return sigma, the spread of the logs."""
     spare = np.empty(sides.pos.size + sides.neg.size)
     logs = logs_about(sides, sides.neg.size > 0, base, reference, spare)
     for k in range(exponents.size):

@@ -73,7 +73,7 @@ def test_weights_of_any_size(weight):
 
 
 def nearness(t, of, nodes):
-    """Return 1 - Q at location 0 and scale 1."""
+    """Return 1 minus the bisquare distance of values `t` from their normal scores, at location 0 and scale 1."""
     return 1.0 - qq.bisquare_distance(of, t, nodes, 0.0, 1.0, qq.C)
 
 

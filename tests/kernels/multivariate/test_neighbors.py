@@ -74,7 +74,7 @@ def test_twins_share():
 
 
 def test_rows_whose_distances_overflow_have_no_neighbors():
-    """Their means and corrections stay NaN."""
+    """The means and corrections of such rows stay NaN."""
     donors = np.ones((5, 2))
     means, corrections = found_means(np.array([[1e200, nan]]), donors, donors, donors, 2)
     assert np.isnan(means).all()

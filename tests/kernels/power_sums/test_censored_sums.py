@@ -101,7 +101,7 @@ def fit_cells(
 
 
 def as_cells(low: FloatArray, high: FloatArray) -> tuple[tuple[FloatArray, FloatArray], tuple[Any, Any]]:
-    """Return cells as the other kernel has them, and its scratch."""
+    """Return cells in the form for the kernel that reads all values, and scratch for it."""
     x = np.where(np.isinf(low), high, low)
     other = np.where(np.isinf(low), -INF, np.where(np.isinf(high), INF, np.where(low < high, high, NAN)))
     return (x[np.newaxis], other[np.newaxis]), (new_work(x.size), new_censored_work(x.size, x.size))
@@ -207,7 +207,7 @@ def test_the_bound_is_equal_for_the_mirrored_column() -> None:
 
 
 def test_values_in_one_place_are_not_resolved() -> None:
-    """A column of sums needs two nodes."""
+    """Power sums resolve a column only if they have at least two nodes."""
     low, high = np.array([2.0, 2.0, 1.0, -INF]), np.array([2.0, 2.0, 3.0, 4.0])
     column = summarize(low, high, np.ones(4), BOX_COX)
     [row], [found], [error] = fit_sums([column], BOX_COX)

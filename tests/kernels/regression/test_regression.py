@@ -157,7 +157,7 @@ def test_a_sign_change_of_the_slope_encloses_a_minimum(slopes, expected):
 
 
 def test_intervals_and_profiles_of_columns_of_every_sign():
-    """Each column has its own lambda and drop."""
+    """Each column has its own lambda and its own drop of the likelihood."""
     X, rng = covariates(25)
     y = np.exp(0.3 * X[:, 1] + rng.normal(size=25))
     columns = np.array([y, -y, rng.normal(size=25) + X[:, 2]])

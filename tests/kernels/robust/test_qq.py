@@ -53,7 +53,7 @@ def test_scores_are_antisymmetric_and_increase(n):
 
 @pytest.mark.parametrize("p", [0.5, 0.4, 0.08, 0.075, 1e-3, 1e-10, 1e-11, 1e-12, 1e-100, 1e-300])
 def test_quantiles_are_accurate(p):
-    """In each of the three intervals of the approximation, and at their boundaries."""
+    """They are accurate in each of the three intervals of the approximation, and at their boundaries."""
     with mpmath.workdps(340):
         exact = float(-mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(p)))
     assert qq.normal_quantile(p) == pytest.approx(exact, rel=1e-14, abs=1e-300)

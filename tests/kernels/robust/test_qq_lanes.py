@@ -96,7 +96,7 @@ def _weighted_objectives(x, logs, weight, n_negative, rule, work, lmbdas, out, o
 @pytest.mark.parametrize("n", [4, 5, 11, 40])
 @pytest.mark.parametrize("heavy", [None, "first", "second", "last", "last but one"])
 def test_weighted_objective(n, heavy):
-    """Against one lambda at a time. The weighted median may be anywhere, with most values far to one side."""
+    """Lanes agree with one lambda at a time. The weighted median may be anywhere, with most values far to one side."""
     rng = np.random.default_rng(n)
     x, weight = np.sort(rng.standard_t(2, size=n)), rng.uniform(0.5, 2.0, n)
     if heavy is not None:

@@ -99,7 +99,7 @@ def block_for(family):
 @pytest.mark.parametrize("family", NAMES)
 @pytest.mark.parametrize("direction", range(4))
 def test_apply(family, direction):
-    """Each transform and inverse, raw and standardised, against multiprecision arithmetic."""
+    """Transforms and inverses, raw and standardised, agree with multiprecision arithmetic."""
     standardized = direction in (FORWARD_STANDARDIZED, INVERSE_STANDARDIZED)
     # psi of the tight column is constant in float64: only its standardised form can be used
     x = block_for(family) if standardized else block_for(family)[:3]
@@ -135,7 +135,7 @@ def test_columns_that_were_not_fitted_pass_unchanged(family, direction):
 @pytest.mark.parametrize("standardized", [False, True])
 @pytest.mark.parametrize("family", NAMES)
 def test_values_without_a_transform_are_counted(family, standardized):
-    """Infinite values, and for Box-Cox values that are not positive; NaN stays NaN and is not counted."""
+    """Infinite values are counted, and under Box-Cox values that are not positive. NaN is not counted and stays NaN."""
     x = np.array([[1.0, np.nan, np.inf, -np.inf, -1.0, 0.0, -0.0, 5e-324]])
     rows = fits(np.array([[1.0, 2.0, 4.0, 9.0]]), family)
     expected = 5 if family == BOX_COX else 2

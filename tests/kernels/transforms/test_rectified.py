@@ -106,7 +106,7 @@ def test_one_value_is_exact(family, lmbda):
 @families
 @pytest.mark.parametrize("lmbda", LAMBDAS)
 def test_inverse_is_accurate(family, lmbda):
-    """Up to the effect of half an ulp in y and in psi at the change point."""
+    """Errors are at most the effect of half an ulp in y and in psi at the change point."""
     with mpmath.workdps(60):
         for x in VALUES[family]:
             exact, size = exactly(family, x, lmbda)

@@ -115,7 +115,7 @@ def columns(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_standardized_values_and_their_inverses(family):
-    """The fit's own constants are taken as exact; where they cancel, float64 loses only a few digits."""
+    """The fit's constants count as exact. Where they cancel, float64 loses only a few digits."""
     x = columns(family)
     fits = fit_in_memory(x.T, family, np.full(len(x), np.nan), None, 1)
     in_use = 0

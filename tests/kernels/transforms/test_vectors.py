@@ -21,7 +21,7 @@ FEWEST = 16
 
 
 def optimised(entry):
-    """Return LLVM's final code of an entry, compiled anew because cached code cannot be inspected."""
+    """Return LLVM's final code of an entry, recompiled because cached code cannot be inspected."""
     from powerkern._jit import object_code  # not where numba is switched off
 
     machine = object_code.target_machine(this_cpu())
@@ -37,7 +37,7 @@ def straight_loops(ir):
 
 
 def operations(block, width):
-    """Return how many operations of a block work on vectors of `width` float64."""
+    """Return the number of operations in a block on vectors of `width` float64."""
     return len(re.findall(rf"(?:= f(?:add|sub|mul|div)\b|= .*call\b)[^<@\n]*<{width} x double>", block))
 
 

@@ -101,7 +101,7 @@ def test_patience_counts_blocks(wine):
 
 @pytest.mark.slow
 def test_blocks_need_a_fraction_of_the_trials_of_a_grid():
-    """Nearest neighbors among skewed columns, most of which are uninformative."""
+    """The estimator is nearest neighbors; the columns are skewed, and most are uninformative."""
     X, y = make_classification(100, 14, n_informative=4, n_redundant=0, shuffle=False, random_state=1)
     options = {"cv": 3, "random_state": 0}
     grid = SupervisedPowerTransformer(KNeighborsClassifier(), max_epochs=1, **options).fit(np.exp(X), y)
