@@ -128,7 +128,7 @@ def test_one_column():
     assert (check.columns.tolist(), check.values.shape) == ([0], (20, 1))
 
 
-def test_nothing_left():
+def test_all_columns_or_rows_can_be_dropped():
     check = check_data(np.ones((5, 2)))
     assert check.columns.size == 0
     assert check.values.shape == (5, 0)

@@ -302,7 +302,7 @@ def test_threads_memory_order_and_dtype_do_not_matter(method):
 
 @settings(max_examples=25)
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(0, 2**32 - 1), st.sampled_from(NORMALIZATIONS), st.data())
-def test_whatever_is_missing(m, n, seed, normalize, data):
+def test_estimates_are_finite_whatever_is_missing(m, n, seed, normalize, data):
     rank = data.draw(st.integers(1, min(m, n)))
     method = data.draw(st.sampled_from(["cd", "als"]))
     rng = np.random.default_rng(seed)

@@ -55,7 +55,7 @@ def test_sentences_differ():
     assert len({status.sentence for status in Status}) == len(Status)
 
 
-def test_failed():
+def test_failed_marks_statuses_without_a_fit():
     unfitted = {Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.TOO_FEW}
     unfitted |= {Status.FEW_OBSERVED, Status.OUTSIDE_DOMAIN, Status.FEW_DISTINCT}
     assert {s for s in Status if s.failed} == unfitted

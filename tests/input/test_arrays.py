@@ -359,7 +359,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused(case: str) -> None:
+def test_input_other_than_real_numbers_is_rejected(case: str) -> None:
     X, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
         as_matrix(X)

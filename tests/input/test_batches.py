@@ -153,7 +153,7 @@ def test_a_file_of_parquet(folder):
 
 
 @pytest.mark.parametrize("column", [TABLE["size"], TABLE["size"].combine_chunks()])
-def test_a_column(column):
+def test_a_column_is_fitted_as_in_memory(column):
     assert_same(fit_chunks(column, "box-cox"), pk.fit(column, "box-cox"))
 
 

@@ -477,7 +477,7 @@ def test_the_logarithmic_formula():
 
 
 @pytest.mark.parametrize("function", [logsumexp, log_mean, log_var])
-def test_what_is_accepted(function):
+def test_any_vector_of_real_numbers_is_accepted(function):
     logs = np.array([1.0, 2.0, 4.0])
     expected = function(logs)
     read_only = logs.copy()
@@ -499,7 +499,7 @@ def test_what_is_accepted(function):
 
 
 @pytest.mark.parametrize("function, name", [(logsumexp, "weights"), (log_mean, "signs"), (log_var, "signs")])
-def test_what_is_refused(function, name):
+def test_input_other_than_real_vectors_is_rejected(function, name):
     with pytest.raises(ValueError, match="logs must be one-dimensional"):
         function(3.0)
     with pytest.raises(ValueError, match="logs must be one-dimensional"):

@@ -54,6 +54,6 @@ def test_equal_probabilities_stay_what_they_are():
         (lambda: combine_probabilities(P, "average"), "method must be one of"),
     ],
 )
-def test_refuses(call, message):
+def test_invalid_probabilities_and_methods_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -185,7 +185,7 @@ def test_numbers_of_bins_are_averaged():
         (lambda: reliability_diagram([0, 1], [[0.1, 0.2], [0.1, 0.2]]), "shows one method"),
     ],
 )
-def test_what_is_refused(call, message):
+def test_invalid_labels_probabilities_and_options_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

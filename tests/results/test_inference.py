@@ -217,7 +217,7 @@ def test_columns_without_an_optimum_have_no_tests():
     assert bounded.rounded() == bounded.lmbda
 
 
-def test_of_mixed_families():
+def test_likelihood_ratios_of_mixed_families_are_those_of_each_column():
     x = np.column_stack([lognormal_with_holes()[:, 0], lognormal_with_holes()[:, 2] - 3.0])
     best = pk.fit(x, "best")
     assert best.families == ["box-cox", "yeo-johnson"] or best.families == ["yeo-johnson", "yeo-johnson"]
@@ -226,7 +226,7 @@ def test_of_mixed_families():
         assert best.lr_test([0.3, 1.2]).statistic[j] == alone.lr_test([0.3, 1.2][j]).statistic[0]
 
 
-def test_of_shifted_columns():
+def test_likelihood_ratios_of_shifted_columns_are_those_of_the_sums():
     x = lognormal_with_holes()
     shift = np.array([0.5, 1.0, 0.25, 2.0])
     moved, plain = pk.fit(x - shift, "box-cox", shift=shift), pk.fit((x - shift) + shift, "box-cox")
@@ -237,7 +237,7 @@ def test_of_shifted_columns():
     np.testing.assert_array_equal(a.x_min, moved.x_min)
 
 
-def test_without_data():
+def test_likelihood_ratios_need_the_data_and_wald_intervals_do_not():
     x = lognormal_with_holes()
     fit = pk.fit(x, "box-cox")
     read = pk.PowerFit.from_json(fit.to_json())
@@ -250,7 +250,7 @@ def test_without_data():
     assert read.rounded_fit(X=x).to_json() == fit.rounded_fit().to_json()
 
 
-def test_of_power_sums():
+def test_inference_from_power_sums_agrees_with_inference_from_rows():
     x = lognormal_with_holes(500)
     fit, sketched = pk.fit(x, "box-cox"), fit_chunks(lambda: iter([x[:300], x[300:]]), "box-cox")
     for given in (0.5, [0.0, 0.5, 1.0, 0.3]):

@@ -120,7 +120,7 @@ def test_frame_without_pandas(x, monkeypatch):
         pk.fit(x).summary().to_frame()
 
 
-def test_without_data(x):
+def test_summaries_without_data_have_no_tests(x):
     fit = pk.fit(x, "box-cox")
     read = pk.PowerFit.from_json(fit.to_json())
     summary = read.summary()
@@ -132,7 +132,7 @@ def test_without_data(x):
         fit.summary(sample_weight=np.ones(len(x)))
 
 
-def test_of_power_sums(x):
+def test_summaries_from_power_sums_have_no_measures_of_normality(x):
     sketched = fit_chunks(lambda: iter([x[:50], x[50:]]), "box-cox").summary()
     entries, expected = sketched.to_dict(), pk.fit(x, "box-cox").summary().to_dict()
     assert list(entries) == ["column", "family", *ESTIMATES, *TESTS, "n_obs", "status"]
@@ -142,7 +142,7 @@ def test_of_power_sums(x):
 
 
 @pytest.mark.parametrize("estimator", ["robust", "ppcc"])
-def test_of_other_estimators(x, estimator):
+def test_summaries_of_other_estimators_have_no_tests(x, estimator):
     summary = pk.fit(x, "box-cox", estimator).summary()
     names = [
         "column",

@@ -401,7 +401,7 @@ def test_tied_rows_with_weights_begin_where_the_rows_in_memory_do():
     assert abs(fit.lmbda - whole.lmbda)[0] <= fit.lmbda_error[0]
 
 
-def test_what_is_refused():
+def test_unsuitable_options_and_values_are_rejected():
     x = contaminated_column(100, "box-cox")
     with pytest.raises(ValueError, match="needs all values in order"):
         fit_chunks([x], estimator="ppcc")

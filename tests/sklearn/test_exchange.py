@@ -21,7 +21,7 @@ KINDS = [(method, standardize) for method in ("box-cox", "yeo-johnson") for stan
 
 
 @pytest.mark.parametrize(("method", "standardize"), KINDS)
-def test_there(method: str, standardize: bool) -> None:
+def test_to_sklearn_gives_an_equal_transformer(method: str, standardize: bool) -> None:
     data = X.copy()
     data[::9, 1] = np.nan
     ours = PowerTransformer(method, standardize=standardize, n_threads=1).fit(data)

@@ -189,7 +189,7 @@ def test_more_features_than_rows():
         ({"regressor": "ridge"}, "'regressor' parameter"),
     ],
 )
-def test_refused(change, message):
+def test_invalid_parameters_are_rejected(change, message):
     X, y = skewed_features(50)
     y[5] = -1.0
     with pytest.raises(ValueError, match=message):

@@ -66,7 +66,7 @@ def test_only_what_is_asked_for():
         assert (found[~asked] == 7.0).all()
 
 
-def test_twins_share():
+def test_donors_of_equal_distance_count_equally():
     values = np.array([[1.0, nan]])
     donors = np.array([[1.0, 3.0], [1.0, 5.0], [1.0, nan], [2.0, 9.0]])
     means, _ = found_means(values, np.nan_to_num(donors), donors, donors, 2)
