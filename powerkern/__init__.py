@@ -13,7 +13,8 @@ if TYPE_CHECKING:  # `as` says to type checkers that a name is public
     from powerkern._results.stored_fit import load as load
     from powerkern._status import Status as Status
 
-#: The public names, and the modules that define them; they are imported when first used: the command line needs none.
+#: The public names and the modules that define them. They are imported at first use, because the command line needs
+#: none.
 _HOMES = class_homes() | {
     "fit": "_fit.fit",
     "GroupedFit": "_results.grouped_fit",

@@ -26,8 +26,9 @@ if TYPE_CHECKING:  # PyInstaller and its like find the modules of commands here
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0: success. 1: standard output cannot be written to (without a message if its reader, such as head or less, has
-    exited). 2: bad input, or a file that cannot be written. 130: interrupted; 143, 129: ended by SIGTERM or SIGHUP.
+    The code is 0 after success. It is 1 if standard output cannot be written to (without a message if the program that
+    reads it, such as head or less, has exited). It is 2 for bad input or a file that cannot be written, 130 after
+    Ctrl-C, 143 after SIGTERM and 129 after SIGHUP.
     """
     if getattr(sys, "frozen", False):  # an application that carries its own Python: `compile` starts it as a worker
         import multiprocessing
@@ -67,7 +68,7 @@ def _run(argv: Sequence[str] | None) -> int:
             return 2
         except KeyboardInterrupt:
             complain(f"powerkern {args.command}: {'terminated' if received else 'interrupted'}")
-            # CPython ends by the signal, not by our code, if the last text that exec or eval ran was interrupted
+            # if the last call of exec or eval was interrupted, CPython exits by the signal and ignores our exit code
             exec("")
             return 128 + (received[0] if received else signal.SIGINT)
     return 0
@@ -77,8 +78,8 @@ def _run(argv: Sequence[str] | None) -> int:
 def _interrupts_by_signal() -> Iterator[list[int]]:
     """Raise KeyboardInterrupt on SIGTERM and SIGHUP in this context, so that unfinished files are removed.
 
-    Schedulers and closed terminals send these signals. Yields the list of the signals received. Handlers that others
-    have installed are left in place.
+    Schedulers and closed terminals send these signals. Yield the list of the signals received. Handlers that other code
+    has installed are not replaced.
     """
     received: list[int] = []
 
@@ -119,7 +120,7 @@ def _ctrl_c_while_compiling() -> Iterator[None]:
 
 
 def _warned_once() -> Callable[..., None]:
-    """Return a `showwarning` that prints each message only once, because a file that is read twice warns twice."""
+    """Return a `showwarning` function that prints each message once, even if a file is read twice and warns twice."""
     once = functools.cache(complain)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -70,10 +70,10 @@ class Status(_Outcome):
     #: Reweighting reached its maximum number of steps while the set of kept values still changed. Lambda is optimal for
     #: the last set.
     NOT_SETTLED = 16, "reweighting did not settle: the values kept still change from step to step"
-    #: More than half of the values are equal to the median; the robust fit is of the other values.
+    #: More than half of the values are equal to the median; the robust fit uses the other values only.
     TIED = 17, "more than half of the values are equal; fitted to the others, by a scan of lambda"
-    #: A fit from summaries of the rows (bins, rounded sums): ``lmbda_error``, which bounds the difference from a fit of
-    #: the rows themselves, exceeds 0.01 standard errors.
+    #: A fit from summaries of the rows (bins, rounded sums). Its ``lmbda_error``, a bound on the difference from a fit
+    #: of the rows themselves, exceeds 0.01 standard errors.
     BRACKETED = 18, "optimum found from summaries of the rows; lambda is within lmbda_error of the exact optimum"
     #: A robust fit of at most three values, which are too few to identify an outlier.
     FEW_VALUES = 19, "at most three values, too few to tell which one is an outlier; do not rely on lambda"
@@ -132,7 +132,7 @@ class Route(IntEnum):
     REFIT = 5
     #: Sums from one pass, over many short columns side by side.
     LOCKSTEP = 6
-    #: As REFIT, from the starting value of the transform rectified on both sides.
+    #: As REFIT, started from the lambda of the transform that is rectified on both sides.
     REFIT_BOTH_SIDES = 7
     #: Newton's method on the likelihood of values and censored cells.
     CENSORED = 8

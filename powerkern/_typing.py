@@ -13,7 +13,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 #: Weights of the rows; None: all 1. Kernels receive an empty array for None, see `powerkern._engine`.
 Weights: TypeAlias = FloatArray | None
-#: Smallest and largest lambda, for all columns or for each; None for no bound.
+#: Smallest and largest lambda, each as one number or as one number per column; None for no bound.
 Bounds: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]
-#: Lower and upper detection limit, for all columns or for each; None for no limit.
+#: Lower and upper detection limit, each as one number or as one number per column; None for no limit.
 Limits: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]

@@ -96,8 +96,8 @@ def fit(
     The fit runs on the current scheduler (threads, processes, a `distributed.Client`), with one thread per task. A
     chunk is reduced to a summary of about 10 kB per column and released. Summaries are merged in pairs as they arrive.
     The number of summaries in memory is therefore about the number of threads plus the logarithm of the number of
-    chunks. If a worker dies, Dask recomputes what it held, and the result is the same, bit for bit. Robust estimators
-    take more passes; see `powerkern.sketch.fit_chunks`.
+    chunks. If a worker dies, Dask recomputes the summaries that it held, and the fit is the same, bit for bit. Robust
+    estimators take more passes; see `powerkern.sketch.fit_chunks`.
 
     Parameters
     ----------
@@ -113,21 +113,6 @@ def fit(
         Non-negative row weights. For a data frame with partitions of unknown lengths, pass a Dask series or array with
         the same partitions. For delayed chunks, pass a list with one array per chunk. For data frames, delayed or not,
         the name of the weight column is also accepted; this column is then not fitted.
-
-    Parameters
-    ----------
-    X : dask array of shape (n, p) or (n,), dask data frame or series, or list of delayed chunks
-        Data of any real dtype; NaN is missing. Chunk sizes may be unknown. Delayed chunks are blocks of rows in any
-        form that `powerkern.fit` accepts.
-    family, estimator, progress, **options
-        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
-    groups : str or list of str, optional
-        The column, or columns, of a data frame that hold the labels of groups of rows, as in
-        `powerkern.sketch.fit_chunks`. Rows of a group may be in any partitions; they are not shuffled.
-    sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
-        Non-negative row weights. For a data frame with partitions of unknown lengths, pass a Dask series or array with
-        the same partitions. For delayed chunks, pass a list with one array per chunk. For data frames, delayed or not,
-        the name of the weight column, which is then not fitted, is accepted, too.
 
     Returns
     -------
@@ -176,7 +161,7 @@ def transform(X: Any, fit: PowerFit, *, out_of_range: OutOfRange = "raise", infi
     Parameters
     ----------
     X : dask array, data frame or series, or list of delayed chunks
-        Data with the fitted columns; chunks may differ.
+        Data with the fitted columns; the chunks may differ from those of the fitted data.
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
     out_of_range, infinite
@@ -271,7 +256,7 @@ def _merge(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
 
 
 def _summaries(function: Pass[S], labels: list[Any] | None, chunks: list[_DaskChunk]) -> list[Any]:
-    """Return the delayed summaries of chunks by one pass; `labels` give the order in which columns are read."""
+    """Apply a pass to chunks and return the delayed summaries; columns are read in the order of `labels`."""
     ask = dask.delayed(functools.partial(_on_chunk, function, labels), pure=False, traverse=False)
     return [ask(*chunk) for chunk in chunks]
 
@@ -288,8 +273,9 @@ def _tree(parts: list[Any], merge: Callable[[S, S], S]) -> Any:
 def _fuse(trees: list[Any]) -> Any:
     """Fuse the task that computes each chunk with the task that summarises it, so that chunks do not wait in memory.
 
-    Graphs are optimised here because a distributed scheduler ignores the setting. This is done only for arrays, because
-    graphs of data frames may contain tasks in Dask's old notation, which this optimisation does not support.
+    Graphs are optimised here because a distributed scheduler ignores the setting for fusion. This is done only for
+    arrays, because graphs of data frames may contain tasks in Dask's old notation, which this optimisation does not
+    support.
     """
     with dask.config.set({"optimization.fuse.delayed": True}):
         return dask.optimize(*trees)
@@ -416,7 +402,7 @@ def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) 
     sample_weight : object
         The argument of the user.
     rows : tuple of float or None
-        Number of rows of each chunk, NaN if unknown; None for data frames, which do not know any.
+        Number of rows of each chunk, NaN if unknown; None for data frames, whose partitions have unknown lengths.
     n_chunks : int
         Number of chunks from top to bottom.
     """

@@ -86,7 +86,7 @@ def fit_joint(
         For Box-Cox: transform ``x + shift``.
     n_starts : int, default 1
         Number of searches. The first starts from the fits of single columns (given the covariates), all others from
-        random lambdas about these. The lowest minimum is returned; the status says whether there were several.
+        random lambdas around these. The lowest minimum is returned; the status says whether there were several.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: the names in a data frame.
     n_threads : int, optional
@@ -104,8 +104,8 @@ def fit_joint(
     ValueError
         If a value is infinite or outside the domain, or a covariate is missing or infinite (the message names column
         and row); if a column has fewer than two distinct values; if there are no more complete rows than columns and
-        coefficients; if transformed columns are linearly dependent (the message names them), because f then has no
-        minimum; if a formula has no constant.
+        coefficients; if transformed columns are linearly dependent (the message names them), because the objective then
+        has no minimum; if a formula has no constant.
     ImportError
         If there is a formula and formulaic is not installed.
 
@@ -118,10 +118,10 @@ def fit_joint(
     -----
     The objective is not convex. The result is a local minimum near the fits of single columns, with a zero gradient and
     a positive definite Hessian. Newton's method with exact derivatives takes 5 to 8 evaluations. If there are few rows,
-    ``n < 2 p + r`` (r coefficients of the design), there may be lambdas at which S is singular and f unbounded below;
-    the fit is the local optimum next to them.
+    ``n < 2 p + r`` (where r is the number of coefficients of the design), there may be lambdas at which S is singular
+    and the objective is unbounded below. The fit is the local optimum next to these lambdas.
 
-    The fit needs five more arrays of the size of the data.
+    The fit needs memory for five more arrays of the size of the data.
 
     References
     ----------
@@ -179,7 +179,7 @@ class JointFit(StoredFit, RoundedPowers):
     llf : float
         Joint log-likelihood ``-n (1/2 ln det S - sum_j (lmbda_j - 1) mean(J_j))``, without constants, as in
         `powerkern.fit`. Add ``-n p/2 (1 + ln(2 pi))`` for the log-likelihood of the data. R's ``car::powerTransform``
-        reports minus this, plus ``(p - 1) n/2 ln(n/(n - 1))``.
+        reports `nll` plus ``(p - 1) n/2 ln(n/(n - 1))``.
     nll : float
         Minus `llf`.
     coef : (rank, p) ndarray

@@ -76,7 +76,7 @@ class LocationScale(_Pair):
 
 
 class _Method(NamedTuple):
-    """A method: its compiled function, the defaults of its constants, and a function that validates and orders them."""
+    """A method: its compiled function, its default constants, and a function that validates and orders constants."""
 
     function: Callable[..., None]
     defaults: Mapping[str, Any]
@@ -84,7 +84,7 @@ class _Method(NamedTuple):
 
 
 def _positive(what: str, value: object) -> float:
-    """Return a tuning constant as a float; raise unless it is positive."""
+    """Return the tuning constant called `what` as a float; raise unless it is positive."""
     return as_number(what, value, "(0, inf)")
 
 
@@ -192,13 +192,14 @@ def location_scale(
     psi(u) = max(-k, min(k, u)); beta(k) = E psi(Z)**2 for a standard normal Z; nMAD is the median of
     ``abs(x - median)`` times 1.4826022 = 1/Phi^-1(3/4); nIQR is the interquartile range (interpolated, numpy's default)
     over 1.3489795; SD is the standard deviation with divisor n; Qn is 2.2191445 = 1/(sqrt(2) Phi^-1(5/8)) times the
-    distance of rank h (h - 1)/2 among all pairs of values, h = floor(n/2) + 1 [5]_: as resistant as nMAD, with an
-    efficiency of 82 % (nMAD: 37 %), for asymmetric data too. The factors make each scale consistent for normal data.
+    distance of rank h (h - 1)/2 among all pairs of values, h = floor(n/2) + 1 [5]_. Qn resists as many outliers as
+    nMAD, has an efficiency of 82 % (nMAD: 37 %), and suits asymmetric data, too. The factors make each scale consistent
+    for normal data.
 
     "mean-sd", "median-mad", "trimmed-niqr" and all pairs of mean, median, trimmed with sd, mad (nMAD), niqr (nIQR), qn
         "trimmed" is the mean without the floor(``fraction`` n) smallest and as many of the largest values
-        (``fraction=0.1``); ``sides="upper"`` drops only the largest. nMAD is about the median for every center.
-        "trimmed" alone is "trimmed-mad".
+        (``fraction=0.1``); ``sides="upper"`` drops only the largest. nMAD is measured from the median, whatever the
+        center. "trimmed" is short for "trimmed-mad".
     "huber"
         sum psi((x - mu)/nMAD) = 0 with ``k=1.5`` [1]_; the scale is nMAD.
     "huber-scale"
@@ -218,8 +219,9 @@ def location_scale(
         u**2 where positive, u = (x - M)/(c MAD) with the raw MAD, ``c_location=6``, ``c_scale=9`` [3]_.
 
     If MAD = 0 (more than half of the values equal), the location of "huber", "bisquare" and "biweight" is the median
-    and the scale 0; the scale of "huber-scale" and "huber-proposal2" is positive while at most 65 % of the values
-    (for k = 1.5) are equal. Estimating equations hold to rounding: results agree with 40-digit solutions to 1e-14.
+    and the scale 0; the scale of "huber-scale" and "huber-proposal2" is positive while at most 65 % of the values (for
+    k = 1.5) are equal. Estimating equations hold to rounding: results agree to 1e-14 with solutions computed to 40
+    digits.
 
     References
     ----------
@@ -265,7 +267,9 @@ def measure_location(
 def location_results(
     matrix: Matrix, method: str, /, *, n_threads: int, progress: bool = False, **constants: Any
 ) -> FloatArray:
-    """Return location, scale, iterations and status of every column, (p, 4), without warnings.
+    """Return the location, the scale, the number of iterations and the status of every column, without warnings.
+
+    The result has shape (p, 4).
 
     Parameters
     ----------
@@ -288,7 +292,7 @@ def location_results(
 
 
 def location_scale_of(results: FloatArray, names: list[str] | None) -> LocationScale:
-    """Return the `LocationScale` of rows of results; warn about columns without a valid result."""
+    """Convert the result of `location_results` to a `LocationScale`; warn about columns without a valid result."""
     status = results[:, 3].astype(np.int64)
     invalid = (LocationStatus.EMPTY, LocationStatus.MAX_ITER, LocationStatus.OVERFLOW)
     warn_of_columns([(status == code, code.sentence) for code in invalid], names)

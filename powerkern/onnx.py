@@ -3,14 +3,14 @@
 `to_onnx` converts a fit, or its inverse, to a model. Importing this module also registers a converter with skl2onnx, so
 that pipelines with a `powerkern.sklearn.PowerTransformer` can be converted.
 
-A graph computes in float64, whatever its input and output types, relative to the reference of the fit inside the data.
-It is as accurate as the fit, to about 1e-13 of the standard deviation, even if lambda is in the hundreds. It differs
-from `PowerFit.transform` in that it never raises or warns: values outside the domain become NaN or infinite. Powers
-that overflow, of values far beyond the fitted data, become infinite, as in `PowerFit`. Transformed values beyond the
-range, or infinite, have the inverse NaN (where `PowerFit` gives -inf the inverse 0 under Box-Cox, the graph gives NaN).
-A graph of a `PowerTransformer` with ``out_of_range="clip"`` clips in both directions, and ``infinite="missing"`` and
-``infinite="keep"`` hold in graphs, too. Raw output (``standardize=False``) with lambda in the hundreds has lost its
-digits, as in `PowerFit`, and cannot be inverted.
+A graph computes in float64, whatever its input and output types, relative to the reference value of the fit, which lies
+inside the data. It is as accurate as the fit, to about 1e-13 of the standard deviation, even if lambda is in the
+hundreds. It differs from `PowerFit.transform` in that it never raises or warns: values outside the domain become NaN or
+infinite. Powers of values far beyond the fitted data may overflow and become infinite, as in `PowerFit`. The inverse of
+a transformed value that is infinite, or outside the range of the transform, is NaN (even for -inf under Box-Cox, whose
+inverse may be 0 in `PowerFit`). A graph of a `PowerTransformer` with ``out_of_range="clip"`` clips in both directions,
+and ``infinite="missing"`` and ``infinite="keep"`` apply in graphs, too. Raw output (``standardize=False``) with lambda
+in the hundreds has lost its digits, as in `PowerFit`, and cannot be inverted.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class _Builder:
         self._add, self._constant = add, constant
 
     def of(self, values: Any) -> str:
-        """Add a constant (one number, or one per column) and return its name; return a name unchanged."""
+        """Return the name of a new constant (one number, or one per column); if `values` is a name, return it."""
         if isinstance(values, str):
             return values
         array = np.asarray(values)
@@ -196,11 +196,11 @@ class _Builder:
         return self.Where(zero, 1.0, self.Div(self.log(self.Add(t, 1.0), t), self.Where(zero, 1.0, t)))
 
     def power(self, exponent: FloatArray, d: str) -> str:
-        """Build ``expm1(m d)/m`` for the exponents m, which is d at m = 0."""
+        """Build ``expm1(m d)/m`` for the exponents m; the result is d at m = 0."""
         return self.Mul(d, self.expm1_ratio(self.Mul(d, exponent)))
 
     def log_of_power(self, exponent: FloatArray, v: str) -> str:
-        """Build ``log1p(m v)/m`` for the exponents m, which is v at m = 0."""
+        """Build ``log1p(m v)/m`` for the exponents m; the result is v at m = 0."""
         return self.Mul(v, self.log1p_ratio(self.Mul(v, exponent)))
 
     def expm1(self, d: str) -> str:
@@ -224,7 +224,7 @@ class _Treatment(NamedTuple):
 class _Constants:
     """Constants of the transforms, each an array with one entry per column.
 
-    Let b_m(a) = (e^(m a) - 1)/m, x' = sign (x - center)/divisor and u = (offset + x')/(offset + a). For x' >= 0, and
+    Let b_m(t) = (e^(m t) - 1)/m, x' = sign (x - center)/divisor and u = (offset + x')/(offset + a). For x' >= 0, and
     always for Box-Cox, psi is ``growth b_m(ln u)``. Otherwise it is ``zero - other_growth b_(2-m)(log1p(-x'))``. Both
     are relative to psi at a >= 0, a value inside the data.
     """

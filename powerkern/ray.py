@@ -85,7 +85,8 @@ def fit(
     TypeError
         If `X` is of another type, or a column is not numeric.
     ValueError
-        As in `powerkern.fit`; the message names the chunk, or the row of a block from which rows are counted.
+        As in `powerkern.fit`; the message names the chunk or, for a dataset, the row of the block from which it counts
+        rows.
 
     Notes
     -----
@@ -156,7 +157,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _over_blocks(X: Any, names: list[str]) -> Engine:
-    """Return a function that runs one pass over the blocks of a dataset, and merges their outcomes.
+    """Return a function that runs one pass over the columns `names` of a dataset and merges the outcomes.
 
     The task that produces a block also reduces it to an outcome, if possible.
     """
@@ -216,7 +217,7 @@ def _summarise(function: Pass[Any], position: int, *given: Any) -> ChunkOutcome:
     function : Pass
         The pass.
     position : int
-        Number of the chunk.
+        Position of the chunk among all chunks.
     *given
         The chunk and its weights, each as data or as a function that returns data.
     """
@@ -340,7 +341,7 @@ def _chunks(X: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
 
 
 def _one_each(name: str, each: Any) -> list[Any]:
-    """Return a list of chunks; raise unless each is an object of Ray or a function. `name` is the argument's name."""
+    """Return the argument called `name` as a list; raise unless each entry is an object of Ray or a function."""
     if isinstance(each, list | tuple) and all(isinstance(one, ray.ObjectRef) or callable(one) for one in each):
         return list(each)
     raise TypeError(

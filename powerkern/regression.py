@@ -111,9 +111,9 @@ def fit_regression(
     steps of 1/2, in units of one over the standard deviation of the logs, to four such units around 0 (1 for
     Yeo-Johnson data of both signs), and farther while it decreases. Newton's and Halley's methods refine each sign
     change of the derivative. In long columns an evenly spaced sample of the rows is scanned first. All rows are scanned
-    if the sample shows anything but one minimum, or if the derivative over all rows has no root in the range of the
-    sample's. The status reports the only minimum, the lowest of several, or a likelihood that grows to the end of the
-    scan. The ends of the scan are in `RegressionFit.scanned`.
+    if the sample shows anything but one minimum, or if the search that starts from it finds no minimum of the
+    likelihood of all rows inside the scan. The status reports the only minimum, the lowest of several, or a likelihood
+    that grows to the end of the scan. The ends of the scan are in `RegressionFit.scanned`.
 
     lambda is accurate to about 1e-12 on well-conditioned data. The residual sum of squares is computed from
     residuals if it is a small part of the total.
@@ -121,8 +121,8 @@ def fit_regression(
     Only maximum likelihood is available, no robust estimator. Carroll's estimator replaces the standard deviation by
     Huber's scale of the residuals. This bounds the influence of a residual, but not of a row of covariates: a remote
     row attracts the fit, its residual is small under every lambda, and the scale does not detect it. The scale is
-    useful only with coefficients that resist such rows. Their objective has local minima for each lambda, so that no
-    optimum could be certified. Outlying responses show in `RegressionFit.residuals`.
+    useful only with coefficients that resist such rows. The objective of such coefficients has local minima for each
+    lambda, so that no optimum could be certified. Outlying responses show in `RegressionFit.residuals`.
 
     References
     ----------

@@ -1,8 +1,8 @@
 """Power transforms of Spark data frames, fitted without gathering rows.
 
-`fit` makes two passes over the partitions, as Arrow batches, one for the ranges of the columns and one for the sketches
-(see `powerkern.sketch`), which are merged on the executors. `transform` and `inverse_transform` are lazy columns of the
-data frame. Spark Connect is supported.
+`fit` makes two passes over the partitions, which are read in Arrow batches: the first computes the ranges of the
+columns, the second the sketches (see `powerkern.sketch`). The executors merge them. `transform` and `inverse_transform`
+are lazy. Spark Connect is supported.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def fit(
     TypeError
         If `X` is not a Spark data frame, or a column is not numeric.
     ValueError
-        As in `powerkern.fit`; the message names the partition, and the row from which rows are counted.
+        As in `powerkern.fit`; the message names the partition, and the row of it from which it counts rows.
 
     Notes
     -----
@@ -226,8 +226,8 @@ def _engine(X: Any, names: list[str], keys: Sequence[str] = ()) -> Engine:
 def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
     """Yield the number of parts that each merging stage produces, down to one.
 
-    In the first pass the number of partitions is unknown, and Spark chooses the size of a single stage. The summaries
-    of this pass are small: ranges of the columns, and samples for robust estimators.
+    In the first pass, the number of partitions is unknown. There is a single merging stage then, and Spark chooses its
+    number of parts. The summaries of this pass are small: ranges of the columns, and samples for robust estimators.
     """
     if partitions is None:
         yield ()
@@ -342,7 +342,7 @@ def _compute(
 
 
 def _missing_as_in(given: Any, computed: Any) -> Any:
-    """Return an expression that is null where the input was null, and NaN where pandas made other values null."""
+    """Return `computed` with null only where `given` is null; other nulls, which pandas made from NaN, become NaN."""
     return when(given.isNotNull(), coalesce(computed, lit(np.nan)))
 
 

@@ -1,8 +1,8 @@
 """Power transforms of xarray's DataArrays and Datasets, with their dimensions, coordinates and attributes.
 
 The argument `dim` of `fit` names the dimensions along which a column runs. Every point of the other dimensions is a
-separate column. Arrays in memory are fitted by `powerkern.fit`, Dask arrays, chunked along any dimensions, lazily by
-`powerkern.dask.fit`.
+separate column. Arrays in memory are fitted by `powerkern.fit`. Dask arrays, which may be chunked along any dimensions,
+are fitted chunk by chunk by `powerkern.dask.fit`.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class XarrayFit:
             Data with the dimensions that were kept. Along these, points are matched by their coordinates and may be a
             subset. Other dimensions may differ. Variables of a Dataset that were not fitted pass through.
         **options
-            Such as ``n_threads``, for arrays in memory.
+            Options of `PowerFit.transform`, such as ``n_threads`` for arrays in memory.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class XarrayFit:
         out_of_range : {"nan", "raise", "clip"}, default "nan"
             Result for values without an inverse, see `PowerFit.inverse_transform`.
         **options
-            Such as ``n_threads``, for arrays in memory.
+            Options of `PowerFit.inverse_transform`, such as ``n_threads`` for arrays in memory.
 
         Returns
         -------
@@ -300,7 +300,7 @@ class _StackedArray:
 
     @property
     def order(self) -> IntArray:
-        """For each column, the position of its point among all points of `features` in row-major order."""
+        """Position of each column's point among all points of `features` in row-major order."""
         shape = self._data.shape[self._border :]
         numbers = np.arange(math.prod(shape)).reshape(shape)
         return np.asarray(self._reshape(self._chunk_like_data(numbers, self._border, None), (numbers.size,)))
@@ -321,7 +321,7 @@ class _StackedArray:
         return result
 
     def _reshape(self, values: Any, shape: tuple[int, ...], chunks: Any = None) -> Any:
-        """Reshape an array to `shape`, in Dask to the given chunks; blocks are neither split nor merged."""
+        """Reshape an array to `shape` and, if it is a Dask array, to `chunks`; blocks are neither split nor merged."""
         if not self.is_lazy:
             return np.reshape(values, shape)
         import dask.array as da
@@ -329,13 +329,13 @@ class _StackedArray:
         return da.reshape_blockwise(values, shape, chunks)
 
     def _chunk_like_data(self, values: Any, first: int, last: int | None) -> Any:
-        """Return an array over the axes `first` to `last` of the data, chunked like these."""
+        """Return an array over the axes `first` to `last` of the data, with the chunks of the data."""
         if not self.is_lazy:
             return np.asarray(values)
         import dask.array as da
 
         chunks = self._data.chunks[first:last]
-        # name=False: a name from the content would require reading it
+        # name=False: to derive a name from the content, Dask would read the content
         return values.rechunk(chunks) if isinstance(values, da.Array) else da.from_array(values, chunks, name=False)
 
 

@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
 
 class ColumnSpec(NamedTuple):
-    """What the user fixed for each column: given lambdas, shifts and limits on lambda, with one entry per column."""
+    """Settings that the user fixed: given lambdas, shifts and limits on lambda, with one entry per column."""
 
     #: Given lambdas; NaN where lambda is to be fitted.
     lmbda: FloatArray
@@ -47,7 +47,7 @@ class ColumnSpec(NamedTuple):
 
 
 def _tile(each: FloatArray, k: int) -> FloatArray:
-    """Repeat the last axis k times, as `numpy.tile` does but ten times faster."""
+    """Repeat the last axis of `each` k times, as `numpy.tile` does but ten times faster."""
     *rows, p = each.shape
     tiled = np.empty((*rows, k, p))
     tiled[...] = each[..., np.newaxis, :]
@@ -66,13 +66,13 @@ class Estimator(ABC):
     keeps_all: ClassVar[bool] = True
     #: Whether lambda maximises the likelihood of all values, so that tests, given lambdas and `ymax` make sense.
     has_likelihood: ClassVar[bool] = False
-    #: Whether it resists outliers.
+    #: Whether the estimator resists outliers.
     is_robust: ClassVar[bool] = True
-    #: Whether it can be used with ``origin="fit"``.
+    #: Whether the estimator can be used with ``origin="fit"``.
     fits_origin: ClassVar[bool] = False
-    #: Whether it is defined only with ``origin="fit"``.
+    #: Whether the estimator is defined only with ``origin="fit"``.
     needs_origin: ClassVar[bool] = False
-    #: Whether it needs all values of a column in sorted order.
+    #: Whether the estimator needs all values of a column in sorted order.
     needs_order: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -167,7 +167,7 @@ class Estimator(ABC):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Evaluate the objective that the estimator minimises, for every column at every lambda: (p, len(lmbdas)).
+        """Return the objective that the estimator minimises, for every column at every lambda, as a (p, k) array.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Estimator(ABC):
         family : int
             Code of the transform, see `kernels.transforms.family`.
         lmbdas : (k,) ndarray
-            Where to evaluate.
+            Lambdas at which to evaluate the objective.
         weight : (n,) ndarray
             Weight of each row; None: all 1.
         n_threads : int

@@ -1,4 +1,4 @@
-"""Bisection over all float64 numbers, which finds the last number at which a condition holds exactly."""
+"""Exact bisection over all float64 numbers, to find the last number at which a condition holds."""
 
 from __future__ import annotations
 

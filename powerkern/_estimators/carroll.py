@@ -21,7 +21,7 @@ class Carroll(RobustEstimator):
 
     lambda minimises ``ln scale - (lambda - 1) mean(J)``. Location and scale are the estimates for Huber's least
     favourable density, which is normal in the center and has exponential tails. With
-    :math:`v = (\psi(u) - \mu)/\sigma` and k = 1.5,
+    :math:`v = (\psi(u) - \mu)/\sigma`, k = 1.5 and :math:`\psi_k(v) = \max(-k, \min(k, v))`,
 
     .. math:: \sum_i \psi_k(v_i) = 0, \qquad \sum_i \psi_k(v_i) v_i = n\,(2 \Phi(k) - 1).
 

@@ -85,7 +85,7 @@ def profile_censored_likelihood(
     weight: Weights,
     n_threads: int,
 ) -> FloatArray:
-    """Return the negative profile log-likelihood per unit of weight of every column at every lambda: (p, len(lmbdas)).
+    """Return the negative profile log-likelihood of every column at every lambda, per unit of weight: (p, k).
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def find_censored_intervals(
     lmbda : (p,) ndarray
         The maximum likelihood estimate of each column.
     drop : (p,) ndarray
-        How far the log-likelihood per unit of weight falls below its maximum.
+        Difference between the maximum of the log-likelihood per unit of weight and its value at the ends.
     """
     out = np.empty((values.shape[1], 2))
     at, rest = _split(is_censored)

@@ -17,7 +17,7 @@ def _import_class(kind: str) -> type[Estimator]:
     return found
 
 
-#: The names of the estimators, which stand for their objects with default options.
+#: The classes of the estimators, by name. As an argument, a name stands for an object with default options.
 ESTIMATORS = {name: _import_class(kind) for name, kind in class_names().items()}
 #: The estimators with default options. They are frozen, so that all fits can use the same objects.
 _WITH_DEFAULTS = {name: kind() for name, kind in ESTIMATORS.items()}

@@ -112,7 +112,7 @@ def find_bounded_lambdas(
 
 
 def mark_at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
-    """Set the status AT_BOUND in results recomputed at a bound, unless the status before was doubtful; add evaluations.
+    """Set the status AT_BOUND, unless the original status was doubtful, and add the original numbers of evaluations.
 
     Parameters
     ----------
@@ -131,7 +131,8 @@ def mark_at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
 def may_exceed_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
     """Return a mask of the columns that may exceed `ymax`.
 
-    The bound ``|psi| = b_m(a) <= a e^max(m a, 0)`` is cheap and rules out most columns.
+    With the signed log a of a value and its exponent m, ``|psi| = |e^(m a) - 1|/|m| <= |a| e^max(m a, 0)``. This bound
+    is cheap and rules out most columns.
     """
     lmbda, x_min, x_max = results[:, [LMBDA, X_MIN, X_MAX]].T
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # columns with values outside the domain

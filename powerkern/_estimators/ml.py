@@ -36,10 +36,11 @@ class ML(Estimator):
     Parameters
     ----------
     prestandardize : {"none", "mad", "std"}, default "none"
-        What Yeo-Johnson transforms. Its lambda depends on the origin and the unit of the data. "mad" transforms
-        ``(x - median)/MAD`` (MAD with the factor 1.4826; the standard deviation where the MAD is 0), "std" transforms
-        ``(x - mean)/sd``, with 1/n in the variance. lambda is then the same for x and ``a + b x`` with b > 0. Box-Cox
-        is not standardised, since its lambda does not depend on the unit. See also ``powerkern.fit(X, origin="fit")``.
+        Standardisation before the Yeo-Johnson transform, whose lambda depends on the origin and the unit of the data.
+        "mad" transforms ``(x - median)/MAD`` (MAD with the factor 1.4826; the standard deviation where the MAD is 0),
+        "std" transforms ``(x - mean)/sd``, with 1/n in the variance. lambda is then the same for x and ``a + b x`` with
+        b > 0. Box-Cox is not standardised, since its lambda does not depend on the unit. See also
+        ``powerkern.fit(X, origin="fit")``.
 
     References
     ----------

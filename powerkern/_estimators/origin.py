@@ -1,6 +1,6 @@
 """Maximum likelihood estimates of origin and unit, for transforms of ``(x - origin)/unit``.
 
-The likelihood is of all values, of values weighted by rank, or of the values in an interval.
+The likelihood includes all values, all values weighted by rank, or only the values in an interval.
 """
 
 from __future__ import annotations

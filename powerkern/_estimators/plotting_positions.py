@@ -23,7 +23,7 @@ _KEPT = 2**20
 def sort_and_weigh(
     block: FloatArray, weight: Weights, quantiles: Quantiles
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sort each row of a block, and return the sorted rows, their plotting positions and their totals.
+    """Sort each row of a block; return the sorted rows, their plotting positions, and the totals of their weights.
 
     The three arrays are arguments of `positions_in_row`. With weights, tied values are merged, so that results depend
     neither on the order of rows nor on how the weight of a value is divided among rows. Without weights, the positions

@@ -2,7 +2,7 @@
 
 A sketch costs as much as two evaluations of the likelihood, reads the data once, and uses all threads for one column.
 Power sums are stored as integer multiples of a quantum, one for each column, so that they do not depend on the order in
-which blocks, chunks or sites are merged. Ranges do not depend on it either.
+which blocks, chunks or sites are merged. Ranges do not depend on this order either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from powerkern.kernels.power_sums import sums as sum_kernels
 from powerkern.kernels.results import N_RESULTS, STATUS, ColumnFit
 from powerkern.kernels.transforms.family import is_mirrored
 
-#: Sums in units of the quantum stay below 2**_BITS, which leaves room for data beyond the announced weight.
+#: Sums in units of the quantum stay below 2**_BITS for the announced weight, and must stay below 2**ROOM for more data.
 _BITS, ROOM = 59, 61
 #: Number of values that describe the rounding of the sums of a column.
 N_ROUNDINGS = 4
@@ -212,7 +212,7 @@ def _compute_power_sums(
 
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
-    """Fit one vector from power sums, as long columns are fitted, whatever its length."""
+    """Fit one vector of any length from power sums, by the algorithm for long columns."""
     values, weight = x.reshape(-1, 1), None
     sums = _compute_power_sums(values, family, range_matrix(values, family, weight, 1), weight, 1)
     return ColumnFit(*sums.fit(np.array([lmbda]), 1)[0][0].tolist())
@@ -234,7 +234,7 @@ def make_grids(
     stream : bool
         Whether more rows may follow, beyond the ranges.
     total : float
-        A lower bound of the weight of each column, besides the weight of its range.
+        Weight to expect in each column, if it is larger than the weight in the column's range.
     """
     cells = np.empty((len(ranges), grids.N_GRID))
     grids.grid_columns(ranges, family, largest_exponent, int(stream), cells)
@@ -258,7 +258,7 @@ def is_on_reference_grid(cells: FloatArray) -> BoolArray:
 
 
 def quantum_exponents(weight: FloatArray) -> FloatArray:
-    """Return e for each column, where 2**e is its quantum: sums are stored as integer multiples of it.
+    """Return the exponent e of each column's quantum 2**e; sums are stored as integer multiples of the quantum.
 
     The total weight of the column, `weight`, is below 2**_BITS quanta.
     """
@@ -403,7 +403,7 @@ def _aligned_zeros(n: int) -> FloatArray:
 
 
 def no_censored_results(p: int) -> FloatArray:
-    """Return what fits report about the censored cells of p columns that have none, (p, N_CENSORED_FIELDS)."""
+    """Return the results on censored cells, (p, N_CENSORED_FIELDS), for p columns without such cells."""
     table = np.zeros((p, N_CENSORED_FIELDS))
     table[:, LOC_ERROR:] = np.nan
     return table
@@ -485,7 +485,10 @@ class PowerSums:
         return results, error
 
     def fit_censored(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Fit as `fit` does; return results, results on censored cells, (p, N_CENSORED_FIELDS), and error bounds."""
+        """Fit all columns; return the results, the results on censored cells, and bounds on the error of lambda.
+
+        See `fit`. The results on censored cells have shape (p, N_CENSORED_FIELDS).
+        """
         out = np.empty((len(self.cells), N_RESULTS))
         error = np.empty(len(self.cells))
 
@@ -524,7 +527,8 @@ class PowerSums:
         Parameters
         ----------
         lmbda, drop : (p,) ndarray
-            The minimum of the negative profile log-likelihood per unit of weight, and the increase at the ends.
+            The lambda that minimises the negative profile log-likelihood per unit of weight, and the increase at the
+            ends.
         n_threads : int
             Largest number of threads at work.
         """

@@ -19,10 +19,10 @@ from powerkern._engine.lines import join_rows
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.power_sums import ranges as sketch
 
-#: Rows of a block.
+#: Number of rows in a block.
 BLOCK_ROWS = 131_072
-#: Parts of blocks per thread. Without weights, ranges are exact however rows are divided, and parts of at least twice
-#: SMALLEST_PART values cost little.
+#: Number of parts of blocks that each thread should get. Without weights, ranges are exact however rows are divided,
+#: and parts of at least twice SMALLEST_PART values cost little.
 _TURNS = 4
 #: Number of values of a column in a block from which the spread of the logs is estimated.
 SAMPLE = 256
@@ -61,7 +61,7 @@ def range_matrix(values: Columns, family: int, weight: Weights, n_threads: int) 
 
 
 def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
-    """Return how many rows one set of ranges covers: a block, or 1/2, 1/4, ... of it if threads would be idle."""
+    """Return the number of rows in one set of ranges: a block, or 1/2, 1/4, ... of it if threads would be idle."""
     n, p = shape
     n_rows = BLOCK_ROWS
     while n < n_rows * _TURNS * n_threads and n_rows * p >= 4 * SMALLEST_PART and n_threads > 1:

@@ -178,10 +178,10 @@ class RewML(Reweighted):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RewMLNR(Reweighted):
-    """`RewML` without rectification of the transform in the search for lambda0, ``estimator="rewml-nr"``.
+    """`RewML` without rectification of the transform in the search for the starting value, ``estimator="rewml-nr"``.
 
-    It breaks down with fewer outliers than `RewML`. For lambda below 1 large outliers can hide where the transform is
-    flat, for lambda above 1 small ones. ``AdaptiveRewML(rectify="none")`` adds adaptive cut-offs.
+    It breaks down with fewer outliers than `RewML`. Where the transform is flat, outliers can hide: large ones if
+    lambda is below 1, small ones if it is above 1. ``AdaptiveRewML(rectify="none")`` adds adaptive cut-offs.
 
     Parameters
     ----------

@@ -30,14 +30,14 @@ from powerkern.kernels.robust.scratch import new_robust_work
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
-#: How often a fit of the origin is repeated, each time to the values that the robust fit before it kept.
+#: Number of times that a fit of the origin is repeated, each time on the values that the preceding robust fit kept.
 _ROUNDS = 2
-#: Number of values per degree of freedom of standardised values; found by simulation, see the guide.
+#: Number of values per degree of freedom in `small_sample_cutoff`; found by simulation, see the guide.
 _VALUES_PER_DEGREE = 4.0
 
 
 class RobustEstimator(Estimator):
-    """An estimator implemented in `kernels.robust`; `criterion` selects the kernels, which receive its options."""
+    """An estimator implemented in `kernels.robust`; `criterion` selects kernels that receive `kernel_options`."""
 
     cutoff: float
     prestandardize: Any

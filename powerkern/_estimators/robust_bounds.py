@@ -37,7 +37,7 @@ from powerkern.kernels.results import (
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED, log_offset
 from powerkern.kernels.transforms.gather import APPLY
 
-#: Fields that depend on lambda; the others describe the data and the kept interval.
+#: Fields that depend on lambda; all other fields describe the data and the kept interval.
 _AT_LAMBDA = [LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATURE, STATUS, N_EVAL]
 
 
@@ -137,8 +137,8 @@ def _leave_out_ties(column: FloatArray, weight: Weights) -> bool:
 def _ratio_of_scales(results: FloatArray, others: FloatArray, family: int) -> FloatArray:
     """Return the standard deviations of `results` divided by the standard deviations of `others`, at the same lambdas.
 
-    A standard deviation, e^S/slope, may overflow or underflow; their ratio is computed without it. S is defined in
-    `kernels.transforms.yeojohnson_standardized`.
+    The standard deviations, e^S/slope, may overflow or underflow, so their ratio is computed without them. S is defined
+    in `kernels.transforms.yeojohnson_standardized`.
     """
     ref, other_ref = results[:, REF], others[:, REF]
     size, other_size = abs(ref), abs(other_ref)
@@ -181,7 +181,7 @@ def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, we
 
 
 def restandardize(results: FloatArray, loc: FloatArray | float, scale: FloatArray) -> None:
-    """Add `loc` scales to the location of each fit and multiply the scale by `scale`, in place."""
+    """Add `loc` times the scale to the location of each fit, then multiply the scale by `scale`, in place."""
     results[:, LOC] += loc * results[:, SCALE]
     results[:, SCALE] *= scale
     results[:, INTERCEPT] = (results[:, INTERCEPT] - loc) / scale

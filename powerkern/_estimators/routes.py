@@ -28,11 +28,12 @@ from powerkern._estimators.power_sums import find_long_intervals, fit_long_colum
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import N_RESULTS, ColumnFit
 
-#: Rows up to which columns are fitted in lockstep: eight columns are 32 KB, which the first-level cache holds.
+#: Largest number of rows for which columns are fitted in lockstep: eight columns are 32 KB, which the first-level cache
+#: holds.
 LOCKSTEP_MAX = 512
-#: Rows from which a column is fitted from power sums.
+#: Smallest number of rows for which a column is fitted from power sums.
 SKETCHED_FROM = 1_000_000
-#: Rows from which profiles at _MANY lambdas, and intervals, come from power sums.
+#: Smallest number of rows for which intervals, and profiles at _MANY lambdas or more, come from power sums.
 _LONG = 32_768
 _MANY = 4
 
@@ -85,7 +86,7 @@ def profile_likelihood(values: Columns, family: int, lmbdas: FloatArray, weight:
     values, family, weight, n_threads
         As in `maximize_likelihood`.
     lmbdas : (m,) ndarray
-        Where to evaluate g.
+        Lambdas at which to evaluate g.
     """
     is_short = len(values) < _LONG or lmbdas.size < _MANY
     profile = by_column.profile_matrix if is_short else profile_long_columns
@@ -102,7 +103,7 @@ def find_intervals(
     values, family, weight, n_threads
         As in `maximize_likelihood`.
     lmbda : (p,) ndarray
-        The minimum of the negative profile log-likelihood per unit of weight.
+        The lambda that minimises the negative profile log-likelihood per unit of weight.
     drop : (p,) ndarray
         The increase at the two lambdas.
 

@@ -1,7 +1,7 @@
 """The Box-Cox shift: its validation, and the conversion of results for shifted and scaled columns to the data's units.
 
-Kernels receive (x + shift)/divisor, rounded twice. Here the results are converted to the units of the data. There
-(x - center)/divisor is transformed, and the field `CENTER` of the results is -shift.
+Kernels receive (x + shift)/divisor, rounded twice. Here the results are converted to the units of the data, in which
+``(x - center)/divisor`` is transformed. The field `CENTER` of the results is -shift.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[A
     TypeError
         The shift is not a number.
     ValueError
-        The shift has neither one value nor p, a value is not finite, or the family has no shift.
+        The shift has neither one value nor p values, a value is not finite, or the family has no shift.
     """
     if isinstance(shift, float) and shift == 0.0:  # none, at the cost of nothing
         return np.zeros(p)

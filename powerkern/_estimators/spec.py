@@ -72,10 +72,10 @@ class FitOptions(ChunkOptions, total=False):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FitSpec:
-    """All options of a fit, as documented in `powerkern.fit`. Create it by `FitSpec.checked`, which validates them.
+    """All options of a fit, as documented in `powerkern.fit`; created by `FitSpec.checked`, which validates them.
 
-    Every fit stores its specification. In a stored one, `lmbda`, `shift`, `bounds` and `limits` are None, numbers, or
-    tuples with one number per column.
+    Every fit stores its specification. In a stored specification, `lmbda`, `shift`, `bounds` and `limits` are None,
+    numbers, or tuples with one number per column.
     """
 
     family: str = "yeo-johnson"
@@ -167,7 +167,8 @@ class FitSpec:
         Raises
         ------
         TypeError, ValueError
-            An argument has neither one entry nor p, or no number, or no interval of lambdas.
+            An argument has neither one entry nor p entries, an entry is not a number, or `bounds` do not form
+            intervals.
         """
         has_shift = not (isinstance(self.shift, float) and self.shift == 0.0)
         lmbda = np.full(p, np.nan) if self.lmbda is None else given_lambdas(self.lmbda, p, names)
@@ -419,5 +420,5 @@ CONFLICTS: tuple[Conflict, ...] = (
 )
 
 _DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(FitSpec)}
-#: The defaults of these options in the form in which users pass them.
+#: The defaults of all options in the form in which users pass them.
 _WORDS = {**_DEFAULTS, "estimator": ML.name}

@@ -14,7 +14,7 @@ from powerkern._estimators.ties import sort_with_weights
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
 
-#: How columns may be standardised before they are transformed.
+#: Ways to standardise columns before they are transformed.
 STANDARDIZED = ("none", "mad", "std")
 
 

@@ -31,7 +31,7 @@ Fit = Callable[[FloatArray, FloatArray | None], FloatArray]
 
 
 def sort_with_weights(block: FloatArray, weight: Weights) -> tuple[FloatArray, FloatArray | None]:
-    """Sort the rows of a block, NaN last, and reorder the weights alike; return the sorted rows and their weights.
+    """Sort the rows of a block, NaN last; return the sorted rows, and the weights in the order of each row.
 
     Values of zero weight become NaN.
 
