@@ -25,7 +25,7 @@ ESTIMATORS, OPTIONS = tuple(class_names()), estimators_by_option()
 
 #: The pictures that ``plot`` draws.
 PICTURES = ("before-after", "qq", "histogram", "forest", "cells")
-#: Smallest number of rows from which the peers in ``demo`` can estimate lambda.
+#: Smallest number of rows from which scipy and scikit-learn can estimate lambda in ``demo``.
 _FEWEST_ROWS = 10
 FAMILIES = ("yeo-johnson", "box-cox")
 _KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for text from standard input"
@@ -128,7 +128,7 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     add_common(parser)
 
 
-#: Options of a fit that are options of the command line under the same names, from chunks as well as in memory.
+#: Options of `powerkern.fit` and of `fit_chunks` that the command line has under the same names.
 _PASSED_ON = ("family", "shift", "ymax", "bounds", "criterion", "infinite", "n_threads", "progress")
 
 

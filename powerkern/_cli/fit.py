@@ -49,7 +49,7 @@ from powerkern.sketch import fit_chunks
 #: sums would take too much memory.
 LARGE, _MOST_COLUMNS = 64_000_000, 500
 
-#: Number of random rows of such files on which `summary` tests normality.
+#: Number of random rows of a large file on which `summary` tests normality.
 _ROWS_DRAWN = 20_000
 
 
@@ -119,7 +119,7 @@ def fit_table(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     if getattr(args, "fit", None) is not None:
         refuse_options(args, "cutoff")
         fit = select_fit_columns(read_fit(args.fit), args)
-        needs_number = args.command != "outliers"  # which does not judge limits
+        needs_number = args.command != "outliers"  # `outliers` ignores detection limits
         text = text_format(args, censored_cells_of(fit)._replace(needs_number=needs_number))
         return fit, files.read(args.data, choose_fitted_columns(fit, args), text)
     found = _read_table(args)
@@ -210,7 +210,7 @@ def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 class _Blocks:
     """Iterable of the fitted columns of a table, in blocks of rows; each call reads the table again from the start.
 
-    `weights` yields the weights of the same rows.
+    `weights` yields the weights of the rows in the same blocks.
     """
 
     def __init__(self, args: argparse.Namespace, layout: FileLayout) -> None:
@@ -226,12 +226,12 @@ class _Blocks:
         self._weight = None
 
     def weights(self) -> Iterator[FloatArray]:
-        """Yield, again and again, the weights of the block that was yielded last; stop at the end of the table."""
+        """Yield the weights of the latest block, whenever the caller asks for them; stop at the end of the table."""
         while self._weight is not None:
             yield self._weight
 
     def last(self) -> Block:
-        """Return the block that was yielded last, which is the one being fitted."""
+        """Return the latest block, which is the one being fitted."""
         return self._last
 
 

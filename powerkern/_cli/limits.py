@@ -22,7 +22,7 @@ _OPTIONS = {"below_limit": -1, "above_limit": 1}
 
 
 def censored_cells_to_fit(args: argparse.Namespace) -> CensoredCells:
-    """Return how to read cells with detection limits when fitting.
+    """Return the rules for reading cells with detection limits in a table to be fitted.
 
     If the requested fit cannot use detection limits, such a cell is an error.
     """
@@ -40,7 +40,7 @@ def censored_cells_to_fit(args: argparse.Namespace) -> CensoredCells:
 
 
 def censored_cells_of(fit: pk.PowerFit) -> CensoredCells:
-    """Return how to read cells with detection limits for a saved fit; ``<LOD`` stands for the limit of its column."""
+    """Return a saved fit's rules for reading cells with detection limits; ``<LOD`` is the limit of its column."""
     limits = fit._spec.limits_of(fit.n_features)
     if limits is None:
         return CensoredCells("")
@@ -123,7 +123,7 @@ class LimitScores:
         spec = (fit if isinstance(fit, pk.PowerFit) else fit[next(iter(fit))])._spec
         known = None if spec.limits is None else given_limits(spec.limits, len(layout.positions))
         self._limits = given_column_limits(args, layout, known)
-        #: How many cells lie below, and above, a limit, by position of the column.
+        #: Number of cells below a limit (row 0) and above one (row 1), by position of the column.
         self._counts = np.zeros((2, len(layout.positions)), dtype=np.int64)
 
     def transform(self, block: Block, groups: Sequence[object] | None, **options: Any) -> NDArray[Any]:
@@ -181,8 +181,8 @@ class LimitScores:
     def _find_beyond(self, block: Block) -> NDArray[np.int8] | None:
         """Return an array with -1 for cells below a detection limit, 1 for cells above one, else 0; None if all are 0.
 
-        A cell may state a limit, or its column may have one. Raise for a cell such as ``<LOD`` in a column that has
-        none.
+        A cell may state a limit, or its column may have one. Raise for a cell such as ``<LOD`` in a column without a
+        limit.
         """
         beyond = np.zeros(block.matrix.shape, np.int8) if block.marks is None else block.marks.copy()
         if self._limits is not None:

@@ -52,7 +52,7 @@ def _check(args: argparse.Namespace, plt: Any) -> None:
 
 
 def _before_after(*kinds: str) -> Any:
-    """Return a function that draws histograms, QQ plots, or the two, of each column before and after the transform."""
+    """Return a function that draws the plots `kinds` of each column, before and after the transform."""
 
     def draw(fit: pk.PowerFit, table: Table) -> Any:
         from powerkern.plot import before_after_plot

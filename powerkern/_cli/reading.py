@@ -37,7 +37,7 @@ AS_OPTIONS = Rewording(
     (r"\blimits=, below=, above= and between= work", "detection limits work"),
     (r"\b(family|estimator|origin|columns|out_of_range|infinite)=(?:'([\w-]+)')?", _as_option),
 )
-#: For tables that cannot state limits, such as tables of scores.
+#: Rules for tables whose cells cannot state detection limits, such as tables of scores.
 _NO_LIMITS = CensoredCells()
 
 
@@ -137,7 +137,7 @@ def choose_fitted_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Names
 
     def choose(names: Sequence[str], named: bool) -> Selection:
         known = None if fit.column_names is None else list(map(str, fit.column_names))
-        # a fit of some columns of a table without names knows them by their positions
+        # a fit of some columns of a table without names stores their positions as names
         if known is not None and (named or set(known) <= set(names)):
             return choose_by_name(known, args.data)(names, named)
         if len(names) != fit.n_features:
@@ -208,7 +208,7 @@ def text_format(args: argparse.Namespace, censored: CensoredCells = _NO_LIMITS) 
     args : Namespace
         The arguments of the command.
     censored : CensoredCells
-        How to read cells that hold detection limits.
+        Rules for reading cells that hold detection limits.
     """
     if args.thousands == args.decimal:
         raise BadInput(f"--thousands and the decimal sign are both {args.decimal!r}: pass another --decimal, too")

@@ -38,7 +38,7 @@ class AdaptiveRewML(RobustEstimator):
 
     On clean lognormal columns the mean squared error of lambda is 1.3, 1.2 and 1.1 times the error of maximum
     likelihood at n = 50, 100 and 400; for `RewML` it is 1.8 to 1.9 times. In the median of 252 settings with up to 15 %
-    outliers the error is half the error of `RewML`, and it is lower in all of them.
+    outliers the error is half the error of `RewML`, and the error is lower in every setting.
 
     A single value within 3.6 scales of the center has full weight, and a few outliers close to a tail may be kept. For
     the car weights of [1]_ lambda of Box-Cox is 0.64, but 0.09 by `RewML`. See the guide on robust fits.

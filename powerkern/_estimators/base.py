@@ -98,7 +98,7 @@ class Estimator(ABC):
     @property
     @abstractmethod
     def cutoff(self) -> float:
-        """Quantile of the fitted normal distribution beyond which values are outliers: an option or a constant."""
+        """Quantile of the fitted normal beyond which values are outliers; some estimators have it as an option."""
 
     @property
     def sets_unit(self) -> bool:

@@ -45,7 +45,7 @@ class WithOrigin(Estimator):
         results = self.inner.fit_at_origin(rescaled, family, origin, matrix, requested, run)
         express_in_data_units(results, matrix, shift, origin.divisor)
         mark_origin(results, origin)
-        if not self.inner.has_likelihood:  # whose lambdas are within the bounds already
+        if not self.inner.has_likelihood:  # with a likelihood, lambdas are within the bounds already
             self.inner.clip_lambdas(results, matrix.values, family, matrix, requested, run)
         return results
 

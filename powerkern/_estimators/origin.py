@@ -21,7 +21,8 @@ from powerkern.kernels.origin import maximum as kernels
 from powerkern.kernels.results import N_EVAL, STATUS
 from powerkern.kernels.transforms.family import is_mirrored
 
-# ranges of the origin and the unit, in interquartile ranges [1]
+# search ranges in interquartile ranges [1]: units within a factor of _UNIT, origins up to _BEYOND outside the data; for
+# Box-Cox, origins from at least _BELOW to at most _NEAREST below the smallest value
 _UNIT, _BEYOND, _BELOW, _NEAREST = 2.0, 1.0, 1.0, 0.5
 # weights by rank q = |2p - 1| [1]: 1 up to _FLAT, then a cosine to 0 at 1; Box-Cox: 1 up to _CENTRAL, then 0
 _FLAT, _CENTRAL = 0.54, 0.80

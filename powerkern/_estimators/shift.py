@@ -42,7 +42,7 @@ def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[A
     ValueError
         The shift has neither one value nor p values, a value is not finite, or the family has no shift.
     """
-    if isinstance(shift, float) and shift == 0.0:  # none, at the cost of nothing
+    if isinstance(shift, float) and shift == 0.0:  # fast path: no shift
         return np.zeros(p)
     given = each_column("shift", shift, p, names)
     if not np.isfinite(given).all():

@@ -78,7 +78,7 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
 
 
 def count_ties(results: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
-    """Add the tied values to the results of fits that left them out, in place; they count as kept within the cut-off.
+    """Add tied values to results of fits that left them out, in place; those within the cut-off count as kept.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class BestOf(NamedTuple):
     criterion: str
 
     def fit_columns(self, matrix: Matrix, requested: ColumnSpec, run: Run) -> tuple[FloatArray, IntArray]:
-        """Fit every column with both families; return the results of the better one, and its code for each column."""
+        """Fit every column with both families; return the results of the better one, and the code of this family."""
         results, other = (self.estimator.fit_columns(matrix, code, requested, run) for code in (YEO_JOHNSON, BOX_COX))
         values, weight = matrix.values, matrix.weight
 
@@ -67,7 +67,7 @@ def box_cox_is_better(
     box_cox, yeo_johnson : (p, N_RESULTS) ndarray
         The results of both families.
     compared : function or None
-        Takes a mask of columns; returns which of these Box-Cox fits better. None: compare likelihoods.
+        Takes a mask of columns; returns a mask of those that Box-Cox fits better. None: compare likelihoods.
     """
     found = (box_cox[:, STATUS] >= 0) & ~is_failed(box_cox[:, STATUS])
     better: BoolArray = found & is_failed(yeo_johnson[:, STATUS])

@@ -16,7 +16,7 @@ from powerkern._typing import IntArray
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 
-#: End of the message about an infinite value.
+#: Last words of the message about an infinite value.
 _OFFER = ", or use infinite='missing'"
 
 

@@ -84,14 +84,14 @@ def fit(
     ----------
     X : (n, p) or (n,) array-like
         Real numbers: arrays of any library in memory, in any order and with any strides, masked arrays, lists, Arrow
-        data, or data frames of any library that narwhals reads. X is not changed, and copied only if small (128 KB).
-        NaN, masked and null entries are missing, and ignored.
+        data, or data frames of any library that narwhals reads. X is not changed, and is copied only if it is small (up
+        to 128 KB). NaN, masked and null entries are missing, and ignored.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform. "best": for each column, the one that `criterion` prefers; columns that are not positive get
         Yeo-Johnson.
     estimator : Estimator or str, default "mle"
-        How lambda is estimated: by maximum likelihood (`ML`), by a method that resists outliers (`AdaptiveRewML`,
-        `RewML`, `RewMLNR`, `Carroll`, `MTL`), or by the largest correlation in a normal QQ plot (`PPCC`). An estimator
+        The method that estimates lambda: maximum likelihood (`ML`), a method that resists outliers (`AdaptiveRewML`,
+        `RewML`, `RewMLNR`, `Carroll`, `MTL`), or the largest correlation in a normal QQ plot (`PPCC`). An estimator
         with default options can be given by name: "mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc".
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
@@ -125,12 +125,12 @@ def fit(
         Detection limits: numbers, or (p,) arrays; None means no limit. Cells at or beyond a limit are only known to be
         beyond it. Only with "mle".
     criterion : {"likelihood", "ppcc", "pearson", "central"}, default "likelihood"
-        How ``family="best"`` chooses. "likelihood": the larger likelihood. "ppcc": the larger correlation with normal
-        quantiles (see `PowerFit.normality`). "pearson": the smaller statistic of Pearson's chi-square test of
-        normality, divided by its degrees of freedom, as in R's bestNormalize. "central": the smaller statistic of
-        `PowerFit.central_normality`; a column is not transformed (lambda = 1, status `Status.LEFT_AS_IT_IS`) if the
-        statistic of the untransformed column is smaller still, or if the p-value of the better transform is below
-        0.05. Robust fits are compared on the values that both keep.
+        The criterion by which ``family="best"`` chooses. "likelihood": the larger likelihood. "ppcc": the larger
+        correlation with normal quantiles (see `PowerFit.normality`). "pearson": the smaller statistic of Pearson's
+        chi-square test of normality, divided by its degrees of freedom, as in R's bestNormalize. "central": the smaller
+        statistic of `PowerFit.central_normality`; a column is not transformed (lambda = 1, status
+        `Status.LEFT_AS_IT_IS`) if the statistic of the untransformed column is smaller still, or if the p-value of the
+        better transform is below 0.05. Robust fits are compared on the values that both keep.
     infinite : {"raise", "missing", "keep"}, default "raise"
         Treatment of infinite values. "raise": an error. "missing": they are left out, like NaN, and a warning counts
         them. "keep": they are left out of the fit, and passed on by `transform` and its inverse. The fit's `transform`
@@ -150,8 +150,8 @@ def fit(
     dropna : bool, optional
         Treatment of rows without a label: True leaves them out, False makes them a group. Default: an error.
     unknown : {"raise", "nan", "pooled"}, default "raise"
-        How the fit treats rows of groups that were not in the data. "raise": an error. "nan": the results are NaN.
-        "pooled": the fit of all rows transforms them.
+        Treatment of rows whose group was not in the data, when the fit is applied to them. "raise": an error. "nan":
+        the results are NaN. "pooled": the fit of all rows transforms them.
     shrink : bool, default False
         Shrink each group's lambda towards the pooled lambda, more strongly for groups with little information. Only
         with "mle".

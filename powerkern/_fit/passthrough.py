@@ -14,7 +14,7 @@ from powerkern.kernels.results import BAD_NOT_POSITIVE, STATUS, ColumnFit
 
 #: Two values have the same shape under every lambda, three do not. R's caret uses the same threshold, recipes five.
 _FEWEST_DISTINCT = 3
-#: Number of rows that are searched for distinct values before the whole column is.
+#: Number of rows that are searched for distinct values before the whole column is searched.
 _FIRST_ROWS = 50
 
 
@@ -56,7 +56,7 @@ def _identity_row(x: FloatArray, weight: Weights, status: Status) -> ColumnFit:
     weight : (n,) ndarray or None
         Weights of all rows.
     status : Status
-        Why the column is not transformed.
+        The reason why the column is not transformed.
     """
     known = ~np.isnan(x)
     n_obs = float(np.count_nonzero(known)) if weight is None else float(weight[weight > 0.0][known].sum())

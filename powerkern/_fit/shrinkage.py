@@ -20,9 +20,9 @@ _MAX_ITER = 5000
 def shrink_lambdas(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray], ColumnTable]) -> ColumnTable:
     """Return the results at lambdas shrunk from those of the groups towards the pooled ones.
 
-    If the lambdas of groups are normal about lambda_0 with variance ``tau^2``, and the likelihood of a group has its
-    maximum at lambda_g with curvature ``1/s_g^2``, the posterior mean is ``(w lambda_g + v lambda_0)/(w + v)`` with
-    ``w = 1/s_g^2`` and ``v = 1/tau^2``. `between` estimates tau^2.
+    If the lambdas of groups are normal about the pooled lambda_0 with variance ``tau^2``, and the likelihood of a group
+    has its maximum at lambda_g with curvature ``1/s_g^2``, the posterior mean is ``(w lambda_g + v lambda_0)/(w + v)``
+    with ``w = 1/s_g^2`` and ``v = 1/tau^2``. `between` estimates tau^2.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def shrink_lambdas(columns: ColumnTable, pooled: ColumnTable, at: Callable[[Floa
 def between(estimates: FloatArray, variances: FloatArray, center: float) -> float:
     """Estimate the variance of the true values of groups about a known center, in excess of the estimation variances.
 
-    The estimate is the root of ``sum (x_g - c)^2/(s_g^2 + tau^2) = G`` [1], or 0 if the left side is below G at 0. It
-    is consistent for any distribution of the groups.
+    The estimate is the root tau^2 of ``sum (x_g - c)^2/(s_g^2 + tau^2) = G`` [1], where G is the number of groups, or 0
+    if the left side is below G at 0. It is consistent for any distribution of the groups.
 
     Parameters
     ----------

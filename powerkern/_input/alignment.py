@@ -187,7 +187,7 @@ def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:
         The argument. Series are aligned by their index; square data frames, with one row and one column per column, by
         index and columns. Anything else is returned unchanged.
     names : sequence or None
-        The labels of the columns; None: they have none, and `values` are taken by position.
+        The labels of the columns; None: they have none, and `values` are matched by position.
     what : str
         The name of the argument in messages.
 

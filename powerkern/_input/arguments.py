@@ -78,7 +78,7 @@ def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
     low, high = map(float, interval[1:-1].split(","))
     number: Any = value
     if isinstance(number, np.longdouble):
-        with np.errstate(over="ignore"):  # beyond float64 it is infinite
+        with np.errstate(over="ignore"):  # a number beyond float64 becomes infinite
             number = float(number)
     inside = low < number < high or (number == low and interval[0] == "[") or (number == high and interval[-1] == "]")
     if not inside:
@@ -189,7 +189,7 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
     TypeError
         `bounds` is not a pair of numbers or of arrays of numbers.
     ValueError
-        There are neither 1 nor `p` of them, one is NaN, or low is above high.
+        The number of bounds is neither 1 nor `p`, a bound is NaN, or low is above high.
     """
     if bounds is None:
         return np.repeat([[-math.inf], [math.inf]], p, axis=1)
@@ -205,7 +205,7 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
 
 
 def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
-    """Return the limit on transformed values: `ymax` if given, else infinity or, if not standardized, near overflow.
+    """Return the limit on transformed values: `ymax`; by default infinity or, without standardizing, near overflow.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def domain_error_in(
     shift : float
         The amount added to the values.
     remedy_of_infinite : str
-        The end of the message about an infinite value.
+        Last words of the message if the value is infinite.
     """
     with np.errstate(over="ignore"):
         column = np.asarray(matrix.values[:, j], dtype=np.float64)
@@ -312,7 +312,7 @@ def domain_error(
     Parameters
     ----------
     kind : str
-        A key of `_DOMAIN_REMEDIES`, which says what is wrong.
+        The kind of error, a key of `_DOMAIN_REMEDIES`.
     j : int or None
         Position of the column; None for 1-D input.
     i : int
@@ -342,7 +342,7 @@ def place_of(error: Exception) -> Place | None:
     return vars(error).get("place")
 
 
-#: Ends of the messages about values outside the domain: what is wrong, and what to do.
+#: Last words of the messages about values outside the domain: the problem, and the remedy.
 _DOMAIN_REMEDIES = {
     "overflow": ", which plus shift = {shift} overflows float64; divide the column and the shift by the largest value",
     "not above": " and not above -shift = {end}, beyond which the shifted Box-Cox transformation is defined; fit with "

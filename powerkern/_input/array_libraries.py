@@ -1,4 +1,4 @@
-"""Arrays of other libraries, such as PyTorch and JAX. They are read through DLPack; results have the same kind."""
+"""Read arrays of other libraries, such as PyTorch and JAX, through DLPack; return results in the same library."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _to_numpy(X: Any) -> NDArray[Any]:
     except (BufferError, RuntimeError, TypeError, ValueError):
         if not hasattr(X, "__array__"):
             raise
-        return np.asarray(X)  # of a type that DLPack or NumPy's reader of it does not have
+        return np.asarray(X)  # DLPack, or NumPy's reader of DLPack, lacks the dtype
 
 
 def as_array_like(values: NDArray[Any], X: Any) -> Any:

@@ -1,8 +1,8 @@
 """Conversion of arrays and data frames to numbers, and validation.
 
-Whatever a user passes becomes an array of real numbers, or raises an error whose message is one sentence with column,
-row and remedy. TypeError: data of this kind can never be fitted. ValueError: the kind is right, shape or value is
-wrong.
+Every input becomes an array of real numbers, or raises an error whose message is one sentence with column, row and
+remedy. A TypeError means that data of this kind can never be fitted, a ValueError that the kind is right, but the shape
+or a value is wrong.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Matrix(NamedTuple):
     #: Weights of the rows; None if there are none.
     weight: NDArray[np.float64] | None = None
     #: Second end of the interval of each censored cell; `values` has the first. -inf or inf: the value lies below or
-    #: above the first end. NaN: the cell is not censored. None: no cell is.
+    #: above the first end. NaN: the cell is not censored. None: no cell is censored.
     ends: NDArray[np.float64] | None = None
     #: Labels of the columns in the data, which `names` may replace; None if the data have none.
     labels: list[Any] | None = None
@@ -207,7 +207,7 @@ def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[st
     chosen = values if at.size == p else values[:, at]
     with np.errstate(invalid="ignore"):
         high, low = np.fmax.reduce(chosen, axis=0), np.fmin.reduce(chosen, axis=0)
-    # float64 values may already be rounded down to it
+    # a float64 value of 2**53 may be a larger integer, rounded down
     beyond = _LARGEST_INTEGER + (values.dtype.kind in "iu")
     large = at[(high >= beyond) | (low <= -beyond if values.dtype.kind != "u" else False)]
     if large.size:
@@ -385,7 +385,7 @@ def warn_of_columns(cases: Iterable[tuple[BoolArray, str]], names: Sequence[str]
     names : sequence of str or None
         Names of the columns.
     consequence : str
-        The end of the message.
+        Last words of the message, after the cases.
     """
     parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in cases if has.any()]
     if parts:
@@ -440,7 +440,7 @@ def chunk_errors(chunk: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         kind = ValueError if isinstance(error, ValueError) else TypeError
         named = kind(f"in {chunk}: {error}")
-        vars(named).update(vars(error))  # its place
+        vars(named).update(vars(error))  # the place of the error
         raise named from None
 
 
@@ -534,7 +534,7 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def to_list(value: Any) -> list[Any]:
-    """Return the entries of an iterable as a list; also of a memory view of any dimension."""
+    """Return the entries of an iterable, or of a memory view of any dimension, as a list."""
     return value.tolist() if isinstance(value, memoryview) else list(value)
 
 
@@ -561,7 +561,7 @@ def as_flag(what: str, value: object) -> bool:
     return bool(value)
 
 
-#: The sum of the weights must be larger.
+#: The sum of the weights must be larger than this.
 _LEAST_TOTAL = 1e-290
 
 

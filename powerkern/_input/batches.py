@@ -29,7 +29,7 @@ class Batches(NamedTuple):
 
 
 def batches_of(X: Any) -> Batches | None:
-    """Return a reader of X in batches, or None if X is no such table or can be read only once."""
+    """Return a reader of X in batches, or None if X is not such a table or can be read only once."""
     if is_instance_by_name(X, "narwhals", "LazyFrame"):
         return batches_of(X.to_native())
     return next((make(X) for module, names, make in _KINDS if is_instance_by_name(X, module, *names)), None)

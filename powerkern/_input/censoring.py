@@ -144,7 +144,7 @@ def with_censored(matrix: Matrix, chunk: object, marks: Marks, limits: FloatArra
     chunk : object
         The chunk as the user passed it; marks in data frames are aligned with its rows.
     marks : Marks
-        The censored cells.
+        Marks of the censored cells of the chunk.
     limits : (2, p) ndarray or None
         Limits of the columns.
     """
@@ -263,9 +263,9 @@ def _mark_between(between: Any, ends: FloatArray, matrix: Matrix, X: Any) -> Flo
 
 
 def _censor_at_limits(values: NDArray[Any], limits: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the values moved to the limits of their columns, and the ends of the cells that are at or beyond one.
+    """Clip values to the limits of their columns; return them, and the second ends of the intervals of their cells.
 
-    No cell is marked, so arithmetic replaces assignments under a mask (`_apply_limits`), in half the time.
+    This is for data without marks. Arithmetic takes half the time of the assignments under a mask in `_apply_limits`.
     """
     low, high = np.where(np.isfinite(limits), limits, math.nan)
     below = values <= low if np.isfinite(low).any() else None

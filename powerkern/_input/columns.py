@@ -39,9 +39,9 @@ class ColumnType(NamedTuple):
     kind: str
     #: Name of the type in its library.
     name: str
-    #: Whether it is float32.
+    #: Whether the type is float32.
     is_single: bool = False
-    #: Whether it is an integer type with values that float64 would round.
+    #: Whether the type is an integer type with values that float64 would round.
     is_wide_integer: bool = False
 
 

@@ -39,7 +39,7 @@ class Frame(ABC):
 
     @abstractmethod
     def to_array(self) -> NDArray[Any] | None:
-        """Return all values as one array, without a copy if possible; None if the library cannot convert them well."""
+        """Return all values as one array, without a copy if possible; None if columns must be converted one by one."""
 
     @abstractmethod
     def column(self, j: int, dtype: DTypeLike) -> NDArray[Any]:

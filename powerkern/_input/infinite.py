@@ -27,7 +27,7 @@ def without_infinite(matrix: Matrix, infinite: Infinite, *, warns: bool = True) 
     matrix : Matrix
         The data; returned unchanged if no value is infinite.
     infinite : {"raise", "missing", "keep"}
-        The treatment. "raise" returns infinite values; the fit then raises for them.
+        The treatment. With "raise", infinite values are not replaced, and the fit raises an error later.
     warns : bool
         With "missing", warn once, with the number of infinite values in each column, including rows of weight 0.
     """

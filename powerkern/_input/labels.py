@@ -71,12 +71,12 @@ class Keys:
 
     @property
     def positions(self) -> list[IntArray]:
-        """For each key, the position of each group's label in the categories; one past the end if it is missing."""
+        """Positions of the groups' labels in the categories, one array per key; past the end for a missing label."""
         sizes = [each.size + 1 for each in self.categories]
         return list(np.unravel_index(self.codes, sizes)) if self.codes.size else [self.codes for _ in sizes]
 
     def labels(self, at: IntArray | slice = slice(None)) -> list[Any]:
-        """Return labels of the groups as Python objects: tuples if there are several keys, None for a missing label."""
+        """Return the labels of the groups `at` as Python objects: tuples if there are several keys, None if missing."""
         each = [
             _labels_at(known, position[at]) for known, position in zip(self.categories, self.positions, strict=True)
         ]
@@ -106,7 +106,7 @@ class Keys:
         n : int
             Number of rows.
         dropna : bool or None
-            Treatment of missing labels: True gives them no group, False makes them a group, and None raises.
+            Treatment of rows without a label: True gives them no group, False makes them a group, and None raises.
         """
         if groups is None and self.names is None:
             raise TypeError("groups= is missing; pass the labels of the rows")
@@ -321,7 +321,7 @@ def _coded(column: Any) -> _Coded:
 
 
 def _find_runs(values: NDArray[Any]) -> tuple[IntArray, IntArray]:
-    """Return where runs of equal values begin, and their lengths; if most values differ, each value is a run."""
+    """Return the starts and the lengths of runs of equal values; if most values differ, each value is a run."""
     n = values.size
     changes = values[1:] != values[:-1]
     if 2 * np.count_nonzero(changes) > n:

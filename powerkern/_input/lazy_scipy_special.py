@@ -1,4 +1,4 @@
-"""Functions of `scipy.special`, imported at first use because that takes a third of powerkern's import time."""
+"""Functions of `scipy.special`, imported at first use, because the import takes a third of powerkern's import time."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 _THIS_FILE = (lambda: None).__code__.co_filename
 C = TypeVar("C", bound=type)
 
-#: Files whose frames are skipped: those of the package, and contextlib, which enters its context managers.
+#: Files whose frames are skipped: those of the package, and contextlib, which enters the package's context managers.
 _OWN = (
     os.path.dirname(os.path.dirname(_THIS_FILE)) + os.sep,
     contextlib.contextmanager.__code__.co_filename,
@@ -166,8 +166,8 @@ _SYNONYMS = {
 def suggest_keywords(namespace: dict[str, Any], names: Iterable[str]) -> None:
     """Make functions and classes suggest a parameter when they are called with an unknown keyword.
 
-    They are wrapped, both in `namespace` and in the module that defines them, where pickle looks for them. A call takes
-    0.2 to 0.7 us longer.
+    Each function is wrapped, both in `namespace` and in the module that defines it, where pickle looks for it. A call
+    takes 0.2 to 0.7 us longer.
 
     Parameters
     ----------

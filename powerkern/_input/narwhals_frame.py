@@ -81,7 +81,7 @@ class NarwhalsFrame(Frame):
         return list(self._frame.iter_columns())
 
     def to_array(self) -> NDArray[Any] | None:
-        is_polars = self._frame.implementation.is_polars()  # the others would copy the columns to rows
+        is_polars = self._frame.implementation.is_polars()  # other libraries would copy columns to rows
         if not is_polars or type(self._dtypes[0]) not in _NUMPY_TYPES:
             return None
         return self._frame[:, 0].to_numpy() if self.is_series else self._frame.to_numpy()
@@ -89,7 +89,7 @@ class NarwhalsFrame(Frame):
     def column(self, j: int, dtype: DTypeLike) -> NDArray[Any]:
         one = self._columns[j]
         if type(self._dtypes[j]) not in _NUMPY_TYPES:
-            one = one.cast(nw.Float64)  # not the others: Arrow refuses to cast integers that float64 rounds
+            one = one.cast(nw.Float64)  # only then: Arrow refuses to cast integers that float64 rounds
         return np.asarray(one.to_numpy(), dtype=dtype)
 
     def objects(self, j: int) -> Any:
@@ -136,7 +136,7 @@ class NarwhalsFrame(Frame):
         return self._unwrap(self._like(values[:, np.newaxis], [name])[:, 0])
 
     def _like(self, values: NDArray[Any], names: Sequence[Any]) -> nw.DataFrame[Any]:
-        """Return values as a frame of the same library with the column names `names` and the row labels, if any."""
+        """Return values as a frame of the same library, with column names `names` and the row labels of this frame."""
         native = self._frame.to_native()
         if self._frame.implementation.is_pandas_like():
             return nw.from_native(type(native)(values, columns=list(names), index=native.index), eager_only=True)

@@ -18,9 +18,10 @@ from powerkern._input.messages import Rewording
 from powerkern._input.wrapping import as_frame
 from powerkern._typing import FloatArray
 
-#: End of messages of functions that have the argument `non_numeric`.
+#: Rewording for functions that have the argument `non_numeric`, which their messages then suggest.
 OFFERING_NON_NUMERIC = Rewording((f"{LEAVE_OUT}$", f"{LEAVE_OUT} (of a data frame: non_numeric='ignore')"))
-#: End of messages of functions that need all columns, such as those that apply a fit.
+#: Rewording for functions that need all columns, such as those that apply a fit: their messages do not suggest leaving
+#: a column out.
 NEEDING_ALL = Rewording((f"{LEAVE_OUT}$", ""))
 
 

@@ -232,7 +232,7 @@ class Client:
         return without_infinite(self._matrix, message.details.get("infinite", "raise"), warns=False).values
 
     def _measure_range(self, message: Message, shift: FloatArray) -> Range:
-        """Return the range of the columns plus their shift, which is computed once for each kind of request."""
+        """Return the range of the shifted columns; it is computed once for each kind of request."""
         family, infinite = message.details["family"], message.details.get("infinite", "raise")
         key, weight = (family, infinite, shift.tobytes()), self._matrix.weight
         if key in self._ranges:

@@ -26,8 +26,8 @@ DIGIT_BITS = 20
 _SUM_BITS = 46
 #: A vector begins with 1, whose total is the number of sites, and _N_TAG digits of the digest of the request.
 _N_TAG = 4
-#: Bound on the relative error of a scaled value, its derivative or its log, as the kernels compute them with a scaling
-#: whose bounds need not match the values; and the largest scaled log.
+#: The first number bounds the relative error of a scaled value, its derivative or its log, as the kernels compute them
+#: with a scaling whose bounds need not match the values. The second is the largest scaled log.
 _ROUNDING, _LARGEST_LOG = 16.0 * np.finfo(np.float64).eps, 2.0
 
 # the two factors of each product among the moments
@@ -171,8 +171,9 @@ def _sums_to_moments(sums: list[int], unit: Fraction) -> list[float]:
 def score_error(moments: FloatArray, error: float) -> FloatArray:
     """Return a bound on the error of g' = C_yy'/C_yy - mean(J), for moments of shape (..., N_PARTIAL).
 
-    Let e = `error` bound the error of each raw sum: it is n q/2 if n sites round to multiples of a quantum q. Then the
-    error of C_uv = S_uv - S_u S_v/W is at most
+    Here y are the transformed values, y' their derivatives and J their log-Jacobian terms, S_u and S_uv are the raw
+    sums of values and of products, W is the sum of the weights, and C_uv = S_uv - S_u S_v/W. Let e = `error` bound the
+    error of each raw sum: it is n q/2 if n sites round to multiples of a quantum q. Then the error of C_uv is at most
 
         E_uv = e + (|S_u| + e)(|S_v| + e)/(W - e) - |S_u S_v|/W,
 
@@ -198,7 +199,7 @@ def score_error(moments: FloatArray, error: float) -> FloatArray:
 
 
 def _product_error(a: FloatArray, b: FloatArray, w: FloatArray, e: float) -> FloatArray:
-    """Bound the error of a product of two sums over a third: ``(a + e)(b + e)/(w - e) - a b/w``, without cancellation.
+    """Bound the error of ``a b/w`` for sums a, b, w: ``(a + e)(b + e)/(w - e) - a b/w``, without cancellation.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from powerkern.kernels.transforms.family import BOX_COX, log_offset
 
 _NONE = np.empty(0)
 _LARGEST_LOG = 709.0
-#: Bound on the scaled transforms y and their derivatives, and the mean square of equal values after rounding.
+#: Bound on the scaled transforms y and their derivatives, and on the variance that rounding gives to equal values.
 _REACH, _ROUNDING = 4.1, 1e-26
 #: Largest relative difference of two sums of weights that count as equal, since sums are rounded.
 _SAME_WEIGHT = 1e-9
@@ -146,7 +146,7 @@ class MomentsRequest(NamedTuple):
 def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Sequence[Sequence[float]]) -> FloatArray:
     """Write the body of a request for moments.
 
-    `columns` holds the position of each column and the column itself, and `at` the exponents for each of them.
+    `columns` holds the position of each column and the column itself, and `at` holds the exponents of each column.
     """
     rows = [
         [float(j), column.x_min, column.x_max, *map(float, column.scaling), *points]
@@ -265,7 +265,7 @@ def check_moments(moments: NDArray[Any], shape: tuple[int, ...], which: NDArray[
 
 
 class Weights:
-    """The total weight of each column at each site in the first answer, which may not change during a fit."""
+    """The total weight of each column at each site, taken from the first answer; it may not change during a fit."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], float] = {}

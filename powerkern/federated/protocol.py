@@ -210,7 +210,7 @@ def _advance(
 
 
 def _choose_status(best: ColumnOptimum, task: _ColumnTask, n_obs: float) -> Status:
-    """Return the status of an optimum: that of its task, or a worse one if lambda is not certified or not precise."""
+    """Return the status of an optimum: ``task.status``, or a worse one if lambda is not certified or not precise."""
     if not best.certified:
         return Status.UNRESOLVED if best.error > 0.0 else Status.NOT_CERTIFIED
     standard = 1.0 / math.sqrt(n_obs * best.best.at.d2) if best.best.at.d2 > 0.0 else 0.0
@@ -251,7 +251,7 @@ def _apply_limits(
 
 
 class _MomentRequests(NamedTuple):
-    """Generator of requests for moments of the columns of a fit."""
+    """Makes the requests for moments of the columns of a fit, and merges the answers."""
 
     plan: Plan
     columns: list[PooledColumn]
@@ -260,7 +260,7 @@ class _MomentRequests(NamedTuple):
     def ask(
         self, asked: list[int], at: list[list[float]]
     ) -> Generator[Request, list[Any], tuple[FloatArray, FloatArray]]:
-        """Request moments of the columns at positions `asked`, at the exponents `at` for each of them.
+        """Request moments of the columns at positions `asked`; `at` holds the exponents of each of these columns.
 
         Return the merged moments, (k, n_points, N_PARTIAL), and bounds on the errors of the scores, (k, n_points).
         """

@@ -334,7 +334,7 @@ def _check_names(clients: Sequence[str]) -> list[str]:
 def _resolve_columns(
     names: Sequence[str] | None, limits: FloatArray | None, shift: FloatArray
 ) -> tuple[list[str] | None, int | None]:
-    """Return the names and the number of columns as far as the options determine them, otherwise None.
+    """Return the names and the number of the columns, each None if the options do not determine it.
 
     Parameters
     ----------

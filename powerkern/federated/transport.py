@@ -80,7 +80,7 @@ def fit_federated(
     if options.get("data_bounds") is not None and every:
         low, high = options["data_bounds"]
         options["data_bounds"] = tuple(np.broadcast_to(end, (every[0].n_columns,)) for end in (low, high))
-        if options.get("column_names") is None:  # no request for ranges, whose answers would tell the names
+        if options.get("column_names") is None:  # without a round for ranges, no answer contains names
             options["column_names"] = next((client.column_names for client in every if client.column_names), None)
     server = Server([client.name for client in every], family=family, **options)
     run(server, every, secure_sum)
