@@ -33,7 +33,7 @@ class Origin:
         fit(self.x, family, estimator, origin="fit")
 
     def track_ratio_to_a_plain_fit(self, shape: tuple[int, int], family: str, estimator: str) -> float:
-        """Time over that of maximum likelihood at the origin of the data, in turns, the shortest of three each."""
+        """Time relative to maximum likelihood at the data's origin; the shortest of three alternating calls each."""
         best = [np.inf, np.inf]
         for _ in range(3):
             for k, run in enumerate(

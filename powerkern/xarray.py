@@ -244,7 +244,7 @@ class XarrayFit:
         if not self._of_dataset:
             return _transform(X, next(iter(self._columns.values())), method, options)
         if missing := [name for name in self._columns if name not in variables]:
-            raise ValueError(f"X has no variable {missing[0]!r}, which was fitted")
+            raise ValueError(f"X has no variable {missing[0]!r}, which was fitted; pass all fitted variables")
         done = {}
         for name, one in self._columns.items():
             with chunk_errors(_describe_variable(name)):
@@ -472,14 +472,16 @@ def _match_points(position: Any, X: Any) -> Any:
     """Return the array of column positions of a fit for the points of X, matched by coordinates if there are any."""
     for d in position.dims:
         if d not in X.dims:
-            raise ValueError(f"X has no dimension {d!r}, and the fit has one column for each point along it")
+            raise ValueError(f"X has no dimension {d!r}, and the fit has one column for each point along it; add it")
         if d in position.indexes and d in X.indexes and not position.indexes[d].equals(X.indexes[d]):
             order = position.indexes[d].get_indexer(X.indexes[d])
             position = position.isel({d: order})
             if (order < 0).any():
-                raise ValueError(f"X has coordinates along {d!r} that were not in the fitted data")
+                raise ValueError(f"X has coordinates along {d!r} that were not in the fitted data; leave them out")
         if position.sizes[d] != X.sizes[d]:
-            raise ValueError(f"X has {X.sizes[d]} points along {d!r}, the data of the fit had {position.sizes[d]}")
+            raise ValueError(
+                f"X has {X.sizes[d]} points along {d!r}, the data of the fit had {position.sizes[d]}; pass these points"
+            )
     return position
 
 

@@ -378,7 +378,7 @@ def select_tests(mutant: Mutant) -> list[str]:
 
 @contextlib.contextmanager
 def copied_tree() -> Iterator[Path]:
-    """Copy the repository, without its history and what was built, to a temporary folder."""
+    """Copy the repository, without its history and build products, to a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         tree = Path(folder) / "tree"
         ignored = shutil.ignore_patterns(".*", "__pycache__", "_build", "dist")

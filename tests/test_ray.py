@@ -260,7 +260,7 @@ class Made:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
 def test_more_data_than_memory(tmp_path):
-    """480 MB in chunks of 16 MB.
+    """The data are 480 MB, in chunks of 16 MB.
 
     Workers grow by a few chunks, and an object store of 100 MB suffices for the summaries.
     """

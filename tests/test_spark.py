@@ -239,7 +239,7 @@ def peak_memory(batches):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
 def test_more_data_than_memory(spark):
-    """640 MB of data in a JVM of 512 MB, and in Python workers that grow by less than a tenth of that."""
+    """A JVM of 512 MB fits 640 MB of data, in Python workers that grow by less than a tenth of the data."""
     rows, columns = 4_000_000, 20
 
     def data(rows):

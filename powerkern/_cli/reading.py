@@ -85,7 +85,7 @@ def _check_columns(args: argparse.Namespace) -> None:
     """Raise if a column is both selected and excluded."""
     for name in args.exclude:
         if name in (args.columns or ()):
-            raise BadInput(f"--columns and --exclude both name {name!r}")
+            raise BadInput(f"--columns and --exclude both name {name!r}; leave it out of one of them")
 
 
 def select_fit_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Any:
@@ -142,7 +142,8 @@ def choose_fitted_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Names
             return choose_by_name(known, args.data)(names, named)
         if len(names) != fit.n_features:
             raise BadInput(
-                f"{display_name(args.data)} has {len(names)} columns, {args.fit.name} is a fit of {fit.n_features}"
+                f"{display_name(args.data)} has {len(names)} columns, {args.fit.name} is a fit of {fit.n_features}; "
+                "keep the columns that were fitted"
             )
         return Selection(range(len(names)))
 

@@ -251,7 +251,7 @@ class Estimator(ABC):
         run : Run
             Threads and progress.
         """
-        raise NotImplementedError(f"{type(self).__name__} fits no origin")
+        raise NotImplementedError(f"{type(self).__name__} fits no origin; leave out origin='fit'")
 
     def for_rescaled(self, family: int) -> Estimator:
         """Return the estimator for columns that are already expressed relative to their origin and in their unit."""
@@ -277,4 +277,4 @@ class Estimator(ABC):
         run : Run
             Threads and progress.
         """
-        raise NotImplementedError(f"{type(self).__name__} fits no origin")
+        raise NotImplementedError(f"{type(self).__name__} fits no origin; leave out origin='fit'")

@@ -121,7 +121,9 @@ def read_flags(X: Any, name: Any, argument: str) -> BoolArray:
     frame = _as_table(X)
     if frame is None:
         kind = type(unwrap(X)).__name__
-        raise TypeError(f"{argument}={shown(name)} names a column of flags, but X is a {kind}, not a data frame")
+        raise TypeError(
+            f"{argument}={shown(name)} names a column of flags, but X is a {kind}, not a data frame; pass an array"
+        )
     at = position_named(name, frame.names or [], argument)
     try:
         numbers = as_rows(frame.select([at])).values[:, 0]

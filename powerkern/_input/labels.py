@@ -250,7 +250,7 @@ def _label_columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bo
     keys = frames.names_of(groups)
     if keys is not None:
         if not keys:
-            raise ValueError("groups has no columns")
+            raise ValueError("groups has no columns; pass one label per row")
         return [frames.column_at(groups, j) for j in range(len(keys))], None, True
     if isinstance(groups, np.ndarray) and groups.ndim == 2 and groups.shape[1]:
         return list(groups.T), None, True

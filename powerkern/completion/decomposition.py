@@ -169,7 +169,9 @@ class UVDecomposition:
         """
         given, names = _read(M, known=self._column_names)
         if given.shape[1] != self.shape[1]:
-            raise ValueError(f"M has {given.shape[1]} columns, the decomposed matrix has {self.shape[1]}")
+            raise ValueError(
+                f"M has {given.shape[1]} columns, the decomposed matrix has {self.shape[1]}; pass the same columns"
+            )
         positions = self._match_columns(given, names)
         values = np.empty_like(given)
         values[:, positions] = given

@@ -193,7 +193,7 @@ class Client:
         except (ValueError, OverflowError):
             raise self._error("the request is malformed: its column names are not labels") from None
         if n is not None and n != self.n_columns:
-            raise self._error(f"the data have {self.n_columns} columns, the fit has {n}")
+            raise self._error(f"the data have {self.n_columns} columns, the fit has {n}; pass the columns of the fit")
         self._order_columns(columns)
         own = self._matrix.names
         if columns is None and own is not None and not are_default(own) and message.kind != Kind.RANGE:

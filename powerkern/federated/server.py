@@ -301,7 +301,7 @@ class Server:
         first = next(iter(self._read.values()), found)
         n = self._n_columns or first.n_features
         if found.n_features != n:
-            raise ValueError(f"the data have {found.n_features} columns, the fit has {n}")
+            raise ValueError(f"the data have {found.n_features} columns, the fit has {n}; pass the columns of the fit")
         wanted, names = self._labels, found.column_names
         if (
             wanted is not None
@@ -349,7 +349,9 @@ def _resolve_columns(
     known = None if named is None else len(named)
     if limits is not None:
         if known not in (None, limits.shape[1]):
-            raise ValueError(f"data_bounds has {limits.shape[1]} columns, column_names has {known}")
+            raise ValueError(
+                f"data_bounds has {limits.shape[1]} columns, column_names has {known}; give a name and bounds for each"
+            )
         known = int(limits.shape[1])
     if known is not None:
         given_shift(shift, "box-cox", known)

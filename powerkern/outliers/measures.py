@@ -381,7 +381,7 @@ def _select_stratum(cases: _Cases, table: FloatArray, stratum: str) -> float | F
     """
     at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
     if np.isnan(table[0, at]):
-        raise ValueError(f"y_true has no {stratum}, so their errors are undefined")
+        raise ValueError(f"y_true has no {stratum}, so their errors are undefined; choose another stratum")
     return float(table[0, at]) if cases.was_vector else table[:, at]
 
 

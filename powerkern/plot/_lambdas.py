@@ -144,7 +144,9 @@ def objective_plot(
     values = None if X is None else read_columns(X, fit).values
     j = find_column(column, None, fit)
     if np.isnan(fit.objective[j]):
-        raise ValueError(f"{column_label(j, fit.column_names)} has no objective ({fit.status_text[j]})")
+        raise ValueError(
+            f"{column_label(j, fit.column_names)} has no objective ({fit.status_text[j]}); choose another column"
+        )
     start, end = fit.lmbda0[j], fit.lmbda[j]
     if lmbdas is None:
         reach = _REACH / _spread_of_logs(fit, values, j)

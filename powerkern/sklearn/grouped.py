@@ -221,7 +221,9 @@ class GroupedPowerTransformer(FloatTransformer):
         names = frames.names_of(X)
         missing = [key for key in self._keys() if key not in (names or [])]
         if names is None or missing:
-            raise ValueError(f"groups={self.groups!r} names columns that X, a {type(X).__name__}, does not have")
+            raise ValueError(
+                f"groups={self.groups!r} names columns that X, a {type(X).__name__}, does not have; add them to X"
+            )
         note_features(self, X, reset)
         at = [names.index(key) for key in self._keys()]
         labels = frames.column_at(X, at[0]) if isinstance(self.groups, str) else frames.select(X, None, at)

@@ -98,7 +98,9 @@ def boxcox_guerrero(
     low, high = _check_bounds(bounds)
     n_seasons = len(columns) // as_whole("`season_length`", season_length, 2)
     if n_seasons < 2:
-        raise ValueError(f"`x` has {len(columns)} values, fewer than two seasons of {season_length}")
+        raise ValueError(
+            f"`x` has {len(columns)} values, fewer than two seasons of {season_length}; pass a longer series"
+        )
     seasons = _Seasons.of(columns[len(columns) - n_seasons * int(season_length) :], n_seasons)
     found = _find_lowest(seasons, low, high)
     return found if given.ndim == 2 else np.float64(found[0])

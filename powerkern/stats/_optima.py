@@ -173,7 +173,7 @@ def clip_lambda(lmbda: np.float64, lambdas: tuple[float, float], consequence: st
         return lmbda
     bound = np.float64(min(max(lmbda, lower), upper))
     if lower > upper or not math.isfinite(bound):
-        raise ValueError("No lambda keeps the transformed data within `ymax`.")
+        raise ValueError("No lambda keeps the transformed data within `ymax`; pass a larger `ymax`.")
     warn(
         f"The optimal lambda is {lmbda}, but the returned lambda is the constrained optimum to ensure that the "
         f"maximum or the minimum of the transformed data does not {consequence}"

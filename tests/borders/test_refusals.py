@@ -317,7 +317,7 @@ def test_groups_that_appear_between_two_passes() -> None:
 
 
 def test_estimators_refuse_what_their_specification_excludes() -> None:
-    """Messages for authors of estimators: `FitSpec` refuses these requests with messages for users."""
+    """These errors are for authors of estimators. `FitSpec` refuses such requests first, with messages for users."""
     asked, run, matrix = ColumnSpec.free(2), Run(1), as_matrix(X)
     with pytest.raises(NotImplementedError, match="RewML cannot fit censored cells"):
         pk.RewML().fit_censored_columns(matrix, BOX_COX, asked, run)

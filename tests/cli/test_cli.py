@@ -704,7 +704,7 @@ def test_standard_error_on_a_full_disk(tmp_path):
     "words", ["fit", *(pytest.param(each, marks=pytest.mark.slow) for each in ("transform", "--help"))]
 )
 def test_a_closed_pipe(run, table, words):
-    """The reader closes the pipe before the first byte: exit code 1 without a traceback."""
+    """The reader closes the pipe before the first byte. The exit code is 1, and there is no traceback."""
     options = ["--fit", fit_to_file(run, table)] if words == "transform" else []
     read_end, write_end = os.pipe()
     os.close(read_end)

@@ -253,7 +253,7 @@ def test_compressed_tables(run, tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_compression_is_detected_from_the_first_bytes(run, tmp_path, monkeypatch, suffix):
-    """Plain text with a compressed suffix, compressed text without one, and compressed standard input."""
+    """The cases are plain text with a compressed suffix, compressed text without one, and compressed standard input."""
     plain, packed = tmp_path / f"plain.csv{suffix}", tmp_path / "packed.txt"
     plain.write_bytes(rows().encode())
     packed.write_bytes(COMPRESS[suffix](rows().encode()))

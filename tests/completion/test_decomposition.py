@@ -419,7 +419,7 @@ def test_other_shapes_are_refused():
     result = uv_decompose(LECTURE, 1, rng=0)
     with pytest.raises(ValueError, match=r"M has shape \(4, 5\), the decomposed matrix \(5, 5\)"):
         result.complete(LECTURE[:4])
-    with pytest.raises(ValueError, match="M has 4 columns, the decomposed matrix has 5"):
+    with pytest.raises(ValueError, match="M has 4 columns, the decomposed matrix has 5; pass the same columns"):
         result.fold_in(LECTURE[:, :4])
 
 

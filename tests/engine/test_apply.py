@@ -173,7 +173,7 @@ def test_columns_of_two_families_and_rescaled_ones_in_float32():
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rescaled_columns_transform_as_x_minus_center_over_divisor(family, standardize, order):
-    """Transforms along rows and by columns, with rescaled and other columns in one matrix."""
+    """The matrix has rescaled and other columns, and is transformed along rows and by columns."""
     x = np.exp(np.random.default_rng(1).normal(size=(40, 30)))
     plain = pk.fit(x, family, standardize=standardize)
     results = kernel_rows(plain).copy()

@@ -320,7 +320,7 @@ def test_lambda_is_within_its_bound_and_ok_within_a_hundredth_of_its_standard_er
 
 
 def test_the_bound_is_of_the_order_of_the_error() -> None:
-    """Lognormal columns of 3 sites, with sums rounded to thousandths of a row."""
+    """The columns are lognormal and divided among 3 sites; sums are rounded to thousandths of a row."""
     x = np.random.default_rng(3).lognormal(size=(300, 40))
     _, fit = federated(np.array_split(x, 3), quantum=2.0**-10)
     off = np.abs(fit.lmbda - pk.fit(x).lmbda)

@@ -145,7 +145,7 @@ def test_transforms_increase(family, seed, n, spread, standardize):
 @both_families
 @given(seed=seeds, n=sizes, spread=spreads, standardize=st.booleans())
 def test_round_trip(family, seed, n, spread, standardize):
-    """The error is a few rounding errors of x plus those of z, which count as dx/dz = scale/psi'(x)."""
+    """The error is a few rounding errors of x, plus those of z times dx/dz = scale/psi'(x)."""
     x = skewed_column(family, seed, n, spread)
     fit = pk.fit(x, family, standardize=standardize)
     z = fit.transform(x)

@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def said(monkeypatch):
-    """Return what is printed on a terminal if the notice appears without delay."""
+    """Return a stand-in for the terminal, on which the notice appears after 0.02 s of silence."""
     terminal = Terminal()
     monkeypatch.setattr(
         compile_notice, "sys", SimpleNamespace(stderr=terminal, modules={})

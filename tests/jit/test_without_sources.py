@@ -80,7 +80,7 @@ def test_a_zip_file_uses_the_code_of_its_sources(zipped, place, tmp_path):
 
 @pytest.mark.slow
 def test_a_zip_file_with_code_needs_no_numba(zipped, filled, tmp_path):
-    """Like a compiled wheel on the path."""
+    """The zip file stands for a compiled wheel on the path."""
     assert run(SMALL, zipped(PACKAGE.parent, filled), tmp_path, tmp_path / "cache") == "inf 1"
     assert not (tmp_path / "cache").exists()
 
@@ -112,7 +112,7 @@ def test_bytecode_with_code_needs_no_numba(as_zip, stripped, zipped, filled, tmp
 
 
 def test_an_application_caches_code_in_the_users_cache(monkeypatch):
-    """The application's own folder may be unpacked anew for each run."""
+    """The application's own folder may be unpacked again for each run."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert code_cache._bases() == [code_cache._user_cache_folder()]

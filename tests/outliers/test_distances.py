@@ -138,7 +138,7 @@ def test_ks_distance_of_columns():
 
 
 def test_ks_distance_of_two_distributions():
-    """The uniform distribution on (-2, 2), represented by a fine grid of its quantiles, and N(0, 1).
+    """The distributions are the uniform one on (-2, 2), represented by a fine grid of its quantiles, and N(0, 1).
 
     Their distribution functions differ most where the densities are equal: phi(x) = 1/4.
     """

@@ -108,7 +108,7 @@ def test_means_are_the_integral_inside_the_range(family: str, lmbda: float) -> N
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_means_for_lambda_1_over_k_are_truncated_moments(k: int) -> None:
-    """lambda = 1/k: E (1 + y/k)**k above y = -k, by the recursion of the truncated moments of a normal variable."""
+    """For lambda = 1/k, E (1 + y/k)**k above y = -k follows from the recursion of truncated normal moments."""
     m, s = np.linspace(-3.0, 3.0, 7), 0.7
     a = (-k - m) / s
     density, above = np.exp(-0.5 * a * a) / np.sqrt(2.0 * np.pi), special.ndtr(-a)

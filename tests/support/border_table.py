@@ -368,7 +368,7 @@ def methods_with_data(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]
 
 
 def unknown_arguments(owner: str, function: Callable[..., Any], given: tuple[str, ...]) -> list[str]:
-    """List the optional arguments of a function, as "function(argument)", of which the table says nothing.
+    """List the optional arguments of a function, as "function(argument)", that the table does not mention.
 
     Parameters
     ----------

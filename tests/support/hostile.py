@@ -156,7 +156,7 @@ def new(value: str) -> Any:
 
 
 def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
-    """Return what is wrong with the outcome of a call; None if it returns or raises a documented error."""
+    """Return the fault in the outcome of a call; None if the call returns or raises a documented error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UserWarning)
@@ -177,7 +177,7 @@ def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
 
 
 def faults(name: str, call: Callable[[Any], Any]) -> list[str]:
-    """Return what is wrong with calls with a fixed selection of the values."""
+    """Return the faults in calls with a fixed selection of the values."""
     rng = random.Random(f"2026 {name}")
     found = [outcome(name, call, value) for value in rng.sample(sorted(VALUES), EACH)]
     return [one for one in found if one]

@@ -39,7 +39,7 @@ class Recorder:
 
 
 def outcome(script: str, *arguments: str) -> dict[str, int]:
-    """Return what the script recorded; fail with its output if a test failed, or if our functions were never called."""
+    """Return the record of a script; fail with its output if a test failed, or if our functions were never called."""
     same_package = [
         str(Path(powerkern.__file__).parents[1]),
         str(Path(__file__).parent),

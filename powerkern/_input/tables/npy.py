@@ -125,7 +125,7 @@ def open_npy(path: Path) -> NDArray[Any]:
     except _NPY_ERRORS as error:
         raise BadInput(f"cannot read {path}: it is not a .npy file of numbers ({error})") from error
     if array.dtype.kind not in "biuf":
-        raise BadInput(f"{path} holds values of type {array.dtype}, not real numbers")
+        raise BadInput(f"{path} holds values of type {array.dtype}, not real numbers: convert them to float64")
     if array.ndim not in (1, 2):
         raise BadInput(f"{path} holds a {array.ndim}-D array: rows and columns are needed")
     if array.size == 0:

@@ -153,7 +153,7 @@ def _select(data: Any, path: Path, choose: Choice) -> tuple[tuple[str, ...], Sel
     candidates = selection.candidates(len(names))
     for j in candidates:
         if selection.is_requested(j) and not is_numeric[j]:
-            raise BadInput(f"{path.name}, column {names[j]!r} holds {schema.field(j).type}, not numbers")
+            raise BadInput(f"{path.name}, column {names[j]!r} holds {schema.field(j).type}, not numbers: select others")
     positions = [j for j in candidates if is_numeric[j]]
     if not positions or not data.metadata.num_rows:
         raise BadInput(f"{path.name} has no {'rows' if positions else 'column of numbers'}")

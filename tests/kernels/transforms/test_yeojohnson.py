@@ -127,7 +127,7 @@ def peer_inverse(y, lmbda):
 
 @pytest.mark.parametrize("lmbda", LMBDAS)
 def test_inv_yeojohnson(lmbda):
-    """Errors are at most 2 ulp, or else no larger than those of SciPy's functions composed."""
+    """Errors are at most 2 ulp, or else no larger than those of a composition of SciPy's functions."""
     rng = np.random.default_rng(33)
     y = [
         float(v) for v in (oracles.power_transform("yeo-johnson", x, lmbda) for x in numbers(lmbda)) if abs(v) < LARGEST

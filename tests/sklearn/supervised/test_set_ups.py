@@ -156,7 +156,7 @@ def test_other_arguments_go_to_fit_row_by_row():
 
 @pytest.mark.slow
 def test_metadata_routing(wine, routing):
-    """Weights for the last step of a pipeline, and groups for the splitter, both passed on by an outer pipeline."""
+    """An outer pipeline passes on weights for the last step of a pipeline, and groups for the splitter."""
     X, y = wine
     weight, groups = 1.0 + np.arange(len(y)) % 3, np.arange(len(y)) % 5
     steps = make_pipeline(SimpleImputer(), LogisticRegression().set_fit_request(sample_weight=True))
