@@ -414,7 +414,7 @@ def peak_memory() -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="memory is measured as POSIX does")
 def test_more_data_than_memory(distributed):
-    """A worker of 450 MB fits 480 MB in chunks of 6 MB, of ten or a thousand columns, and grows by less than a fifth."""
+    """A worker of 450 MB fits 480 MB in chunks of 6 MB, with 10 or 1,000 columns, and grows by less than a fifth."""
     tall, wide = (
         da.random.default_rng(5).random(size=(60_000_000 // p, p), chunks=(750_000 // p, p)) for p in (10, 1000)
     )
