@@ -300,8 +300,8 @@ def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: JointEvaluati
 def choose_start(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
     """Return the lambdas from which the joint search starts.
 
-    `start` holds the optimum of each column without covariates. If there are covariates, return the optimum of each
-    column given the covariates, searched from `start`.
+    `start` holds the optimum of each column without covariates. If `has_covariates`, return the optimum of each column
+    of `likelihood` given the covariates, searched from `start`.
     """
     if not has_covariates:
         return start

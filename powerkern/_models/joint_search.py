@@ -162,7 +162,7 @@ def _make_starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> lis
 
 
 def _singular_error(error: Singular, rows: JointRows, design: Basis) -> ValueError:
-    """Return the error for the user that names the linearly dependent columns."""
+    """Return the error for the user that names the columns in `error`, which are linearly dependent."""
     given = "" if design.rank == 1 else " given the covariates"
     which = column_labels(error.columns, rows.names)
     if error.columns.size > 1:

@@ -136,9 +136,9 @@ class RegressionPredictions(RegressionModel):
         covariates : (m, k) array-like
             Covariates, as in `fit_regression`; a data frame if the fit used a formula.
         kind : {"median", "mean", "quantile"}, default "median"
-            "median" is ``psi^-1(eta)``, eta = covariates coef; "quantile" is
-            ``psi^-1(eta + scale Phi^-1(quantile))``; "mean" is the integral of ``psi^-1(eta + scale z) phi(z)``, see
-            `PowerFit.inverse_mean`.
+            "median" is ``psi^-1(eta)``, where ``eta = covariates @ coef``. "quantile" is
+            ``psi^-1(eta + scale Phi^-1(quantile))``. "mean" is the integral of ``psi^-1(eta + scale z) phi(z)`` over z;
+            see `PowerFit.inverse_mean`.
         quantile : float, default 0.5
             Between 0 and 1, for ``kind="quantile"``.
         n_threads : int, optional

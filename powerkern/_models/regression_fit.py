@@ -62,7 +62,8 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         (inf) or underflow (0) even if predictions do not.
     llf, nll : (p,) ndarray
         Log-likelihood ``-n/2 ln(RSS/n) + (lmbda - 1) sum(J)``, as `scipy.stats.boxcox_llf` defines it, and its
-        negative. car and statsmodels subtract ``n/2 (1 + ln 2 pi)``, MASS subtracts ``n/2 ln(n)`` and centers J.
+        negative. psi and J are as in `powerkern.fit`. car and statsmodels subtract ``n/2 (1 + ln 2 pi)``, MASS
+        subtracts ``n/2 ln(n)`` and centers J.
     information : (p,) ndarray
         Second derivative of `nll` in lambda.
     n_obs : (p,) ndarray

@@ -142,7 +142,7 @@ def align_with_fit(mean: Any, sd: Any, names: list[Any] | None, was_vector: bool
 
 
 def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape to which the shapes of three arguments broadcast; pass () for an absent `quantile`."""
+    """Return the shape to which the shapes `mean`, `sd` and `quantile` broadcast; pass () for an absent `quantile`."""
     try:
         return np.broadcast_shapes(mean, sd, quantile)
     except ValueError:

@@ -105,18 +105,19 @@ class FitInference(FitAttributes, RoundedPowers):
         """Return the estimator's objective function for every column at given lambdas.
 
         ``u`` is the column that the estimator transforms. In robust fits it is prestandardised, by default to
-        ``(x - median)/MAD`` or ``exp((ln x - median)/MAD)``; otherwise it is the data.
+        ``(x - median)/MAD`` or ``exp((ln x - median)/MAD)``; otherwise it is the data. psi and J are as in
+        `powerkern.fit`.
 
         =============  ====================================================================================
         estimator      objective
         =============  ====================================================================================
         robust, rewml  ``1/n sum rho((psi(u_i) - loc)/scale - z_i)`` with the rectified psi (on one side, or on
                        both: see `route`), ascending values, normal scores z, Huber's location and scale, and
-                       the bisquare rho: from 0 to 1
+                       the bisquare rho, which lies between 0 and 1
         rewml-nr       as rewml, with the plain psi
         carroll        ``ln scale - (lambda - 1) mean(J)`` with Huber's scale of psi(u)
-        mtl            the least ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of any `h` n consecutive order statistics
-        ppcc           1 - r, r the correlation with normal quantiles
+        mtl            the smallest ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of any `h` n consecutive order statistics
+        ppcc           1 - r, where r is the correlation with normal quantiles
         mle            ``1/2 ln Var(psi) - (lambda - 1) mean(J)``, `nll` per observation
         =============  ====================================================================================
 
@@ -317,7 +318,8 @@ class FitInference(FitAttributes, RoundedPowers):
         Raises
         ------
         ValueError
-            The fit is robust, so there is no likelihood ratio; it no longer has its data; or a lambda is not finite.
+            The fit is robust, so there is no likelihood ratio; the fit no longer has its data; or a lambda is not
+            finite.
 
         Notes
         -----
@@ -363,7 +365,7 @@ class FitInference(FitAttributes, RoundedPowers):
         Raises
         ------
         ValueError
-            The fit is robust, so there is no likelihood interval; or it no longer has its data.
+            The fit is robust, so there is no likelihood interval; or the fit no longer has its data.
 
         Examples
         --------

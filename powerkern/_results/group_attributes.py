@@ -185,7 +185,8 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
     def lambdas(self) -> Any:
         """`lmbda` as a pandas data frame by group and column label, if pandas is installed; otherwise the array.
 
-        ``fit.lambdas[column]`` has a lambda for each group, ``fit.lambdas.loc[group]`` one for each column.
+        ``fit.lambdas[column]`` has a lambda for each group, and ``fit.lambdas.loc[group]`` has a lambda for each
+        column.
         """
         try:
             import pandas as pd

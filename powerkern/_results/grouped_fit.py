@@ -107,13 +107,14 @@ class GroupedFit(GroupAttributes):
         Returns
         -------
         ndarray, or the kind of `X`
-            As `PowerFit.transform`, with the rows in the order of `X`. Columns of labels are unchanged.
+            As for `PowerFit.transform`, with the rows in the order of `X`. Columns of labels are unchanged.
 
         Raises
         ------
         TypeError, ValueError
-            As `PowerFit.transform`. Also if labels are missing, differ in number from the rows, or are of another type
-            than the fitted labels; or if a group was not in the fitted data, unless ``unknown`` is "nan" or "pooled".
+            As for `PowerFit.transform`. Also if labels are missing, differ in number from the rows, or are of another
+            type than the fitted labels; or if a group was not in the fitted data, unless ``unknown`` is "nan" or
+            "pooled".
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
         treatment = self._spec.infinite if infinite is None else as_infinite(infinite)
@@ -143,7 +144,7 @@ class GroupedFit(GroupAttributes):
         Returns
         -------
         ndarray, or the kind of `Z`
-            As `transform`.
+            As for `transform`.
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
         return self._transform_rows(Z, groups, n_threads, out_of_range)

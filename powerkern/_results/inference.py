@@ -66,7 +66,7 @@ class Interval(NamedTuple):
 
 
 def name_intervals(interval: Interval, names: list[str] | None) -> Interval:
-    """Convert the ends of intervals to pandas series indexed by `names`; leave arrays if `names` is None."""
+    """Convert the ends of intervals to pandas series indexed by `names`; return arrays unchanged if `names` is None."""
     return Interval(by_name(interval.low, names), by_name(interval.high, names))
 
 

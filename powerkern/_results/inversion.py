@@ -346,7 +346,7 @@ def first_without_inverse(table: ColumnTable, j: int, z: NDArray[Any], standardi
 
 
 def describe_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str]) -> str:
-    """Return text that says where results of each column have too few digits; `label` returns a column's name."""
+    """Return text that says where the results in `found` have too few digits; `label` returns a column's name."""
     texts = [f"{label(each.column)} {each.text}" for each in found[:_N_DESCRIBED]]
     rest = f" and {len(found) - _N_DESCRIBED} more" if len(found) > _N_DESCRIBED else ""
     return ", ".join(texts) + rest

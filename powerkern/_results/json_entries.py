@@ -15,7 +15,7 @@ _WORDS = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def damaged(what: str) -> ValueError:
-    """Return the error for a record that no fit can have written."""
+    """Return the error for a record that no fit can have written; `what` names the invalid part in the message."""
     return ValueError(f"not a fit: the JSON text is damaged ({what})")
 
 
@@ -27,7 +27,7 @@ def entry(record: dict[str, Any], key: str) -> Any:
 
 
 def read_choice(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any:
-    """Return an entry; raise a ValueError unless it equals one of the `known` values and has the same type."""
+    """Return ``record[key]``; raise a ValueError unless it equals one of the `known` values and has the same type."""
     value = entry(record, key)
     if not any(type(value) is type(one) and value == one for one in known):
         raise damaged(f"{key} is not one of {', '.join(map(repr, known))}")
@@ -35,7 +35,7 @@ def read_choice(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any
 
 
 def read_names(record: dict[str, Any], key: str, n: int) -> list[Any] | None:
-    """Return an entry with `n` column labels, or None if it is null; raise a ValueError for anything else."""
+    """Return ``record[key]``, a list of `n` column labels or None; raise a ValueError for anything else."""
     try:
         names = labels_from_record(entry(record, key))
     except (ValueError, OverflowError):
@@ -54,7 +54,7 @@ def read_level_names(record: dict[str, Any]) -> list[Any] | None:
 
 
 def read_whole(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
-    """Return an entry; raise a ValueError unless it is a whole number from 0 to `largest`."""
+    """Return ``record[key]``; raise a ValueError unless it is a whole number from 0 to `largest`."""
     value = entry(record, key)
     if not isinstance(value, float) or not value.is_integer() or not 0 <= value <= largest:
         raise damaged(f"{key} is not a whole number up to {largest}")
@@ -62,7 +62,7 @@ def read_whole(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
 
 
 def read_numbers(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
-    """Return an entry as an array; raise a ValueError unless it holds numbers, NaN or infinity in this shape."""
+    """Return ``record[key]`` as an array; raise a ValueError unless it holds numbers, NaN or infinity in this shape."""
     cells = np.empty((0, 0, 0), dtype=object)
     with contextlib.suppress(ValueError):  # ragged
         cells = np.array(entry(record, key), dtype=object)
@@ -78,7 +78,7 @@ def read_numbers(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> Fl
 
 
 def read_finite(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
-    """Return an entry as an array; raise a ValueError unless it holds finite numbers in this shape."""
+    """Return ``record[key]`` as an array; raise a ValueError unless it holds finite numbers in this shape."""
     numbers = read_numbers(record, key, shape)
     if not np.isfinite(numbers).all():
         raise damaged(f"{key} is not finite")
@@ -86,7 +86,7 @@ def read_finite(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> Flo
 
 
 def read_covariance(record: dict[str, Any], key: str, p: int) -> FloatArray:
-    """Return an entry as a (p, p) matrix; raise a ValueError unless it is symmetric with a positive diagonal."""
+    """Return ``record[key]`` as a (p, p) matrix; raise a ValueError unless it is symmetric with a positive diagonal."""
     matrix = read_finite(record, key, (p, p))
     if not (np.allclose(matrix, matrix.T, atol=0.0) and (np.diag(matrix) > 0.0).all()):
         raise damaged(f"{key} is not a covariance matrix")

@@ -94,7 +94,7 @@ def read_data(
 
 
 def columns_as_transformed(spec: FitSpec, table: ColumnTable, values: NDArray[Any]) -> Columns:
-    """Return the columns in the form in which the estimator receives them.
+    """Return the columns of `values`, (n, p), in the form in which the estimator in `spec` receives them.
 
     Shifts are added, and origin and unit of ``origin="fit"`` are removed. Robust estimators prestandardise the columns
     themselves.
@@ -153,7 +153,7 @@ def build_censored_likelihood(
 def find_optimum(table: ColumnTable, names: list[Any] | None, standard_error: FloatArray) -> LikelihoodOptimum:
     """Collect lambda, likelihood and standard error of each column, for tests and rounded powers.
 
-    The likelihood of a column is NaN unless its lambda maximises it over all lambdas.
+    The likelihood of a column is NaN unless the fitted lambda is the maximiser among all lambdas.
     """
     is_optimum = table.status == Status.OK  # excludes origin="fit", whose likelihood is not comparable
     if table.censored is not None:

@@ -191,7 +191,7 @@ def dagostino_pearson(skewness: FloatArray, kurtosis: FloatArray, n: FloatArray)
 
 
 def _normal_skewness(g1: FloatArray, n: FloatArray) -> FloatArray:
-    """Transform skewness to a standard normal variable, by Johnson's S_U."""
+    """Transform skewness `g1` of samples of size `n` to a standard normal variable, by Johnson's S_U."""
     variance = 6.0 * (n - 2.0) / ((n + 1.0) * (n + 3.0))
     kurtosis = 3.0 * (n * n + 27.0 * n - 70.0) * (n + 1.0) * (n + 3.0)
     kurtosis /= (n - 2.0) * (n + 5.0) * (n + 7.0) * (n + 9.0)
@@ -200,7 +200,7 @@ def _normal_skewness(g1: FloatArray, n: FloatArray) -> FloatArray:
 
 
 def _normal_kurtosis(g2: FloatArray, n: FloatArray) -> FloatArray:
-    """Transform excess kurtosis to a standard normal variable, by the cube root of Wilson and Hilferty."""
+    """Transform excess kurtosis `g2` of samples of size `n` to a standard normal variable (Wilson and Hilferty)."""
     mean = -6.0 / (n + 1.0)
     variance = 24.0 * n * (n - 2.0) * (n - 3.0) / ((n + 1.0) ** 2 * (n + 3.0) * (n + 5.0))
     skewness = 6.0 * (n * n - 5.0 * n + 2.0) / ((n + 7.0) * (n + 9.0))

@@ -87,7 +87,7 @@ class PowerFit(FitOfCensored):
         numbers: see Notes.
     nll : ndarray
         Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, which is the negative of
-        `scipy.stats.boxcox_llf`. For robust fits it refers to the values kept.
+        `scipy.stats.boxcox_llf`. psi and J are as in `powerkern.fit`. For robust fits `nll` refers to the values kept.
     information : ndarray
         Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda` in maximum
         likelihood fits. With ``origin="fit"`` it is the derivative of `nll` maximised over origin and unit. For robust
@@ -271,7 +271,7 @@ class PowerFit(FitOfCensored):
 
         Returns
         -------
-        ndarray, or the kind of `Z`, as `transform`
+        ndarray, or the kind of `Z`, as for `transform`
             float32 for float32 input, otherwise float64; same shape as `Z`.
 
         Warns
@@ -425,7 +425,7 @@ class PowerFit(FitOfCensored):
         Raises
         ------
         TypeError, ValueError
-            As `inverse_mean`; or `quantile` is not between 0 and 1.
+            As for `inverse_mean`; also if `quantile` is not between 0 and 1.
 
         Examples
         --------

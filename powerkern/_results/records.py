@@ -159,7 +159,7 @@ def _whole(value: Any) -> Any:
 
 
 def _optional(record: dict[str, Any], name: str, n_features: int) -> FloatArray | None:
-    """Read an optional entry that holds one number per column; return None if it is null."""
+    """Read the optional entry `name` of a record, one number for each of `n_features` columns; null becomes None."""
     return None if entry(record, name) is None else read_numbers(record, name, (n_features,))
 
 

@@ -167,7 +167,7 @@ def wrapped_pca(
     Warns
     -----
     UserWarning
-        Listing the columns without a positive scale, which are left out. Their loadings are 0.
+        A warning lists the columns without a positive scale. They are left out, and their loadings are 0.
 
     Notes
     -----

@@ -135,8 +135,8 @@ def wrap(
     Warns
     -----
     UserWarning
-        Listing the columns without a positive scale (no values, or more than half of the values equal), which do not
-        change.
+        A warning lists the columns without a positive scale (no values, or more than half of the values equal). These
+        columns do not change.
 
     See Also
     --------

@@ -448,7 +448,7 @@ def _decompose(
 def _select_held_out(
     values: FloatArray, fraction: float, generator: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows and columns of a random fraction of the entries.
+    """Return the rows and columns of a random fraction of the entries of `values`; NaN is missing.
 
     If the fraction is 0, no entry is selected. Otherwise at least one entry is selected, but not all.
     """

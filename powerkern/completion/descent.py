@@ -155,7 +155,7 @@ def make_epoch(rows: ObservedCells, cols: ObservedCells, settings: Settings, gen
 
 
 def _make_half_epochs(rows: ObservedCells, cols: ObservedCells, settings: Settings) -> Epoch:
-    """Return a function that improves one factor and then the other, each on several threads."""
+    """Return a function that improves one factor, then the other, on several threads; arguments as in `make_epoch`."""
 
     def epoch(U: FloatArray, Vt: FloatArray) -> float:
         halves = [(rows, Vt, U), (cols, U, Vt)]
@@ -198,7 +198,7 @@ def _make_element_epochs(
 
 
 def _list_elements(rows: ObservedCells, cols: ObservedCells, rank: int) -> NDArray[np.int64]:
-    """Return a list of all elements of the two factors, in the form of `update_elements`."""
+    """Return a list of all elements of two factors of rank `rank`, in the form that `update_elements` takes."""
     parts = []
     for factor, cells in enumerate((rows, cols)):
         i, k = np.divmod(np.arange((cells.start.size - 1) * rank), rank)

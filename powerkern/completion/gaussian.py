@@ -20,7 +20,7 @@ from powerkern._engine.threads import run_parallel
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.conditional import conditional_rows
 
-#: Rows are summed in at most _BLOCKS blocks, whatever the number of threads, so that results do not depend on it. A
+#: Rows are summed in at most _BLOCKS blocks, which do not depend on the number of threads, so neither do results. A
 #: block has at least as many rows as there are columns, and at least _BLOCK_WORK multiplications.
 _BLOCKS, _BLOCK_WORK = 16, 60_000
 #: Number of epochs at each shrinkage.

@@ -318,7 +318,7 @@ class _Model(NamedTuple):
         return math.sqrt(self.ridge / self.bias_ridge)
 
     def with_ridges(self, ridge: float, bias_ridge: float) -> _Model:
-        """Return a copy with the same estimates and other ridges."""
+        """Return a copy with the same estimates, but with the ridges `ridge` and `bias_ridge`."""
         other = _Model(self.U.copy(), self.Vt.copy(), ridge, bias_ridge)
         for factor in other.U, other.Vt:
             factor[:, -1] *= self.one / other.one
@@ -431,7 +431,7 @@ class _RatingsFit:
         return half_epoch(least_squares_rows, cells, across, factor, model.ridge, 1.0, self._n_threads)
 
     def squares(self, model: _Model, entries: Entries) -> FloatArray:
-        """Return the squared error of the model for each rating."""
+        """Return the squared error of the model for each rating in `entries`."""
         squares = np.empty(entries.value.size)
         for part in slices(slice(0, squares.size), _AT_A_TIME):
             u, v = model.U[entries.row[part]], model.Vt[entries.column[part]]
@@ -440,7 +440,7 @@ class _RatingsFit:
         return squares
 
     def error(self, model: _Model, entries: Entries) -> float:
-        """Return the (weighted) RMSE of the model on these ratings."""
+        """Return the (weighted) RMSE of the model on the ratings in `entries`."""
         return math.sqrt(float(np.average(self.squares(model, entries), weights=entries.weight)))
 
 

@@ -261,7 +261,7 @@ def _make_folds(values: FloatArray, generator: np.random.Generator) -> Iterator[
 
 
 def _sample_rows(n: int, size: int, generator: np.random.Generator) -> Any:
-    """Return a sorted random sample of row indices, or a slice of all rows if there are at most `size`."""
+    """Return a sorted random sample of `size` of `n` row indices, or a slice of all rows if `n` is at most `size`."""
     return slice(None) if size >= n else np.sort(generator.choice(n, size, replace=False))
 
 

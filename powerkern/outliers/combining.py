@@ -66,7 +66,10 @@ def combine_probabilities(P: object, method: str = "mean") -> Any:
 
 
 def as_probabilities(what: str, given: object, *, missing: bool) -> tuple[FloatArray, bool]:
-    """Read probabilities as a matrix, and return whether they were a vector; accept NaN only if `missing`."""
+    """Read probabilities, `given`, as a matrix, and return whether they were a vector.
+
+    NaN is accepted only if `missing`. `what` is the name of the argument for messages.
+    """
     matrix = as_matrix(given, what=what)
     p = np.ascontiguousarray(matrix.values, dtype=np.float64)
     outside = ~((p >= 0.0) & (p <= 1.0)) & ~(missing & np.isnan(p))

@@ -60,7 +60,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
     Warns
     -----
     UserWarning
-        Listing the columns whose scale is 0, and the columns with too few values to estimate a scale.
+        A warning lists the columns whose scale is 0, and the columns with too few values to estimate a scale.
 
     Examples
     --------

@@ -153,19 +153,22 @@ _Map = Callable[[FloatArray, FloatArray, FloatArray], None]
 
 
 def _gaussian(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
-    """Replace scores by the probabilities of the Gaussian rule."""
+    """Replace scores by the probabilities of the Gaussian rule.
+
+    Row j of `block`, (p, n), holds the scores of detector j. `mu` and `sigma`, (p, 1), are their location and scale.
+    """
     gaussian_probabilities(block, mu[:, 0].copy(), sigma[:, 0].copy())  # copies can be written to
 
 
 def _gaussian_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
-    """Replace scores by the normal CDF, or by a step at mu if sigma is 0."""
+    """Replace scores by the normal CDF, or by a step at mu if sigma is 0; see `_gaussian`."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         spread = special.ndtr((block - mu) / sigma)
     block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
 
 
 def _linear(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
-    """Replace scores by ``(s - mu)/sigma``, clipped to [0, 1]; finite scores become 0 if sigma is 0."""
+    """Replace scores s by ``(s - mu)/sigma``, clipped to [0, 1]; finite scores become 0 if sigma is 0."""
     block -= mu
     block /= np.where(sigma == 0.0, 1.0, sigma)
     block[(sigma == 0.0) & np.isfinite(block)] = 0.0
@@ -183,7 +186,7 @@ def _gamma(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
 
 
 def _gamma_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
-    """Replace scores by the gamma CDF, or by a step at mu if sigma is 0."""
+    """Replace scores by the gamma CDF, or by a step at mu if sigma is 0; see `_gaussian`."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
         spread = special.gammainc(shape, np.maximum(block, 0.0) / mu * shape)
@@ -379,9 +382,9 @@ def outlier_probability(
     Warns
     -----
     UserWarning
-        Listing three kinds of columns: those whose scale is 0, which get the probability 1 above mu and 0 elsewhere
-        ("linear": 0 throughout); those without finite scores, which become NaN; and those for which the gamma rules are
-        undefined, which become NaN, too.
+        A warning lists columns whose scale is 0, columns without finite scores, and columns for which the gamma rules
+        are undefined. If the scale is 0, the probability is 1 above mu and 0 elsewhere ("linear": 0 throughout). All
+        other columns in the list become NaN.
 
     See Also
     --------

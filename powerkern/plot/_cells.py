@@ -71,7 +71,7 @@ def cell_map(
     max_shape : (int, int), default (200, 100)
         Largest number of rows and columns to draw. A larger matrix is drawn in blocks; the axes name their size.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+        Axes to draw on; default: a new figure.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def _mark_rows(ax: Axes, rows: IntArray) -> Any:
 
 
 def _mark_missing(ax: Axes, z: FloatArray, failed: BoolArray) -> Any:
-    """Dot the background, which is visible through missing cells; `failed` masks columns to skip."""
+    """Dot the background, which is visible through missing cells of `z`; `failed` masks columns to skip."""
     if not np.isnan(z[:, ~failed]).any():
         return None
     from matplotlib.patches import Patch

@@ -54,7 +54,7 @@ def reference_grey(ax: Axes) -> tuple[float, ...]:
 
 
 def mix_colors(color: Any, other: Any, fraction: float) -> tuple[float, ...]:
-    """Mix two colors, with the fraction `fraction` of the first one."""
+    """Mix two colors: the fraction `fraction` of `color`, and the rest of `other`."""
     from matplotlib.colors import to_rgb
 
     return tuple(fraction * a + (1.0 - fraction) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True))

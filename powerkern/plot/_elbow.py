@@ -23,7 +23,7 @@ def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
     profile : RankProfile
         The errors by rank, from `powerkern.completion.rank_profile`.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+        Axes to draw on; default: a new figure.
 
     Returns
     -------

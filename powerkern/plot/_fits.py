@@ -97,7 +97,7 @@ def select_column(X: object, fit: PowerFit | JointFit, column: int | str, marks:
 
 
 def read_column(matrix: Matrix, fit: PowerFit, j: int) -> PlotColumn:
-    """Return column `j` of the data before and after its transform; raise a NoValuesError if it has no values."""
+    """Return column `j` of `matrix` before and after its transform; raise a NoValuesError if it has no values."""
     names = matrix.names or fit.column_names
     values, part = matrix.values[:, j : j + 1], fit._take(slice(j, j + 1))
     if matrix.ends is None and part.n_censored[0]:
@@ -200,12 +200,12 @@ def read_marked_columns(X: object, fit: PowerFit, marks: CensoringMarks) -> Matr
 
 
 def find_column(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
-    """Return the position of a column that is given by position or by name; raise an error if it does not exist."""
+    """Return the position of a column given by position or by name in `matrix` or `fit`; raise if it does not exist."""
     return position_of(column, (matrix.names if matrix is not None else None) or fit.column_names, fit.n_features)
 
 
 def find_columns(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:
-    """Return the positions of columns that are given by position or by name; None selects all columns."""
+    """Return the positions of columns given by position or by name in `matrix` or `fit`; None selects all columns."""
     if columns is None:
         return list(range(fit.n_features))
     if isinstance(columns, str) or not isinstance(columns, Iterable):

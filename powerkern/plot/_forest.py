@@ -54,7 +54,7 @@ def forest_plot(
         Widest range of the axis of lambda. A lambda outside it is drawn as an arrowhead at the edge, with its value in
         the right margin, so that one extreme lambda does not compress the rest of the plot.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure, whose height is proportional to the number of columns.
+        Axes to draw on; default: a new figure, whose height is proportional to the number of columns.
 
     Returns
     -------

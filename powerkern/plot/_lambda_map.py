@@ -44,7 +44,7 @@ def lambda_map(
     marks : dict of str to (2,) array-like, optional
         Further pairs to mark, by name.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+        Axes to draw on; default: a new figure.
 
     Returns
     -------

@@ -50,7 +50,7 @@ def profile_plot(
     lmbdas : (k,) array-like, optional
         Lambdas at which to evaluate; default: 101 points over a range twice as wide as the interval.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+        Axes to draw on; default: a new figure.
 
     Returns
     -------

@@ -45,7 +45,7 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
         Number of outliers to label, the most distant first. The labels are the index of a data frame `X`, otherwise the
         row numbers. Alternatively, a label for every row; then all outliers are labelled.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+        Axes to draw on; default: a new figure.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def score_plot(
     bins : int, sequence or str, default "auto"
         As in `numpy.histogram_bin_edges`.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure. The area of these axes is divided into two.
+        Axes to draw on; default: a new figure. The area of these axes is divided into two.
 
     Returns
     -------
@@ -223,7 +223,7 @@ def reliability_plot(
     y_true, y_prob, strategy, n_bins
         As in `powerkern.outliers.reliability_diagram`.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+        Axes to draw on; default: a new figure.
 
     Returns
     -------

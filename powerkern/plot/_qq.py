@@ -68,7 +68,7 @@ def qq_plot(
     below, above, limits
         Censored cells, as in `powerkern.fit`; `limits` defaults to the limits of the fit.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+        Axes to draw on; default: a new figure.
 
     Returns
     -------

@@ -157,7 +157,7 @@ def error_after_step(column: RobustChunkColumn, state: Reweighting, near: FloatA
 
 
 def _error_of_cut_off(column: RobustChunkColumn, state: Reweighting, near: FloatArray) -> float:
-    """Return the bound on the error of lambda for estimators with a cut-off; arguments as in `error_after_step`.
+    """Return the bound on the error of lambda for estimators with a cut-off; arguments are as in `error_after_step`.
 
     An end of the kept interval moves either outwards or inwards, so it crosses only the rows on one side.
     """

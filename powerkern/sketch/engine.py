@@ -171,7 +171,7 @@ class Engine(Protocol):
     """A function that applies a pass to every chunk, and merges the summaries; see `MapReduce`."""
 
     def __call__(self, function: Pass[S], merge: Callable[[S, S], S], /) -> S | None:
-        """Return the summary of all chunks, or None if there are no chunks."""
+        """Apply `function` to every chunk and `merge` to pairs of results; return the last result, or None if none."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -521,7 +521,7 @@ class Grid(_GridColumns):
         cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quantum_exponents(weight[used]))
 
     def _set_references(self, cells: FloatArray, streamed: BoolArray) -> None:
-        """Set the reference of the logs of streamed columns from their extremes, in place (Box-Cox only)."""
+        """Set the reference of the logs of streamed columns in `cells` from their extremes, in place (Box-Cox only)."""
         if not is_mirrored(self._code):
             cells[streamed, G_REF] = references_for(cells[streamed])[1]
 

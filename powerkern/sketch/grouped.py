@@ -201,7 +201,7 @@ def fit_groups(
 ) -> GroupedFit:
     """Fit groups of the rows that an engine reads, in passes over its chunks.
 
-    A first pass collects the labels. After it, each column of each group counts as a column.
+    A first pass collects the labels. In later passes, each column of each group counts as a column.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def fit_groups(
 
 
 def label_columns(groups: str | Sequence[str], sample_weight: object) -> list[str]:
-    """Return the names of the columns of labels as a list; raise if they are not names, or if there are weights."""
+    """Return `groups`, a name or a list, as a list of names; raise if they are not names, or if there are weights."""
     _refuse_weights(sample_weight)
     names = [groups] if isinstance(groups, str) else groups
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):

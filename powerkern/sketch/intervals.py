@@ -233,7 +233,7 @@ def end_range(matrix: Matrix) -> FloatArray:
 
 
 def _distinct(x: FloatArray, end: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct intervals of some cells of a column, (k, 2), and the total weights of their cells, (k,)."""
+    """Return the distinct intervals ``[x, end]`` of cells of a column, (k, 2), and the total weight of each, (k,)."""
     if (x == x[0]).all() and (end == end[0]).all():
         total = float(x.size) if weight is None else math.fsum(weight)
         return np.sort([[x[0], end[0]]], axis=1) + 0.0, np.array([total])

@@ -153,7 +153,7 @@ class _LocationColumn(CountedColumn):
         return self.estimate.function(x, w)
 
     def parts(self) -> IntArray:
-        """Return the number of parts into which to divide each cell: the same for all inexact cells, else 1."""
+        """Return the number of parts into which to divide each cell: equal for all inexact cells, 1 for exact cells."""
         matters = np.zeros(self.cells.rows.size, dtype=bool)
         for each in self._inexact_cells(self.estimate):
             matters |= each
@@ -207,7 +207,7 @@ def _at_rank(weight: FloatArray, rank: float) -> BoolArray:
 
 
 def _values_at(values: FloatArray, weight: FloatArray, rank: float) -> tuple[float, float]:
-    """Return the order statistics of weighted values, (k,), at `rank` rounded down and rounded up."""
+    """Return the order statistics of values with weights `weight`, (k,), at `rank` rounded down and rounded up."""
     order = np.argsort(values, kind="stable")
     stop = np.cumsum(weight[order])
     at = np.searchsorted(stop, [np.floor(rank), np.ceil(rank)], side="right")

@@ -132,7 +132,8 @@ class RobustChunkColumn(CountedColumn):
         self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
         self.ends, self.n_rows = first.ends[j], float(first.range.count[j])
         _, total, squares = first.weights[j]
-        #: effective number of rows as a fraction of their number, to 24 bits: the same for any order of merging
+        #: effective number of rows as a fraction of the number of rows, rounded to 24 bits so that it does not depend
+        #: on the order of merging
         self.share = float(np.float32(total * total / (squares * self.n_rows))) if squares > 0.0 else 1.0
         self.start: RobustStart | None = None
         self._scratch: RobustWork | None = None

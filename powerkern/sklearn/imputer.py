@@ -249,7 +249,7 @@ class UVImputer(FloatTransformer):
         return -rms(errors) if errors.size else math.nan
 
     def _values(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
-        """Read `X`, and return its values with NaN in place of `missing_values`."""
+        """Read `X`, and return its values with NaN in place of `missing_values`; `reset` is as in scikit-learn."""
         values: NDArray[np.floating] = read(self, X, reset=reset)
         if not self._nan_is_missing():
             refuse_nan(self, values, f"but missing_values is {self.missing_values}; mark missing values with it")

@@ -269,7 +269,7 @@ class PowerTransformer(PartTransformer):
     def _extend_sketch(
         self, seen: sketch.Sketch | None, matrix: NDArray[Any], sample_weight: ArrayLike | None
     ) -> sketch.Sketch:
-        """Return the sketch `seen` of earlier rows extended by the rows of `matrix`."""
+        """Return the sketch `seen` of earlier rows extended by the rows of `matrix` with weights `sample_weight`."""
         return sketch.extend(
             seen,
             matrix,

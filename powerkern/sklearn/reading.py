@@ -93,7 +93,8 @@ def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
     """Reject non-numeric input around a check by scikit-learn, which is the body of the ``with`` statement.
 
     scikit-learn alone accepts some input that is not numeric. If this check and scikit-learn's both reject the input,
-    the message is scikit-learn's, except for data frames, where ours names the column.
+    the message is scikit-learn's, except for data frames, where ours names the column. `what` names the argument in
+    messages.
     """
     names = names_of(X)
     ours: Exception | None = None
@@ -145,7 +146,7 @@ def refuse_values(estimator: Any, values: NDArray[Any], missing_for: Any = None)
 
 
 def refuse_nan(estimator: Any, values: NDArray[Any], remedy: str) -> None:
-    """Raise ValueError if a value is NaN; the message names column and row, and ends with `remedy`."""
+    """Raise ValueError if `values` contain NaN; the message names column and row, and ends with `remedy`."""
     if (place := _first(np.isnan(values))) is not None:
         i, j = place
         raise ValueError(f"{column_label(j, feature_names(estimator))}, row {i}: the value is NaN, {remedy}")

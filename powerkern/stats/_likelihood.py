@@ -54,7 +54,7 @@ def log_likelihood(
 
 
 def _column_llf(family: int, lmb: float, column: FloatArray) -> float:
-    """Return the log-likelihood of one column; NaN if it is empty or a value is outside the domain."""
+    """Return the log-likelihood of lambda `lmb` for one column; NaN if it is empty or a value is outside the domain."""
     if column.size == 0:
         return math.nan
     low, high = column.min(), column.max()

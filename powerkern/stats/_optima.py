@@ -109,7 +109,7 @@ def best_correlation(
 
 
 def correlations(column: FloatArray, family: int, lambdas: FloatArray) -> FloatArray:
-    """Return the correlation of the sorted transformed column with normal quantiles, at each lambda: (k,)."""
+    """Return the correlation of the sorted transformed column with normal quantiles at each of the `lambdas`, (k,)."""
     return 1.0 - _one_minus_correlations(np.sort(column), family)(lambdas)
 
 
