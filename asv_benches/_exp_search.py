@@ -50,7 +50,7 @@ def slope(sums: np.ndarray, n: int) -> float:
 
 
 def exp_search(parts: Sequence[np.ndarray], n_steps: int = N_STEPS) -> tuple[float, list[float]]:
-    """Return lambda of the rows of all sites, and the exponents tried; NaN slopes count as negative."""
+    """Return lambda of the rows of all sites, `parts`, and the exponents tried; NaN slopes count as negative."""
     n = sum(part.size for part in parts)
 
     def sign(lmbda: float) -> bool:

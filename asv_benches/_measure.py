@@ -152,7 +152,7 @@ class InTurns:
         return self.laps
 
     def ratio(self, slower: str, faster: str) -> float:
-        """Return the ratio of two elapsed times."""
+        """Return the elapsed time of the lap `slower` over that of `faster`."""
         return self.laps[slower].wall / self.laps[faster].wall
 
 

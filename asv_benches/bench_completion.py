@@ -155,7 +155,7 @@ def complete_table(name: str) -> np.ndarray:
 
 
 def soft_impute(M: np.ndarray, truth: np.ndarray, n_steps: int = 12) -> np.ndarray:
-    """Soft-threshold singular values along a path with warm starts; return the best point of the path."""
+    """Soft-threshold singular values along a path with warm starts; return its point with the smallest error."""
     missing = np.isnan(M)
     filled = np.where(missing, np.nanmean(M, axis=0), M)
     top = np.linalg.norm(np.where(missing, 0.0, M), 2)
@@ -175,7 +175,7 @@ def soft_impute(M: np.ndarray, truth: np.ndarray, n_steps: int = 12) -> np.ndarr
 
 
 def cmfrec_filled(M: np.ndarray, ridge: float = 10.0) -> np.ndarray:
-    """Fill gaps by cmfrec with biases and otherwise default options."""
+    """Fill gaps by cmfrec with biases, this ridge, and otherwise default options."""
     from cmfrec import CMF
 
     rows, columns = np.nonzero(~np.isnan(M))

@@ -236,13 +236,13 @@ def _plain_huber_proposal2(x: np.ndarray) -> float:
 
 @numba.njit
 def bowl(x: float) -> float:
-    """Return a strictly convex, skewed function; its minimum is at 0.2852."""
+    """Evaluate a strictly convex, skewed function whose minimum is at 0.2852."""
     return math.cosh(x - 0.3) + 0.1 * x**4
 
 
 @numba.njit
 def slope(x: float) -> tuple[float, float, float]:
-    """Return the derivative of `bowl` and its own two derivatives."""
+    """Return the first three derivatives of `bowl`."""
     e = math.exp(x - 0.3)
     sinh, cosh = 0.5 * (e - 1.0 / e), 0.5 * (e + 1.0 / e)
     return sinh + 0.4 * x**3, cosh + 1.2 * x**2, sinh + 2.4 * x

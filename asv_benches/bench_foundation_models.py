@@ -51,7 +51,7 @@ def tabpfn(train: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def powerkern(train: np.ndarray, new: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """Fit; transform both tables."""
+    """Fit to the rows `train`; transform them and the rows `new`."""
     transformer = PowerTransformer(out_of_range="clip", infinite="missing", n_threads=n_threads).fit(train)
     transformer.transform(train)
     return transformer.transform(new)

@@ -143,7 +143,7 @@ _SEPARATE, _CHECKED = 20, 20
 
 
 def _fit_lambdas(library: str, x: np.ndarray, labels: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return the lambda of each group by a library; by OpenTURNS, of the first groups."""
+    """Return the lambda of each group by a library (OpenTURNS: the first groups); `ends` are the ends of groups."""
     if library == "powerkern":
         return pk.fit(x, "box-cox", groups=labels, n_threads=1).lmbda[:, 0]
     if library == "coreforecast":

@@ -20,12 +20,12 @@ XTOL = 1e-6
 
 
 def bowl(x: float) -> float:
-    """Return a strictly convex, skewed function; its minimum is at 0.2852."""
+    """Evaluate a strictly convex, skewed function whose minimum is at 0.2852."""
     return math.cosh(x - 0.3) + 0.1 * x**4
 
 
 def slope(x: float) -> tuple[float, float, float]:
-    """Return the derivative of `bowl` and its own two derivatives."""
+    """Return the first three derivatives of `bowl`."""
     return math.sinh(x - 0.3) + 0.4 * x**3, math.cosh(x - 0.3) + 1.2 * x**2, math.sinh(x - 0.3) + 2.4 * x
 
 

@@ -56,7 +56,7 @@ SIZES = [100_000]
 
 
 def _exact(job: str, x: np.ndarray, w: np.ndarray) -> float:
-    """Compute the reference in extended precision."""
+    """Compute the reference for a job in extended precision; `w` are the weights, if it has any."""
     long = x.astype(np.longdouble)
     if job == "variance":
         return float(np.var(long))

@@ -89,7 +89,7 @@ def _diagonal_as_published(history: Any, p: int) -> np.ndarray:
 
 
 def _accuracies(search: str, estimator: Any, n_repeats: int) -> np.ndarray:
-    """Return the accuracies in all folds, on transformed columns and on columns that are only standardised."""
+    """Return the accuracies in all folds of `n_repeats` repetitions, on transformed and on standardised columns."""
     X, y = _cancer()
     rows = []
     for train, test in RepeatedStratifiedKFold(n_splits=10, n_repeats=n_repeats, random_state=42).split(X, y):
@@ -266,7 +266,7 @@ class Unseen:
 
 @functools.cache
 def unseen(data: str, classifier: str, transform: str) -> tuple[float, float]:
-    """Return the accuracy in percent, and the fraction of columns whose lambda is 1."""
+    """Return a classifier's accuracy in percent on a data set, and the fraction of columns whose lambda is 1."""
     X, y = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}[data](return_X_y=True)
     fixed = {"none": {"starts": "ones", "max_epochs": 0}, "mle": {"starts": "mle", "max_epochs": 0}}
     options = fixed.get(transform, {"search": transform, "random_state": 0})

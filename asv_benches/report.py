@@ -201,7 +201,7 @@ def machine() -> str:
 
 
 def as_rst(results: Iterable[Result], conditions: str, command: str) -> str:
-    """Return the table for the documentation."""
+    """Return the table of results for the documentation, with the conditions and the command that made it."""
     return list_table(f"Measured by ``{command}`` on: {conditions}", HEADINGS, (result.row() for result in results))
 
 
@@ -217,7 +217,7 @@ def crossed(results: Iterable[Result], conditions: str, command: str) -> str:
 
 
 def list_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a sentence and a table as reStructuredText."""
+    """Return a table with a caption and headings as reStructuredText."""
     lines = [caption, "", ".. list-table::", "   :header-rows: 1", ""]
     for cells in (headings, *rows):
         texts = [cell.replace("|", r"\|") for cell in cells]

@@ -33,7 +33,7 @@ PASSES_OF_FLOAT32 = {"box-cox": 3.5, "yeo-johnson": 4.5}
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     for job, family, output, shape in itertools.product(JOBS, FAMILIES, OUTPUTS, SHAPES):
         name = f"{job} {family}, {output}, {shape}"
         where = (job, family, output, shape)

@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     for shape in ((10_000, 1000), (1000, 2000)):
         name = f"correlation of {shape[0]} x {shape[1]} wrapped columns, in np.corrcoef"
         yield Figure(f"{name} by the clock", "<= 2 x", bench_cellwise.Correlation, "track_numpys", (shape,))

@@ -21,7 +21,7 @@ TABLES = {
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     error = bench_completion.Lecture, "track_error_of_first_elements"
     yield Figure("lecture example: largest error of u11, v11 and u31", "<= 1e-9", *error)
     name = "lecture example: largest error over its trajectory (1, 10, 5000 epochs)"

@@ -476,7 +476,7 @@ AREAS: dict[str, tuple[Measure, dict[str, dict[str, tuple[Any, ...]]]]] = {
 
 
 def replace_everywhere(name: str, old: Any, new: Any) -> None:
-    """Change a constant in its module and in those that import it."""
+    """Change a constant from `old` to `new` in its module and in those that import it."""
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("powerkern.") and getattr(module, name, None) is old:
             setattr(module, name, new)

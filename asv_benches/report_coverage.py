@@ -20,7 +20,7 @@ CLEAN = (0.0, 0.0)
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     yield from clean()
     yield from contaminated()
     yield from flagged()

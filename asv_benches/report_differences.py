@@ -69,7 +69,7 @@ def difference(a: FloatArray, b: FloatArray) -> float:
 
 
 def largest(job: str, theirs: Results, ours: Results) -> float:
-    """Return the largest difference of a result, such as "lambda, box-cox", over all shapes."""
+    """Return the largest difference between two results of a job, such as "lambda, box-cox", over all shapes."""
     return max(difference(ours[name], theirs[name]) for name in ours if name.rpartition(", ")[0] == job)
 
 

@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     for method in bench.METHODS:
         for kind in bench.REFERENCES:
             name, parameters = f"{kind} reference columns, 100 skewed sites, {method}", (method, kind, bench.N_SITES)

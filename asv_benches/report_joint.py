@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     shape = (10_000, 20)
     yield Figure("joint fit, 10000 x 20, all threads, seconds", "<= 1", bench_joint.Joint, "track_seconds", (shape,))
     name = "joint fit, 10000 x 20, one thread, seconds of CPU time"

@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     for value in bench_location.REFERENCES:
         name = f"largest relative error of {value} over the reference vectors"
         yield Figure(name, "<= 1e-10", bench_location.Accuracy, "track_worst", (value,))

@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     size = (10_000, 1000, 5)
     name = "10000 x 1000 responses given 5 covariates, order C, two threads, over the fit of the columns alone"
     yield Figure(name, "<= 3 x", bench_regression.Regression, "track_over_fit", size)

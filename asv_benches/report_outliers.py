@@ -12,7 +12,7 @@ from .report import Figure, main
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     for rule in bench_outliers.RULES:
         name = f"{rule}: largest error of parameters and probabilities over the reference vectors"
         yield Figure(name, "<= 1e-9", bench_outliers.Accuracy, "track_worst", (rule,))

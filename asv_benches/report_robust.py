@@ -16,7 +16,7 @@ REPLICATES = 2_000
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     yield from agreement()
     yield from behaviour()
     yield from simulation()

@@ -136,7 +136,7 @@ def _breaks_at(case: tuple[str, float], n: int, side: str, method: str, replicat
 
 
 def _broken(x: np.ndarray, found: pk.PowerFit, n_out: int) -> np.ndarray:
-    """Return whether more than half of the outliers, the first rows, were kept."""
+    """Return whether the fit `found` kept more than half of the outliers, which are the first `n_out` rows."""
     return found.weights(x)[:n_out].mean(axis=0) > 0.5
 
 

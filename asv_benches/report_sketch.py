@@ -17,7 +17,7 @@ DASK = (2_000_000, 20)
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     yield from equality()
     yield from cost()
     yield from tall()

@@ -19,7 +19,7 @@ _REGIMES = [*bench_fit.REGIMES, *bench_fit.REGIMES_WITH_GAPS]
 
 
 def figures() -> Iterator[Figure]:
-    """Yield all figures, at full size."""
+    """Yield all figures of this report, measured on data of full size."""
     for family, n, regime, n_threads in itertools.product(FAMILIES, SIZES, _REGIMES, (1, 2)):
         if n_threads == 1 or regime == "weights":
             name = f"CPU time over plain, fit {family}, {n} rows: {regime}{', two threads' * (n_threads > 1)}"

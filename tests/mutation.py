@@ -166,7 +166,7 @@ class Mutator(ast.NodeVisitor):
         return self.source[self._start(node) : self._stop(node)].decode()
 
     def _add(self, kind: str, start: int, stop: int, replacement: str) -> None:
-        """Add a candidate; `changes_code` is checked later."""
+        """Add a candidate that replaces the bytes from `start` to `stop`; `changes_code` is checked later."""
         first = self.source.rfind(b"\n", 0, start) + 1
         last = self.source.find(b"\n", stop)
         last = len(self.source) if last < 0 else last
@@ -438,7 +438,7 @@ def _lines_of_statement(mutant: Mutant, source: bytes) -> range:
 
 
 def run_tests(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) -> tuple[int | None, str]:
-    """Run tests in a copy of the tree; return pytest's exit code, None if the time is up, and the first failure."""
+    """Run tests in a copy of the tree; return pytest's exit code (None after `limit` seconds) and the first failure."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "--tb=no", *tests]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     if mutant.path.startswith(KERNELS):
@@ -485,7 +485,7 @@ def judge(tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None) -
 
 
 def confirm(tree: Path, mutant: Mutant, failure: str, limit: float) -> tuple[Verdict, str]:
-    """Run the file of a failure without the mutant: a failure that stays kills nothing."""
+    """Run a failed test and its file without the mutant; the verdict is "killed" if one of the two passes."""
     file = failure.split("::")[0]
     if not (tree / file).is_file():
         return "undecided", f"no test is to blame: {failure}"

@@ -78,7 +78,7 @@ for _one in PACKAGE:
 
 
 def _section(doc: str, title: str) -> list[tuple[list[str], str]]:
-    """Return the entries of a section: names, and the text below them."""
+    """Return the entries of the section called `title`: names, and the text below each."""
     found = re.search(rf"^{title}\n-+\n(.*?)(?=^\S[^\n]*\n-{{3,}}$|\Z)", doc, re.M | re.S)
     entries = re.finditer(r"^(\S[^\n]*)\n((?:(?:[ ]+[^\n]*)?(?:\n|\Z))*)", found[1] + "\n", re.M) if found else ()
     return [(re.split(r",\s*", one[1].partition(" : ")[0]), " ".join(one[2].split())) for one in entries]

@@ -70,7 +70,7 @@ def _check_texts(texts: list[str]) -> None:
 def _calls(
     function: Callable[..., Any], make_arguments: Callable[[Inputs], dict[str, Any]], frames: Any, every_option: bool
 ) -> Iterator[Callable[[], Any]]:
-    """Yield calls with each frame: usual frames, or with `every_option` all frames, with each set of options."""
+    """Yield calls of `function` with each frame; usual frames, or all if `every_option`, get each set of options."""
     for frame in frames:
         given = make_arguments(_make_inputs(frame))
         for k, options in enumerate(option_sets(function)):

@@ -125,7 +125,7 @@ def order_of(element):
 
 
 def relative_moves(before, after):
-    """Return the change of each element in units of the root mean square of its factor."""
+    """Return each element's change from `before` to `after`, in units of the root mean square of its factor."""
     return {
         (name, i, j): abs(new[i, j] - old[i, j]) / np.sqrt(np.mean(new**2))
         for name, old, new in zip("UV", before, after, strict=True)

@@ -35,7 +35,7 @@ def error(found, full, mask, n_threads=1):
 
 
 def epoch(values, mean, covariance, shrinkage):
-    """Run one epoch of expectation-maximisation, row by row."""
+    """Run one epoch of expectation-maximisation, row by row; return the new mean and covariance plus `shrinkage`."""
     rows, spread = values.copy(), np.zeros_like(covariance)
     for row in rows:
         m = np.isnan(row)

@@ -147,7 +147,7 @@ def test_reweighting_matches_the_slow_version(family, column, name):
 @families
 @pytest.mark.parametrize("name", ["robust", "robust, one step", "robust, settled", "rewml-nr", "mtl", "carroll"])
 def test_results_belong_to_lambda_and_the_kept_values(family, name):
-    """lambda maximises the likelihood of the values of weight 1, which also gives likelihood and information."""
+    """lambda maximises the likelihood of the values of weight 1, whose likelihood and information are stored."""
     for n, share in ((30, 0.1), (200, 0.05), (200, 0.15)):
         x = contaminated_lognormal(n, 12, seed=n)
         x[: round(share * n)] *= 50.0

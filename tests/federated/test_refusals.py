@@ -321,7 +321,7 @@ MODES: list[dict[str, Any]] = [
 
 
 def mutated(rng: np.random.Generator, data: bytes, sender: str) -> bytes:
-    """Return a message changed in one of many ways, in most cases with a correct checksum."""
+    """Return the message `data` of `sender`, changed in one of many ways, mostly with a correct checksum."""
     way = rng.integers(6)
     if way == 0:
         at = rng.integers(len(data))

@@ -29,7 +29,7 @@ def panel(n_groups=12, longest=60, p=2, seed=0):
 
 
 def same(grouped, alone, label):
-    """Return whether a group's results are bit-identical to a fit of its rows alone."""
+    """Return whether the results of group `label` are bit-identical to those of a fit of its rows alone."""
     return np.array_equal(kernel_rows(grouped[label]), kernel_rows(alone), equal_nan=True)
 
 

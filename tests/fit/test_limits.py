@@ -31,7 +31,7 @@ def psi(lmbda: float, x: Any, family: str) -> FloatArray:
 def minus_log_likelihood(
     parameters: Any, x: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray, family: str
 ) -> float:
-    """Return minus the log-likelihood of values x, or of intervals where x is NaN, at (lambda, mean, ln sd)."""
+    """Return minus the log-likelihood at (lambda, mean, ln sd): of values x, or of intervals where x is NaN."""
     lmbda, mean, log_sd = parameters
     sd, is_value = np.exp(log_sd), ~np.isnan(x)
     logs = np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(np.abs(x))

@@ -127,7 +127,7 @@ class Likelihood:
         return [arb(abs(v)).log1p() for v in values.tolist()], (values <= bound).tolist()
 
     def _branches(self, logs: list[arb], negative: list[bool], lmbda: arb) -> tuple[list[arb], list[arb]]:
-        """Return y and y' of every value, up to constants common to all values.
+        """Return y and y' for all logs and signs of their branches, up to constants common to all values.
 
         If all values are on one branch and its powers are far from 1, ``exp(m a)/m`` is used instead, because
         subtracting 1 would lose powers below the precision.

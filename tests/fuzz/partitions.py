@@ -128,7 +128,7 @@ def check(made: columns.Batch, index: int, seen: Counter[str]) -> Iterator[Findi
 def _check_lambda(
     made: columns.Batch, j: int, name: str, lmbda: float, pooled: float, status: Status, seen: Counter[str]
 ) -> Iterator[Finding]:
-    """Compare lambda with the fit of the pooled rows and, if they differ, with the optimum in exact arithmetic."""
+    """Compare the lambda of column `j` with that of the pooled rows; if they differ, with the exact optimum."""
     allowed = TOLERANCE * max(1.0, abs(lmbda))
     if status == Status.OK and abs(lmbda - pooled) <= allowed:
         return
@@ -149,7 +149,7 @@ def _check_lambda(
 
 
 def fuzz(seed: int, n_columns: int, longest: int = 2000, show: bool = False) -> tuple[Counter[str], list[Finding]]:
-    """Check at least `n_columns` columns; return the counts of outcomes, and the failures."""
+    """Check at least `n_columns` columns of up to `longest` rows; return counts of outcomes, and failures."""
     seen: Counter[str] = Counter()
     findings, done, index = [], 0, 0
     while done < n_columns:

@@ -107,7 +107,7 @@ def weights(rng: np.random.Generator, n: int) -> np.ndarray | None:
 
 
 def case_of(seed: int, index: int, shortest: int, longest: int) -> Case:
-    """Draw the case with this seed and index."""
+    """Draw the case with this seed and index, of `shortest` to `longest` rows."""
     rng = np.random.default_rng([seed, index])
     n = int(np.exp(rng.uniform(np.log(shortest), np.log(longest))))
     made = shapes(rng, n)

@@ -64,7 +64,7 @@ def batches(seed: int, n_columns: int, longest: int) -> Iterator[columns.Batch]:
 
 
 def fuzz(seed: int, n_columns: int, longest: int = 5000, what: str = "fits", show: bool = False) -> Totals:
-    """Check `n_columns` columns; with `show`, print findings as they occur, and the progress."""
+    """Run the checks called `what` on `n_columns` columns; with `show`, print findings and the progress."""
     totals = Totals()
     with _progress(n_columns, show) as advance:
         for batch in batches(seed, n_columns, longest):
@@ -82,7 +82,7 @@ def fuzz(seed: int, n_columns: int, longest: int = 5000, what: str = "fits", sho
 
 @contextmanager
 def _progress(n_columns: int, show: bool) -> Iterator:
-    """Return a progress bar if tqdm is installed."""
+    """Yield a function that advances a progress bar; it does nothing without `show` or tqdm."""
     try:
         from tqdm import tqdm
     except ImportError:

@@ -62,7 +62,7 @@ def _shapes(rng: np.random.Generator, n: int) -> Iterator[np.ndarray]:
 
 
 def columns(n_columns: int, seed: int, lengths: tuple[int, ...] = LENGTHS) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield families and nasty columns that can be fitted robustly."""
+    """Yield pairs of a family and a nasty column, with one of the lengths, that can be fitted robustly."""
     rng = np.random.default_rng(seed)
     count = 0
     while True:
@@ -194,7 +194,7 @@ OBJECTIVES: dict[str, Objective] = {
 def brute_force(
     objective: Objective, family: str, u: np.ndarray, low: float = LOW, high: float = HIGH, step: float = 0.005
 ) -> tuple[float, float]:
-    """Return the lowest point of an objective and its value, by a grid that is refined about its good local minima."""
+    """Return an objective's lowest point and value, by a grid from `low` to `high` refined about good local minima."""
     grid = np.linspace(low, high, math.ceil((high - low) / step) + 1)
     with np.errstate(all="ignore"):
         values = np.nan_to_num(objective(family, u, grid), nan=math.inf, posinf=math.inf)

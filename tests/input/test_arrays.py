@@ -26,7 +26,7 @@ REAL_DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4
 
 
 def lazily(module: str, build: Callable[[Any], Any]) -> Callable[[], Any]:
-    """Return a test case from a library that need not be installed."""
+    """Return a case that `build` makes from a library, `module`, which need not be installed."""
     return lambda: build(pytest.importorskip(module))
 
 

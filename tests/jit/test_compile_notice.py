@@ -31,7 +31,7 @@ def said(monkeypatch):
 
 
 def long_work(caplog, kernel="fit_columns"):
-    """Compile until the notice appears."""
+    """Announce the compilation of `kernel` until the notice appears."""
     caplog.set_level(logging.INFO, "powerkern")
     before, end = len(caplog.records), time.monotonic() + 10.0
     with compile_notice.announce_if_slow(kernel):

@@ -70,7 +70,7 @@ def columns(n, seed=0):
 
 
 def assert_moments(result, x, w=None, rtol=1e-15):
-    """Check the mean to rtol of the root mean square, and the variance to 10 rtol, against rational arithmetic."""
+    """Check a mean to rtol of the root mean square, and a variance to 10 rtol, against rational arithmetic."""
     rtol *= SLACK
     weight, mean, m2 = oracles.exact_moments(x, w)
     size = math.sqrt(float(m2 / weight) + float(mean) ** 2)

@@ -21,7 +21,7 @@ CENSORED = np.fmax(SAMPLE, LOD)
 
 
 def positions_by_definition(values: list[float], is_below: list[bool]) -> list[Fraction]:
-    """Return the positions in exact fractions, from conditional probabilities, limit by limit."""
+    """Return the plotting positions of values and limits in exact fractions, from conditional probabilities."""
     limits = sorted({value for value, below in zip(values, is_below, strict=True) if below})
     observed = [value for value, below in zip(values, is_below, strict=True) if not below]
     less = {np.inf: Fraction(1), -np.inf: Fraction(0)}  # probability of values below each limit

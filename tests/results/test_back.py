@@ -50,7 +50,7 @@ def tail(lmbda: mpmath.mpf, sd: mpmath.mpf, end: mpmath.mpf, near: mpmath.mpf) -
 def side(
     lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, start: mpmath.mpf, end: mpmath.mpf, offset: int
 ) -> mpmath.mpf:
-    """Return the integral of a branch minus its offset, from `start` outwards to `end`."""
+    """Return the integral of a branch of the inverse minus its offset, times the density, from `start` to `end`."""
     stop = min(end, mpmath.mpf(30))
     if start >= stop:
         return mpmath.mpf(0)
@@ -126,7 +126,7 @@ def test_lognormal_means_are_exact() -> None:
 
 
 def test_centers_far_beyond_the_range() -> None:
-    """The probability inside decays like exp(-r t), and lambda = 1 gives the mean of a normal variable above 0."""
+    """For lambda = 1, the mean is that of a normal variable above 0, whose center is r standard deviations below 0."""
     r = np.array([5.0, 20.0, 30.0])
     hazard = np.sqrt(2.0 / np.pi) / special.erfcx(r / np.sqrt(2.0))
     assert_allclose(raw_fit("box-cox", 1.0).inverse_mean(-1.0 - r, 1.0), hazard - r, rtol=1e-9)

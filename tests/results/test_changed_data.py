@@ -78,7 +78,7 @@ def answers(fit):
 
 
 def assert_same_or_refused(before, after, may_refuse):
-    """Check that each answer is unchanged or the documented error; return the methods that raise it."""
+    """Check that answers equal `before`, or if `may_refuse` the documented error; return the methods that raise it."""
     refused = []
     for name, was in before.items():
         now = after[name]

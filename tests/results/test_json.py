@@ -33,7 +33,7 @@ def text_of(family: str = "box-cox", estimator: str = "mle", standardize: bool =
 
 
 def changed(field: str, value: Any) -> str:
-    """Return the text of a fit with one number of the first column replaced."""
+    """Return the text of a fit in which `field` of the first column is replaced by `value`."""
     record = json.loads(text_of())
     record["columns"][field][0] = value
     return json.dumps(record)

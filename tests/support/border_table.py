@@ -244,7 +244,7 @@ class Entry:
 
 
 def arguments_of(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of the arguments to pass: the required ones, and some optional ones.
+    """Return the names of the arguments to pass to a function: the required ones, and some optional ones.
 
     Optional arguments are passed if GIVEN_IF_OPTIONAL names them, unless they are in LEFT_OUT.
     """

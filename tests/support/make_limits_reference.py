@@ -113,7 +113,7 @@ def maximize(case: dict[str, Any]) -> dict[str, float] | None:
 
 
 def make_case(rng: np.random.Generator, family: str, kind: str, is_weighted: bool) -> dict[str, Any]:
-    """Return a case with 10 to 16 cells."""
+    """Return a case with 10 to 16 cells, censored according to `kind`."""
     n = int(rng.integers(10, 17))
     x = rng.lognormal(sigma=0.7, size=n) if family == "box-cox" else rng.normal(0.3, 2.0, n)
     x = np.round(x, 3)

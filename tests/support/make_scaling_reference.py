@@ -50,7 +50,7 @@ def samples() -> Iterator[tuple[str, list[float], list[int]]]:
 
 
 def parameters(s: list[mpmath.mpf]) -> dict[str, tuple[mpmath.mpf, mpmath.mpf]]:
-    """Return the two parameters of every rule."""
+    """Return the two parameters of every rule for the scores `s`."""
     n = len(s)
     mean, median = mpmath.fsum(s) / n, location.median(s)
     normal_quartile = location.normal_quantile(mpmath.mpf(3) / 4)

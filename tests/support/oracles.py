@@ -591,7 +591,7 @@ def uv_all_elements(m: int, n: int, d: int) -> list[tuple[str, int, int]]:
 
 
 def uv_rmse(M: np.ndarray, U: np.ndarray, V: np.ndarray) -> float:
-    """Return the root mean square error on the entries that are not missing."""
+    """Return the root mean square error of the product U V on the entries of M that are not missing."""
     return float(np.sqrt(np.nanmean((M - U @ V) ** 2)))
 
 
@@ -611,7 +611,7 @@ def uv_least_squares(M: np.ndarray, V: np.ndarray, ridge: float = 0.0) -> np.nda
 def _greedy_bins(
     values: Sequence[Fraction], counts: Sequence[int], area: Fraction, n_bins: int
 ) -> list[tuple[Fraction, int]] | None:
-    """Return (left edge, first value) of bins over [0, 1], count times width at most `area`; None if too many.
+    """Return (left edge, first value) of bins of at most `area`, count times width, over [0, 1]; None if too many.
 
     Parameters
     ----------
@@ -1175,7 +1175,7 @@ def shifted_box_cox(x: float, shift: float, lmbda: float) -> mpmath.mpf:
 
 
 def shifted_box_cox_lambda(x: Sequence[float], shift: float, start: float) -> mpmath.mpf:
-    """Return the lambda of maximum likelihood for given data: the root of the derivative of the log-likelihood."""
+    """Return the lambda of maximum likelihood for a given shift: the root of the log-likelihood's derivative."""
     with mpmath.workdps(60):
         logs = [mpmath.log(mpmath.mpf(float(v)) + mpmath.mpf(float(shift))) for v in x]
         n, mean_log = len(logs), mpmath.fsum(logs) / len(logs)

@@ -99,7 +99,7 @@ def in_two_passes(x, family, weight=NOTHING, lmbda=NAN):
 
 
 def assert_same_fits(rows, expected):
-    """Check that fits agree up to rounding."""
+    """Check that two arrays of rows of results agree up to rounding."""
     np.testing.assert_array_equal(rows[:, [STATUS, X_MIN, X_MAX]], expected[:, [STATUS, X_MIN, X_MAX]])
     np.testing.assert_allclose(rows[:, N_OBS], expected[:, N_OBS], rtol=4e-15)  # sums in parts, one for each lane
     size = np.maximum(1.0, abs(expected[:, LMBDA]))

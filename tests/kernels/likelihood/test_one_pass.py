@@ -264,7 +264,7 @@ def test_values_without_weight_are_absent(odd):
 
 
 def assert_same_but_for_rounding(row, expected):
-    """Check that missing values change the sums by rounding only."""
+    """Check that two rows of results agree except for the rounding of sums."""
     np.testing.assert_array_equal(row[[STATUS, X_MIN, X_MAX]], expected[[STATUS, X_MIN, X_MAX]])
     figures = [LMBDA, LOC, SCALE, NLL, N_OBS]
     np.testing.assert_allclose(row[figures], expected[figures], rtol=1e-11, atol=1e-12)

@@ -97,7 +97,9 @@ def exponents_for(family, x):
 
 
 def assert_right(result, exact, sigma, reach, largest_term):
-    """Check g and g' to rounding, and g'' and g''' to the rounding of the terms whose difference they are."""
+    """Check g and g' up to rounding, and g'' and g''' up to the rounding of their largest terms.
+
+    `reach` is the range of the logs, and `largest_term` the largest magnitude of (lambda - 1) J."""
     with mpmath.workdps(30):
         exact = [v / mpmath.mpf(sigma) ** k for k, v in enumerate(exact)]
         error = [float(abs(mpmath.mpf(v) - e)) for v, e in zip(result, exact, strict=True)]

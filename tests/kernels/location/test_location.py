@@ -36,7 +36,7 @@ def order_figures(y, w, point, weight, probability):
 
 @jitted
 def sums_over_ranges(y, w, bounds, out):
-    """Write weight, sum and sum of squares of y - center for each range, and the weight before it.
+    """Write weight, sum and sum of squares of y - center for each range in `bounds`, and the weight before it.
 
     Return the center.
     """
@@ -195,7 +195,7 @@ def test_beta(k):
 
 
 def assert_location(x, w, mu, s, k):
-    """Check a location by the error of its equation, divided by the least slope, a tenth of the number of values."""
+    """Check that Huber's equation for the location `mu`, with scale `s` and constant `k`, holds up to rounding."""
     assert abs(oracles.clipped_sums(x, w, mu, s, k)[0]) <= 1e-13 * sum(w) + 1e-15 * sum(w) * abs(mu) / s
 
 

@@ -24,7 +24,7 @@ def problem(n=40, m=200, p=7, seed=0, missing=0.3):
 
 
 def sorted_means(values, completed, donors, residuals, k):
-    """Return the means by sorting; NaN without a donor, or for a row without observed values."""
+    """Return means and corrections over `k` donors by sorting; NaN without a donor or observed values in the row."""
     means, corrections = np.full_like(values, nan), np.full_like(values, nan)
     for i, row in enumerate(values):
         seen = ~np.isnan(row)

@@ -19,7 +19,7 @@ ORDERS = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (2, 0, 0), (1, 1, 0), (1, 0, 1), (0, 
 
 
 def exact(box_cox, lmbda, x0, log_unit):
-    """Return the profile log-likelihood per observation, without constants, in mpmath's numbers."""
+    """Return the profile log-likelihood of (x - x0)/unit per observation, without constants, in mpmath's numbers."""
     y, log_slopes = [], []
     for x in X:
         u = (mpmath.mpf(x) - x0) * mpmath.exp(-log_unit)

@@ -93,7 +93,7 @@ def fit_sums(columns: list[Summed], family: int, lmbda: float = NAN) -> tuple[Fl
 def fit_cells(
     low: FloatArray, high: FloatArray, weight: FloatArray, family: int, lmbda: float = NAN
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit by the kernel that reads all values."""
+    """Fit cells with these ends by the kernel that reads all values; return rows of results and of censored cells."""
     row, out_censored = np.empty((1, N_RESULTS)), np.empty((1, N_CENSORED_FIELDS))
     cells, scratch = as_cells(low, high)
     direct.fit_censored_columns(*cells, weight, family, np.array([lmbda]), *scratch, row, out_censored)
@@ -101,7 +101,7 @@ def fit_cells(
 
 
 def as_cells(low: FloatArray, high: FloatArray) -> tuple[tuple[FloatArray, FloatArray], tuple[Any, Any]]:
-    """Return cells in the form for the kernel that reads all values, and scratch for it."""
+    """Return cells with these ends in the form for the kernel that reads all values, and scratch for it."""
     x = np.where(np.isinf(low), high, low)
     other = np.where(np.isinf(low), -INF, np.where(np.isinf(high), INF, np.where(low < high, high, NAN)))
     return (x[np.newaxis], other[np.newaxis]), (new_work(x.size), new_censored_work(x.size, x.size))

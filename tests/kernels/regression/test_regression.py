@@ -15,7 +15,7 @@ NO_WEIGHTS = np.empty(0)
 
 
 def design(X, root=NO_WEIGHTS, sample=0):
-    """Return the design of covariates that include a constant."""
+    """Return the design of covariates, which include a constant, and of a sample; `root` holds roots of the weights."""
     rows = X if root.size == 0 else root[:, None] * X
     basis = np.ascontiguousarray(np.linalg.qr(rows)[0].T)
     some = np.empty((len(basis), 0)), np.empty(0)
@@ -26,7 +26,7 @@ def design(X, root=NO_WEIGHTS, sample=0):
 
 
 def regress(y, X, family=BOX_COX, lmbda=np.nan, root=NO_WEIGHTS, sample=0):
-    """Return a row of results, ends of the scan, and coefficients on the basis."""
+    """Return a row of results, and ends of the scan with coefficients on the basis; arguments are as in `design`."""
     one = design(X, root, sample)
     out, extra = np.empty((1, N_RESULTS)), np.empty((1, 2 + X.shape[1]))
     work = likelihood.new_regression_work(one)

@@ -42,7 +42,7 @@ def floor_of(a: np.ndarray, b: np.ndarray, values: tuple[float, float] = (0.5, 0
 
 
 def searched(family: str, x: np.ndarray, rule: int, low: float = -4.0, high: float = 6.0) -> np.ndarray:
-    """Return the points of the search, in ascending order, as rows of lambda, objective and floor."""
+    """Return the ascending points of a search from `low` to `high`: rows of lambda, objective and lower bound."""
     x = np.sort(x)
     mirrored = family == "yeo-johnson"
     logs = np.copysign(np.log1p(abs(x)), x) if mirrored else np.log(x)

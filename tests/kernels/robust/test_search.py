@@ -15,7 +15,7 @@ from powerkern.kernels.robust.search import HIGH, LOW, VALUE, LocalMinimum, Stop
 
 
 def minimum_in_cell(low, high, at, widest=100.0, xtol=1e-6):
-    """Search a cell for the minimum of a parabola about `at`; return it, and the points evaluated."""
+    """Search a cell from `low` to `high` for the minimum of a parabola at `at`; return it and the points evaluated."""
     points, cell = [], np.zeros(8)
     cell[LOW], cell[HIGH] = low, high
 

@@ -87,7 +87,7 @@ def positives(lmbda):
 
 
 def assert_within_two_ulp(got, exact, peer):
-    """Check errors: at most 2 ulp, or else no more than the peer's."""
+    """Check that errors of `got` are at most 2 ulp, or else no larger than the peer's."""
     for y, value, other in zip(got, exact, peer, strict=True):
         error = oracles.error_in_ulp(y, value)
         assert error <= 2.0 or error <= oracles.error_in_ulp(other, value)

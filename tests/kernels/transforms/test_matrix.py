@@ -62,7 +62,7 @@ def cases(family, direction, values):
 
 
 def along(family, direction, x, results, out, upright=False):
-    """Transform a matrix with the row kernels; return bounds, and which columns hold ordinary values only."""
+    """Write the transforms of a matrix to `out` by the row kernels; return bounds, and a mask of ordinary columns."""
     found = np.zeros((rowwise.N_BOUNDS, len(results)))
     stride, height = x.shape[1], x.shape[1 if upright else 0]
     where = lines_from(0, stride, 1, height, stride)

@@ -57,7 +57,7 @@ def width():
 
 
 def vectorised(transform, width):
-    """Return the number of computing loops that use vectors."""
+    """Return the number of loops in `transform` that compute with vectors of `width` float64."""
     return sum(operations(block, width) >= FEWEST for block in straight_loops(optimised(transform)))
 
 

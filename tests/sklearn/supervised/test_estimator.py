@@ -60,7 +60,7 @@ def slow_score(estimator, X, y, lmbdas, cv=5, scoring=None):
 
 
 def slow_search(score, grid, start, n_epochs):
-    """Search one coordinate after the other, scoring every candidate from scratch."""
+    """Search one coordinate after the other on a grid, for `n_epochs` rounds, scoring every candidate from scratch."""
     lmbdas, best = np.array(start, dtype=float), score(start)
     for _ in range(n_epochs):
         for j in range(lmbdas.size):
