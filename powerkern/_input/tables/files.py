@@ -195,7 +195,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def write(path: Path | None, layout: FileLayout, text: TextFormat) -> Iterator[Writer]:
-    """Yield the writer of a table in the format of its file name; without a path it writes CSV to standard output.
+    """Yield a writer of a table, in the format that the name determines; without a path, of CSV to standard output.
 
     An old file, which may be the table that is being read, is replaced only when the new one is complete.
 

@@ -113,7 +113,7 @@ class IdentifierEvidence:
         return shortest >= _VERY_LONG or (shortest == longest and shortest >= _LONG)
 
     def reason(self) -> str | None:
-        """Return why the column seems to hold identifiers, with an example; None if it does not."""
+        """Return the reason to believe that the column holds identifiers, with an example; None if there is none."""
         if not self._is_whole or self._n == 0:
             return None
         if self._padded is not None:
@@ -137,7 +137,7 @@ def warn_about_rounding(label: str, name: str, evidence: IdentifierEvidence) -> 
     name : str
         Name of the column.
     evidence : IdentifierEvidence
-        What is known about the column.
+        The evidence on the column.
     """
     if evidence.rounded is not None:
         warn(f"column {name!r} of {label}: whole numbers beyond 2**53 are rounded to 16 digits ({evidence.rounded})")
@@ -151,7 +151,7 @@ def no_numbers(label: str, identifiers: Mapping[str, str]) -> BadInput:
     label : str
         Name of the file in messages.
     identifiers : mapping of str to str
-        The columns of identifiers, and why they are taken to be such.
+        For each column of identifiers, by name, the reason why it is taken for one.
     """
     message = f"{label} has no column of numbers"
     for name, reason in identifiers.items():

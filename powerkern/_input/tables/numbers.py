@@ -26,14 +26,14 @@ class BadCell(NamedTuple):
     """The first cell of a block that cannot be read as a number of its column."""
 
     at: int
-    #: What is wrong, as the end of a sentence about the cell.
+    #: The problem, worded as the end of a sentence about the cell.
     reason: str
     #: True for a number outside the range of float64, which is an error even where other bad cells only lead to the
     #: column being left out.
     is_fatal: bool = False
     #: True for a number with another unit than the first one of the column.
     is_unit: bool = False
-    #: What to do about a cell such as ``<0.05`` that cannot be read as a limit; "" for other cells.
+    #: Advice on a cell such as ``<0.05`` that cannot be read as a limit; "" for other cells.
     limit_remedy: str = ""
 
 
@@ -45,7 +45,7 @@ class Parsed(NamedTuple):
     problem: BadCell | None = None
     #: Whether at least half of the known cells are numbers.
     mostly_numbers: bool = True
-    #: -1 where the value lies below the number, a limit; 1 where it lies above it; else 0. None: no limits.
+    #: -1 where the value lies below the number (``<0.05``), 1 where it lies above (``>100``), else 0. None: no limits.
     marks: NDArray[np.int8] | None = None
 
 
@@ -62,12 +62,12 @@ def split_limit(cell: str) -> tuple[int, str]:
 
 
 def limit_without_number(what: str, column: str, mark: int) -> tuple[str, str]:
-    """Return why a cell such as ``<LOD`` cannot be read, and advice on the option that sets its limit.
+    """Return the reason why a cell such as ``<LOD`` cannot be read, and advice on the option that sets its limit.
 
     Parameters
     ----------
     what : str
-        How the message refers to the cell.
+        Name of the cell in the message.
     column : str
         Name of the column.
     mark : int
@@ -86,7 +86,7 @@ class CellParser:
         self._separators = _SEPARATORS.get(text.thousands or "", text.thousands or "")
         group = f"(?:{'|'.join(map(re.escape, self._separators))})"
         self._grouped = re.compile(
-            # the last group has three digits, the others two in India
+            # the last group has three digits; in India, all other groups have two
             rf"[+-]?[1-9]\d{{0,2}}(?:{group}\d{{2,3}})*{group}\d{{3}}(?:{re.escape(text.decimal)}\d*)?(?:[eE][+-]?\d+)?"
         )
         units = "|".join(re.escape(unit) for unit in sorted(text.units, key=len, reverse=True))
@@ -137,7 +137,7 @@ class ColumnParser:
 
     def __init__(self, cells: CellParser, text: TextFormat, name: str = "") -> None:
         self._cells, self._text, self._name = cells, text, name
-        #: The unit of the first known cell and the line of that cell; None before it.
+        #: The unit of the first known cell and the line of that cell; None before this cell is read.
         self._unit: tuple[str, int] | None = None
 
     def has_unit(self) -> bool:
@@ -215,7 +215,7 @@ class ColumnParser:
         return numbers, marks if marks.any() else None, problem or limit_problem, n_wrong
 
     def _limit_problem(self, index: int, cell: str, mark: int) -> BadCell | None:
-        """Return why a cell with a limit cannot be read; None if it can.
+        """Return the problem if a cell with a limit cannot be read; None if it can be read.
 
         Either limits are not read at all, or the limit has no number and the column has no limit that could replace it.
         """

@@ -29,7 +29,7 @@ _MOST_MARKS = 3
 
 
 def find_remedy(cells: Sequence[str], text: TextFormat, uses_decimal: bool) -> str:
-    """Return the end of an error message that says how to read these cells, or "" if no remedy is known.
+    """Return advice on reading these cells, as the end of an error message, or "" if no remedy is known.
 
     An option is proposed only if it turns all cells into numbers. If several equally simple options do so with
     different numbers, the message names each of them with its number.

@@ -21,7 +21,7 @@ class BadInput(Exception):
 class Selection(NamedTuple):
     """The columns of a table that are to be read as numbers, by position."""
 
-    #: None: every numeric column that does not hold identifiers.
+    #: Positions of these columns; None: every numeric column that does not hold identifiers.
     positions: Sequence[int] | None = None
     #: Columns that are left out.
     excluded: Collection[int] = ()
@@ -47,32 +47,32 @@ NAMES_ROWS = "names the rows"
 
 
 class CensoredCells(NamedTuple):
-    """How cells such as ``<0.05`` and ``<LOD`` are read: as detection limits of the value, or as an error."""
+    """Rules for reading cells such as ``<0.05`` and ``<LOD``: as detection limits of the value, or as an error."""
 
-    #: Why limits are not read, as the end of an error message; "" if they are read.
+    #: The reason why limits are not read, as the end of an error message; "" if they are read.
     refusal: str = "; write numbers only"
     #: Names of the columns whose lower and upper limits are known, so that ``<LOD`` and ``>LOQ`` need no number.
     below: Collection[str] = ()
     above: Collection[str] = ()
-    #: False: ``<LOD`` needs no number in any column.
+    #: Whether a limit must be a number or known; if False, ``<LOD`` needs no number in any column.
     needs_number: bool = True
 
 
 class TextFormat(NamedTuple):
     """The format of a text table; fields that are None are detected."""
 
-    #: None: detected in the first lines.
+    #: The delimiter of the cells; None: detected in the first lines.
     delimiter: str | None = None
     decimal: str = "."
     #: The sign between groups of digits; a space and an apostrophe also stand for their typographic variants.
     thousands: str | None = None
-    #: Signs and words next to numbers, such as "%". All cells of a column must have the same one, or none.
+    #: Signs and words next to numbers, such as "%". All cells of a column must have the same unit, or none.
     units: tuple[str, ...] = ()
     #: Further cells that count as missing.
     missing: tuple[str, ...] = ()
     #: Prefix of lines to skip.
     comment: str | None = None
-    #: None: given by the byte-order mark, or else UTF-8.
+    #: The encoding of the file; None: given by the byte-order mark, or else UTF-8.
     encoding: str | None = None
     header: bool = True
     censored: CensoredCells = CensoredCells()
@@ -96,7 +96,7 @@ class Block(NamedTuple):
     lines: NDArray[np.int64] | None = None
     #: Number of the first row, in files without lines.
     start: int = 0
-    #: (n, p): -1 where the value lies below the number, a limit; 1 where it lies above it; else 0. None: no limits.
+    #: (n, p): -1 where the value lies below the number, 1 where it lies above the number, else 0. None: no limits.
     marks: NDArray[np.int8] | None = None
 
 
@@ -113,7 +113,7 @@ def stack_blocks(blocks: Sequence[Block]) -> Block:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """The columns of a file: their names, which of them are read as numbers, and how the file stores them."""
+    """The columns of a file: their names, the positions of those read as numbers, and details of the format."""
 
     #: Names of all columns; their positions as text where the file has no names.
     names: tuple[str, ...]
@@ -149,7 +149,7 @@ class FileLayout:
         return replace(self, positions=tuple(other for other in self.positions if other != at), weights=at)
 
     def place(self, block: Block, j: int, i: int) -> str:
-        """Return where row `i`, column `j` of a block is, for messages; in text tables as a line of the file."""
+        """Return the place of row `i`, column `j` of a block, for messages; in text tables, the line of the file."""
         name = self.names[self.positions[j]]
         column = f"column {name!r}" if self.named else f"column {name}"
         return f"{column}, row {block.start + i}" if block.lines is None else f"{column}, line {block.lines[i]}"
@@ -161,13 +161,13 @@ class Table:
 
     layout: FileLayout
     n_rows: int
-    #: Why columns that look numeric were left out, by name: the line and the cell that is not a number, or NAMES_ROWS.
+    #: Reasons why columns that look numeric were left out, by name: line and cell that is not a number, or NAMES_ROWS.
     odd: Mapping[str, str]
     #: All rows, if the caller requested them.
     block: Block | None = None
-    #: Why columns were taken for identifiers, by name.
+    #: Reasons why columns were taken for identifiers, by name.
     identifiers: Mapping[str, str] = field(default_factory=dict)
-    #: Numbers of cells that state an upper limit (``<0.05``) and a lower limit (``>100``), by name of the column.
+    #: Numbers of cells such as ``<0.05`` and of cells such as ``>100``, by name of the column.
     n_marked: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -196,7 +196,7 @@ def one_line_file_errors(verb: str, path: Path | str) -> Iterator[None]:
     Parameters
     ----------
     verb : str
-        What is being done, as in "read" or "write".
+        The verb of the message, such as "read" or "write".
     path : Path or str
         The file.
     """

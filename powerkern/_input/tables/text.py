@@ -100,7 +100,8 @@ def _find_text(rows: Iterator[_Row]) -> tuple[list[_Row], _Row | None]:
 class TextSource:
     """A text table that is read once, from beginning to end.
 
-    Blank lines are skipped, except in a table of one column: there, each one below the header is a missing value.
+    Blank lines are skipped, except in a table of one column: there, each blank line below the header is a missing
+    value.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class TextSource:
     kind_delimiter : str or None
         The delimiter that the file's name suggests.
     text : TextFormat
-        The format of numbers and cells. A delimiter given there takes precedence.
+        The format of numbers and cells. A delimiter in `text` takes precedence.
     """
 
     def __init__(self, file: TextIO, label: str, kind_delimiter: str | None, text: TextFormat) -> None:
@@ -139,7 +140,7 @@ class TextSource:
         self._rows = itertools.chain(blank, () if self._second is None else (self._second,), rows)
 
     def _blank_comments(self, lines: Iterable[str], comment: str) -> Iterator[str]:
-        """Yield the lines with blank ones in place of comments, whose line numbers are recorded in `_comments`."""
+        """Yield the lines, blank in place of comments, and record the line numbers of comments in `_comments`."""
         for number, line in enumerate(lines, 1):
             if line.startswith(comment):
                 self._comments.add(number)
@@ -227,7 +228,7 @@ class TextSource:
         line : int
             Line of the file.
         reason : str
-            What is wrong.
+            The problem, for the message.
         """
         return BadInput(f"{self.label}, column {self.names[position]!r}, line {line}: {reason}")
 
@@ -264,12 +265,12 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
 
 
 def _marks_of(parsed: Parsed) -> NDArray[np.int8]:
-    """Return the marks of the cells: -1 for those with an upper limit such as ``<0.05``, 1 for ``>100``, else 0."""
+    """Return the marks of the cells: -1 for a cell such as ``<0.05``, 1 for one such as ``>100``, else 0."""
     return np.zeros(parsed.numbers.size, np.int8) if parsed.marks is None else parsed.marks
 
 
 class _Reading:
-    """State of reading a text table: the columns that may hold numbers, and why other columns are left out."""
+    """State of reading a text table: columns that may hold numbers, and reasons why others are left out."""
 
     def __init__(self, source: TextSource, selection: Selection) -> None:
         self._source, self._selection = source, selection
@@ -284,7 +285,8 @@ class _Reading:
         self.n_marked = dict.fromkeys(self.columns, (0, 0))
         self._evidence = {j: IdentifierEvidence(source.names[j]) for j in self.columns}
         self._has_numbers = {j for j in self.columns if selection.is_requested(j)}
-        #: Why columns were left out, by name. `_odd`: columns that look numeric but are not, with reasons, by remedy.
+        #: Reasons why columns were left out, by name. `_odd`: for each remedy, the columns that look numeric but are
+        #: not, with the reason for each.
         self.reasons: dict[str, str] = {}
         self.identifiers: dict[str, str] = {}
         self._odd: dict[str, list[tuple[str, str]]] = {}
@@ -440,7 +442,7 @@ def _left_out(label: str, columns: Sequence[tuple[str, str]], remedy: str) -> st
     columns : sequence of (str, str)
         The columns, and the reason for each.
     remedy : str
-        The end of the message.
+        The remedy, which ends the message.
     """
     verb = "is" if len(columns) == 1 else "are"
     return f"{_in_a_list([name for name, _ in columns])} of {label} {verb} left out: {columns[0][1]}{remedy}"
