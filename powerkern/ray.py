@@ -312,7 +312,7 @@ def _parts(block: pyarrow.Table) -> Iterator[pyarrow.Table]:
 
 
 def _place(rows: int) -> str:
-    """Return how error messages refer to a part of a block: by its first row."""
+    """Return the description of a part of a block for error messages, which gives its first row."""
     return f"a block of the dataset, from row {rows} of it"
 
 

@@ -281,7 +281,7 @@ def _row(partitions: int, outcome: ChunkOutcome) -> pyarrow.RecordBatch:
 
 
 def _place(rows: int) -> str:
-    """Return how error messages refer to a batch: by its partition and first row."""
+    """Return the description of a batch for error messages, which gives its partition and its first row."""
     return f"partition {_partition()}, from row {rows} of it"
 
 

@@ -43,7 +43,7 @@ def fit(
     bounds: Any = None,
     **options: Any,
 ) -> XarrayFit:
-    """Fit power transforms to labelled arrays: `powerkern.fit` over some dimensions, for every point of the others.
+    """Fit power transforms to labelled arrays along some dimensions, for every point of all other dimensions.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def _variables(X: Any) -> dict[Hashable, Any]:
 
 
 def _describe_variable(name: Hashable) -> str:
-    """Return how messages refer to a variable."""
+    """Return the name of a variable for messages."""
     return "X" if name is None else f"variable {name!r}"
 
 

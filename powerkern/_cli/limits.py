@@ -17,7 +17,7 @@ from powerkern._input.tables.numbers import limit_without_number
 from powerkern._input.tables.table import BadInput, Block, CensoredCells, FileLayout
 from powerkern._typing import FloatArray
 
-#: Options with limits, and the mark of the cells that lie beyond each.
+#: Options that set limits, and the mark of the cells beyond such a limit.
 _OPTIONS = {"below_limit": -1, "above_limit": 1}
 
 

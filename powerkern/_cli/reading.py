@@ -253,7 +253,7 @@ def locate_errors_in_file(path: Path, layout: FileLayout, block: Callable[[], Bl
 
 
 def display_name(path: Path) -> str:
-    """Return how messages refer to a file: its name, or "standard input"."""
+    """Return the name of a file for messages: without its folder, or "standard input"."""
     return "standard input" if str(path) == "-" else path.name
 
 

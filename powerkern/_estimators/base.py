@@ -20,7 +20,7 @@ from powerkern._typing import FloatArray, Weights
 
 
 class Run(NamedTuple):
-    """How a fit runs: the number of threads, and whether to show a progress bar."""
+    """Settings for running a fit: the number of threads, and whether to show a progress bar."""
 
     n_threads: int
     progress: bool = False

@@ -97,7 +97,7 @@ def _redo(
     values: Columns,
     out: FloatArray,
 ) -> None:
-    """Replace the results of some columns by those of another algorithm.
+    """Replace the results of some columns by the results of another algorithm.
 
     Parameters
     ----------
@@ -322,8 +322,9 @@ class Sketches:
     totals : (bins of all columns, N_POWERS) ndarray of int64
         The sums.
     roundings : (p, 4) ndarray of int64
-        For each column: how often its sums were rounded to quanta, the number of rows summed, how many sums of weights
-        were rounded to 0, and how often its sums were moved to another reference.
+        For each column: the number of times that its sums were rounded to quanta, the number of rows summed, the number
+        of sums of weights that were rounded to 0, and the number of times that its sums were moved to another
+        reference.
     inside : (p,) ndarray of int64
         0 for a column that has values outside its grid.
     """
@@ -459,7 +460,7 @@ class PowerSums:
     totals : (bins of all columns, N_POWERS) ndarray of int64
         The sums, in quanta, as in `Sketches`.
     roundings : (p, 4) ndarray of int64
-        How the sums of each column were rounded, as in `Sketches`.
+        Counts of the roundings of each column's sums, as in `Sketches`.
     family : int
         Code of the transform, see `kernels.transforms.family`.
     cells : (p, N_GRID) ndarray

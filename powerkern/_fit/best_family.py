@@ -80,7 +80,7 @@ def box_cox_is_better(
 
 
 def kept_by_both(box_cox: FloatArray, yeo_johnson: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the interval of values that both fits keep, in which the fits are compared: (p,) and (p,)."""
+    """Return two (p,) arrays: the ends of the interval of values that both fits keep, in which they are compared."""
     low, high = (
         pick(box_cox[:, end], yeo_johnson[:, end]) for pick, end in ((np.maximum, KEPT_LOW), (np.minimum, KEPT_HIGH))
     )

@@ -18,7 +18,7 @@ _MAX_ITER = 5000
 
 
 def shrink_lambdas(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray], ColumnTable]) -> ColumnTable:
-    """Return the results at lambdas shrunk from those of the groups towards the pooled ones.
+    """Shrink the lambdas of the groups towards the pooled lambdas; return the results at the shrunk lambdas.
 
     If the lambdas of groups are normal about the pooled lambda_0 with variance ``tau^2``, and the likelihood of a group
     has its maximum at lambda_g with curvature ``1/s_g^2``, the posterior mean is ``(w lambda_g + v lambda_0)/(w + v)``

@@ -161,7 +161,7 @@ def as_pair(what: str, value: object) -> tuple[Any, Any]:
 
 
 def column_ends(what: str, pair: tuple[Any, Any], p: int, names: Sequence[Any] | None) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and the upper ends of an interval for each column, (p,) and (p,).
+    """Return two (p,) arrays: the lower and the upper ends of an interval for each column.
 
     Parameters
     ----------

@@ -362,14 +362,14 @@ def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: st
 
 
 def column_label(j: int, names: Sequence[Any] | None) -> str:
-    """Return how messages refer to a column: ``column 3`` or ``column 3 ('price')``."""
+    """Return the name of a column for messages: ``column 3`` or ``column 3 ('price')``."""
     return (
         f"column {j}" if names is None or (is_whole_label(names[j]) and names[j] == j) else f"column {j} ({names[j]!r})"
     )
 
 
 def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
-    """Return how messages refer to several columns: the first ten, and the number of others."""
+    """Return the names of several columns for messages: the first ten, and the number of the other columns."""
     every = [int(j) for j in indices]
     text = ", ".join(column_label(j, names) for j in every[:10])
     return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"

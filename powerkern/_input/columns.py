@@ -88,7 +88,7 @@ def reject_cells(cells: Any, place: Callable[[int], str], what: str, dtype: obje
     cells : iterable
         The cells of the column.
     place : callable
-        Takes the position of a cell; returns how the message refers to it.
+        Takes the position of a cell; returns the name of the cell for the message.
     what : str
         Name of the column in messages.
     dtype : object

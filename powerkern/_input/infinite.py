@@ -27,7 +27,7 @@ def without_infinite(matrix: Matrix, infinite: Infinite, *, warns: bool = True) 
     matrix : Matrix
         The data; returned unchanged if no value is infinite.
     infinite : {"raise", "missing", "keep"}
-        The treatment. With "raise", infinite values are not replaced, and the fit raises an error later.
+        The treatment. With "raise", infinite values are not replaced here, and the fit raises an error for them.
     warns : bool
         With "missing", warn once, with the number of infinite values in each column, including rows of weight 0.
     """

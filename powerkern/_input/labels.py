@@ -222,7 +222,7 @@ def _number_groups(coded: list[_Coded], dropna: bool | None) -> tuple[IntArray, 
 
 
 def without_names(X: Any, names: list[str] | None) -> Any:
-    """Return a data frame without the columns called `names`, some of which it may not have."""
+    """Return a data frame without the columns called `names`; names that it does not have are ignored."""
     if names is None or (every := frames.names_of(X)) is None:
         return X
     rest = [j for j, name in enumerate(every) if name not in names]

@@ -222,7 +222,7 @@ def _apply_limits(
 ) -> Generator[Request, list[Any], None]:
     """Clip lambdas to their bounds and to the limit on transformed values, as `powerkern.fit` does, and refit.
 
-    Clipping does not increase distances, so the bounds on the errors of lambda still hold.
+    Clipping never increases the distance between two lambdas, so the bounds on the errors of lambda still hold.
 
     Parameters
     ----------
