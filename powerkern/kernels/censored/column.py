@@ -95,12 +95,12 @@ class Terms(NamedTuple):
 class CensoredColumn(NamedTuple):
     """A column with censored cells, prepared for its likelihood.
 
-    `sign` is 1, -1, or 0 if there are values or limits of both signs; with -1 all fields describe the magnitudes.
+    `sign` is 1, -1, or 0 if there are values or limits of both signs. If it is -1, all fields describe the magnitudes.
     `total` is the weight of all cells. `values` holds the weight of the observed cells and, if their moments may be
     computed from raw sums, the standard deviation of their logs. `are_standard` tells whether the observed values
     provide the mean and the standard deviation by which everything is standardised. If they do not, `mean_log_shift` is
-    the mean log of the values that do, minus the mean log of the observed values, in the units of the logs; otherwise
-    it is 0.
+    the mean log of the values that provide them, minus the mean log of the observed values, in the units of the logs;
+    otherwise it is 0.
     """
 
     centered: Centered

@@ -11,10 +11,10 @@ from powerkern.kernels.elementary.normal import inverse_mills_ratio, log_probabi
 
 @entry((COLUMN, COLUMN, COLUMN))
 def interval_means(low: FloatArray, high: FloatArray, out: FloatArray) -> None:
-    """Write the mean of a standard normal variable given that it lies between `low` and `high`, for each pair.
+    """Write, for each of n intervals, the mean of a standard normal variable given that it lies in the interval.
 
-    The mean is ``-phi(b)/Phi(b)`` below b, ``phi(a)/Phi(-a)`` above a, and ``(phi(a) - phi(b))/(Phi(b) - Phi(a))``
-    between a and b.
+    With the normal density phi and distribution function Phi, the mean is ``-phi(b)/Phi(b)`` for an interval below b,
+    ``phi(a)/Phi(-a)`` above a, and ``(phi(a) - phi(b))/(Phi(b) - Phi(a))`` between a and b.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def fit_censored_columns(
     out : (p, N_RESULTS)
         Receives the results.
     out_censored : (p, N_CENSORED_FIELDS)
-        Receives the weights of the censored cells and the standard errors.
+        Receives the weights of the censored cells and the standard errors of loc and scale.
     """
     for j in range(columns.shape[0]):
         _fit_column(columns[j], other[j], weight, family, lmbda[j], work, censored_work, out[j], out_censored[j])
@@ -105,7 +105,7 @@ def _fit_column(
     row : (N_RESULTS,)
         Receives the results.
     censored : (N_CENSORED_FIELDS,)
-        Receives the weights of the censored cells and the standard errors.
+        Receives the weights of the censored cells and the standard errors of loc and scale.
     """
     split = split_cells(x, other, weight, family, work, censored_work)
     counts, union = split.counts, merge_summaries(split.values, split.ends)
@@ -151,7 +151,7 @@ def fit_prepared_column(
     row : (N_RESULTS,)
         Receives the results.
     censored : (N_CENSORED_FIELDS,)
-        Receives the standard errors.
+        Receives the standard errors of loc and scale.
     """
     centered, sigma = column.centered, column.centered.logs.sigma
     result = find_optimum(column, exponent_of(lmbda, column.sign) * sigma, may_sample, scratch, censored_work)
@@ -173,7 +173,7 @@ def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: S
     """Write standard errors of loc and scale, from the inverse of the information on lambda, alpha and delta.
 
     In the coordinates of the centered logs ``loc = mean + s delta/alpha`` and ``scale = s/alpha``; psi at the reference
-    is then added to loc. The errors are in units of scale.
+    is then added to loc. The standard errors are in units of scale.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: S
     normal : Score
         The score at `mu`, with the mean and variance of the fitted normal distribution.
     censored : (N_CENSORED_FIELDS,)
-        Receives the errors.
+        Receives the standard errors.
     """
     sums, scales, slopes = profile.sums, profile.scales, profile.slopes
     det = sums.aa * sums.dd - sums.ad * sums.ad

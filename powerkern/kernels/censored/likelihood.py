@@ -80,7 +80,7 @@ class Sums(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """Minus the profile log-likelihood per unit of weight, with two derivatives in the exponent.
+    """Minus the profile log-likelihood per unit of weight, and its first two derivatives in the exponent.
 
     `scales` are the alpha and delta that maximise the likelihood, and `slopes` their derivatives in the exponent. `at`
     holds the moments by which values and limits are standardised, `mean_slope` the derivative of their mean, and
