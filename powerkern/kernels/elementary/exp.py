@@ -57,7 +57,7 @@ TINY = 5.551115123125783e-17
 #: exp overflows above the first and is 0 below the second: the largest float64 is e**709.78, half the smallest
 #: e**-745.13.
 _EXP_MAX, _EXP_MIN = 710.0, -746.0
-#: Beyond the log of the ratio of the largest to the smallest float64, 1454.
+#: Larger than 1454, the log of the ratio of the largest to the smallest positive float64.
 _RATIO_MAX = 1460.0
 #: Arguments are clipped to this; expm1 rounds to -1 below about -37.5.
 _EXPM1_MIN = -50.0
@@ -132,7 +132,7 @@ def exp(x: float) -> float:
 
 @inlined
 def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
-    """Return e**x * 2**scale_k * scale_m (factors from `split`), without overflow unless the result overflows."""
+    """Return e**x times 2**scale_k * scale_m, a number factored by `split`, without intermediate overflow."""
     bounded = _RATIO_MAX if x > _RATIO_MAX else x
     bounded = -_RATIO_MAX if bounded < -_RATIO_MAX else bounded
     shifted, r = _reduced(bounded, _ROUND)
