@@ -1,7 +1,7 @@
-"""Likelihood intervals: the two lambdas at which the negative log-likelihood g exceeds its minimum by a given drop.
+"""Likelihood intervals: the two lambdas at which the negative log-likelihood g is a given amount above its minimum.
 
-The likelihood is [1]_, eq. (8), and g is taken per observation. The drop of an interval is half a quantile of
-chi-square, divided by n.
+The likelihood is [1]_, eq. (8), and g is taken per observation. The amount, called the drop of the log-likelihood, is
+half a quantile of chi-square, divided by n.
 
 References
 ----------

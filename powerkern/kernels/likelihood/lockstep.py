@@ -8,9 +8,9 @@ have converged. The result for a column therefore does not depend on the other c
 The sums are formed as in `one_pass`, in float64, about the mean log if all values have one sign. A missing value, or
 one of weight 0, gets a log of 0, which adds nothing to any sum.
 
-Columns that need more care are deferred to `kernels.likelihood.two_pass`: those with fewer than three values, a narrow
-spread, an enormous range, infinities or values outside the domain; and those in which sums lose digits, the optimum
-cannot be certified, or powers come near the limits of float64.
+Columns that need more care are deferred to `kernels.likelihood.two_pass`. Some have fewer than three values, a narrow
+spread, an enormous range, infinities or values outside the domain. In others the sums lose digits, the optimum cannot
+be certified, or powers come near the limits of float64.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class LaneLogs(NamedTuple):
 class _LaneHalleyResult(NamedTuple):
     """Result of Halley's iteration in each lane: the exponent, the number of evaluations, and the certificate.
 
-    `moments` are those of the last evaluation, at the exponent `evaluated_at`.
+    `moments` holds the moments of the last evaluation, which was at the exponent `evaluated_at`.
     """
 
     x: Lanes
@@ -194,7 +194,7 @@ def _summarize_values(x: FloatArray, weight: FloatArray) -> _Data:
 
 @kernel
 def _in_domain(data: _Data, family: int) -> Mask:
-    """Return a mask of the lanes whose values are in the domain, not all equal, and have logs in ordinary range."""
+    """Return a mask of the lanes with enough values, in the domain, not all equal, and neither tiny nor huge."""
     least = select(data.low < 0.0, -data.high, data.low) + log_offset(family)
     largest = select(data.low < 0.0, -data.low, data.high) + log_offset(family)
     both_signs = (data.low < 0.0) & (data.high >= 0.0)
@@ -343,7 +343,7 @@ def _exponents_off_zero(x: Lanes, both_signs: Mask, floor: Lanes) -> Lanes:
 def _halley_iterations(
     d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordinary: Mask
 ) -> _LaneHalleyResult:
-    """Take Halley steps in all lanes until the steps in the `ordinary` lanes are below the tolerance.
+    """Take Halley steps in all lanes until the steps in the lanes to fit (`ordinary`) are below the tolerance.
 
     Parameters
     ----------
@@ -485,7 +485,7 @@ def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
 def fit_in_lockstep(
     x: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: LockstepWork, out: FloatArray
 ) -> None:
-    """Fit each column of `x` into a row of `out`; columns that cannot be fitted here get the status DEFERRED.
+    """Fit each column of `x` into a row of `out`; columns that this method cannot fit get the status DEFERRED.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class Magnitudes(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds of a column's centered logs: `low` and `high` for non-negative values, `neg_high` for negative ones."""
+    """Bounds of a column's centered logs: `low` and `high` for non-negative values, `neg_high` for negative values."""
 
     low: float
     high: float
@@ -140,7 +140,7 @@ def drop_missing(x: FloatArray, weight: FloatArray | None, out: FloatArray, weig
 
 @kernel
 def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
-    """Write the magnitudes of `values` to `out`: from the front where x >= 0, from the back where x < 0.
+    """Write the magnitudes of `values` to `out`: from the front for x >= 0, from the back for x < 0.
 
     Parameters
     ----------

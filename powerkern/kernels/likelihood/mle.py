@@ -1,4 +1,4 @@
-"""Maximum likelihood of one column: from values to lambda and the constants of the standardised transform.
+"""Maximum likelihood of one column: from the values to lambda and the constants of the standardised transform.
 
 `fit_columns` fits a column as follows, unless it is one of many short ones (`powerkern.kernels.likelihood.lockstep`):
 

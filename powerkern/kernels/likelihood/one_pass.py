@@ -526,7 +526,7 @@ def _describe_all_logs(
 
 @kernel
 def _refined_start(exponent: float, logs: _SampleLogs, sums: Moments, scale: float) -> float:
-    """Return the exponent after a Halley step on float32 sums of all values.
+    """Return the exponent after one Halley step, based on float32 sums over all values.
 
     The exponent is returned unchanged if the sums lose too many digits.
 

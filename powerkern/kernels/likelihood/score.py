@@ -474,7 +474,7 @@ def scaling_at(
 
 @kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
-    """Return the negative log-likelihood g per observation at the exponent `mu`, given the score there.
+    """Return the negative log-likelihood g per observation at the exponent `mu`, given the score at `mu`.
 
     The result is inf for absurd exponents (|lambda| beyond about 1e150), for which the variance of the transformed
     values underflows.

@@ -174,7 +174,7 @@ def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
 
 @reduction
 def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
-    """Write the moments of the transformed values of a block and of their three derivatives, in two passes.
+    """Write the moments of the transformed values of a block and of their first three derivatives, in two passes.
 
     The rows of `y` hold the values and their derivatives.
     """

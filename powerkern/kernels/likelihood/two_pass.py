@@ -109,7 +109,7 @@ def weighted_subsample_median(x: FloatArray, weight: FloatArray, scratch: FloatA
 
 @kernel
 def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
-    """Find the optimum of a column, or evaluate at a given exponent; the status says whether it is certified.
+    """Find the optimum of a column, or evaluate at a given exponent; the status says if the optimum is certified.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def _at_reference(at: Score) -> Score:
 
 @kernel
 def _at_extreme(logs: Logs, both_signs: bool, mu: float, at: Score) -> Score:
-    """Return the score with its mean relative to an extreme value, so that standardising cannot overflow.
+    """Return the score with the mean relative to an extreme value, so that standardising cannot overflow.
 
     For values of one sign the extreme value is the one with the largest log if mu > 0, and the one with the smallest
     log otherwise.
