@@ -30,7 +30,7 @@ from powerkern.kernels.plain_arguments import as_real, as_vector, format_argumen
 
 @kernel
 def _estimate_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) -> LocScale:
-    """Apply an estimator, with its options, to a copy of a sorted vector."""
+    """Apply an estimator, with the given options, to a copy of a sorted vector."""
     y = allocated((x.size,))
     copy(x, y)
     result = apply_estimator(estimate, for_squares(without_missing(y, x[:0])), options)
@@ -54,7 +54,7 @@ def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = N
 
 
 def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
-    """Return the values of a vector sorted, without NaN; raise ValueError if one is infinite."""
+    """Return the values of a vector, sorted and without NaN; raise ValueError if a value is infinite."""
     ascending = np.sort(as_vector("x", x))
     ascending = ascending[: np.searchsorted(ascending, np.nan)]
     if ascending.size and np.isinf(ascending[[0, -1]]).any():

@@ -1,4 +1,4 @@
-"""Entries that estimate location and scale of each column of a matrix, by all methods."""
+"""Entries that estimate the location and scale of each column of a matrix, for all methods."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _biweight_by(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def _measure_order_statistics(column: SortedSample, options: Any) -> LocScale:
-    """Return a location and a scale of a column that are both based on order statistics.
+    """Return a location (mean, median or trimmed mean) and a scale (standard deviation, MAD, IQR or Qn) of a column.
 
     The first option is the code of the location: mean (0), median (1) or trimmed mean (2). The second is the code of
     the scale: standard deviation (0), normalised MAD (1), normalised IQR (2) or Qn (3). The other two options are the

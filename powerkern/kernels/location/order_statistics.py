@@ -55,7 +55,7 @@ def _sums(part: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float,
 
 @kernel
 def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> RangeSums:
-    """Return weight, sum and sum of squares of ``y - center`` over ``y[start:stop]``.
+    """Return the total weight of ``y[start:stop]``, and the weighted sum and sum of squares of ``y - center`` over it.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: flo
 
 @kernel
 def sum_range(col: Sorted, lo: int, hi: int) -> RangeSums:
-    """Return weight, sum and sum of squares of ``y - center`` over ``y[lo:hi]``."""
+    """Return the total weight of ``y[lo:hi]``, and the weighted sum and sum of squares of ``y - center`` over it."""
     widest_vectors()
     return _range_sums(col.y, col.w, lo, hi, col.center)
 

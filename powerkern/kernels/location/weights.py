@@ -34,7 +34,7 @@ _MOST = 1000
 class ScoreNodes(NamedTuple):
     """Nodes that represent the normal scores of repeated rows, several copies of a row per node.
 
-    They serve the robust objectives (`powerkern.kernels.robust.qq`).
+    Robust objectives use the nodes (`powerkern.kernels.robust.qq`).
     """
 
     row: IntArray  #: index of the row
@@ -55,7 +55,7 @@ class FrequencyWork(NamedTuple):
 
 
 class FrequencyWeights(NamedTuple):
-    """The positive weights of a sorted column, scaled so that their sum is about one, and tables of running sums."""
+    """The positive weights of a sorted column, scaled so that they sum to about one, and tables of running sums."""
 
     w: FloatArray
     before: FloatArray  #: weight of the values before position i, i = 0..n
@@ -223,13 +223,13 @@ def weighted_mean(x: FloatArray, w: FloatArray | None) -> float:
 
 @kernel
 def position_at(counts: FrequencyWeights, fraction: float) -> int:
-    """Return the first position such that the values up to it have at least `fraction` of the total weight."""
+    """Return the first position such that the values up to and including it have at least `fraction` of the weight."""
     return min(count_below(counts.before[1:], fraction * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 
 @kernel
 def position_from_above(counts: FrequencyWeights, fraction: float) -> int:
-    """Return the last position such that the values from it on have at least `fraction` of the total weight."""
+    """Return the last position such that the values from this position on have at least `fraction` of the weight."""
     last = counts.w.size - 1
     return last - min(count_below(counts.after[last::-1], fraction * counts.total * (1.0 - SLACK)), last)
 
