@@ -250,7 +250,7 @@ def _residuals(value: FloatArray, work: FloatArray, row: FloatArray, residual: F
 
 @kernel
 def _step(residual: FloatArray, column: FloatArray, element: float, ridge: float) -> float:
-    """Return the step that moves one element of a factor to its optimum, all others being fixed.
+    """Return the step that moves one element of a factor to its optimum, with all other elements fixed.
 
     `column` is the corresponding column of the other factor at the observed cells. The step is 0 if no observed cell
     depends on the element.
@@ -263,7 +263,7 @@ def _step(residual: FloatArray, column: FloatArray, element: float, ridge: float
 
 @kernel
 def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
-    """Overwrite `step` by the solution x of (gram + ridge I) x = step, and `gram` by its Cholesky factor.
+    """Overwrite `step` with the solution x of A x = step, A = gram + ridge I, and `gram` with the Cholesky factor of A.
 
     If gram is singular, the addition of `_PROXIMAL` makes the step small in directions without data. Since x is a step
     from the current row, this does not change the optimum.
@@ -340,7 +340,7 @@ def _update_element(
     residual: FloatArray,
     work: FloatArray,
 ) -> None:
-    """Minimise the objective over one element of `factor`, all others being fixed, and update the residuals.
+    """Minimise the objective over one element of `factor`, with all other elements fixed, and update the residuals.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def conditional_rows(
 
 @kernel
 def _split(values: FloatArray, row: FloatArray, index: IntArray) -> int:
-    """Copy values to `row`, with 0 for missing ones; return the number of observed values.
+    """Copy values to `row`, with 0 for missing values; return the number of observed values.
 
     `index` receives the indices of the observed columns, followed by those of the missing columns.
     """
