@@ -18,7 +18,7 @@ N_NORMALITY = 4
 
 @reduction
 def mean_and_variance(positions: PlottingPositions, y: FloatArray) -> tuple[float, float]:
-    """Return the weighted mean and variance (1/n) of values, computed in two passes."""
+    """Return the weighted mean and variance (with divisor n) of values, computed in two passes."""
     mean, first, second = 0.0, 0.0, 0.0
     for i in range(y.size):
         mean += fraction_at(positions, i) * y[i]
@@ -129,7 +129,7 @@ def normality_columns(
     work : (2, n)
         Scratch.
     out : (p, N_NORMALITY)
-        Receives the statistics; moments are with 1/n. NaN if all values are equal or one is infinite.
+        Receives the statistics; moments have the divisor n. NaN if all values are equal or one of them is infinite.
     """
     for j in range(block.shape[0]):
         n = n_present(block[j])

@@ -1,13 +1,13 @@
 """Find the lambda with the largest probability plot correlation coefficient (PPCC), the straightest normal QQ plot.
 
 The objective is 1 - r, where r is the correlation of the ascending transformed values with normal quantiles at
-Filliben's median ranks [1]_. r does not depend on location and scale of the transformed values, which are therefore
-chosen for accuracy. For values of one sign the transform is relative to the end at which the power is largest, so that
-no exponent is positive. For values of both signs a large common factor is divided out. The exponent of negative values
-under Yeo-Johnson is 2 - lambda.
+Filliben's median ranks [1]_. r does not depend on the location and the scale of the transformed values, which are
+therefore chosen for accuracy. For values of one sign, powers are divided by the largest power, so that none of them
+exceeds 1. For values of both signs a large common factor is divided out. The exponent of negative values under
+Yeo-Johnson is 2 - lambda.
 
-The objective may have several minima. It is evaluated on a grid about the start, which is extended while the objective
-decreases, and minimised by Brent's method around the lowest point.
+The objective may have several minima. It is evaluated on a grid about the start, and the grid is extended while the
+objective decreases. Brent's method then finds the minimum near the lowest point of the grid.
 
 References
 ----------
@@ -334,7 +334,7 @@ def maximize_ppcc_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Find the lambda of each row that makes its normal probability plot straightest.
+    """Find, for each row, the lambda that makes its normal probability plot straightest.
 
     Parameters
     ----------
