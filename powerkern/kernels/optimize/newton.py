@@ -31,7 +31,7 @@ class NewtonState(NamedTuple):
     x: float  #: point to evaluate next; the root once the search is over
     fun: float  #: the function at the last evaluated point
     lo: float  #: largest point where the function was negative, or -inf
-    hi: float  #: smallest point where it was positive, or inf
+    hi: float  #: smallest point where the function was positive, or inf
     step: float  #: the step that led to x
     proposed: float  #: Halley's step at the last evaluated point, before the safeguards
     max_step: float  #: longest step allowed while the root is not bracketed
