@@ -173,7 +173,7 @@ def _add(w: FloatArray, block: FloatArray, sums: FloatArray) -> None:
 
 @kernel
 def _psi(u: float, lmbda: float, box_cox: bool) -> float:
-    """Return the transform of u, accurately enough to be subtracted from psi to avoid cancellation."""
+    """Return the transform of u, for use as the constant that is subtracted from psi to avoid cancellation."""
     below = u < 0.0 and not box_cox
     m = 2.0 - lmbda if below else lmbda
     a = math.log(u if box_cox else 1.0 + abs(u))

@@ -275,7 +275,7 @@ def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: Float
 
 @kernel
 def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork) -> int:
-    """Find the best lambda at every grid point, with the unit at its lower bound; return the number of evaluations.
+    """Find the best lambda for each origin of the grid, with the smallest unit; return the number of evaluations.
 
     Parameters
     ----------
