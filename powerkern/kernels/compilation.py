@@ -31,7 +31,7 @@ USUAL = (
 
 
 def entries(everything: bool = True) -> dict[str, Entry]:
-    """Return the compiled entries, keyed by full name: all of them, or only those compiled by default."""
+    """Return the compiled entries by full name: all entries if `everything`, otherwise those compiled by default."""
     prefix = f"{powerkern.kernels.__name__}."
     walked = pkgutil.walk_packages(powerkern.kernels.__path__, prefix)
     names = (module.name.removeprefix(prefix) for module in walked if not module.ispkg)
@@ -43,7 +43,7 @@ def entries(everything: bool = True) -> dict[str, Entry]:
 
 
 def _find_entries(name: str, modules: list[str]) -> dict[str, Entry]:
-    """Return the entries of the module `name`, or the one entry with that full name, keyed by full name."""
+    """Return the entries of one module, or a single entry, by full name; `name` names the module or the entry."""
     if name not in modules:
         return {name: _find_entries(name.rpartition(".")[0], modules)[name]}
     module, path = name, f"{powerkern.kernels.__name__}.{name}"

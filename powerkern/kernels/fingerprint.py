@@ -51,7 +51,7 @@ def _term(bits: int, key: int) -> int:
 
 @kernel
 def _sum_of_column(values: IntArray, keys: IntArray, salt: int | np.int64) -> int:
-    """Return the sum of the terms of contiguous values, with keys ``keys ^ salt``."""
+    """Return the sum of `_term` over contiguous values; the key of value i is ``keys[i] ^ salt``."""
     total = 0
     for i in range(values.size):
         total += _term(values[i], keys[i] ^ salt)
@@ -75,7 +75,7 @@ def add_fingerprints(
     Parameters
     ----------
     memory : ndarray of int64
-        The bits of the values; row i and column j at ``begin + i*row_stride + j*column_stride``.
+        The bits of the values; row i of column j is at ``begin + i*row_stride + j*column_stride``.
     begin, row_stride, column_stride : int
         See `memory`. Columns, or rows, whose stride is 1 are read fastest.
     first_row : int
@@ -83,7 +83,7 @@ def add_fingerprints(
     n_rows : int
         The number of rows.
     lengths : (p,) ndarray of int
-        Number of rows of each column; empty if all have `n_rows`. Requires a `row_stride` of 1.
+        Number of rows of each column; empty if every column has `n_rows`. If not empty, `row_stride` must be 1.
     keys : ndarray of int64
         `KEYS`.
     out : (p,) ndarray of int64

@@ -64,7 +64,7 @@ class LogNumber(NamedTuple):
 
 @kernel
 def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
-    """Return the largest value whose factor is not 0, or -inf if there is none.
+    """Return the largest value whose factor is not 0, or -inf if there is no such value.
 
     A value with the factor 0 must not determine the scale.
     """
@@ -78,7 +78,7 @@ def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
 
 @kernel
 def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
-    """Return the log to subtract so that exponentials do not overflow: the largest one, or 0 if that is not finite."""
+    """Return the log to subtract so that exponentials do not overflow: the largest log, or 0 if that is not finite."""
     largest = _largest(logs, factors)
     return largest if abs(largest) <= LARGEST else 0.0
 
@@ -306,8 +306,8 @@ def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumb
     Returns
     -------
     LogNumber
-        ``(log, sign)`` of the mean; (-inf, 0) when it is exactly 0, (nan, nan) without any value or when
-        one of them is NaN.
+        ``(log, sign)`` of the mean: (-inf, 0) if the mean is exactly 0, (nan, nan) if there are no values or one of
+        them is NaN.
 
     Raises
     ------
@@ -356,12 +356,12 @@ def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
     Parameters
     ----------
     logs, signs : array_like, shape (n,)
-        As for `log_mean`, which raises the same errors; logs up to 1e300 in size.
+        As for `log_mean`, which raises the same errors. The magnitude of a log may be up to 1e300.
 
     Returns
     -------
     float
-        -inf when all numbers are equal; NaN without any value, or when a log is NaN or inf.
+        -inf if all numbers are equal; NaN if there are no values, or if a log is NaN or inf.
 
     See Also
     --------

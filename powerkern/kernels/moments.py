@@ -1,8 +1,8 @@
 """Means and variances that can be updated (Welford's formula) and merged (Chan, Golub and LeVeque's formula).
 
-`Moments` describe any part of the data: one value, a block, the rows of a client. `two_pass_moments` computes them in
-two passes, with compensated summation over blocks of fixed length. `merge_tree` merges the moments of many parts
-pairwise.
+`Moments` describe any part of the data, such as one value, a block, or the rows of a client. `two_pass_moments`
+computes them in two passes, with compensated summation over blocks of fixed length. `merge_tree` merges the moments of
+many parts pairwise.
 
 References
 ----------
@@ -131,8 +131,8 @@ def chan_merge(a: Moments, b: Moments) -> Moments:
     Returns
     -------
     Moments
-        Moments of the union. Commutative and associative up to rounding; NaN in, NaN out. Overflows when the
-        squared distance of the means does.
+        Moments of the union. Commutative and associative up to rounding; NaN in, NaN out. Overflows if the squared
+        distance of the means overflows.
 
     See Also
     --------
@@ -176,7 +176,7 @@ def merge_tree(parts: np.ndarray) -> Moments:
 
 @kernel
 def add(total: float, lost: float, term: float) -> tuple[float, float]:
-    """Add a term to a compensated sum, and the rounding error to `lost` (Knuth's two-sum); return both."""
+    """Add a term to a compensated sum, and the rounding error to `lost` (Knuth's two-sum); return the sum and `lost`."""
     new = total + term
     kept = new - total
     return new, lost + ((total - (new - kept)) + (term - kept))
