@@ -176,7 +176,7 @@ def merge_tree(parts: np.ndarray) -> Moments:
 
 @kernel
 def add(total: float, lost: float, term: float) -> tuple[float, float]:
-    """Add a term to a compensated sum, and the rounding error to `lost` (Knuth's two-sum); return the sum and `lost`."""
+    """Add a term to a compensated sum, and the rounding error to `lost` (Knuth's two-sum); return sum and `lost`."""
     new = total + term
     kept = new - total
     return new, lost + ((total - (new - kept)) + (term - kept))
