@@ -272,11 +272,9 @@ def _censor_at_limits(values: NDArray[Any], limits: FloatArray) -> tuple[FloatAr
     above = values >= high if np.isfinite(high).any() else None
     ends = _open_ends(below, above, values)
     order: Literal["F", "C"] = "F" if values.flags.f_contiguous else "C"
-    moved: NDArray[Any] = np.array(values, dtype=np.float64, order=order)
-    if below is not None:
-        np.maximum(moved, limits[0], out=moved, where=np.isfinite(low))
+    moved: NDArray[Any] = np.maximum(values, limits[0], dtype=np.float64, order=order)  # NaN stays NaN
     if above is not None:
-        np.minimum(moved, limits[1], out=moved, where=np.isfinite(high))
+        np.minimum(moved, limits[1], out=moved)
     return moved, ends
 
 
