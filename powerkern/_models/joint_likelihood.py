@@ -94,7 +94,7 @@ class JointLikelihood:
         Positive weights of the rows; None: all one.
     basis : (rank, n) ndarray
         Orthonormal basis of the design, already multiplied by the roots of the weights. If the design is only an
-        intercept, an empty basis (0, n) does as well.
+        intercept, an empty basis (0, n) may be passed instead.
     n_threads : int
         Largest number of threads at work.
 
@@ -237,7 +237,7 @@ def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
 
 
 def minimize(likelihood: JointLikelihood, start: FloatArray) -> JointMinimum:
-    """Find a local minimum of f by Newton's method with backtracking, from the lambdas `start`, (p,).
+    """Find a local minimum of the negative log-likelihood f by Newton's method with backtracking, from `start`, (p,).
 
     Raises
     ------
@@ -268,7 +268,7 @@ def _convergence_status(at: JointEvaluation) -> JointStatus:
 
 
 def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: JointEvaluation, step: NewtonStep) -> JointMinimum:
-    """Halve a Newton step until f decreases enough; return the point reached, or `at` unchanged if f never does.
+    """Halve a Newton step until the negative log-likelihood f decreases enough; return `at` itself if f never does.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) 
 
 
 def _are_distinct(one: JointMinimum, other: JointMinimum) -> bool:
-    """Return whether the second-order expansion of f about the first minimum differs at the second."""
+    """Return whether the negative log-likelihood f, expanded to second order about `one`, is larger at `other`."""
     d = other.lmbda - one.lmbda
     return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE
 
@@ -400,7 +400,7 @@ def _profile_end(
 def _evaluate_step(
     likelihood: JointLikelihood, lmbda: FloatArray, step: FloatArray
 ) -> tuple[FloatArray, JointEvaluation] | None:
-    """Take `step` from `lmbda`, halved until f is finite; return the new point and f there, or None if that fails."""
+    """Take `step` from `lmbda`, halved until the likelihood is finite; return the new point and evaluation, or None."""
     for _ in range(_MAX_HALVINGS):
         try:
             at = likelihood.evaluate(lmbda + step)
@@ -413,11 +413,11 @@ def _evaluate_step(
 
 
 def _make_profile_step(at: JointEvaluation, j: int) -> Callable[[float, float], FloatArray] | None:
-    """Return a function that computes the step to a point where the profile of f in lambda_j has a given value.
+    """Return a function that computes the step to a point where the profile of lambda_j has a given value.
 
-    The profile, f minimised over the other lambdas, is expanded to second order about `at`. Return None if the Hessian
-    in the other lambdas is not positive definite, so that there is no profile. The function takes the value and the
-    sign of the step in lambda_j.
+    The profile, which is the negative log-likelihood minimised over the other lambdas, is expanded to second order
+    about `at`. Return None if the Hessian in the other lambdas is not positive definite, so that there is no profile.
+    The function takes the value and the sign of the step in lambda_j.
     """
     others = np.arange(len(at.gradient)) != j
     inverse = inverse_hessian(at.hessian[np.ix_(others, others)])

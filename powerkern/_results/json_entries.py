@@ -15,7 +15,7 @@ _WORDS = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def damaged(what: str) -> ValueError:
-    """Return the error for a record that no fit can have written; `what` names the invalid part in the message."""
+    """Return the error for a record that no fit can have written; `what` says what is wrong, for the message."""
     return ValueError(f"not a fit: the JSON text is damaged ({what})")
 
 

@@ -84,7 +84,7 @@ class DDCFit(Cells):
     """Deviating cells of the fitted data, and the rule that flags cells of new rows; returned by `ddc`.
 
     The first six attributes refer to all rows of the data and to the columns that `check_data` keeps. If the data are a
-    data frame, these attributes are data frames and series with its index and column names.
+    data frame, these attributes are data frames and series with the same index and column names.
 
     Attributes
     ----------

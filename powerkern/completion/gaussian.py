@@ -41,7 +41,9 @@ class Gaussian:
     Attributes
     ----------
     mean : (p,) ndarray
+        Mean of each value.
     covariance : (p, p) ndarray
+        Covariance of the values.
     shrinkage : float
         Number that was added to the diagonal of the covariance.
     """
@@ -84,6 +86,7 @@ class FittedGaussian:
     Attributes
     ----------
     model : Gaussian
+        The distribution.
     deviations : (n, p) ndarray
         Completed rows minus the mean.
     spread : (p, p) ndarray

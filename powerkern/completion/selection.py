@@ -311,8 +311,8 @@ def _choose_weights(
 def simplex_weights(estimates: FloatArray, truth: FloatArray) -> FloatArray:
     """Return the weights of m estimates that minimize the squared error; they are non-negative and sum to 1.
 
-    The minimum lies inside a face of the simplex, where the gradient along the face vanishes. All faces are tried. Of
-    equally good faces, the first is used.
+    The minimum lies inside a face of the simplex, where the gradient along the face vanishes. All faces are tried. If
+    several faces are equally good, the first is used.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class Rule(NamedTuple):
     trim: float
 
     def for_transformed_scores(self, power: PowerFit) -> Rule:
-        """Return the rule for transformed scores: if the center is given as numbers, transform these, too."""
+        """Return the rule for scores transformed by `power`; a center that is given as numbers is transformed, too."""
         if isinstance(self.center, str):
             return self
         return self._replace(center=power.transform(self.center[None, :])[0])

@@ -207,7 +207,7 @@ def _error_of_scaling(column: RobustChunkColumn, state: Reweighting) -> float:
 
 
 def _kept_points(column: RobustChunkColumn, interval: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the points of the start between ``interval[0]`` and ``interval[1]``, and their weights."""
+    """Return the points of the start that lie between ``interval[0]`` and ``interval[1]``, and their weights."""
     low, high = interval[:2]
     x, w, _, _ = column.found_start.points
     inside = (x >= low) & (x <= high)

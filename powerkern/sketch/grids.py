@@ -263,7 +263,7 @@ class Range(_GridColumns, ChunkSummary):
         )
 
     def _stream_grid(self) -> Grid:
-        """Make the grid for the first rows of a stream: as fine as `_STREAM_BINS` bins allow, and mergeable."""
+        """Make the grid for the first rows of a stream, with at most `_STREAM_BINS` bins, which can be merged."""
         return self._make_grid(stream=True)._with_bins(np.full(self.n_features, -np.inf), _STREAM_BINS)
 
     def _make_grid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:

@@ -162,7 +162,7 @@ class _LocationColumn(CountedColumn):
     def _inexact_cells(self, estimate: _Estimate) -> Iterator[BoolArray]:
         """Yield masks of the cells that the estimator treats inexactly.
 
-        They contain an order statistic or a corner of psi, or are wide and have a large weight.
+        These cells contain an order statistic or a corner of psi, or are wide and have a large weight.
         """
         cells = self.cells
         n = cells.weight.sum()

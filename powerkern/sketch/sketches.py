@@ -284,7 +284,7 @@ def _join_pairs(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
 def _merge_first_bin(sums: FloatArray) -> FloatArray:
     """Remove the first bin by adding its sums to the second bin.
 
-    All its values must lie on the border between the two bins, t = 1 in the first and t = -1 in the second.
+    All values of the first bin must lie on the border between the two bins: t = 1 in the first, t = -1 in the second.
     """
     joined = sums[1:].copy()
     joined[0] += _FROM_BELOW @ sums[0]

@@ -173,7 +173,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and return -1 for outliers and 1 for inliers in the training data.
 
-        The scores are those from which `probability_` was computed.
+        This method uses the scores from which `probability_` was computed.
         """
         return self._classify_rows(self.fit(X, y)._training)
 
