@@ -267,7 +267,7 @@ class JointFit(StoredFit, RoundedPowers):
             f"JointFit(family={self.family!r}, {_count_phrase(self.n_features, 'column')}{given}, {self.status.label})"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a fit travels without the data it came from
+    def __reduce__(self) -> tuple[Any, ...]:  # fits are pickled without their data
         return type(self), (self._found,)
 
     # --- applying ---------------------------------------------------------------------------------------

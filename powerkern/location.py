@@ -278,7 +278,7 @@ def location_results(
     method : str
         As in `location_scale`.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     **constants

@@ -186,7 +186,7 @@ def _fit_family(
     bounds : (2, p) ndarray
         Smallest and largest lambda.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     """
@@ -228,7 +228,7 @@ def _fit_within(
     bounds : (2, k) ndarray
         Smallest and largest lambda.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     """

@@ -16,9 +16,9 @@ FEW = 3
 #: grep show as it is: there is no template that fills them in, and these texts are compared instead. Other arguments
 #: are described in one place, and elsewhere by a reference to it.
 SHARED = {
-    "n_threads": ["Threads to use; default: all CPUs of this process", "Largest number of threads at work."],
+    "n_threads": ["Threads to use; default: all CPUs of this process", "Maximum number of threads."],
     "progress": ["Show a progress bar"],
-    "ax": ["Where to draw; default: a new figure", "The axes to draw on", "Axes to draw on"],
+    "ax": ["The axes to draw on", "Axes to draw on"],
 }
 
 

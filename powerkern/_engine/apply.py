@@ -95,7 +95,7 @@ def transform_matrix(
     results : (p, N_RESULTS) ndarray
         The fit of each column.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     completion : ImageHandler, optional
         Replaces infinite and NaN images, and inspects extreme ones.
     fields : (N_FIELDS, p) ndarray, optional
@@ -343,7 +343,7 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
     results : (p, N_RESULTS) ndarray
         The fit of each column.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     failures = np.zeros(values.shape[1], dtype=np.int64)
 
@@ -372,7 +372,7 @@ def map_blocks(change: Callable[[FloatArray, slice], None], values: NDArray[Any]
     values : (n, p) ndarray
         The matrix.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     n, p = values.shape
     out = np.empty((n, p), dtype=output_type(values.dtype), order="F" if values.flags.f_contiguous else "C")

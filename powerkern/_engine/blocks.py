@@ -104,7 +104,7 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
     width : int
         Largest number of columns of a block; ignored if blocks of whole rows suffice to keep all threads busy.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     n, p = shape
     blocks = slices(slice(0, n), height)

@@ -41,7 +41,7 @@ def for_each_group(
     shape : (int, int)
         Rows and columns of the matrix.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     use_calling_thread : bool
@@ -74,7 +74,7 @@ def measure_columns(
     width : int
         Number of results of a column.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     """
@@ -105,7 +105,7 @@ def _map_columns(
     width : int
         Number of results of a column.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     out = np.empty((values.shape[1], width))
     scratch = FitScratch(values.shape[0])
@@ -140,7 +140,7 @@ def fit_matrix(
     weight : (n,) ndarray or None
         Weights of the rows; None: all one.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     lockstep : bool

@@ -32,7 +32,7 @@ def for_each_row_block(
     n_rows : int
         Largest number of rows of a block. Groups of columns are narrower if there are fewer blocks than threads.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     """

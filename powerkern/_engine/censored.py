@@ -58,7 +58,7 @@ def _on_censored_columns(
     ends : (n, p) ndarray or AffineView
         The other end of the interval of each cell (see `fit_censored_matrix`).
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     """
@@ -99,7 +99,7 @@ def fit_censored_matrix(
     weight : (n,) ndarray or None
         Weights of the rows; None: all one.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
 

@@ -96,7 +96,7 @@ def combine(factors: FloatArray, a: FloatArray, out: FloatArray | None = None, n
     out : (k, n) ndarray, optional
         Receives the product, and is returned.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     factors = np.ascontiguousarray(factors)
     out = np.empty((factors.shape[0], a.shape[1])) if out is None else out
@@ -116,7 +116,7 @@ def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_thread
     depth : int
         Number of multiplications per element.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     groups = [(rows,) for rows in slices(slice(0, out.shape[0]), products.GROUP)]
     run_parallel(job, groups, (out.size, depth // _CHEAP), n_threads)

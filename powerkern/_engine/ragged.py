@@ -110,7 +110,7 @@ class Groups:
         p : int
             Number of data columns.
         n_threads : int
-            Largest number of threads at work.
+            Maximum number of threads.
         progress : bool
             Show a progress bar.
         """
@@ -180,7 +180,7 @@ def transform_runs(
     out : (n, p) ndarray
         Receives the images, NaN for runs without a fit; with contiguous columns.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     p, failures = values.shape[1], deque[IntArray]()
     ends = np.cumsum(runs.lengths)

@@ -80,7 +80,7 @@ def run_parallel(
     shape : (int, int)
         Rows and columns of the matrix. Fewer than SERIAL_VALUES values are processed on the calling thread.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     bar : object with a method ``update``, optional
         Progress bar.
     use_calling_thread : bool
@@ -144,7 +144,7 @@ def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) 
     values : int
         Cost of a call, as the number of values whose fit takes as long.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
 
     def of(part: slice) -> None:

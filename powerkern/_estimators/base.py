@@ -180,7 +180,7 @@ class Estimator(ABC):
         weight : (n,) ndarray
             Weight of each row; None: all 1.
         n_threads : int
-            Largest number of threads at work.
+            Maximum number of threads.
         routes : (p,) ndarray
             `Route` of each column, which tells how the column was fitted; the objective may depend on it.
         """
@@ -229,7 +229,7 @@ class Estimator(ABC):
         weight : (n,) ndarray
             Weight of each row; None: all 1.
         n_threads : int
-            Largest number of threads at work.
+            Maximum number of threads.
         """
         raise NotImplementedError(f"{type(self).__name__} takes no lmbda=; leave it out")
 

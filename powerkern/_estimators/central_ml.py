@@ -102,7 +102,7 @@ def _standardize_centrally(u: Columns, family: int, lmbda: FloatArray, weight: W
     weight : (n,) ndarray
         Weight of each row; None: all 1.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     results = maximize_likelihood(u, family, lmbda, weight, n_threads)
     fitted, box_cox = results[:, STATUS] == Status.FIXED, not is_mirrored(family)

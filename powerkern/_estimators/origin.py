@@ -73,7 +73,7 @@ def find_origin(
     weight : (n,) ndarray
         Weight of each row; None: all 1.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     lmbda : (2, p) ndarray, optional
         Smallest and largest lambda allowed; default: no limits.
     central : bool

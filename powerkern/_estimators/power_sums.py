@@ -290,7 +290,7 @@ def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: Weigh
     weight : (n,) ndarray
         Weight of each row; None: all 1.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     sums = Sketches(values, family, weight, cells)
 
@@ -480,7 +480,7 @@ class PowerSums:
         lmbda : (p,) ndarray
             Given lambdas; NaN where lambda is to be fitted.
         n_threads : int
-            Largest number of threads at work.
+            Maximum number of threads.
         """
         results, _, error = self.fit_censored(lmbda, n_threads)
         return results, error
@@ -531,7 +531,7 @@ class PowerSums:
             The lambda that minimises the negative profile log-likelihood per unit of weight, and the increase at the
             ends.
         n_threads : int
-            Largest number of threads at work.
+            Maximum number of threads.
         """
         out = np.empty((len(self.cells), 2))
         at = np.column_stack([lmbda, drop])

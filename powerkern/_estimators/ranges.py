@@ -42,7 +42,7 @@ def range_matrix(values: Columns, family: int, weight: Weights, n_threads: int) 
     weight : (n,) ndarray
         Weight of each row; None: all 1.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     n_rows = _rows_of_ranges(values.shape, n_threads) if weight is None else BLOCK_ROWS
     ranges = Ranges(values, family, weight, n_rows)

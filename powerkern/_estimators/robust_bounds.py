@@ -72,7 +72,7 @@ def move_lambda(
     weight : (n,) ndarray
         Weight of each row; None: all 1.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     leaves_out_ties : bool
         Leave out a value that has more than half of the weight of its column.
     rescale : callable, optional

@@ -90,7 +90,7 @@ def center_and_scale(
     weight : (n,) ndarray
         Weight of each row, as a number of repetitions; None: all 1.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:

@@ -111,7 +111,7 @@ def _box_cox_is_nearer(
     distance : function
         Measures how far from normal transformed columns are: an entry of `_DISTANCES`.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     better = np.zeros(at.size, dtype=np.bool_)
     low, high = kept_by_both(box_cox, yeo_johnson)
@@ -138,7 +138,7 @@ def _nll(values: NDArray[Any], family: int, results: FloatArray, weight: Weights
     weight : (n,) ndarray
         Weight of each row; None: all 1.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     center, divisor, lmbda = results[:, CENTER], results[:, DIVISOR], np.ascontiguousarray(results[:, LMBDA])
     return fit_in_memory((values - center) / divisor, family, lmbda, weight, n_threads)[:, NLL] + np.log(divisor)
@@ -183,7 +183,7 @@ def keep_untransformed(
     weight : (n,) ndarray
         Weight of each row; None: all 1.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     fitted = ~is_failed(results[:, STATUS]) & (results[:, STATUS] >= 0)
     left = np.zeros(len(results), dtype=np.bool_)

@@ -96,7 +96,7 @@ class JointLikelihood:
         Orthonormal basis of the design, already multiplied by the roots of the weights. If the design is only an
         intercept, an empty basis (0, n) may be passed instead.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
 
     Notes
     -----

@@ -138,7 +138,7 @@ def joint_likelihood(rows: JointRows, design: Basis, family: int, shift: FloatAr
     shift : (p,) ndarray
         Constant to add to each column.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     columns = np.ascontiguousarray(rows.values.T, dtype=np.float64)
     if shift.any():

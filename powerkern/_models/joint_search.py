@@ -110,7 +110,7 @@ def find_lowest_minimum(
     n_starts : int
         Number of starts.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def _single_fits(rows: JointRows, family: int, shift: FloatArray, n_threads: int
     shift : (p,) ndarray
         Constant to add to each column.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     given = np.full(rows.values.shape[1], np.nan)
     results = maximize_likelihood(shift_and_scale(rows.values, shift), family, given, rows.weight, n_threads)
@@ -198,7 +198,7 @@ def make_fit_state(
     design : Basis
         Basis of the design.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
     root = np.ones(len(rows.values)) if rows.weight is None else np.sqrt(rows.weight)

@@ -127,7 +127,7 @@ class RegressionProblem(NamedTuple):
         width : int
             Number of results per response.
         n_threads : int
-            Largest number of threads at work.
+            Maximum number of threads.
         progress : bool
             Show a progress bar.
         """

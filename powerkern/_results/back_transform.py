@@ -55,7 +55,7 @@ def back_transform(
     quantile : float
         Between 0 and 1, for "quantile".
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     as_choice("kind", kind, get_args(Kind))
     if kind == "mean":
@@ -292,7 +292,7 @@ def inverse_means(table: ColumnTable, z: FloatArray, sd: FloatArray, n_threads: 
     z, sd : (n, p) ndarray
         Means and standard deviations of the standardised transforms.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     rows = max(1, _AT_ONCE // max(1, z.shape[1]))
     parts = [slice(i, i + rows) for i in range(0, len(z), rows)]
@@ -383,7 +383,7 @@ def _integrate_piece(
     middle : (m, p) ndarray
         Point at which the density is scaled to 1, in standard deviations from the mean.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     left, right, weight = (a[:, np.newaxis, np.newaxis] for a in _quadrature_rule(*_PIECE))
     end = _end_of_domain(table)

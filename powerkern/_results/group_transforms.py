@@ -66,7 +66,7 @@ def transform_by_group(
     list_columns : function
         Takes positions in the table and returns text for messages that names their groups and columns.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
 
     Raises
     ------

@@ -120,7 +120,7 @@ def build_likelihood(
     weight : (n,) ndarray
         Weights of the rows; None: all one.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     if spec.estimator.has_likelihood:
         return DataLikelihood(table, columns_as_transformed(spec, table, values), weight, n_threads, table.divisor)
@@ -142,7 +142,7 @@ def build_censored_likelihood(
     names : list or None
         Labels of the columns, for messages.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     values, weight = data.checked(names, n_threads)
     ends = data.read_unchanged_ends()
@@ -185,7 +185,7 @@ def evaluate_objective(
     lmbdas : (m,) ndarray
         Lambdas at which to evaluate.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
 
     def objective(code: int, chosen: Any) -> FloatArray:

@@ -87,7 +87,7 @@ def moments_matrix(
     weight : (n,) ndarray
         Weights of the rows; None: all one.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def measure_normality(table: ColumnTable, values: NDArray[Any], weight: Weights,
     weight : (n,) ndarray
         Weights of the rows; None: all one.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     rows = table.kernel_rows
     moments = table.compute_by_family(

@@ -66,7 +66,7 @@ def bootstrap_errors(
     replicates : int
         Number of replicates.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     n, p = values.shape
     width = min(n, _MOST_ROWS) if weight is None else _MOST_ROWS

@@ -349,7 +349,7 @@ def _standardize_columns(values: NDArray[Any], loc: FloatArray, scale: FloatArra
     loc, scale : (p,) ndarray
         Location and scale of each column, in units of the column.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
 
     def change(part: FloatArray, group: slice) -> None:
@@ -402,7 +402,7 @@ def _estimate_deshrinkage(
     cutoff : float
         Largest absolute standardized residual of a regular cell.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
 
     Returns
     -------

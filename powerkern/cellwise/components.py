@@ -243,7 +243,7 @@ def _eigendecompose(
     n_components : int or None
         Number of eigenvalues; None: as many as explain the fraction _SHARE of the variance.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
 
     Returns
     -------

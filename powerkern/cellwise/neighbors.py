@@ -62,7 +62,7 @@ def run_in_parts(
     shape : (int, int)
         Numbers of columns and rows, (p, n). The cost of a column is assumed to be proportional to p.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     step : int
         Number of columns in a group.
     progress : bool
@@ -90,7 +90,7 @@ def relate_by_pairs(
     include_self : bool
         Whether a column is also a neighbor of itself.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     """
@@ -136,7 +136,7 @@ def relate_by_wrapping(
     include_self : bool
         Whether a column is also a neighbor of itself.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     progress : bool
         Show a progress bar.
     """

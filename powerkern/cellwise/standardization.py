@@ -37,7 +37,7 @@ def estimate_standardization(matrix: Matrix, method: str, constants: WrapConstan
     constants : WrapConstants
         Constants of psi, for "wrapping".
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     as_choice("method", method, ("wrapping", "mcd", *METHODS))
     if method in METHODS:

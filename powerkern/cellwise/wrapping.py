@@ -338,7 +338,7 @@ def wrap_scores(values: NDArray[Any], location: LocationScale, constants: WrapCo
     constants : WrapConstants
         Constants of psi.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     usable = is_usable(location.scale)
 
@@ -361,7 +361,7 @@ def map_columns(values: NDArray[Any], change: Callable[[FloatArray, slice], None
     change : callable
         ``change(rows, group)`` modifies the rows of the columns in the slice `group`.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     out = np.empty((values.shape[1], values.shape[0]))
     scratch = BlockScratch()

@@ -41,7 +41,7 @@ def half_epoch(
     damping : float
         Fraction of the full step that an update takes, from 0 to 1; 1 moves a row to its optimum.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     n_rows = factor.shape[0]
     squares = np.empty(n_rows)

@@ -65,7 +65,7 @@ class Gaussian:
         values : (n, p) ndarray
             The rows; NaN is missing.
         n_threads : int
-            Largest number of threads at work.
+            Maximum number of threads.
 
         Returns
         -------
@@ -110,7 +110,7 @@ class GaussianPath:
     values : (n, p) ndarray
         The matrix; NaN is missing.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
 
     #: The first shrinkage, which is large for z-scores, and the factor between successive shrinkages.
@@ -191,7 +191,7 @@ def _run_e_step(
     residuals : (n, p) ndarray
         Receives the residuals, see `Gaussian.complete_rows`; empty to skip them.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     n, p = values.shape
     given, deviations = values - model.mean, np.empty((n, p))

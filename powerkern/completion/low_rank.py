@@ -72,7 +72,7 @@ class LowRankPath:
     values : (n, p) ndarray
         The matrix; NaN is missing.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     tol : float
         Relative change of the RMSE at which a fit has converged.
     """

@@ -68,7 +68,7 @@ class Donors:
         n_neighbors : int
             Number of neighbors to average.
         n_threads : int
-            Largest number of threads at work.
+            Maximum number of threads.
 
         Returns
         -------

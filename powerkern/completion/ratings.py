@@ -369,7 +369,7 @@ class _RatingsFit:
     entries : Entries
         The ratings.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
 
     def __init__(self, entries: Entries, n_threads: int) -> None:

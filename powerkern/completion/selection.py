@@ -112,7 +112,7 @@ def choose(
     generator : numpy.random.Generator
         Source of folds, samples and starts.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     if rows := _rows_for_gaussian(values, budget):
         values_fitted = values[_sample_rows(len(values), rows, generator)]
@@ -169,7 +169,7 @@ def _choose_low_rank(
     generator : numpy.random.Generator
         Source of random components.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     path = LowRankPath(values, n_threads, _FINAL_TOL)
     if not folds:
@@ -284,7 +284,7 @@ def _choose_weights(
     generator : numpy.random.Generator
         Source of samples of rows.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     estimates, truth = [], []
     for fold, model in zip(folds, models, strict=True):

@@ -95,7 +95,7 @@ def estimate_moments(method: str, rule: Rule, scores: Matrix, n_threads: int) ->
     scores : Matrix
         The scores, or the transformed scores for "yeo-johnson", (n, p).
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     if method == "linear":
         return _extent(scores, n_threads)

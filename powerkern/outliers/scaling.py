@@ -436,7 +436,7 @@ def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], fraction: floa
     fraction : float
         Expected fraction of outliers.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     given = scaling.sigma
 

@@ -99,7 +99,7 @@ def box_cox_is_better(
     keeps_all : bool
         Whether both fits keep all values.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     low, high = kept_by_both(box_cox, yeo_johnson)
     low, high = np.maximum(low, box_cox[:, X_MIN]), np.minimum(high, box_cox[:, X_MAX])

@@ -138,7 +138,7 @@ def draw_sample(values: FloatArray, weight: Weights, of_range: Range, n_threads:
     of_range : Range
         Ranges of the columns of the chunk.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     n, p = values.shape
     weights, drawn = np.zeros((p, 3)), [np.empty((0, 3))] * p
@@ -292,7 +292,7 @@ def count_in_bins(
     quantum : (p,) ndarray of int
         Exponents of the units of weights, see `Bins`.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
     """
     sizes = [max(each.size - 1, 0) for each in edges]
     sums, ends = np.zeros((4, sum(sizes)), np.int64), np.empty((2, sum(sizes)))

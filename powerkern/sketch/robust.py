@@ -52,7 +52,7 @@ def fit_robust(
     limit : LambdaLimit
         Bounds on lambda.
     n_threads : int
-        Largest number of threads at work.
+        Maximum number of threads.
 
     Returns
     -------
