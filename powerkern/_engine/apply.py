@@ -53,8 +53,8 @@ class ImageHandler(Protocol):
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
         """Inspect the final images of some columns, and correct them in place if necessary.
 
-        A column is passed if `is_inspected` selects it, or if it has values outside the safe bounds or values that need
-        range checks (`kernels.transforms.matrix`).
+        This method is called for the columns that `is_inspected` selects, and for columns that have values outside the
+        safe bounds or values that need range checks (`kernels.transforms.matrix`).
 
         Parameters
         ----------

@@ -1,6 +1,7 @@
 """Read and write cache files atomically, and refuse files that another user could have modified.
 
-Loading compiled code means running it, so nobody but this user and root may have been able to write it.
+Loading compiled code means running it. So files and folders are trusted only if they belong to this user or root, and
+no other user can write to them.
 
 A file is first written under another name, as a draft, and then renamed. Only the process that holds the lock on the
 draft may write. The operating system releases the lock when that process ends, even by a crash, and the next writer

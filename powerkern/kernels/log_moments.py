@@ -168,7 +168,10 @@ def _shifted_values(
 
 @kernel
 def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, factor: float) -> float:
-    """Return the variance of the numbers sign e**log, in units of (e**scale/factor)**2."""
+    """Return the variance of the numbers ``factor*sign*e**(log - scale)``.
+
+    `signs` is None if all signs are 1. `scale` prevents overflow of the squares, and `factor` prevents underflow.
+    """
     n_blocks = (logs.size + _SCRATCH - 1) // _SCRATCH
     parts, scratch = allocated((n_blocks, 3)), allocated((_SCRATCH,))
     for k in range(n_blocks):

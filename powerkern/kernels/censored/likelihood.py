@@ -209,8 +209,8 @@ def _maximize(
     column : CensoredColumn
         The column.
     value_nll : (float, float, float)
-        Minus the mean log-density of the values at alpha = 1 and delta = 0, minus 1/2; and the first two derivatives of
-        this in the exponent.
+        ``g = ln s - (lambda - 1) mean(J)`` and its first two derivatives in the exponent. The mean is over the observed
+        values, and s is the standard deviation by which everything is standardised.
     start : Scales
         The alpha and delta at which to start.
     small_step : float
@@ -277,8 +277,8 @@ def _sums_at(
     column : CensoredColumn
         The column.
     value_nll : (float, float, float)
-        Minus the mean log-density of the values at alpha = 1 and delta = 0, minus 1/2; and the first two derivatives of
-        this in the exponent.
+        ``g = ln s - (lambda - 1) mean(J)`` and its first two derivatives in the exponent. The mean is over the observed
+        values, and s is the standard deviation by which everything is standardised.
     at : Scales
         The alpha and delta at which to evaluate.
     censored_work : CensoredWork

@@ -353,7 +353,7 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 
 @kernel
 def describe_column(x: FloatArray, weight: FloatArray | None, summary: ValueSummary, family: int) -> PreparedColumn:
-    """Return a column without absent values as a `PreparedColumn`.
+    """Return the given values as a `PreparedColumn`, without removing or copying any of them.
 
     Parameters
     ----------

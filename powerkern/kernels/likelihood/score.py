@@ -324,7 +324,10 @@ def log_factor_at(logs: Logs, both_signs: bool, mu: float) -> float:
 
 @kernel
 def log_power_of_reference(logs: Logs, mu: float) -> float:
-    """Return m a for a column of both signs: a is the log of the reference, and m the exponent for its sign."""
+    """Return ``m*a``, the log of the reference raised to the power m, for a column of both signs.
+
+    a is the log of the reference, and m is the exponent for its sign. `mu` is the exponent for non-negative values.
+    """
     return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
 
 

@@ -221,7 +221,7 @@ def _at_extreme(logs: Logs, both_signs: bool, mu: float, at: Score) -> Score:
     """Return the score with the mean relative to an extreme value, so that standardising cannot overflow.
 
     For values of one sign the extreme value is the one with the largest log if mu > 0, and the one with the smallest
-    log otherwise.
+    log otherwise. With both signs the mean is left unchanged, and `log_power_of_reference` is added to the log factor.
     """
     if both_signs:
         log_factor = at.log_factor + log_power_of_reference(logs, mu)

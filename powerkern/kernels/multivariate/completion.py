@@ -347,7 +347,8 @@ def _update_element(
     links : (start, index, position)
         The observed cells, as in `update_elements`.
     element : (3,) ndarray of int
-        Its last two numbers are the row and the column of the element.
+        The last two numbers are the row and the column of the element. The first selects the factor, and is not used
+        here.
     fixed : (n, d)
         The other factor.
     factor : (m, d)
@@ -358,8 +359,8 @@ def _update_element(
         Fraction of the full step that is taken.
     residual : (n_cells,)
         Residuals of all cells; updated in place.
-    work : (2, n)
-        Scratch; n is at least the largest number of observed cells in a row.
+    work : (2, k)
+        Scratch; k is at least the largest number of observed cells in a row.
     """
     start, index, position = links
     i, s = element[1], element[2]

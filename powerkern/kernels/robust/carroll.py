@@ -65,7 +65,10 @@ def _mean_log_of_sample(
 
 @kernel
 def _huber(standardized: Prestandardized, lmbda: float, rule: int) -> LocScale:
-    """Return location and scale of the transformed values, which are left in `standardized.y`."""
+    """Write the transformed values to `standardized.y`; return location and scale by `sorted_huber_likelihood`.
+
+    `rule` is the rectification rule of the transform (`kernels.transforms.rectified`).
+    """
     transform_sorted(standardized.column, lmbda, rule, standardized.y)
     return sorted_huber_likelihood(standardized.y[: standardized.column.n], standardized.counts, HUBER_K)
 

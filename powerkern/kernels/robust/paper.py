@@ -74,7 +74,9 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
 
 @kernel
 def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
-    """Return the objective of [1]_, eq. (5), over n: the mean of `rho`, which RewML's initial lambda minimises.
+    """Return the mean of `rho` over the distances of standardised values from their normal scores.
+
+    This is the objective of [1]_, eq. (5), divided by n. The initial lambda of RewML minimises it.
 
     Parameters
     ----------

@@ -197,7 +197,7 @@ def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
 
 @specialize_on_none()
 def _weights_of_sample(counts: FrequencyWeights, work: RobustWork) -> FrequencyWeights | None:
-    """Make the weight tables of a sample, all of whose values have weight one; None if the column has no weights."""
+    """Return the weight tables of a sample whose values all have weight 1, or None if the column has no weights."""
     return frequency_weights(work.sample[4, :SAMPLE], work.sample_counts)
 
 

@@ -1,4 +1,8 @@
-"""Transform one column by its fit: in blocks without range checks, and all values that need checks one by one."""
+"""Transform one column with the parameters of its fit.
+
+Values within the bounds of the column are transformed in blocks, without range checks. All others are transformed one
+by one, with range checks.
+"""
 
 from __future__ import annotations
 

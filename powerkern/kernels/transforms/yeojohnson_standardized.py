@@ -75,14 +75,16 @@ def _is_beside(fit: Fit, negative: bool) -> bool:
 def yeojohnson_standardized(x: float, fit: Fit) -> float:
     """Return z = a Psi(x) + b with the parameters of a fit, where Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)).
 
-    If ref = 0, S is the log factor of the fit: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is
-    negative, so that no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), where m_ref is the exponent for the sign
-    of ref. For x of that sign, Psi(x) = +-b_m(d) with d = ln((1 + |x|)/(1 + |ref|)). Near ref, d is computed as
-    log1p((|x| - |ref|)/(1 + |ref|)), so that nothing cancels in a tight cluster. ref is the largest |x| of the fitted
-    data for m > 0, and the smallest for m < 0.
+    Let m be the exponent for the sign of x: lambda for x >= 0, and 2 - lambda for x < 0. If ref = 0, S is the log
+    factor of the fit: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, so that no fitted x
+    overflows. Otherwise S = m_ref ln(1 + |ref|), where m_ref is the exponent for the sign of ref. For x of that sign,
+    Psi(x) = +-(e^(m d) - 1)/m with d = ln((1 + |x|)/(1 + |ref|)). Near ref, d is computed as log1p((|x| - |ref|)/(1 +
+    |ref|)), so that nothing cancels in a tight cluster. |ref| is the largest |x| of the fitted data if m_ref > 0, and
+    the smallest if m_ref < 0.
 
-    Let M = max(|z|, |b|, a |Psi|). The error is at most eps (2 + |m| + |m d|) M, and eps |S| M if ref = 0. An S below
-    -700 is replaced by -700. For x of the sign opposite to ref, Psi is then in range for float64 but has another scale.
+    Let M = max(|z|, |b|, a |Psi|). The error is at most eps (2 + |m| + |m d|) M, and eps |S| M if ref = 0. If S < -700,
+    S = -700 is used for x of the sign opposite to ref. Psi(x) is then in the range of float64, but closer to 0 than its
+    definition gives.
     """
     negative, total = x < 0.0, _log_scale(fit)
     upper, lower = exponent_pair(fit.lmbda)
