@@ -10,7 +10,7 @@ from ._measure import InTurns, best_of
 
 
 def contaminated(n: int, p: int) -> np.ndarray:
-    """Return correlated columns, of five factors, with a twentieth of the cells far off."""
+    """Return columns that are correlated through five factors, with 5 % of the cells shifted by 10."""
     rng = np.random.default_rng(20240601)
     x = rng.normal(size=(n, 5)) @ rng.normal(size=(5, p)) + rng.normal(size=(n, p))
     x[rng.random((n, p)) < 0.05] += 10.0

@@ -75,7 +75,7 @@ class Groups:
         return own / best_of(lambda: self.vector.transform(self.x, n_threads=threads))
 
     def track_groupby_apply_over_fit(self, shape: tuple[int, int, int], order: str, threads: int) -> float:
-        """Time of groupby.apply(scipy.stats.yeojohnson), scaled from some of the groups, relative to the fit."""
+        """Time of groupby.apply(scipy.stats.yeojohnson), extrapolated from some of the groups, relative to the fit."""
         frame = pd.DataFrame({"id": self.labels, "x": self.x})
         some = frame[frame["id"] < _APPLIED]
         with warnings.catch_warnings():

@@ -97,7 +97,7 @@ class OneThread(InTurns):
 
 
 class Peers(InTurns):
-    """Speed relative to a peer, both on one thread; the peer's time is scaled from some columns to all."""
+    """Speed relative to a peer, both on one thread; the peer's time is extrapolated from PEER_COLUMNS columns."""
 
     params = (list(PEERS), [10_000], [100])
     param_names = ("method", "n", "p")

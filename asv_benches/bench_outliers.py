@@ -78,7 +78,7 @@ class Probabilities(InTurns):
 
 
 class Proposal2(InTurns):
-    """Speed relative to statsmodels, whose time is scaled from some columns to all."""
+    """Speed relative to statsmodels, whose time is extrapolated from PEER_COLUMNS columns."""
 
     params = ([10_000], [200])
     param_names = ("n", "p")

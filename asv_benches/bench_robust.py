@@ -339,7 +339,7 @@ class Cellwise:
         return max(abs(fitted.lmbda[0] - record["lambda_polished"]) for record, _, fitted in self.fits(file))
 
     def track_from_optimum(self, file: str) -> float:
-        """Distance from the maximum likelihood estimate on the cells of R's last fit."""
+        """Largest difference in lambda from the maximum likelihood fit to the cells that R keeps in its last fit."""
         worst = 0.0
         for record, x, fitted in self.fits(file):
             if x.size == record["n"]:

@@ -134,7 +134,10 @@ def interval_columns() -> list[tuple[np.ndarray, int, float]]:
 
 
 def ends(drops: tuple[float, ...]) -> tuple[np.ndarray, float]:
-    """Return, for each drop, the distance of an end from the minimum, and the number of evaluations."""
+    """Return distances of likelihood intervals' ends from lambda, and the mean number of evaluations per end.
+
+    The distances have one row for each column and drop of the log-likelihood: lower end, upper end.
+    """
     calls, score, distances = [0], interval.score, []
 
     def counted(*arguments: Any) -> Any:

@@ -210,7 +210,10 @@ class LimitScores:
 
 
 def describe_limits(n_marked: Mapping[str, tuple[int, int]]) -> str:
-    """Return a line that counts the cells read as detection limits, by column, or "" if there were none."""
+    """Return a line that counts the cells read as detection limits, by column, or "" if there were none.
+
+    `n_marked` holds the numbers of cells below and above a limit, by the name of the column.
+    """
     return f"cells read as limits: {_list_counts(n_marked)}" if n_marked else ""
 
 

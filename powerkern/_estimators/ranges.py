@@ -171,10 +171,11 @@ def _align_digits(ranges: FloatArray, level: FloatArray) -> FloatArray:
 
 
 def merge_ranges(parts: FloatArray) -> FloatArray:
-    """Merge ranges (last axis) over all parts (first axis); all sums are sums of integers, and exact.
+    """Merge ranges (last axis) over all parts (first axis).
 
-    A column that is outside the domain in any part is marked in the result. Infinite values take precedence over other
-    values outside the domain.
+    Counts, digits of weights and sums over sampled logs are integers, which are added without rounding. A column that
+    is outside the domain in any part is marked in the result. Infinite values take precedence over other values outside
+    the domain.
     """
     if len(parts) == 1:
         only: FloatArray = parts[0]

@@ -111,7 +111,10 @@ class RobustEstimator(Estimator):
         )
 
     def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-        """Correct the scale of fits at other lambdas by the ratio that the original fit had; see `rescale_by_ratio`."""
+        """Multiply the scales in `again`, in place, by the original fit's ratio of scale to standard deviation.
+
+        The arguments are as for `rescale_by_ratio`.
+        """
         rescale_by_ratio(again, kept, before, family, weight)
 
     # --- with origin="fit" --------------------------------------------------------------------------------

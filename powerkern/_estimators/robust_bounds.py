@@ -98,7 +98,7 @@ def move_lambda(
 
 
 def rescale_by_ratio(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-    """Multiply each standard deviation by the ratio of scale to standard deviation that the original fit had.
+    """Multiply the standard deviations in `again` by the original fit's ratio of scale to standard deviation.
 
     Parameters
     ----------

@@ -211,7 +211,11 @@ def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:
 
 
 def _order(labels: list[Any], names: Sequence[Any], what: str) -> list[int] | None:
-    """Return the positions of `names` among `labels`, or None if they are in order already; raise for other labels."""
+    """Return the positions of `names` among `labels`, or None if entries are to be matched by position.
+
+    The latter holds if the two lists are equal, if either has default labels, and if their lengths differ, which the
+    caller reports. Otherwise, raise ValueError if the labels differ or repeat; the message calls the argument `what`.
+    """
     if len(labels) != len(names) or labels == list(names):
         return None  # the caller compares lengths
     order = matching_order(labels, names)

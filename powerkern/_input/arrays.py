@@ -573,8 +573,8 @@ def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") 
     TypeError
         The weights are not real numbers.
     ValueError
-        There is not one weight per row; a weight is negative, NaN or infinite; or the sum is zero or out of float64's
-        range.
+        The weights are not a vector of length `n_rows`; a weight is negative, NaN or infinite; or the sum is zero or
+        beyond the range of float64.
     """
     values, *_ = _contents(sample_weight, name)  # no warning of rounding: nothing is lost by it
     if values.shape != (n_rows,):

@@ -187,7 +187,7 @@ def rewrapping(X: Any) -> Callable[[Any], Any]:
 
 
 def _as_chunked(X: Any) -> Any:
-    """Convert a record batch or an array of pyarrow to a table or a chunked array."""
+    """Convert a pyarrow record batch to a table, or a pyarrow array to a chunked array."""
     import pyarrow
 
     is_batch = is_instance_by_name(X, "pyarrow", "RecordBatch")
@@ -195,7 +195,7 @@ def _as_chunked(X: Any) -> Any:
 
 
 def _without_chunks(wrapped: Any) -> Any:
-    """Convert a table or a chunked array of pyarrow to a record batch or an array."""
+    """Convert a pyarrow table to a record batch, or a pyarrow chunked array to an array."""
     import pyarrow
 
     native = wrapped.to_native()
@@ -205,7 +205,7 @@ def _without_chunks(wrapped: Any) -> Any:
 
 
 def _load_arrow(X: Any) -> Any:
-    """Convert an object that exports Arrow data to a table or a column of pyarrow."""
+    """Convert an object that exports Arrow data to a pyarrow table or chunked array."""
     try:
         import pyarrow
     except ImportError:

@@ -129,7 +129,7 @@ def _first_lossy(
 
 
 def _log_positions(table: ColumnTable, x: FloatArray) -> FloatArray:
-    """Return ln u, or sign(u) ln(1 + |u|) for Yeo-Johnson, for one value per column with u = (x - center)/divisor."""
+    """Return ln u, or sign(u) ln(1 + |u|) for Yeo-Johnson, where u = (x - center)/divisor; `x` has shape (p,)."""
     u = (x - table.center) / table.divisor
     return np.where(table.mirrored, np.copysign(np.log1p(abs(u)), u), np.log(u))
 

@@ -2,10 +2,10 @@
 
 A bin does not record the positions of its values. The fit of chunks represents the values by a set of points. Random
 sets with the same counts, extremes and means differ from this set about as much as the rows do. Fits of such sets show
-how uncertain the start and the ends of the kept interval are. The pass that sums the kept values also sums the weights
-of the rows near an end, closer than this uncertainty. If there are none, as usual, the two fits keep the same rows and
-give the same lambda. Otherwise, the influence of these rows bounds the error of lambda, and this error adds to the
-uncertainty of the ends in the next step.
+how uncertain lambda before reweighting and the ends of the kept interval are. The pass that sums the kept values also
+sums the weights of the rows that are closer to an end than its uncertainty. If there are none, as usual, the two fits
+keep the same rows and give the same lambda. Otherwise, the influence of these rows bounds the error of lambda, and this
+error adds to the uncertainty of the ends in the next step.
 """
 
 from __future__ import annotations

@@ -102,7 +102,8 @@ def range_of_matrix(
 ) -> Range:
     """Compute the ranges of the columns of a matrix; see `range_of`.
 
-    A censored cell counts as its limit, or as the end of its interval that is nearest to the values.
+    A censored cell counts as a value at the first end of its interval: its limit, or the lower end if both ends are
+    finite. A finite second end widens the range.
 
     Parameters
     ----------

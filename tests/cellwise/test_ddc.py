@@ -1,4 +1,7 @@
-"""Detection of deviating cells compared with a plain implementation, and on the cars that the paper names."""
+"""Detection of deviating cells, compared with a plain implementation and with published results.
+
+The published results are the cells of the Top Gear data that Rousseeuw and Van den Bossche (2018) single out.
+"""
 
 from __future__ import annotations
 
@@ -206,7 +209,7 @@ def top_gear():
     return cars.drop(columns="Verdict")
 
 
-#: Cells that the paper's Section on the cars singles out, with the side on which they are.
+#: Cells that the paper singles out in its section on the cars; -1 for cells that are too small, 1 for too large.
 NAMED = [
     ("Peugeot 107", "Weight", -1),  # 210 kg
     ("BMW i3", "MPG", 1),

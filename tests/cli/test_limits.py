@@ -47,7 +47,7 @@ def read_scores(path: Path, *names: str) -> np.ndarray:
 
 @pytest.fixture
 def water(tmp_path: Path) -> Path:
-    """A table with lead and zinc, whose censored cells state their limits, and a site."""
+    """A table of sites with lead and zinc concentrations; censored cells state their limits."""
     lead, zinc = NUMBERS.T.tolist()
     return write_table(
         tmp_path / "water.csv",

@@ -13,7 +13,7 @@ from powerkern._engine.threads import default_threads
 
 @pytest.fixture
 def quota(tmp_path):
-    """Return a function that returns the quota for a group membership and files under the mount."""
+    """Return a function that returns the CPU quota for a list of control groups and the files at their mount point."""
 
     def read(membership, **files):
         (tmp_path / "cgroup").write_text(membership)

@@ -18,7 +18,11 @@ N_ROWS, N_NEW, N_COLUMNS = 200, 60, 2000
 
 
 def _tables():
-    """Return training rows and new rows beyond their range: skewed, constant and rare columns, some cells infinite."""
+    """Return training rows, and new rows that are mostly beyond their range.
+
+    The columns are skewed, apart from 50 that are constant and 150 with a single nonzero value in the training rows.
+    Some new cells are infinite or NaN.
+    """
     rng = np.random.default_rng(11)
     scale = 10.0 ** rng.uniform(-6.0, 6.0, N_COLUMNS)
     train = rng.lognormal(sigma=rng.uniform(0.1, 2.0, N_COLUMNS), size=(N_ROWS, N_COLUMNS)) * scale

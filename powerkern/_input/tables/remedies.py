@@ -96,7 +96,7 @@ def _missing_option(text: TextFormat, marks: Sequence[str]) -> str:
 
 
 def _formats_that_read(known: Sequence[str], text: TextFormat) -> list[TextFormat]:
-    """Return the formats, other than `text`, in which all cells are numbers of the same unit."""
+    """Return the formats, other than `text`, in which all cells in `known` are numbers of the same unit."""
     units = {text.units: None, tuple(dict.fromkeys((*text.units, *_units_in(known)))): None}
     formats = (
         text._replace(decimal=decimal, thousands=thousands, units=units)

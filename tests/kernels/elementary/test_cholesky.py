@@ -1,4 +1,4 @@
-"""Cholesky's factor and the solution of equations by it, against NumPy."""
+"""Cholesky factors, and solutions of linear systems with them, compared with NumPy."""
 
 from __future__ import annotations
 

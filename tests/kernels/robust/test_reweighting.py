@@ -19,7 +19,7 @@ NORMAL = np.sort(np.random.default_rng(4).normal(size=60))
 
 
 def fit_kept(x, family, start, stop, weight=None, given=np.nan):
-    """Return the row of results for values `start` to before `stop` of a sorted column."""
+    """Fit the values ``x[start:stop]`` of a sorted column `x`; return the row of results."""
     mirrored, work, row = family == YEO_JOHNSON, new_robust_work(x.size, weight is not None), np.full(N_RESULTS, 7.0)
     logs = np.copysign(np.log1p(abs(x)), x) if mirrored else np.log(x)
     values, logs = np.append(x, np.ones(ROOM)), np.append(logs, np.ones(ROOM))

@@ -56,7 +56,7 @@ def applied(family, direction, x, results, standardized):
 
 
 def numbers(family):
-    """Return float32 of all magnitudes: subnormal, near 1, neighbors of 1."""
+    """Return float32 numbers of all magnitudes, including subnormal numbers and the neighbors of 1."""
     rng = np.random.default_rng(20240601)
     x = np.concatenate([2.0 ** rng.uniform(-149.0, 128.0, 60), np.exp(rng.normal(size=60))])
     x = np.append(x, [1.0, 1.0 + 2.0**-23, 1.0 - 2.0**-24, TINY, HUGE, 2.0, 0.5]).astype(np.float32)
