@@ -225,7 +225,7 @@ def _add_compile(commands: Commands) -> None:
         "--to",
         type=Path,
         metavar="FOLDER",
-        help="folder for compiled code, which NUMBA_CACHE_DIR will name (default: the usual cache)",
+        help="folder for the compiled code; set NUMBA_CACHE_DIR to it (default: the usual cache)",
     )
     parser.add_argument(
         "--cpu", metavar="NAME", help="the instruction set; see `powerkern info` (default: this computer's)"

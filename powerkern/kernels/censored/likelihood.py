@@ -10,7 +10,8 @@ For a given lambda the log-likelihood is concave in (theta, gamma) [2]_, so Newt
 transformed values are first standardised by their mean and standard deviation, ``z = (y - mean)/s``, and ``alpha =
 theta s`` and ``delta = gamma - theta mean`` take the place of theta and gamma. The values then contribute ``W [ln alpha
 - 1/2 (alpha^2 + delta^2) - g]``, where W is their weight and g is the negative log-likelihood of
-`powerkern.kernels.likelihood`, whose derivatives in lambda are known. For an interval, let c be the standardised middle
+`powerkern.kernels.likelihood`, whose derivatives in lambda are known. The constant W/2 is added to the log-likelihood,
+so that it equals ``-W g`` for a column without censored cells. For an interval, let c be the standardised middle
 and h half the standardised length. Its probability is that of ``(m - t, m + t)``, ``m = alpha c - delta``, ``t = alpha
 h``.
 
