@@ -276,6 +276,15 @@ def test_labels_beyond_2_53_are_exact(kind: type) -> None:
         model.predict(float(2**60), films[0])
 
 
+def test_lists_of_labels_from_below_zero_to_beyond_int64_are_exact() -> None:
+    """NumPy turns such a list into floats, in which neighbours are equal."""
+    users = [2**63, 2**63 + 1, -1] * 10
+    films, stars = np.repeat(np.arange(10), 3), np.tile([5.0, 1.0, 3.0], 10)
+    model = fit_ratings((users, films, stars), 0, rng=0)
+    assert model.predict(2**63, 0) > 4.0
+    assert model.predict(2**63 + 1, 0) < 2.0
+
+
 def test_labels_beyond_64_bits_and_text_in_objects() -> None:
     films, stars = np.tile([0, 1], 10), np.arange(20.0)
     huge = [2**70 + k // 2 for k in range(20)]
