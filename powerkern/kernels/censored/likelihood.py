@@ -396,28 +396,14 @@ def _sums_of_narrow_interval(
     at : Scales
         The alpha and delta at which to evaluate.
     """
-    alpha = at.alpha
-    c, c1, c2 = 0.5 * (low[0] + high[0]), 0.5 * (low[1] + high[1]), 0.5 * (low[2] + high[2])
-    h, h1, h2 = 0.5 * (high[0] - low[0]), 0.5 * (high[1] - low[1]), 0.5 * (high[2] - low[2])
-    m, t = alpha * c - at.delta, alpha * h
+    middle = 0.5 * (low[0] + high[0]), 0.5 * (low[1] + high[1]), 0.5 * (low[2] + high[2])
+    half = 0.5 * (high[0] - low[0]), 0.5 * (high[1] - low[1]), 0.5 * (high[2] - low[2])
+    m, t = at.alpha * middle[0] - at.delta, at.alpha * half[0]
     p = log_probability_between(m, t)
     s, q = p.d_mid, p.d_half
     common = m * s + t * q
-    mm, tt, mt = -common - s * s, -common - q * q, -(m * q + t * s) - s * q
-    slope = s * c1 + q * h1
-    bend = alpha * (mm * c1 * c1 + 2.0 * mt * c1 * h1 + tt * h1 * h1) + (s * c2 + q * h2)
-    return Sums(
-        -count * p.log,
-        -count * (s * c + q * h),
-        count * s,
-        -count * alpha * slope,
-        -count * (mm * c * c + 2.0 * mt * c * h + tt * h * h),
-        count * (mm * c + mt * h),
-        -count * mm,
-        -count * (alpha * (mm * c * c1 + mt * (c * h1 + h * c1) + tt * h * h1) + slope),
-        count * alpha * (mm * c1 + mt * h1),
-        -count * alpha * bend,
-    )
+    mm, mt, tt = -common - s * s, -(m * q + t * s) - s * q, -common - q * q
+    return _sums_by_coordinates(count, p.log, (s, q), (mm, mt, tt), middle, half, 0.0, at.alpha)
 
 
 @kernel
@@ -426,36 +412,62 @@ def _sums_of_wide_interval(
 ) -> Sums:
     """Return `Sums` over the cells of one interval, computed from its ends, even if one of them is much farther out.
 
+    The arguments are those of `_sums_of_narrow_interval`.
+    """
+    a, b = at.alpha * low[0] - at.delta, at.alpha * high[0] - at.delta
+    p = log_probability_of(a, b)
+    u, v = -p.at_low, p.at_high  # the derivatives in a and b
+    first = low if u < 0.0 else (0.0, 0.0, 0.0)  # without a density an end counts as infinite
+    second = high if v > 0.0 else (0.0, 0.0, 0.0)
+    aa = (-u * (a + u) if a < _FAR else -1.0) if u < 0.0 else 0.0
+    bb = (-v * (b + v) if b > -_FAR else -1.0) if v > 0.0 else 0.0
+    return _sums_by_coordinates(count, p.log, (u, v), (aa, -u * v, bb), first, second, 1.0, at.alpha)
+
+
+@kernel
+def _sums_by_coordinates(
+    count: float,
+    log_p: float,
+    gradient: tuple[float, float],
+    hessian: tuple[float, float, float],
+    first: tuple[float, float, float],
+    second: tuple[float, float, float],
+    share_of_delta: float,
+    alpha: float,
+) -> Sums:
+    """Return `Sums` by the chain rule, from derivatives in ``alpha c - delta`` and ``alpha h - share_of_delta delta``.
+
     Parameters
     ----------
     count : float
         The total weight of the cells.
-    low, high : (float, float, float)
-        The standardised ends, and their derivatives in the exponent.
-    at : Scales
-        The alpha and delta at which to evaluate.
+    log_p : float
+        The log of the probability of a cell.
+    gradient : (float, float)
+        The derivatives of `log_p` in the two coordinates.
+    hessian : (float, float, float)
+        The second derivatives of `log_p`: in the first coordinate, in both, and in the second.
+    first, second : (float, float, float)
+        c and h, each with its first two derivatives in the exponent.
+    share_of_delta : float
+        1 if the second coordinate contains delta, otherwise 0.
+    alpha : float
+        The alpha at which to evaluate.
     """
-    alpha, delta = at.alpha, at.delta
-    a, b = alpha * low[0] - delta, alpha * high[0] - delta
-    p = log_probability_of(a, b)
-    u, v = -p.at_low, p.at_high  # the derivatives in a and b
-    c, c1, c2 = low if u < 0.0 else (0.0, 0.0, 0.0)  # without a density an end counts as infinite
-    d, d1, d2 = high if v > 0.0 else (0.0, 0.0, 0.0)
-    aa = (-u * (a + u) if a < _FAR else -1.0) if u < 0.0 else 0.0
-    bb = (-v * (b + v) if b > -_FAR else -1.0) if v > 0.0 else 0.0
-    ab = -u * v
-    slope = u * c1 + v * d1
-    bend = alpha * (aa * c1 * c1 + 2.0 * ab * c1 * d1 + bb * d1 * d1) + (u * c2 + v * d2)
+    (s, q), (mm, mt, tt), e = gradient, hessian, share_of_delta
+    (c, c1, c2), (h, h1, h2) = first, second
+    slope = s * c1 + q * h1
+    bend = alpha * (mm * c1 * c1 + 2.0 * mt * c1 * h1 + tt * h1 * h1) + (s * c2 + q * h2)
     return Sums(
-        -count * p.log,
-        -count * (u * c + v * d),
-        count * (u + v),
+        -count * log_p,
+        -count * (s * c + q * h),
+        count * (s + e * q),
         -count * alpha * slope,
-        -count * (aa * c * c + 2.0 * ab * c * d + bb * d * d),
-        count * (aa * c + ab * (c + d) + bb * d),
-        -count * (aa + 2.0 * ab + bb),
-        -count * (alpha * (aa * c * c1 + ab * (c * d1 + d * c1) + bb * d * d1) + slope),
-        count * alpha * (aa * c1 + ab * (c1 + d1) + bb * d1),
+        -count * (mm * c * c + 2.0 * mt * c * h + tt * h * h),
+        count * (mm * c + mt * (e * c + h) + e * tt * h),
+        -count * (mm + 2.0 * e * mt + e * tt),
+        -count * (alpha * (mm * c * c1 + mt * (c * h1 + h * c1) + tt * h * h1) + slope),
+        count * alpha * (mm * c1 + mt * (e * c1 + h1) + e * tt * h1),
         -count * alpha * bend,
     )
 
