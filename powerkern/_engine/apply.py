@@ -109,13 +109,15 @@ def transform_matrix(
     return transform.failures()
 
 
-def transform_ordinary(values: FloatArray, family: IntArray, direction: int, results: FloatArray) -> FloatArray:
+def transform_ordinary(
+    values: FloatArray, family: IntArray, direction: int, results: FloatArray, fields: FloatArray
+) -> FloatArray:
     """Return the images of ordinary float64 values (see `kernels.transforms.branch`), and NaN for all others.
 
-    Arguments as for `transform_matrix`.
+    Arguments as for `transform_matrix`; `fields` is the result of ``select_fields(results)``.
     """
     images = np.empty_like(values)
-    _OrdinaryTransform(values, images, family, direction, results, rowwise.select_fields(results), None).run(1)
+    _OrdinaryTransform(values, images, family, direction, results, fields, None).run(1)
     return images
 
 

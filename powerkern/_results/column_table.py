@@ -231,7 +231,7 @@ class ColumnTable:
 
     def transform_ordinary(self, values: FloatArray, direction: int) -> FloatArray:
         """Return the images of ordinary values and NaN for all others; see `transform_ordinary` in `_engine.apply`."""
-        return transform_ordinary(values, self.family_codes, direction, self.kernel_rows)
+        return transform_ordinary(values, self.family_codes, direction, self.kernel_rows, self.row_fields)
 
     def count_outside(self, values: NDArray[Any], n_threads: int) -> IntArray:
         """Return the number of values outside the domain of each column."""
