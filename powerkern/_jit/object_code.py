@@ -93,16 +93,10 @@ def _module(
 ) -> Any:
     """Compile an entry, optimise its module, and check that the code does not need numba's run time.
 
+    The other arguments are those of `compile_module`.
+
     Parameters
     ----------
-    function : callable
-        The entry in Python.
-    interface : Interface
-        The calling convention of the entry.
-    symbol : str
-        The name of the entry in the module.
-    machine : TargetMachine
-        LLVM's target machine.
     options : dict
         Options for numba's compiler.
     """

@@ -74,16 +74,10 @@ def _bracketed_proposal2(
 ) -> tuple[float, float, int, bool]:
     """Solve the equations of `_proposal2_about` by bracketing s and solving for mu at each s: slow but sure.
 
+    The other arguments are those of `_proposal2_about`.
+
     Parameters
     ----------
-    col : Sorted
-        The column, relative to its lower median.
-    start : float
-        The scale at which the search starts.
-    k_location : float
-        Constant k of Huber's psi in the location equation, in units of the scale.
-    k_scale : float
-        Constant k of Huber's psi in the scale equation, in units of the scale.
     target : float
         The right side of the scale equation, dof beta(k_scale).
     """

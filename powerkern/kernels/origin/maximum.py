@@ -322,16 +322,10 @@ def _note(work: OriginWork, row: FloatArray) -> None:
 def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray) -> None:
     """Climb from the local maxima of the grid, first on the sample and then on all values; write the highest maximum.
 
+    The other arguments are those of `_climb`.
+
     Parameters
     ----------
-    x : (n,)
-        The column, ascending, without NaN.
-    w : (n,)
-        Weights of the values.
-    box_cox : bool
-        True: Box-Cox. False: Yeo-Johnson.
-    ranges : (N_PARAMETERS, 2)
-        Lower and upper bounds of the parameters.
     work : OriginWork
         Scratch.
     out : (N_FOUND,)

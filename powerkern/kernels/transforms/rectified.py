@@ -512,16 +512,10 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
 def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, side: float) -> float:
     """Return the signed log of the value with image y, for a transform that is linear in x in one tail.
 
+    The other arguments are those of `rectified_log_at`.
+
     Parameters
     ----------
-    y : float
-        The image.
-    column : SortedColumn
-        The column.
-    lmbda : float
-        Lambda.
-    rule : int
-        The rectification rule.
     side : float
         1 if the transform is linear above the change point, -1 if below.
     """
