@@ -17,13 +17,13 @@ hypothesis.settings.load_profile("powerkern")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile all kernels before worker processes collect tests, so that none waits for another's compilation."""
+    """Compile all kernels before the worker processes start, so that no worker waits while another compiles."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput") and not JIT_DISABLED:
         subprocess.run([sys.executable, "-m", "powerkern", "compile", "--all"], check=True, stdout=subprocess.DEVNULL)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests of data sets that are not in the repository if they are missing."""
+    """Skip tests marked `needs_shared_data` if the public data sets, which the repository lacks, are not installed."""
     if item.get_closest_marker("needs_shared_data") and not (SHARED / "data").is_dir():
         pytest.skip(f"public data sets are not at {SHARED}")
 
@@ -32,7 +32,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def run(capsys: pytest.CaptureFixture[str]):
     """Return a function that runs the command line in this process.
 
-    Its result is (exit code, standard output, standard error).
+    The function returns the exit code, the standard output and the standard error.
     """
 
     def call(*words: object) -> tuple[int, str, str]:
@@ -40,7 +40,7 @@ def run(capsys: pytest.CaptureFixture[str]):
 
         try:
             code = main([str(word) for word in words])
-        except SystemExit as stop:  # argparse
+        except SystemExit as stop:  # argparse exits on errors and on --help
             code = stop.code
         return code, *capsys.readouterr()
 

@@ -46,7 +46,7 @@ EXCLUDED = (
     "powerkern/federated/secagg.py",
 )
 
-#: The tests of a module: those of the longest prefix of its path.
+#: Tests by prefix of a module's path; the longest matching prefix counts.
 TESTS: dict[str, tuple[str, ...]] = {
     "powerkern/": ("tests/fit", "tests/results"),
     "powerkern/__main__.py": ("tests/cli",),
@@ -80,10 +80,10 @@ TESTS: dict[str, tuple[str, ...]] = {
 #: Tests of every public name, which run after those of the module.
 PUBLIC = ("tests/input/test_keywords.py",)
 
-#: Compiled code, which runs as plain Python here: numba would compile it anew for each mutant.
+#: Kernels run as plain Python here, because numba would recompile them for each mutant.
 KERNELS = "powerkern/kernels/"
 
-#: How many tests that execute a line run before those of `TESTS`.
+#: Largest number of recorded tests that run before those of `TESTS`.
 N_FIRST = 120
 
 ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
@@ -305,7 +305,7 @@ def find_candidates(path: str, source: bytes) -> list[Mutant]:
 
 
 def changes_code(mutant: Mutant, source: bytes) -> bool:
-    """Return whether a mutant is valid Python and compiles to other code than the source."""
+    """Return whether a mutant is valid Python and its syntax tree differs from the tree of the source."""
     try:
         changed = ast.parse(mutant.apply(source))
     except SyntaxError:
@@ -319,7 +319,7 @@ def find_mutants(path: str, source: bytes) -> list[Mutant]:
 
 
 def find_modules(only: Sequence[str] = ()) -> list[str]:
-    """Return the modules that are mutated; with `only`, those whose path starts with one of these."""
+    """Return the paths of the modules to mutate. `only` restricts them to paths that start with one of its entries."""
     paths = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "powerkern").rglob("*.py"))
     return [path for path in paths if not path.startswith(EXCLUDED) and (not only or path.startswith(tuple(only)))]
 
@@ -327,7 +327,8 @@ def find_modules(only: Sequence[str] = ()) -> list[str]:
 def draw(seed: int, number: int, modules: Iterable[str]) -> list[Mutant]:
     """Draw mutants from all of these modules, without replacement.
 
-    A module is drawn by its number of lines, and then one of its mutants: listing those of all modules takes minutes.
+    Each draw picks a module with probability proportional to its number of lines, and then one mutant of this module.
+    To list the mutants of all modules beforehand would take minutes.
     """
     sources = {path: (ROOT / path).read_bytes() for path in modules}
     paths = list(sources)
@@ -350,7 +351,7 @@ def draw(seed: int, number: int, modules: Iterable[str]) -> list[Mutant]:
 
 
 def read_equivalent(text: str) -> dict[tuple[str, str, str], str]:
-    """Read the list of equivalent mutants; return the reason for each."""
+    """Read the list of equivalent mutants; return, for each mutant, the reason why no test can notice it."""
     reasons: dict[tuple[str, str, str], str] = {}
     blocks = re.split(r"\n\s*\n", "\n".join(line for line in text.splitlines() if not line.startswith("#")).strip())
     for block in filter(None, blocks):
@@ -362,7 +363,7 @@ def read_equivalent(text: str) -> dict[tuple[str, str, str], str]:
 
 
 def select_tests(mutant: Mutant) -> list[str]:
-    """Return the test files of a mutant's module, those about the module and its function first."""
+    """Return the test files of a mutant's module; files that mention the module or the mutated function come first."""
     prefix = max((prefix for prefix in TESTS if mutant.path.startswith(prefix)), key=len)
     files: list[Path] = []
     for target in TESTS[prefix]:
@@ -388,7 +389,7 @@ def copied_tree() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def mutated(tree: Path, mutant: Mutant) -> Iterator[None]:
-    """Apply a mutant to a copy of the tree, and undo it afterwards."""
+    """Apply a mutant to a copy of the tree for the duration of a `with` block."""
     path = tree / mutant.path
     source = path.read_bytes()
     # Byte code counts as current if size and second are those of the source, which `<` for `>` leaves alone.
@@ -416,7 +417,7 @@ class TestedLines:
             self._seconds |= json.loads(path.read_text(encoding="utf-8"))
 
     def find_tests(self, mutant: Mutant, source: bytes) -> list[str]:
-        """Return the tests that execute a mutant's statement (for a default, the function's body), fastest first."""
+        """Return the tests that execute a mutant's statement, fastest first (see `_lines_of_statement`)."""
         if mutant.path not in self._files:
             return []
         contexts = self._data.contexts_by_lineno(self._files[mutant.path])
@@ -425,7 +426,11 @@ class TestedLines:
 
 
 def _lines_of_statement(mutant: Mutant, source: bytes) -> range:
-    """Return the lines of the innermost statement that holds a mutant, up to it; for a default, the function's body."""
+    """Return the lines whose execution reaches a mutant.
+
+    They begin with the innermost statement that contains the mutant and end with the mutant's line. For a mutant in a
+    function's defaults, they are the function's body.
+    """
     around = [
         node
         for node in ast.walk(ast.parse(source))
@@ -455,7 +460,7 @@ def run_tests(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) ->
     try:
         output, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # with what the tests started
+        os.killpg(process.pid, signal.SIGKILL)  # the whole process group, as tests start processes
         process.communicate()
         return None, ""
     failure = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", output, re.MULTILINE)
@@ -463,19 +468,19 @@ def run_tests(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) ->
 
 
 def judge(tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None) -> tuple[Verdict, str]:
-    """Run the tests of a mutant; return the verdict, and the test that killed it or the reason for no verdict."""
+    """Run the tests of a mutant; return the verdict with the test that failed or the reason why it is undecided."""
     source = (tree / mutant.path).read_bytes()
     stages = [lines.find_tests(mutant, source)[:N_FIRST]] if lines else []
     stages.append(select_tests(mutant))
     if b">>> " in source:
-        # In a process of their own: pytest imports the module anew, and then its classes are not those that tests see.
+        # In a separate process: for doctests pytest imports the module again, so other tests see different classes.
         stages.append([mutant.path])
     for tests in filter(None, stages):
         with mutated(tree, mutant):
             code, failure = run_tests(tree, mutant, tests, limit)
         if code is None:
             return "undecided", f"no end within {limit:g} s"
-        if code == 4 and tests is not stages[-1]:  # a test is no longer where it was recorded
+        if code == 4 and tests is not stages[-1]:  # a recorded test was moved or deleted
             continue
         if code not in (0, 1, 2):  # 1: a test failed; 2: a file of tests cannot be imported
             return "undecided", f"pytest ended with {code}: {failure}"
@@ -485,11 +490,11 @@ def judge(tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None) -
 
 
 def confirm(tree: Path, mutant: Mutant, failure: str, limit: float) -> tuple[Verdict, str]:
-    """Run a failed test and its file without the mutant; the verdict is "killed" if one of the two passes."""
+    """Run the failed test, then its file, on the original code; the verdict is "killed" if either run passes."""
     file = failure.split("::")[0]
     if not (tree / file).is_file():
         return "undecided", f"no test is to blame: {failure}"
-    for test in (failure, file):  # the name of a test with spaces may have been cut
+    for test in (failure, file):  # a test name with spaces may be truncated
         code, failure_without = run_tests(tree, mutant, [test], limit)
         if code == 0:
             return "killed", failure
@@ -528,7 +533,7 @@ def main(arguments: list[str] | None = None) -> int:
 def judge_known(
     tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None, reasons: dict[tuple[str, str, str], str]
 ) -> tuple[Verdict, str]:
-    """Return the reason of a mutant that is listed as equivalent, and judge all others by their tests."""
+    """Return "equivalent" and the listed reason for an equivalent mutant; run the tests of any other mutant."""
     if mutant.key in reasons:
         return "equivalent", reasons[mutant.key]
     return judge(tree, mutant, limit, lines)

@@ -1,4 +1,4 @@
-"""List the `raise` statements that no test executed, from a data file of coverage.
+"""List the `raise` statements that no test executed, according to a data file written by coverage.
 
 ``coverage run --source=powerkern -m pytest`` writes the file ``.coverage``; ``python tests/raises.py .coverage`` reads
 it. Kernels and the compiler are left out: compiled code is not traced.
@@ -15,9 +15,9 @@ EXCLUDED = ("kernels", "_jit")
 
 
 def unexecuted_raises(source: str, executed: Set[int]) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of each `raise` of which no line was executed.
+    """Yield line number and text of each `raise` statement none of whose lines was executed.
 
-    A method that does nothing but raise NotImplementedError is left out: it stands for those that override it.
+    Abstract methods, which only raise NotImplementedError, are left out.
     """
     tree = ast.parse(source)
     abstract = {
@@ -33,7 +33,7 @@ def unexecuted_raises(source: str, executed: Set[int]) -> Iterator[tuple[int, st
 
 
 def main(data_file: str) -> int:
-    """Print the statements; return 1 if there are any."""
+    """Print the `raise` statements that no test executed; return 1 if there are any, else 0."""
     import coverage
 
     data = coverage.CoverageData(data_file)

@@ -1,4 +1,4 @@
-"""Dask collections: fits equal those of the data in memory, for any chunks, in two passes."""
+"""Fits of Dask collections read the data twice and equal fits of the data in memory, however they are chunked."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_float32_stays_float32():
 
 
 class Reader:
-    """Chunks that are counted whenever they are made."""
+    """A source of chunks that counts how often each chunk is computed."""
 
     def __init__(self, X: np.ndarray, rows: int) -> None:
         self.X, self.rows = X, rows
@@ -377,7 +377,7 @@ def test_a_cluster_of_threads(distributed):
 
 
 def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()) -> np.ndarray:
-    """Return the block; kill the process that computes block 5 for the second time, in the summing pass."""
+    """Return the block. Kill the process when it computes block 5 for the second time, which is in the second pass."""
     if block_id == (5, 0):
         before = len(list(mark.iterdir()))
         (mark / str(before)).touch()
@@ -389,7 +389,7 @@ def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_worker_that_dies(distributed, tmp_path):
-    """The worker is killed in the second pass and restarted. Its chunks are recomputed, and the fit is unchanged."""
+    """A worker is killed in the second pass and restarted. Dask recomputes its chunks, and the fit is unchanged."""
     X = skewed_and_tight_with_holes("yeo-johnson")
     D = da.from_array(X, chunks=(100, -1))
     expected = fit(D)
@@ -401,7 +401,7 @@ def test_a_worker_that_dies(distributed, tmp_path):
         before = client.submit(os.getpid, pure=False).result()
         fitted = fit(D.map_blocks(fatal_at_first, tmp_path, dtype=float, meta=X[:0]))
         assert client.submit(os.getpid, pure=False).result() != before
-    assert len(list(tmp_path.iterdir())) == 3  # the first pass, the second, and the second once more
+    assert len(list(tmp_path.iterdir())) == 3  # once in the first pass, twice in the second
     assert fitted.to_json() == expected.to_json()
 
 
@@ -414,7 +414,10 @@ def peak_memory() -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="memory is measured as POSIX does")
 def test_more_data_than_memory(distributed):
-    """A worker of 450 MB fits 480 MB in chunks of 6 MB, with 10 or 1,000 columns, and grows by less than a fifth."""
+    """A worker limited to 450 MB fits 480 MB of data; its peak memory grows by less than a fifth of the data.
+
+    The data have 10 or 1,000 columns, in chunks of 6 MB.
+    """
     tall, wide = (
         da.random.default_rng(5).random(size=(60_000_000 // p, p), chunks=(750_000 // p, p)) for p in (10, 1000)
     )
@@ -431,7 +434,7 @@ def test_more_data_than_memory(distributed):
             assert client.submit(peak_memory, pure=False).result() - before < D.nbytes / 5
             assert_array_equal(fitted.n_obs, len(D))
         assert len(client.scheduler_info()["workers"]) == 1
-    assert np.ptp(fit(tall[:75_000]).lmbda) < 0.1  # the columns are of one kind
+    assert np.ptp(fit(tall[:75_000]).lmbda) < 0.1  # all columns have one distribution
 
 
 def test_groups_of_rows_in_any_partitions(dd):

@@ -1,4 +1,4 @@
-"""Docstrings: arguments are described, sections match signatures, and shared sentences agree everywhere."""
+"""Docstrings describe their arguments, sections match signatures, and texts on shared arguments agree."""
 
 import ast
 import re
@@ -23,13 +23,13 @@ SHARED = {
 
 
 class Function(NamedTuple):
-    """A function or a class, as its source declares it."""
+    """The declaration of a function or a class in the source: arguments, docstring and base classes."""
 
     path: str
     name: str
     arguments: list[str]
     doc: str
-    bases: tuple[str, ...] = ()  #: of the class of a method
+    bases: tuple[str, ...] = ()  #: of the class; for a method, of its class
 
 
 def _arguments(node: ast.FunctionDef) -> list[str]:
@@ -89,12 +89,12 @@ def _entries(doc: str, title: str = "Parameters") -> dict[str, str]:
 
 
 def _named(reference: str) -> list[Function]:
-    """Return the functions and classes that a reference may mean: all that have its last name."""
+    """Return the functions and classes whose name is the last part of a dotted reference."""
     return BY_NAME[reference.rpartition(".")[2]]
 
 
 def _described(function: Function, depth: int = 3) -> set[str]:
-    """Return the names that a docstring describes, itself or in a function that it refers to."""
+    """Return the argument names described by a docstring or by the functions to which it refers."""
     doc, named = function.doc, set(re.findall(r"`+([A-Za-z_.]+)`+", function.doc))
     here = set(_entries(doc)) | {name for name in function.arguments if name in named}
     last = function.name.rpartition(".")[2]
@@ -126,7 +126,7 @@ def test_every_argument_of_a_function_with_several_is_described():
 
 
 def _declared_names(function: Function) -> set[str]:
-    """Return the arguments of a function, or of a class: of its `__init__` and its fields, its own and inherited."""
+    """Return the argument names of a function. Those of a class include its fields, `__init__` and base classes."""
     names = set(function.arguments)
     for one in PACKAGE:
         if one.path == function.path and one.name == f"{function.name}.__init__":

@@ -1,4 +1,4 @@
-"""Columns transformed jointly: R's car, mpmath, SciPy's optimisers, and invariances."""
+"""Joint fits of several columns against R's car, mpmath and SciPy's optimisers, and their invariances."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def evaluation(likelihood: JointLikelihood, lmbda: Any) -> JointEvaluation:
 
 
 def records() -> Any:
-    """Yield car's fits; of the data sets, only iris (from scikit-learn) is available with the repository."""
+    """Yield car's fits; all data sets except iris need `needs_shared_data`, as only iris comes with scikit-learn."""
     for k, r in enumerate(read_reference("regression.json")["multivariate"]):
         marks = () if r["name"] == "iris" else pytest.mark.needs_shared_data
         yield pytest.param(k, r, id=f"{r['name']}-{r['family']}", marks=marks)
@@ -79,10 +79,10 @@ def test_agrees_with_car(k: int, record: dict[str, Any]) -> None:
     assert (abs(fit.lmbda - lmbda) < 3e-4 * se).all()
     np.testing.assert_allclose(fit.standard_error(), se, rtol=1e-5)
     np.testing.assert_allclose(fit.lmbda_cov, record["invHess"], rtol=1e-5, atol=1e-5 * (se**2).max())
-    # it takes one factor (n - 1)/n into its determinant where p belong there
+    # car's determinant has the factor (n - 1)/n once instead of p times
     at = n * evaluation(fit._likelihood(None, None, None, 1).joint, lmbda).f
     assert at + 0.5 * (p - 1) * n * np.log(n / (n - 1)) == pytest.approx(record["llik"], rel=1e-9)
-    # its statistics start from its own optimum, which is a little too low
+    # car's statistics refer to its own optimum, whose likelihood is slightly too low
     short = 2.0 * (at - fit.nll)
     assert 0.0 <= short < 1e-6
     for at0, expected in ((0.0, record["lr0"]), (1.0, record["lr1"])):
@@ -188,7 +188,7 @@ def test_independent_of_the_single_fits_where_columns_are_correlated() -> None:
     X = correlated(500, 3, r=0.95)
     fit, single = fit_joint(X, family="box-cox"), pk.fit(X, "box-cox")
     assert fit.nll < evaluation(likelihood_of("box-cox", X), single.lmbda).f * 500
-    # it knows more of each lambda than the column alone
+    # correlated columns carry information on each other's lambda
     assert (fit.standard_error() < single.information**-0.5).all()
 
 
@@ -389,7 +389,7 @@ def test_rows_with_missing_values_are_left_out_with_one_warning() -> None:
     assert np.isnan(fit.transform(X)).sum() == 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        weight = np.where(complete, 1.0, 0.0)  # not counted, not reported
+        weight = np.where(complete, 1.0, 0.0)  # neither counted nor reported
         np.testing.assert_allclose(fit_joint(X, Z, "box-cox", sample_weight=weight).lmbda, fit.lmbda, atol=1e-12)
 
 
@@ -399,7 +399,7 @@ def test_the_fitted_data_given_again() -> None:
     with pytest.warns(UserWarning, match="1 of 60 rows"):
         fit = fit_joint(X, family="box-cox")
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # the rows that are left out were counted when it was fitted
+        warnings.simplefilter("error")  # rows with missing values were reported when the model was fitted
         assert fit.summary(X).tests == fit.summary().tests
     for data, weight in ((X[:50], None), (X, np.full(60, 2.0))):
         with pytest.raises(ValueError, match=r"complete rows .*, the fit had 59; pass the fitted data"):
@@ -547,7 +547,7 @@ def test_json_and_pickle(with_covariates: bool) -> None:
                 ValueError, match=r"covariates has \d columns, the fit has \d; pass the covariates of the fit"
             ):
                 method(X, wrong)
-    fit.coef.flags.writeable = False  # as joblib's workers have it
+    fit.coef.flags.writeable = False  # as in joblib's workers
     assert np.array_equal(fit.mahalanobis(X, Z), other.mahalanobis(X, Z))
     assert repr(fit) == f"JointFit(family='box-cox', 3 columns{', 2 covariates' * with_covariates}, converged)"
 
@@ -630,7 +630,7 @@ def test_formulas() -> None:
 
 
 class Plain:
-    """A stand-in for the likelihood: any function of lambda that returns f, gradient and Hessian."""
+    """A stand-in for the likelihood that evaluates a given function, which returns f, its gradient and its Hessian."""
 
     def __init__(self, f: Any) -> None:
         self._f = f

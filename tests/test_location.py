@@ -1,4 +1,4 @@
-"""Location and scale of columns: every method against NumPy, SciPy, multiprecision and its invariances."""
+"""Every method of location and scale against NumPy, SciPy and multiprecision, and the invariances of each method."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_trimmed_means_of_large_values_with_large_weights(spread, largest):
     for value, weight in zip(values, weights, strict=True):
         total += value * min(weight, kept)
         kept -= min(weight, kept)
-    assert found.loc[0] == pytest.approx(float(total / left), rel=1e-11)  # 1e-12 of the weight is forgiven
+    assert found.loc[0] == pytest.approx(float(total / left), rel=1e-11)  # trimming ignores up to 1e-12 of the weight
     assert np.isfinite(found.scale).all()
     assert found.status.tolist() == [LocationStatus.CONVERGED]
 
@@ -106,7 +106,7 @@ def test_trimmed_means_do_not_see_what_is_trimmed():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_weights_and_values_over_hundreds_of_decades(method):
-    """One value has nearly all of the weight: it is the location, and the scale is 0 or finite."""
+    """The location is close to the value that has nearly all of the weight; the scale is 0 or much smaller."""
     x = [5.0060962283254685e236, 2.189131805958055e-211, 1.1160364130934942e-227, -8.950792081301045e-255, -7.8e18]
     w = [23552137.18109192, 0.0009785146262961844, 0.22745490846835234, 1.5728206997789287e-07, 0.0003481362672128941]
     found = location_scale(x, method, sample_weight=w)
@@ -284,7 +284,7 @@ def test_nasty_columns_end_with_an_answer(method):
     result = location_scale(np.column_stack(list(columns.values())), method)
     for j, (name, x) in enumerate(columns.items()):
         if name == "both" and "sd" in method:
-            continue  # a classical scale that size is beyond float64's squares, not beyond float64
+            continue  # the squares overflow in float64, the classical scale does not
         assert x.min() <= result.loc[j] <= x.max(), name
         assert 0.0 <= result.scale[j] < np.inf, name
         assert result.status[j] in (LocationStatus.CONVERGED, LocationStatus.ZERO_SCALE), name

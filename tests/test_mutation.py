@@ -1,4 +1,4 @@
-"""The mutation script: changes it makes, changes it avoids, and its list of equivalent mutants."""
+"""The mutation script: the changes that it makes or avoids, and its list of equivalent mutants."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from powerkern.sklearn import PowerTransformer
 PAGE = ROOT / "docs" / "guide" / "libraries.rst"
 pd = pytest.importorskip("pandas")
 
-pytestmark = pytest.mark.filterwarnings("default")  # their libraries warn of their own changes
+pytestmark = pytest.mark.filterwarnings("default")  # these libraries issue deprecation warnings of their own
 RNG = np.random.default_rng(20261124)
 FRAME = pd.DataFrame({"a": RNG.lognormal(size=120), "b": RNG.lognormal(size=120), "word": ["x", "y", "y"] * 40})
 LABELS = (RNG.random(120) < 0.2).astype(int)
@@ -32,7 +32,7 @@ def walk(n: int, freq: str = "D") -> pd.Series:
 
 
 def mean_by_sampling(mean: float, sd: float, lmbda: float) -> float:
-    """Return the mean of back-transformed normal values, by quantiles at 200,000 equally likely points."""
+    """Return the mean of back-transformed normal values, averaged over 200,000 equally spaced quantile levels."""
     from scipy.special import ndtri
 
     points = ndtri((np.arange(200_000) + 0.5) / 200_000)
@@ -121,7 +121,7 @@ def test_imbalanced_learn():
 
 
 def test_the_code_of_the_page_runs():
-    """The page's code uses a frame, a series y, and a panel in long form without defining them."""
+    """The code of `PAGE` runs with a data frame, a series `y` and a panel in long form, which it does not define."""
     for module in ("feature_engine", "imblearn", "pyod", "skforecast", "sktime", "statsforecast"):
         pytest.importorskip(module)
     panel = pd.DataFrame({"unique_id": ["a"] * 60 + ["b"] * 60, "ds": np.tile(pd.date_range("2020", periods=60), 2)})
@@ -140,7 +140,7 @@ def test_the_code_of_the_page_runs():
 
 
 class _Reverting:
-    """The pattern of TabPFN: a feature that the transform spoils is returned unchanged."""
+    """A mixin like TabPFN's: return a feature unchanged if its transform is not finite or lacks unit variance."""
 
     def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         Z = super().transform(X)  # type: ignore[misc]
@@ -173,7 +173,7 @@ def test_steps_that_are_overridden_to_be_safe_find_nothing_to_do():
 
 
 def test_assigned_lambdas_are_used():
-    """As in scikit-learn, mean and scale are still those of the fit."""
+    """Lambdas assigned after the fit are used with the fitted mean and scale, as in scikit-learn."""
     X = FRAME[["a", "b"]].to_numpy()
     ours, theirs = PowerTransformer().fit(X), Theirs().fit(X)
     ours.lambdas_ = theirs.lambdas_ = np.array([0.5, -0.5])

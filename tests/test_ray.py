@@ -1,4 +1,4 @@
-"""Ray: datasets, chunks given as objects or functions, small memory, and workers that die."""
+"""Fits with Ray: datasets, chunks given as objects or functions, small memory, and workers that are killed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from powerkern.ray import fit, inverse_transform, transform  # noqa: E402
 from powerkern.sketch import fit_chunks  # noqa: E402
 
 pytestmark = [
-    pytest.mark.slow,  # processes start, and code is sent to them
+    pytest.mark.slow,  # time to start processes and to send code to them
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 
-#: Of the store that objects are held in, all together.
+#: Bytes of Ray's object store.
 STORE = 100 << 20
 N = 3000
 
@@ -98,7 +98,7 @@ def assert_same(found: pk.PowerFit, expected: pk.PowerFit) -> None:
 
 
 class Counted:
-    """A function that records its calls in a folder and returns `rows`, or else its argument."""
+    """A function that records each call in a folder and returns its argument or, without an argument, `rows`."""
 
     def __init__(self, folder: Path, rows=None) -> None:
         self.folder, self.rows = folder, rows
@@ -224,7 +224,7 @@ def without_id(read):
 
 
 class Mortal(Counted):
-    """Rows whose first reader is killed while it works."""
+    """A function that kills its process at the first call and returns `rows` at later calls."""
 
     def __call__(self):
         first = not self.calls()
@@ -260,9 +260,9 @@ class Made:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
 def test_more_data_than_memory(tmp_path):
-    """The data are 480 MB, in chunks of 16 MB.
+    """Fit 480 MB of data in chunks of 16 MB, with an object store of 100 MB for the summaries.
 
-    Workers grow by a few chunks, and an object store of 100 MB suffices for the summaries.
+    The peak memory of each worker grows by less than five chunks.
     """
     chunks = [Made(tmp_path, seed) for seed in range(30)]
 

@@ -28,7 +28,7 @@ np.save(f"{__file__}.{rank}.npy", fit.lmbda)
 
 
 def test_mpi(tmp_path):
-    """Each of three processes prints the fit of all rows."""
+    """The guide's MPI recipe, run by three processes, prints in each of them the fit of all rows."""
     if subprocess.run([sys.executable, "-c", "import mpi4py.MPI"], check=False, capture_output=True).returncode:
         pytest.skip("no mpi4py, or no MPI library")
     mpiexec = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")

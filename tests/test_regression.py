@@ -1,4 +1,4 @@
-"""Regressions: R, mpmath, brute force, missing values, weights, bad input, statuses, predictions, JSON."""
+"""Regressions with a transformed response, against R's car and MASS, mpmath and least squares by NumPy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def brute_force(family, lmbda, y, X, weight=None):
 
 
 def records():
-    """Yield car's fits; those of data sets that are not in the repository are marked."""
+    """Yield car's fits; data sets that the repository lacks carry the mark `needs_shared_data`."""
     for r in read_reference("regression.json")["univariate"]:
         marks = () if "y" in r else pytest.mark.needs_shared_data
         yield pytest.param(r, id=f"{r['name']}-{r['family']}", marks=marks)
@@ -215,7 +215,7 @@ def test_an_intercept_alone_is_the_fit_of_a_column(family):
 
 
 def two_minima():
-    """Return a response and two covariates, one nearly linear in it and one nearly linear in its log."""
+    """Return a response y and two covariates: y**2 and 1/y, each with a little noise."""
     y, rng = np.linspace(1.0, 9.0, 60), np.random.default_rng(0)
     X = np.column_stack([y**2 + 0.02 * rng.normal(size=60), 1.0 / y + 0.001 * rng.normal(size=60)])
     return y, X
@@ -244,7 +244,7 @@ def test_several_minima_in_long_columns_are_found_in_all_rows():
 
 
 def test_a_likelihood_that_is_monotone_has_no_optimum():
-    """The outlier has a coefficient of its own, so it affects the Jacobian only."""
+    """A dummy covariate fits the outlier exactly, so the outlier affects only the Jacobian, which is monotone."""
     y, X = np.array([1.0, 1.1, 1.25, 1.3, 1.02, 1e6]), np.eye(6)[:, 5]
     with pytest.warns(UserWarning, match="column 0: no optimum: the likelihood still grows at the end"):
         fit = fit_regression(y, X)
@@ -290,7 +290,7 @@ def test_missing_values_are_rows_left_out():
     rng = np.random.default_rng(7)
     y, X = simulated(7, n=500, p=6)
     y[rng.random(y.shape) < 0.3] = np.nan
-    X = np.column_stack([X, np.arange(500) < 3])  # three rows alone tell its coefficient
+    X = np.column_stack([X, np.arange(500) < 3])  # only three rows determine its coefficient
     y[:3, :3] = np.nan
     fit = fit_regression(y, X)
     assert fit.rank.tolist() == [3, 3, 3, 4, 4, 4]
@@ -307,7 +307,10 @@ def test_missing_values_are_rows_left_out():
 
 
 def test_rows_that_dominate_the_design_are_missing_in_one_response():
-    """The response gets a basis of its own although no covariate is dropped: the common basis would lose digits."""
+    """Rows 0 and 1 have a huge covariate and no response; results equal those of a fit without these rows.
+
+    The basis of the design must then be computed from the remaining rows, as the common basis would lose digits.
+    """
     y, X = simulated(8, n=400, p=2)
     X = np.column_stack([X, np.where(np.arange(400) < 2, 1e3, np.arange(400) % 2)])
     y[:2, 0] = np.nan
@@ -460,7 +463,7 @@ def test_predictions_beyond_the_range():
     assert fit_regression(y - 2.0, x, lmbda=1.0, shift=2.0).predict(far)[0] == -2.0
     assert fit_regression(y, x, lmbda=-1.0).predict(far)[1] == np.inf
     assert fit_regression(y, x, "yeo-johnson", lmbda=3.0).predict(far)[0] == -np.inf
-    # of the normal distribution about 1, the part above 0: the mean is that of a truncated one
+    # the mean of the normal distribution about 1, truncated to values above 0
     fit = fit_regression(y, x, lmbda=1.0)
     at = np.array([[-2.0]])
     eta, s = fit.predict(at)[0], fit.scale[0]
@@ -482,7 +485,7 @@ def test_residuals():
 
 
 def test_predictions_are_finite_where_psi_underflows():
-    """lambda is about -361: all values of psi agree to the last digit, but the standardised values do not."""
+    """lambda is about -361: all values of psi are equal in float64, but the standardised values differ."""
     rng = np.random.default_rng(22)
     x = rng.normal(size=50)
     y = 2000.0 * (1.0 - 0.2 * (x + 0.3 * rng.normal(size=50))) ** (-1.0 / 361.0)

@@ -1,4 +1,4 @@
-"""Spark data frames: the fit of all rows in two passes, on executors that may be small or die."""
+"""Fits of Spark data frames equal fits of all rows in memory, in two passes, even if executors are small or die."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from powerkern.sketch import fit_chunks  # noqa: E402
 from powerkern.spark import fit, inverse_transform, transform  # noqa: E402
 
 pytestmark = [
-    pytest.mark.slow,  # processes start, and code is sent to them
+    pytest.mark.slow,  # time to start processes and to send code to them
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 
-#: Of the JVM, which is driver and executor here.
+#: Memory of the JVM, which is both driver and executor in these tests.
 MEMORY = 512 << 20
 
 
@@ -53,7 +53,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "OFF",  # workers that die, and data that are refused, are meant to
+        "spark.log.level": "OFF",  # failures of workers and errors about data are intended here
         "spark.sql.session.timeZone": "UTC",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
@@ -85,7 +85,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def df(spark, frame):
-    """Return the table in two partitions, and an empty one; missing values are NaN in even rows, null in odd ones."""
+    """Return the table in two partitions and an empty third; missing values are NaN in even rows, null in odd rows."""
     whole = spark.createDataFrame(frame).repartition(2, F.col("id"))
     b = F.col("a b")
     missing = b.isNull() | F.isnan(b)
@@ -105,7 +105,7 @@ NAMES = ["a b", "single", "count"]
 
 
 class Counted:
-    """A counter that each partition of a data frame increments when it is read."""
+    """A data frame that counts how often its partitions are read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -204,7 +204,7 @@ def siblings() -> list[int]:
     for process in processes:
         try:
             parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-        except OSError:  # it has ended
+        except OSError:  # the process has ended already
             continue
         if int(parent) == os.getppid():
             found.append(int(process.name))
@@ -239,7 +239,7 @@ def peak_memory(batches):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
 def test_more_data_than_memory(spark):
-    """A JVM of 512 MB fits 640 MB of data, in Python workers that grow by less than a tenth of the data."""
+    """A JVM of 512 MB fits 640 MB of data; its Python workers grow by less than a tenth of the data."""
     rows, columns = 4_000_000, 20
 
     def data(rows):
@@ -254,7 +254,7 @@ def test_more_data_than_memory(spark):
     assert rows * columns * 8 > MEMORY
     assert largest() - before < rows * columns * 8 / 10
     assert_array_equal(found.n_obs, rows)
-    assert np.ptp(found.lmbda) < 0.01  # the columns are of one kind
+    assert np.ptp(found.lmbda) < 0.01  # all columns have one distribution
 
 
 # --- wrong use ----------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def test_the_guide(spark, tmp_path):
     (tmp_path / "measurements").mkdir()
     table.to_parquet(tmp_path / "measurements/part.parquet")
     code = blocks(ROOT / "docs/guide/spark.rst", "python")[0]
-    for folder in ("measurements", "transformed"):  # the JVM has a folder of its own
+    for folder in ("measurements", "transformed"):  # the JVM runs in another working directory
         code = code.replace(f'"{folder}"', f'"{tmp_path}/{folder}"')
     exec(code, {})
     fitted = pk.fit(table, sample_weight="w")

@@ -1,4 +1,4 @@
-"""Labelled arrays: fits equal those of plain columns; dimensions, coordinates, attributes and chunks are preserved."""
+"""Fits of labelled arrays equal fits of plain columns; dimensions, coordinates, attributes and chunks are preserved."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from sklearn.ensemble import IsolationForest
 from sklearn.naive_bayes import GaussianNB
 
 FUNCTIONS = list(public_functions())
-#: "column 2" and no name in brackets after it.
+#: Matches "column 2" without a name in brackets after it.
 _POSITION = re.compile(r"\b(columns?|detectors?|variables?|features?) \[?\d+\b(?! \()")
-#: Frames of the plain run that are combined with every option, and to which fits are made; the slow tests take all.
+#: Frames that are combined with every option, and that are fitted, in a fast run. Slow tests use all frames.
 _USUAL = ("missing", "constant", "infinite", "rare")
 
 
@@ -37,7 +37,7 @@ def _make_inputs(frame: str) -> Inputs:
 
 @contextlib.contextmanager
 def _collected(texts: list[str], allowed: type[Warning] = UserWarning) -> Iterator[None]:
-    """Collect the messages of the package's warnings and of its error; fail on warnings that are not `allowed`."""
+    """Collect the messages of the package's warnings and error; fail on a warning of another type than `allowed`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -70,7 +70,10 @@ def _check_texts(texts: list[str]) -> None:
 def _calls(
     function: Callable[..., Any], make_arguments: Callable[[Inputs], dict[str, Any]], frames: Any, every_option: bool
 ) -> Iterator[Callable[[], Any]]:
-    """Yield calls of `function` with each frame; usual frames, or all if `every_option`, get each set of options."""
+    """Yield calls of `function` with each frame and the default options.
+
+    Frames in `_USUAL` (with `every_option`, all frames) are also combined with each other set of options.
+    """
     for frame in frames:
         given = make_arguments(_make_inputs(frame))
         for k, options in enumerate(option_sets(function)):

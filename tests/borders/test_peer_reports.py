@@ -45,7 +45,7 @@ def test_negative_values_are_rejected() -> None:
 
 @pytest.mark.parametrize("lmbda", [-2.0, -0.5, -1e-9, 0.0, 0.3, 4.0])
 def test_inverse_of_every_sign_of_lambda(lmbda: float) -> None:
-    """Merlion 185: the inverse was exp for every lambda <= 0.
+    """Merlion 185: the inverse was exp(y) for negative lambda, too, instead of only for lambda = 0.
 
     powerkern at first run: correct.
     """
@@ -88,7 +88,7 @@ def test_inverse_of_objects() -> None:
 
 @pytest.mark.parametrize("lmbda", [-3.0, -1.0, 0.5, 2.0])
 def test_values_between_zero_and_one(lmbda: float) -> None:
-    """scales (R) 103: inv(trans(x)) did not return x for 0 < x < 1.
+    """scales (R package) 103: the inverse transform did not restore x for 0 < x < 1.
 
     powerkern at first run: correct.
     """
@@ -184,7 +184,7 @@ def test_a_permuted_target_keeps_its_permutation() -> None:
 
 
 def test_a_series_with_an_unsorted_index() -> None:
-    """cuML 4572: transform failed where fit_transform succeeded.
+    """cuML 4572: transform failed for data on which fit_transform succeeded.
 
     powerkern at first run: correct.
     """
@@ -361,7 +361,7 @@ def test_a_lambda_far_outside_the_usual_bracket() -> None:
 
 
 def test_a_constant_column_has_no_logarithm_of_zero() -> None:
-    """augurs 185: log(0), from the variance of a constant column, ruined the likelihood.
+    """augurs 185: a constant column has variance 0, and log(0) made its likelihood unusable.
 
     powerkern at first run: correct.
     """

@@ -62,7 +62,7 @@ def _regress(*names: str) -> Callable[[], Any]:
 
 
 def _fit_labelled(*labels: Any) -> Callable[[], Any]:
-    """Fit groups from two chunks whose labels are given."""
+    """Fit groups from two chunks; each argument holds the labels of one chunk."""
     chunks = [part.assign(site=label) for part, label in zip((FRAME[:20], FRAME[20:]), labels, strict=True)]
     return lambda: sketch.fit_chunks(chunks, groups="site")
 
@@ -304,7 +304,7 @@ def test_chunks_of_groups_that_change_between_two_passes(change: Callable[[Any],
 
 
 def test_groups_that_appear_between_two_passes() -> None:
-    """The chunks have other labels when they are read for the second time."""
+    """The chunks contain new labels when they are read for the second time."""
     calls: list[int] = []
 
     def chunks() -> Any:

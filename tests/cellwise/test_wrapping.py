@@ -1,4 +1,4 @@
-"""Wrapping and correlations of wrapped data, compared with plain NumPy and the constants of the paper."""
+"""Wrapping and correlations of wrapped data against plain NumPy and constants of Raymaekers and Rousseeuw (2021)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def test_constants_out_of_range(b, c):
 
 @pytest.mark.parametrize("c", [1e-2, 1e-5, 1e-9])
 def test_small_constants_are_those_of_a_flat_density(c):
-    """As c tends to 0, psi/c approaches a fixed shape, so q1 B = 2 q2 A for the integrals A of psi^2 and B of t psi."""
+    """For small b and c, the normal density is flat over the range of psi, and the condition of optimality simplifies.
+
+    It becomes q1 B = 2 q2 A. A and B are the integrals of psi(t)**2 and t psi(t); q1 and q2 are constants of psi.
+    """
     b = 0.3 * c
     k = wrap_constants(b, c)
     a = b**3 / 3.0 + integrate.quad(lambda t: psi(t * c, b, c) ** 2 * c, b / c, 1.0, epsabs=0.0)[0]
@@ -135,7 +138,7 @@ def test_the_m_step_is_a_weighted_mean_and_standard_deviation(b, c):
         return integrate.quad(lambda t: f(t) * stats.norm.pdf(t), 1e-300, c, points=[b], epsabs=1e-13)[0]
 
     consistent = np.sqrt(normal(lambda t: psi(t, b, c) / t) / normal(lambda t: psi(t, b, c) * t))
-    np.testing.assert_allclose(found.scale / deviation, consistent, rtol=2e-3)  # but for the bias of 1,700 values
+    np.testing.assert_allclose(found.scale / deviation, consistent, rtol=2e-3)  # up to the bias in 1,700 values
 
 
 def test_the_m_step_makes_locations_efficient():

@@ -1,4 +1,4 @@
-"""Thousands separators, units, and advice about numbers in another format, which must not lead to misread numbers."""
+"""Thousands separators, units, and advice about other number formats; numbers must never be misread."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_numbers_are_read_and_written_plainly(run, tmp_path, name):
     assert (code, err) == (0, "")
     assert [each["column"] for each in json.loads(out)["columns"]] == ["a", "b"]
     assert json.loads(out)["columns"][0]["lmbda"] == pk.fit(np.array(VALUES)).lmbda[0]
-    # plain numbers, with the decimal sign of the table, which the same options read again
+    # plain numbers with the table's decimal sign, which the same options can read
     assert run("transform", path, "--fit", fit, "-o", z, *words)[0] == 0
     written = [line.split(";")[0] for line in z.read_text().splitlines()[1:]]
     assert all(re.fullmatch(rf"-?\d+{re.escape(decimal)}\d+(e-\d+)?", cell) for cell in written)
@@ -66,7 +66,7 @@ def test_numbers_are_read_and_written_plainly(run, tmp_path, name):
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if "," not in name])
 def test_the_advice_reads_the_numbers_correctly(run, tmp_path, name):
-    """The options that the message suggests give the intended values."""
+    """A file is read without options; with the options that the warning suggests, its numbers are read as intended."""
     cells, _ = FORMATS[name]
     path = tmp_path / "x.csv"
     path.write_text(table(cells))
@@ -84,7 +84,7 @@ def test_the_advice_reads_the_numbers_correctly(run, tmp_path, name):
     assert err.endswith(f"is not a number; pass {reason[1]}\n")
 
 
-#: Cells of a column and of another, options, and the advice.
+#: Cells of a column, cells of a second column, options, and the expected advice.
 ADVICE = {
     "both are possible": (
         ["1,014", "2,310"], ["1", "2"], "",

@@ -1,4 +1,4 @@
-"""Options and messages of the command line: accepted values, errors for wrong values, and the time that both take."""
+"""Options and messages of the command line: accepted values, and errors for wrong values before NumPy is imported."""
 
 import csv
 import json

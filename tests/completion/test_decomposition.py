@@ -1,4 +1,4 @@
-"""uv_decompose and rank_profile: the textbook's example, epochs of the oracle, and every kind of argument."""
+"""uv_decompose and rank_profile against the example of a lecture, a plain implementation, and definitions by NumPy."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_stopping_by_the_largest_change(method):
 
 @pytest.mark.parametrize("method", ["cd", "als"])
 def test_the_gradient_is_zero_at_the_result(method):
-    """The gradient vanishes in both factors."""
+    """At the result, the gradient of the objective is zero with respect to both factors."""
     M, _ = low_rank()
     result = uv_decompose(M, 3, method, ridge=0.4, tol=1e-14, max_epochs=3000, rng=0)
     residual = np.nan_to_num(M - result.U @ result.V)
@@ -483,7 +483,7 @@ def test_functions_need_no_scikit_learn():
 
 @pytest.mark.parametrize("normalize", ["columns-first", "average"])
 def test_other_normalizations_of_the_lecture(normalize):
-    """Offsets follow their definitions (by NumPy), and are added back to estimates and to new rows."""
+    """Offsets equal their definitions in NumPy, and are added back to the estimates of fitted and of new rows."""
     rng = np.random.default_rng(3)
     M = 5.0 + rng.normal(size=(12, 7)) + rng.normal(size=(12, 1)) + rng.normal(size=7)
     M[rng.uniform(size=M.shape) < 0.2] = np.nan

@@ -22,16 +22,17 @@ SUMS = {"quantum": 2.0**-80}
 
 
 def cases() -> list[tuple[str, str, np.ndarray]]:
-    """Return the reference columns with at least as many rows as there are kinds of sites."""
+    """Return name, family and values of the unweighted reference columns of at least 20 values, one for each site."""
     records = json.loads((Path(__file__).parents[1] / "data" / "mle.json").read_text())["cases"]
     found = [(r["name"], r["family"], np.array(r["x"])) for r in records if "weight" not in r]
     return [case for case in found if case[2].size >= 20]
 
 
 def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
-    """Split a column unevenly: no rows for site 0, positive values for 1, negative ones for 2, a constant for 3.
+    """Split a column unevenly among sites.
 
-    Other sites get the rest.
+    Site 0 has no rows, site 1 only positive values, site 2 only negative values, site 3 copies of one value. The other
+    sites share the remaining rows.
     """
     rng = np.random.default_rng(1)
     site = rng.integers(4, n_sites, x.size)
@@ -80,7 +81,10 @@ def test_skewed_sites_equal_the_pooled_rows(name: str, family: str, x: np.ndarra
 @pytest.mark.parametrize("n", [6, 40])
 @pytest.mark.parametrize("base", [1.0, 1e3, 2.0, 3e-5])
 def test_error_bound_of_columns_that_span_a_few_ulps(base: float, n: int, family: str) -> None:
-    """lambda and its standard error are about 1e15. Its error is below the bound, some thousands, by 30 digits."""
+    """The error bound holds although lambda and its standard error are about 1e15.
+
+    The score, computed with 60 digits, changes sign between lambda - bound and lambda + bound.
+    """
     x = base + np.random.default_rng(0).integers(0, 6, n) * np.spacing(base)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # lambda is large
@@ -92,7 +96,7 @@ def test_error_bound_of_columns_that_span_a_few_ulps(base: float, n: int, family
 
 
 def score_of(x: np.ndarray, family: str, lmbda: float) -> float:
-    """Return the derivative of -log-likelihood/n of positive values, with 30 digits more than the values have."""
+    """Return the derivative of -log-likelihood/n of positive values, computed with 60 digits."""
     with mpmath.workdps(60):
         logs = [mpmath.log(mpmath.mpf(v) + (family == "yeo-johnson")) for v in x.tolist()]
         center = mpmath.fsum(logs) / len(logs)
@@ -113,7 +117,7 @@ def test_the_smallest_numbers_are_left_as_they_are(x: list[float]) -> None:
 
 
 def columns_of_every_kind() -> np.ndarray:
-    """Return columns of both signs, positive, negative, with NaN, constant, empty and tight."""
+    """Return seven columns: both signs, positive, negative, with NaN, constant, all NaN, and with a tiny spread."""
     X = RNG.normal(size=(600, 7))
     X[:, 1], X[:, 2] = np.exp(X[:, 1]), -np.exp(X[:, 2])
     X[::7, 3] = np.nan
@@ -338,7 +342,7 @@ def test_a_rough_lambda_is_warned_of() -> None:
     x = np.random.default_rng(3).gamma(0.5, size=300) ** 0.3
     with pytest.warns(UserWarning, match="lambda is off by up to lmbda_error"):
         fit = fit_federated(np.array_split(x, 3), quantum=2.0**-8)
-    kept = fit.rounded_fit(x)  # no convenient power is in its interval
+    kept = fit.rounded_fit(x)  # the interval contains no convenient power
     assert (kept.lmbda, kept.status, kept.lmbda_error) == (fit.lmbda, Status.BRACKETED, fit.lmbda_error)
 
 

@@ -1,4 +1,4 @@
-"""The adapter to Flower, tested with a stand-in and, where it is installed, with Flower itself."""
+"""The adapter to Flower, tested with a stand-in and, if Flower is installed, with Flower itself."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def secagg_grid(monkeypatch: pytest.MonkeyPatch) -> Grid:
     pytest.importorskip("flwr")
     from flwr.supercore.task_identity import TaskIdentity
 
-    for name in ("run_id", "node_id", "task_id"):  # Flower sets these in the processes that it starts
+    for name in ("run_id", "node_id", "task_id"):  # Flower sets these variables in the processes that it starts
         monkeypatch.setattr(TaskIdentity, f"_{name}", 1)
     return Grid([app(name) for name in NAMES])
 
@@ -88,7 +88,7 @@ def test_a_site_lost_within_secagg_is_an_error(secagg_grid: Grid) -> None:
 
 def test_the_example_runs_on_loopback() -> None:
     pytest.importorskip("flwr")
-    command = [sys.executable, str(EXAMPLE), "--timeout", "1500"]  # minutes, where others use the CPUs
+    command = [sys.executable, str(EXAMPLE), "--timeout", "1500"]  # takes minutes if other processes use the CPUs
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout.rpartition("largest difference:")[2]) < 1e-10
@@ -169,7 +169,10 @@ def test_clients_made_anew_for_every_message() -> None:
 def test_errors_at_a_site_send_no_values_to_the_server(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error while reading the rows, and a protocol error whose details are logged at the site only."""
+    """A site logs a value that causes an error, but the server's error does not contain the value.
+
+    The two cases are an error while the site reads its rows, and a value outside the domain of the family.
+    """
     apps = [app(name) for name in NAMES[:-1]]
     grid = FakeGrid([*apps, app("ulm", ValueError("row 1000: the value is -7.123456"))])
     with caplog.at_level(logging.WARNING), pytest.raises(ProtocolError, match="failed with ValueError") as raised:

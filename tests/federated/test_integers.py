@@ -24,7 +24,15 @@ REQUEST = b"a request"
 
 
 def moments_of(y: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Return moments of rows y, y', y'', y''' and logs, each of weight 1, by rational arithmetic."""
+    """Return the moments of unit-weight rows in rational arithmetic.
+
+    Parameters
+    ----------
+    y : array of shape (4, n)
+        The transform y and its first three derivatives in lambda.
+    a : array of shape (n,)
+        Logs of the values.
+    """
     n = len(a)
     exact = [[Fraction(v) for v in row] for row in y]
     means = [sum(row) / n for row in exact]
@@ -49,7 +57,7 @@ def test_totals_are_the_moments_of_all_rows(quantum: float, modulus: int | None)
     vectors = [encode_moments(part, quantum, REQUEST) for part in parts]
     assert max(np.abs(vector).max() for vector in vectors) < 2**DIGIT_BITS
     total = sum(vectors)
-    if modulus:  # as a secure sum of residues has it
+    if modulus:  # as in a secure sum of residues
         total = np.mod(sum(np.mod(v, modulus) for v in vectors) + modulus // 2, modulus) - modulus // 2
     found = decode_moments(total, (1, 1, N), quantum, REQUEST, 3)
     np.testing.assert_allclose(found, moments_of(y, a), rtol=1e-9)  # means are rounded to 1e-16, products are 1e-6
@@ -95,7 +103,7 @@ def score_of(w: Fraction, y: Fraction, y1: Fraction, yy: Fraction, yy1: Fraction
 @pytest.mark.parametrize("spread", [1.0, 0.05, 0.003])
 @pytest.mark.parametrize("seed", range(4))
 def test_no_combination_of_roundings_exceeds_the_bound(spread: float, seed: int) -> None:
-    """Every sum is changed by +e or -e: 64 combinations, in rational arithmetic."""
+    """The error stays within the bound if each of six sums is changed by +e or -e (64 combinations, in fractions)."""
     y, a = rows(40, spread, seed)
     e = Fraction(1, 2**14)
     exact = [[Fraction(v) for v in row] for row in y]
@@ -115,13 +123,13 @@ def test_no_combination_of_roundings_exceeds_the_bound(spread: float, seed: int)
         if moved[3] - moved[1] ** 2 / moved[0] > 0:
             worst = max(worst, abs(float(score_of(*moved) - told)))
         else:
-            assert bound == np.inf  # this corner is of a constant
+            assert bound == np.inf  # a constant column, for this combination
     assert worst <= bound
     assert bound == np.inf or bound < 10.0 * worst
 
 
 def test_the_bound_counts_the_rounding_of_the_values() -> None:
-    """The values are off by half a unit in the last place, while the sums are exact."""
+    """The bound covers the effect of values that are half a unit in the last place off, even if sums are exact."""
     y, a = rows(40, 1e-7)
     bound = score_error(moments_of(y, a), 0.0).item()
     off = y * (1.0 + 1e-16 * np.sign(np.random.default_rng(1).normal(size=y.shape)))

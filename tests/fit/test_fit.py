@@ -48,7 +48,7 @@ def columns_of_all_spreads(family="yeo-johnson", n=60, p=19, seed=0):
 
 
 def lambdas_agree(a, b, tolerance=1e-12):
-    """Return whether lambdas agree: absolutely if below 1, otherwise relatively."""
+    """Return whether lambdas agree within `tolerance`, absolutely if |lambda| < 1 and otherwise relatively."""
     return bool((np.abs(a - b) <= tolerance * np.maximum(1.0, np.abs(b))).all())
 
 
@@ -145,7 +145,7 @@ def test_transforms_increase(family, seed, n, spread, standardize):
 @both_families
 @given(seed=seeds, n=sizes, spread=spreads, standardize=st.booleans())
 def test_round_trip(family, seed, n, spread, standardize):
-    """The error is a few rounding errors of x, plus those of z times dx/dz = scale/psi'(x)."""
+    """The error of a round trip is a few ulps of x plus a few ulps of z times dx/dz = scale/psi'(x)."""
     x = skewed_column(family, seed, n, spread)
     fit = pk.fit(x, family, standardize=standardize)
     z = fit.transform(x)
@@ -156,7 +156,7 @@ def test_round_trip(family, seed, n, spread, standardize):
     scale = fit.scale if standardize else 1.0
     rounding = (1.0 + abs(x)) + (abs(z) + abs(z).max()) * scale / slope
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an end of the data may round to the end of the range
+        warnings.simplefilter("ignore")  # an end of the data may be rounded to the end of the range
         error = abs(fit.inverse_transform(z) - x)
     assert (error <= 20.0 * EPS * rounding * (1.0 + abs(fit.lmbda))).all()
 
@@ -238,7 +238,7 @@ def test_order_of_columns_only_orders_the_results(family):
 
 
 def test_many_rows_are_transformed_in_blocks():
-    """Transforms of parts equal the parts of the transform for numbers of rows next to the block size."""
+    """Transforming five rows alone gives the same bits as transforming all rows, for row counts near the block size."""
     for n in (8191, 8192, 8193, 20_000):
         x = np.random.default_rng(n).normal(size=(n, 3))
         fit = pk.fit(x)
@@ -308,7 +308,7 @@ def test_a_refused_transform_in_place_leaves_everything(bad):
     with pytest.raises(ValueError, match="column 2, row 8999"):
         fit.transform(x, out=x)
     np.testing.assert_array_equal(x, before)
-    # the fit has not lost its data either
+    # the fit still has its data
     x[8999, 2] = good
     assert np.isfinite(fit.profile(1.0)).all()
 
@@ -628,7 +628,7 @@ def test_skipping_bounds_of_columns_far_from_the_limit(monkeypatch, family, ymax
 def test_data_are_remembered(n):
     x = columns_of_all_spreads(n=n)
     fit = pk.fit(x)
-    assert np.shares_memory(fit._data.values, x) == (n > 60)  # small ones are copied
+    assert np.shares_memory(fit._data.values, x) == (n > 60)  # small data are copied
     np.testing.assert_array_equal(fit.confint(), fit.confint(X=x))
     np.testing.assert_array_equal(fit.profile([0.3, 1.0]), fit.profile([0.3, 1.0], x))
 
@@ -787,7 +787,10 @@ BEYOND = [
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("family, lmbda, z, end", BEYOND)
 def test_values_beyond_the_range(family, lmbda, z, end, standardize):
-    """Such values become NaN with a warning, raise, or become the nearest end of the data; others are inverted."""
+    """Values without an inverse become NaN with a warning, raise, or become the nearest end of the data.
+
+    These are the results of `out_of_range` "nan" (the default), "raise" and "clip". Other values are inverted.
+    """
     x = columns_of_all_spreads(family, p=2)
     fit = pk.fit(x, family, lmbda=lmbda, standardize=standardize, column_names=["first", "second"])
     image = fit.transform(x)

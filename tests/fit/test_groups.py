@@ -144,7 +144,7 @@ def test_kinds_of_labels(kind):
     labels = LABELS[kind][codes]
     fit = pk.fit(X, groups=labels)
     own = pk.fit(X, groups=np.unique(labels, return_inverse=True)[1])
-    np.testing.assert_array_equal(kernel_rows(fit), kernel_rows(own))  # ascending, as np.unique has them
+    np.testing.assert_array_equal(kernel_rows(fit), kernel_rows(own))  # ascending, as from np.unique
     assert fit.groups == sorted(set(fit.groups))
     Z = fit.transform(X, groups=labels)
     for forms in (list(labels), pd.Series(labels), labels.astype(object) if kind != "dates" else labels):
@@ -655,7 +655,11 @@ def test_columns_that_fail_are_named():
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_sorted_and_unsorted_groups_are_transformed_to_the_same_bits(family, standardize, estimator):
-    """Columns of sorted groups are transformed in place, run by run; rows in another order as padded blocks."""
+    """Sorted and shuffled rows are transformed to the same bits, although by different code.
+
+    Columns of sorted groups are transformed in place, one run of rows after another. Shuffled rows are first copied to
+    padded blocks.
+    """
     X = np.asfortranarray(RNG.lognormal(size=(6000, 2)) - (family == "yeo-johnson"))
     X[RNG.random(X.shape) < 0.02] = np.nan
     X[200:300], X[7, 0] = 2.0, 1e250 if family == "box-cox" else -1e250

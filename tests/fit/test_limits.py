@@ -504,7 +504,7 @@ ONE_SIDED = np.array(
 
 
 def fit_intervals(cells: FloatArray) -> pk.PowerFit:
-    """Fit rows of (lower end, upper end, weight); equal ends are a value."""
+    """Fit cells given as rows of (lower end, upper end, weight); equal ends denote an observed value."""
     low, high, weight = cells.T
     values = np.where(np.isinf(low), high, low)
     return pk.fit(
@@ -548,7 +548,7 @@ def test_intervals_with_one_end_far_out_keep_the_digits_of_the_other() -> None:
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.filterwarnings("ignore:column 0:UserWarning")
 def test_searches_of_hostile_columns_end(family: str) -> None:
-    """Subnormal, huge, nearly constant and tied values, with limits at any quantile, need few evaluations."""
+    """Fits of subnormal, huge, nearly constant and tied values, with limits at any quantile, need few evaluations."""
     rng = np.random.default_rng(5)
     units = (1.0, 1e-310, 1e300, 1e-30)
     evaluations = []

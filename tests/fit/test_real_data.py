@@ -1,4 +1,4 @@
-"""Every numeric column of public data sets: fitted, certified by an independent score, standardised, inverted."""
+"""Fits of every numeric column of public data sets, checked by an independent score function and by round trips."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def load_and_fit(name: str, family: str) -> tuple[np.ndarray, PowerFit]:
 
 
 def columns(X: np.ndarray, fit: PowerFit) -> list[int]:
-    """Return the columns that were fitted."""
+    """Return the values of the columns that were fitted."""
     return [j for j in range(X.shape[1]) if fit.status[j] == Status.OK]
 
 
@@ -97,7 +97,10 @@ def test_all_columns_are_fitted_but_constant_ones(name: str, family: str) -> Non
 @pytest.mark.slow
 @every_case
 def test_lambda_is_where_the_score_changes_sign(name: str, family: str) -> None:
-    """It changes within 1e-12 of lambda, or within ten times the effect on lambda of half an ulp in the data."""
+    """The score in long double changes sign within the larger of two distances from lambda.
+
+    They are 1e-12 (relative if |lambda| > 1), and ten times the effect on lambda of changes of the data by half an ulp.
+    """
     X, fit = load_and_fit(name, family)
     rng = np.random.default_rng(0)
     for j in columns(X, fit):
@@ -158,7 +161,7 @@ def test_any_number_of_threads_and_any_order_give_the_same_bits(name: str, famil
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("shift", [0.0, 100.0, -3.0, -100.0])
 def test_the_oracle_itself(family: str, shift: float) -> None:
-    """The score in long double agrees with the derivative of the likelihood in multiprecision."""
+    """The score in long double, this module's oracle, agrees with the multiprecision derivative of the likelihood."""
     x = np.random.default_rng(0).normal(size=20) + shift
     if family == "box-cox":
         x = np.exp(x / 10)

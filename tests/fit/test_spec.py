@@ -1,4 +1,4 @@
-"""Arguments of a fit: rejected before data are read, with one message each, and stored with the fit."""
+"""Arguments of a fit are checked before data are read, rejected with one message each, and stored with the fit."""
 
 from __future__ import annotations
 

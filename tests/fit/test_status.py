@@ -79,7 +79,7 @@ def test_robust_fits_of_three_values_warn(estimator):
 
 
 def test_a_bound_does_not_hide_that_a_tail_was_kept():
-    """The more severe of two statuses is reported: the user asked for the bound, not for a doubtful fit."""
+    """If both statuses apply, TAIL_KEPT is reported: the user requested the bound, but not a doubtful fit."""
     z = np.random.default_rng(3).normal(size=400)
     z[:60] = -12.0
     asked = {"family": "box-cox", "estimator": pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False, rectify="one")}

@@ -1,4 +1,4 @@
-"""Everything that holds real numbers is read as an array; anything else is rejected in one useful sentence."""
+"""Every container of real numbers is read as an array; other input raises an error of one helpful sentence."""
 
 from __future__ import annotations
 

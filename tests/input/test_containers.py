@@ -1,4 +1,4 @@
-"""The result has the container of the input; columns of Python numbers; objects that are rejected in one sentence."""
+"""Results have the container of the input; columns of Python numbers are read; other objects raise one sentence."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_fork_does_not_wait_with_the_lock_of_a_module_that_is_in_use():
 
 
 def test_reading_imports_nothing():
-    """`np.ma`, for one, is imported only when it is used."""
+    """Reading an array imports no module that is needed only for other input, such as `numpy.ma`."""
     command = [sys.executable, "-c", READING_ALONE]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert found.stdout.split() == []

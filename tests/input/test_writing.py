@@ -15,7 +15,7 @@ resource = pytest.importorskip("resource")
 
 @contextmanager
 def disk_of(size: int):
-    """Limit the size of files to this many bytes, as a full disk does."""
+    """Limit files to `size` bytes within a `with` block; longer writes fail, as on a full disk."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

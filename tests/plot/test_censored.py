@@ -1,4 +1,4 @@
-"""QQ plots and histograms of censored columns, against positions by hand, by fractions, and by Kaplan and Meier."""
+"""QQ plots and histograms of censored columns against plotting positions by hand, in fractions, and by Kaplan-Meier."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_limits_are_exceeded_with_the_probabilities_of_kaplan_and_meier(seed: in
     values = np.where(below, limit, x)
     positions, observed = censored_positions(values, below), values[~below]
     mirrored = scipy.stats.CensoredData.right_censored(-values, below)
-    # just after -limit, as values equal to a limit do not occur
+    # just above -limit; no value equals a limit
     less = scipy.stats.ecdf(mirrored).sf.evaluate(-np.array([0.2, 0.3, 0.5]))
     for at, probability in zip((0.2, 0.3, 0.5), less, strict=True):
         above = np.sort(positions[observed >= at])

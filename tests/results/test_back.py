@@ -24,11 +24,12 @@ def inverse(lmbda: mpmath.mpf, y: mpmath.mpf) -> mpmath.mpf:
 
 
 def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf) -> mpmath.mpf:
-    """Return the end of the integral over a branch: infinity, or the end of the range.
+    """Return the upper limit of the integral over one branch of the inverse transform.
 
-    If the integral diverges at the end of the range (-1 <= lambda < 0), it ends where value times density has its last
-    minimum before that end; NaN if there is none. Ends, and the `zero` of the transform, are in units of `sd` from
-    `mean`.
+    The limit is infinite for lambda >= 0 and the end of the range of psi for lambda < -1. For other lambdas the
+    integral diverges at the end of the range. The limit is then the last minimum of inverse times density before that
+    end, or NaN if there is no minimum. The limit and `zero`, the image of the point where the branches meet, are in
+    units of `sd` from `mean`.
     """
     if lmbda >= 0:
         return mpmath.inf
@@ -40,7 +41,7 @@ def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf
 
 
 def tail(lmbda: mpmath.mpf, sd: mpmath.mpf, end: mpmath.mpf, near: mpmath.mpf) -> mpmath.mpf:
-    """Integrate ``(1 + lambda y)**(1/lambda)`` times the density from `near` to the pole at `end`; lambda < -1."""
+    """Integrate ``(1 + lambda y)**(1/lambda)`` times the normal density from `near` to the pole `end` (lambda < -1)."""
     k = -1 / lmbda
     longest = (end - near) ** (1 - k)
     inner = mpmath.quad(lambda w: mpmath.npdf(end - w ** (1 / (1 - k))), mpmath.linspace(0, longest, 5))
@@ -50,7 +51,7 @@ def tail(lmbda: mpmath.mpf, sd: mpmath.mpf, end: mpmath.mpf, near: mpmath.mpf) -
 def side(
     lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, start: mpmath.mpf, end: mpmath.mpf, offset: int
 ) -> mpmath.mpf:
-    """Return the integral of a branch of the inverse minus its offset, times the density, from `start` to `end`."""
+    """Integrate (inverse - offset) times the normal density from `start` to `end`, for one branch of the inverse."""
     stop = min(end, mpmath.mpf(30))
     if start >= stop:
         return mpmath.mpf(0)

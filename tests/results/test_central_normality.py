@@ -1,4 +1,4 @@
-"""The test of central normality: a plain implementation, published quantiles, simulation; its use as a criterion."""
+"""The test of central normality against a plain implementation, published quantiles and simulation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIXED = {"lmbda": 1.0, "family": "yeo-johnson"}
 
 
 def plainly(x: np.ndarray) -> float:
-    """Compute the statistic of a vector, step by step."""
+    """Compute the statistic of central normality of a vector by its definition."""
     x, k = np.sort(x), stats.norm.ppf(0.9)
     n, beta = x.size, stats.norm.expect(lambda t: min(t * t, k * k), lb=-12, ub=12, points=[-k, k], limit=200)
     mu, sigma = np.median(x), stats.median_abs_deviation(x, scale="normal") or x.std()

@@ -1,4 +1,4 @@
-"""If the fitted data are changed in place, every result of the fit is unchanged or an error."""
+"""If the fitted data are changed in place, every result of the fit stays the same or raises an error."""
 
 import contextlib
 import copy
@@ -78,7 +78,10 @@ def answers(fit):
 
 
 def assert_same_or_refused(before, after, may_refuse):
-    """Check that answers equal `before`, or if `may_refuse` the documented error; return the methods that raise it."""
+    """Check that each method answers as before, or raises the error about changed data; return those that raise.
+
+    Without `may_refuse`, no method may raise.
+    """
     refused = []
     for name, was in before.items():
         now = after[name]
@@ -138,7 +141,7 @@ def test_arrays_changed_in_place(kind, n):
     if n == LARGE and kind not in WITH_OWN_VALUES:
         assert refused
         assert all("column 1" in answers(fit)[name] for name in refused)
-        # what was changed back is as it was
+        # the original values are restored
         X[:] = values_of(n)
         assert_same_or_refused(before, answers(fit), may_refuse=False)
 
@@ -244,7 +247,7 @@ def test_groups_answer_for_their_own_rows():
     fit = pk.fit(X, groups=groups)
     before = {label: fit[label].profile(0.5) for label in fit}
     X[4, 1] += 1.0  # of group 0
-    groups[:] = 7  # the labels of rows are not needed any more
+    groups[:] = 7  # the labels of the rows are no longer needed
     with pytest.raises(ValueError, match=rf"X, column 1: {CHANGED}"):
         fit[0].profile(0.5)
     for label in (1, 2, 3):
@@ -264,7 +267,7 @@ def test_columns_answer_for_themselves():
 
 
 def test_exchanged_rows_are_detected_as_a_change():
-    """Exchanges matter if rows are weighted. Symmetric ones, which keep position-weighted sums, are detected, too."""
+    """An exchange of values among weighted rows is detected, even if it preserves position-weighted sums."""
     X = np.repeat([[1.0], [2.0], [2.0], [1.0]], LARGE, axis=0)
     fit = pk.fit(X, sample_weight=np.arange(1.0, len(X) + 1.0))
     X[:] = 3.0 - X

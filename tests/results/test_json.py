@@ -147,7 +147,7 @@ VALUES = [*NUMBERS, True, False, None, "inf", "-inf", "nan", "1_0", "", [], [1],
 
 
 def mutated(text: str, rng: random.Random) -> str:
-    """Return the text with one to three entries replaced, dropped or duplicated, or with a few characters changed."""
+    """Return the JSON text after changing a few characters, or replacing, dropping or duplicating 1 to 3 entries."""
     if rng.random() < 0.2:
         at = rng.randrange(len(text))
         return text[:at] + rng.choice(["", "0", "9", "e", "-", ".", ",", '"', "null"]) + text[at + rng.randrange(3) :]
@@ -200,7 +200,10 @@ def check_that_it_can_be_used(fit: PowerFit) -> None:
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("standardize", [True, False])
 def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
-    """Each fit is tested with some hundred changes. It was tested once with over ten thousand."""
+    """Some hundred changed texts of each fit either raise the documented error or give a usable fit.
+
+    Over ten thousand were tried once.
+    """
     text = text_of(*fit, standardize)
     rng = random.Random(f"{fit} {standardize}")
     accepted = 0
@@ -288,14 +291,14 @@ COLUMNS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_any_fit_can_be_restored(estimator: Any) -> None:
-    """This holds for every estimator, family, valid option and column."""
+    """A fit by any estimator, with any family, valid options and data, is restored from its JSON text."""
     n_fitted, rng = 0, np.random.default_rng(7)
     for family, options, make in itertools.product(("box-cox", "yeo-johnson", "best"), OPTIONS, COLUMNS.values()):
         x, weight = make(rng), None
         if rng.random() < 0.3:
             weight = rng.uniform(0.1, 2.0, size=x.size)
         fit = None
-        with warnings.catch_warnings(), contextlib.suppress(ValueError):  # options that do not go together
+        with warnings.catch_warnings(), contextlib.suppress(ValueError):  # incompatible options
             warnings.simplefilter("ignore")
             fit = pk.fit(x, family, estimator, sample_weight=weight, **options)
         if fit is not None:

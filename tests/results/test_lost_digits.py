@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import powerkern as pk
 from powerkern._results.inversion import Inversion
 
-#: The promise: six digits of float64, three of float32.
+#: Largest relative error of a value without a warning: six digits in float64, three in float32.
 PROMISE = {"f8": 1e-6, "f4": 1e-3}
-#: The bound on errors is careful: beyond the first value that is warned of, errors of this part of the promise occur.
+#: The warning starts early: just beyond its first value, errors exceed at least this fraction of the promise.
 CAREFUL = 1.0 / 20.0
 
 
@@ -25,13 +25,13 @@ def sample(lmbda: float) -> np.ndarray:
 
 
 def far_and_near(lmbda: float, n: int = 4001) -> np.ndarray:
-    """Return values on both sides of 1, far enough out to lose digits if the transform can lose any."""
+    """Return values from far below to far above 1, so that digits are lost if the transform can lose any."""
     reach = min(60.0, 50.0 / max(abs(lmbda), 0.1))
     return np.exp(np.linspace(-reach, reach, n))
 
 
 def round_trip(fit: pk.PowerFit, x: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
-    """Return the values after a round trip, and the values named in the warning: "from" a value or "up to" it."""
+    """Return the values after a round trip, and the limits named in the warning, by "from" and "up to"."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         back = fit.inverse_transform(fit.transform(x))
@@ -41,7 +41,7 @@ def round_trip(fit: pk.PowerFit, x: np.ndarray) -> tuple[np.ndarray, dict[str, f
 
 
 def spread_at_center(family: str, fit: pk.PowerFit) -> float:
-    """Return the standard deviation of x where z is 0, by 60 digits of the derivative of psi."""
+    """Return dx/dz at z = 0, one standard deviation in units of x, with psi' computed to 60 digits."""
     center = fit.inverse_transform([0.0])[0]
     with mpmath.workdps(60):
         slope = oracles.power_transform_slope(family, center, fit.lmbda[0])
@@ -56,7 +56,10 @@ def spread_at_center(family: str, fit: pk.PowerFit) -> float:
 def test_a_warning_names_exactly_the_values_that_lose_more_than_the_promise(
     lmbda: float, family: str, sign: float, dtype: str
 ) -> None:
-    """No value outside the named range loses so much, and errors of that size occur next to its first value."""
+    """Values outside the range named in the warning have errors within PROMISE.
+
+    Inside the range, close to its limit, some errors exceed PROMISE/20.
+    """
     exponent = lmbda if sign > 0.0 else 2.0 - lmbda
     fit = pk.fit((sign * sample(exponent)).astype(dtype), family, lmbda=lmbda)
     x = (sign * far_and_near(exponent)).astype(dtype)
@@ -85,7 +88,7 @@ def test_a_warning_names_exactly_the_values_that_lose_more_than_the_promise(
 def test_a_column_is_named_once_where_the_centre_itself_loses_digits(
     seed: int, lmbda: float, standardize: bool, dtype: str
 ) -> None:
-    """The columns are so wide that half of each has a flat image; no value that is not named loses digits."""
+    """The transform is flat over half of each wide column; errors outside the named range are within PROMISE."""
     rng = np.random.default_rng(seed)
     x = (rng.standard_cauchy(size=60) * 10.0 ** rng.uniform(1, 6)).astype(dtype)
     fit = pk.fit(x, lmbda=lmbda, standardize=standardize)
@@ -94,7 +97,7 @@ def test_a_column_is_named_once_where_the_centre_itself_loses_digits(
     ((side, begin),) = first.items()
     assert side == ("from" if lmbda < 1.0 else "up to")
     near = x < begin - 0.01 * abs(begin) if side == "from" else x > begin + 0.01 * abs(begin)
-    near &= ~np.isnan(back)  # raw values beyond float32 have no inverse, which another warning says
+    near &= ~np.isnan(back)  # raw values beyond float32 have no inverse; another warning reports them
     truth = x[near].astype(float)
     errors = abs(back[near] - truth) / np.maximum(abs(truth), spread_at_center("yeo-johnson", fit))
     assert near.any() or (dtype == "f4" and not standardize)
@@ -106,7 +109,7 @@ def test_a_column_is_named_once_where_the_centre_itself_loses_digits(
 
 
 def test_warnings_occur_at_both_ends_in_both_families() -> None:
-    """The test above is therefore not vacuous."""
+    """Without these warnings, the tests of their limits would check nothing."""
     cases = [(-3.0, "box-cox", "from"), (5.0, "box-cox", "up to"), (-3.0, "yeo-johnson", "from")]
     for lmbda, family, side in cases:
         fit = pk.fit(sample(lmbda), family, lmbda=lmbda)
@@ -163,7 +166,7 @@ def test_extremes_come_back_exactly(order: str, dtype: str, standardize: bool) -
 def test_ends_are_restored_exactly_in_every_layout(
     shape: tuple[int, int], family: str, order: str, dtype: str, standardize: bool
 ) -> None:
-    """Layouts are joined rows, bands of columns, strided data, and output that overwrites the data."""
+    """Layouts differ in shape, memory order and strides, and in whether the output overwrites the input."""
     X = np.asarray(np.random.default_rng(7).lognormal(0.0, 0.4, shape), dtype, order=order)
     fit = pk.fit(X, family, standardize=standardize)
     Z = fit.transform(X)
@@ -188,7 +191,7 @@ def test_ends_come_back_exactly_in_families_side_by_side() -> None:
 
 
 def test_only_doubtful_columns_are_inspected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One column has a value so far out that digits are lost. Ordinary columns cost no more than the transform."""
+    """Only the column with a far value, which loses digits, is inspected; ordinary columns cost nothing extra."""
     inspected = []
 
     def spy(self: Inversion, images: np.ndarray, places: np.ndarray, numbers: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Standard errors and intervals of estimators other than maximum likelihood, against a bootstrap in a plain loop."""
+"""Standard errors and intervals of robust and other non-ML estimators against a bootstrap in a plain loop."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_errors_are_as_large_as_the_spread_over_samples(family, estimator):
 @pytest.mark.slow
 @families
 def test_coverage(family):
-    """Intervals cover the lambda of a long column with nearly the nominal frequency (figures: report_coverage)."""
+    """Intervals cover the lambda of a long column nearly as often as the nominal level (results: report_coverage)."""
     y = np.random.default_rng(3).normal(size=(50, 300))
     X, long = y, ndtri((np.arange(20_001) + 0.5) / 20_001)
     if family == "box-cox":
@@ -187,7 +187,7 @@ def test_half_of_the_replicates_suffice():
 
 
 def test_size_of_replicates_of_weighted_values() -> None:
-    """Replicates have 6 of n rows, and errors shrink by sqrt(6/n), where n is the effective number of rows."""
+    """Replicates of six rows give errors that are scaled by sqrt(6/n), where n is the effective number of rows."""
     x, weight = np.arange(1.0, 25.0), np.full(24, 0.25)
     uniform, out = np.random.default_rng(0).random((2, 6)), np.empty((2, 6))
     assert intervals._draw(x, weight, uniform, out) == 0.5  # 24 rows of weight 1/4 are 24 rows

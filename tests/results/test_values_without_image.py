@@ -13,7 +13,7 @@ N_FRAMES = 60
 
 
 def _counts(message, kind):
-    """Return the counts by column in the part of a warning about this kind of value."""
+    """Return the total and the counts by column that a warning gives for this kind of value."""
     found = re.search(rf"(\d+) {kind} (?:is|are) [^(]*(\(.*?\))(?:;|$)", message)
     if found is None:
         return 0, {}
@@ -37,7 +37,7 @@ def _fit(*args, **options):
 
 
 def _hostile_column(rng, n, positive):
-    """Return training values of one column, of a kind on which other implementations fail."""
+    """Return training values of one column of a random kind; other implementations fail on these kinds."""
     kinds = [
         lambda: rng.lognormal(sigma=rng.uniform(0.1, 3.0), size=n),
         lambda: rng.standard_cauchy(n),
@@ -79,7 +79,7 @@ def _hostile_frames(seed):
 def _check_hostile_frames(seed):
     family, estimator, train, new = _hostile_frames(seed)
     given = train.to_numpy(dtype=float)
-    if family == "box-cox" and (given[np.isfinite(given)] <= 0.0).any():  # float32 rounds tiny values to 0
+    if family == "box-cox" and (given[np.isfinite(given)] <= 0.0).any():  # float32 rounds tiny values to zero
         train = train.where(~(train <= 0.0), np.float32(1e-30))
         given = train.to_numpy(dtype=float)
     fit = _fit(train, family, estimator, infinite="missing")
@@ -203,7 +203,7 @@ def test_a_fit_counts_the_infinite_values_that_it_treats_as_missing():
     fit, message = _called(pk.fit, X, infinite="missing")
     assert message == "3 infinite values are treated as missing (column 1 ('fare'): 3)"
     assert fit.n_obs.tolist() == [60, 57]
-    low = fit.profile([0.0], X)  # data that are passed later are read alike
+    low = fit.profile([0.0], X)  # data passed later are read in the same way
     assert np.isfinite(low).all()
     with pytest.raises(ValueError, match=r"row 0: the value is inf; .* or use infinite='missing'"):
         pk.fit(X)
@@ -314,7 +314,7 @@ def test_values_that_overflow_when_they_are_rescaled_have_the_image_of_the_large
     [("box-cox", -1.0), ("box-cox", 0.0), ("box-cox", 1.5), ("yeo-johnson", -0.5), ("yeo-johnson", 3.0)],
 )
 def test_clipped_inverses_keep_order(family, lmbda, standardize, dtype):
-    """Order is kept across both ends of the data and the end of the range of psi, where inverses are infinite."""
+    """Clipped inverses do not decrease in z, across both ends of the data and the end of psi's range."""
     x = np.random.default_rng(0).lognormal(size=(100, 1)).astype(dtype)
     X = np.hstack([x, 5.0 * x, np.full_like(x, 3.0)])
     fit = _fit(X, family, lmbda=[lmbda, lmbda, 1.0], standardize=standardize)

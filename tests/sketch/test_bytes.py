@@ -18,7 +18,7 @@ ONE_SIGN, BOTH_SIGNS = ROWS, ROWS - 1.0
 
 
 def cell(data: bytes, column: int, entry: int, value: float) -> bytes:
-    """Return the bytes with one number, of a column and entry, replaced in the table of a range, grid or sketch."""
+    """Return the bytes of a range, grid or sketch after setting one entry of one column in its table to `value`."""
     width = ranges.N_RANGE if parts_of(data)[0]["format"] == "powerkern.sketch.Range" else grids.N_GRID
     return forged(data, lambda _, payload: struct.pack_into("<d", payload, 8 * (width * column + entry), value))
 

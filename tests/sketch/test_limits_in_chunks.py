@@ -1,4 +1,4 @@
-"""Chunks with censored cells: fits agree with those of the rows in memory, and with maxima computed with 60 digits."""
+"""Fits of chunks with censored cells agree with fits of the rows in memory, and with maxima computed to 60 digits."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_merging_is_exact_in_any_order_and_sketches_are_stored() -> None:
 
 @pytest.mark.parametrize("offset", [8, 16, 24, 40, 56, 72, 88, 104])
 def test_forged_intervals_are_refused(offset: int) -> None:
-    """The intervals stand at the end of the payload; numbers there are replaced by others that no cells have."""
+    """A sketch is rejected if the intervals at the end of its payload contain a number that no cells can produce."""
     total = extend(None, X, "box-cox", limits=LIMITS)
 
     def forge(_: Any, payload: bytearray) -> None:

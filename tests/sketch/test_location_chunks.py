@@ -29,7 +29,7 @@ X[: N // 10, 0] += 30.0
 rng.shuffle(X)
 WEIGHT = rng.integers(0, 4, N).astype(float)
 CUTS = [0, 1, 1, 5000, 14_000]
-#: How far results may be from those in memory, in scales; those of broken lines: rounding.
+#: Largest difference from results in memory, in units of the scale. Methods not listed differ by rounding only (1e-12).
 LOOSE = {"bisquare": 1e-9, "bisquare-proposal2": 1e-9, "biweight": 2e-6}
 
 
@@ -45,7 +45,7 @@ def assert_close(found: LocationScale, expected: LocationScale, tolerance: float
 
 @pytest.mark.parametrize("method", [method for method in METHODS if not method.endswith("-qn")])
 def test_every_method(method):
-    size = np.abs(X[:, 1]).max() / 1e-3 * 1e-15  # what rounding does to sums of a cluster far from 0
+    size = np.abs(X[:, 1]).max() / 1e-3 * 1e-15  # rounding errors in sums over a cluster far from 0
     tolerance = LOOSE.get(method, 1e-12) + size
     engine = Engine(*((part,) for part in np.split(X, CUTS)))
     assert_close(location_chunks(MapReduce(engine), method), location_scale(X, method), tolerance)

@@ -66,7 +66,7 @@ def test_weights_by_name(make):
 
 
 def blocks_of_columns(function, merge):
-    """Apply a function to chunks that are blocks of rows and of columns, and merge the results."""
+    """Apply a function to chunks that hold some rows of some columns, and merge the results."""
     parts = [(columns, function.part(columns)) for columns in (np.array([0, 1]), np.array([2]))]
     each = [(columns, own) for columns, own in parts if own is not None]
     rows = np.split(X, CUTS)

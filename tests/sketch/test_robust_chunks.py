@@ -76,7 +76,7 @@ def test_few_different_values_are_fitted_as_they_are(estimator):
 
 
 def test_columns_whose_rows_are_all_known_need_fewer_passes():
-    """Once every bin holds a single value, reweighting needs no further pass; only other columns are read again."""
+    """Once every bin of a column holds a single value, reweighting needs no further pass over this column."""
     for n_values, n_passes in ((12, 2), (1200, 4)):
         x, calls = np.repeat(np.random.default_rng(0).lognormal(size=n_values), 4800 // n_values), []
 
@@ -91,7 +91,10 @@ def test_columns_whose_rows_are_all_known_need_fewer_passes():
 
 @pytest.mark.parametrize("n_reweight", [1, 2, 3])
 def test_predicted_cutoffs_are_the_final_ones(monkeypatch, n_reweight):
-    """Bins at predicted cut-offs are divided before reweighting, so that its cuts fall between rows."""
+    """The predicted lambdas and rules of the reweighting steps agree with those that the fit then uses.
+
+    Bins at predicted cut-offs are divided before reweighting, so that no cut-off falls inside a bin.
+    """
     predicted, made = [], []
     predict, choose = robust_column.predict_cuts, robust.choose_step
 
@@ -126,7 +129,10 @@ def test_predicted_cutoffs_are_the_final_ones(monkeypatch, n_reweight):
     ],
 )
 def test_cuts_are_predicted_for_few_steps_only(n_reweight, has_cut_off, expected):
-    """Steps until lambda settles, or without a cut-off, are represented by the fit of the points alone."""
+    """Cut-offs are predicted for each of a fixed number of steps; otherwise only for the start and the last fit.
+
+    Only these two are predicted if there is no cut-off, no reweighting, or reweighting until lambda settles.
+    """
     options = pk.AdaptiveRewML(n_reweight=n_reweight).kernel_options
     row = np.full(N_RESULTS, 9.0)
 
@@ -223,7 +229,7 @@ def test_the_bound_of_the_error_stays_with_the_fit():
     )
     fit = fit_chunks(np.array_split(X, 3), estimator="robust")
     errors = fit.lmbda_error.copy()
-    errors[1] = np.inf  # as where bins leave the start open
+    errors[1] = np.inf  # as if the bins did not determine the start
     fit = fit_from_rows(kernel_rows(fit), fit.family, lmbda_error=errors)
     assert fit.lmbda_error[0] > 0.0
     for copy in (pickle.loads(pickle.dumps(fit)), pk.PowerFit.from_json(fit.to_json())):
@@ -234,7 +240,7 @@ def test_the_bound_of_the_error_stays_with_the_fit():
 
 
 def read_as(first, later, readings):
-    """Return a function that restarts reading: it yields `first` in the first `readings` readings, then `later`."""
+    """Return a function that splits `first` into three chunks in its first `readings` calls, and `later` afterwards."""
     count = itertools.count()
     return lambda: np.array_split(first if next(count) < readings else later, 3)
 
@@ -248,7 +254,7 @@ def test_rows_that_change_between_passes(estimator, change):
         later **= 1.1
     elif change == "missing":
         later[:3] = np.nan
-    for readings in (1, 2, 3):  # the last pass finds it, if none before does
+    for readings in (1, 2, 3):  # at the latest, the last pass detects the change
         chunks, weights = read_as(x, later, readings), read_as(weight, heavier, readings)
         with pytest.raises(ValueError, match=r"column 0: the data changed between two passes, from .* values"):
             fit_chunks(chunks, "box-cox", estimator, sample_weight=weights)
@@ -263,7 +269,7 @@ def test_threads_do_not_matter(monkeypatch):
 
     def started(column):
         if next(first_two) < 2:
-            both.wait()  # for ever, if one thread worked alone
+            both.wait()  # a single thread would wait until the timeout
         start(column)
 
     monkeypatch.setattr(RobustChunkColumn, "find_start", started)
@@ -312,7 +318,7 @@ def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
     fit, whole = fit_chunks(np.array_split(X, 3), family, estimator), pk.fit(X, family, estimator)
     off, bound = standard_errors(fit, whole)
     assert (off <= bound).all()
-    assert np.median(bound) < (1e-6 if family == "box-cox" else 0.2)  # where the objective is rougher
+    assert np.median(bound) < (1e-6 if family == "box-cox" else 0.2)  # the objective is less smooth for Yeo-Johnson
     np.testing.assert_array_equal(fit.status, np.where(bound > 0.01, Status.BRACKETED, whole.status))
     np.testing.assert_array_equal(fit.n_kept[bound <= 0.01], whole.n_kept[bound <= 0.01])
 
@@ -321,7 +327,7 @@ def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
 @pytest.mark.parametrize("estimator", ["rewml", "rewml-nr"])
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 def test_bounds_of_rewml_hold(family, estimator):
-    """Bounds are wider than for the default, because a fixed cut-off includes or excludes the values next to it."""
+    """Bounds are wider than for the default estimator, because values close to a fixed cut-off may or may not count."""
     X = np.column_stack([contaminated_column(8000, family, seed) for seed in range(6)])
     fit, whole = fit_chunks(np.array_split(X, 3), family, estimator), pk.fit(X, family, estimator)
     off, bound = standard_errors(fit, whole)
@@ -342,7 +348,7 @@ def test_columns_that_are_tight_about_a_large_value_have_bounds(center, spread, 
 @pytest.mark.slow
 @pytest.mark.parametrize(("offset", "spread"), [pytest.param(60.0, 0.02, marks=pytest.mark.slow), (-5000.0, 0.5)])
 def test_bounds_hold_far_from_zero(offset, spread):
-    """A median may fall between equal weights on both sides, so the weights of bins of two rows must be exact."""
+    """Half of the weight may lie on either side of a median, so the weights in bins of two rows must be exact."""
     rng = np.random.default_rng(92)
     X, weight = offset + spread * rng.standard_t(3, size=(3000, 24)), rng.integers(1, 5, size=3000) * 1.0
     whole = pk.fit(X, estimator="robust", sample_weight=weight)
@@ -364,7 +370,7 @@ def test_rows_at_a_cut_off_count():
     fit, whole = fit_chunks([near], "box-cox", "robust"), pk.fit(near, "box-cox", "robust")
     off, bound = standard_errors(fit, whole)
     assert fit.status[0] == Status.BRACKETED
-    assert max(off[0], 0.01) <= bound[0] < 2.0  # four times what is simulated
+    assert max(off[0], 0.01) <= bound[0] < 2.0  # the bound is four times the simulated effect
 
 
 @pytest.mark.filterwarnings("ignore:column 0. no value was left out on one side")
@@ -387,7 +393,10 @@ def test_the_lower_of_two_minima_close_to_each_other_is_found():
     [(2026112406, 3382, (3, 6000)), (2026112412, 824, (3, 6000))],
 )
 def test_bounds_that_an_earlier_version_exceeded(seed, index, rows):
-    """The combined effect of many rows near the cut-offs was 1.6 to 2.9 times the simulated one."""
+    """The new bound holds and is at most four times the error.
+
+    In these columns the effect of many rows near the cut-offs was 1.6 to 2.9 times the effect that simulation gave.
+    """
     one = outcome(case_of(seed, index, *rows), index)
     assert one.status == Status.BRACKETED
     assert one.bound / 4.0 < one.difference <= one.bound

@@ -361,7 +361,10 @@ def test_combined_decisions_respect_unanimous_detectors(combination):
 
 @pytest.mark.slow
 def test_far_training_outliers_do_not_mask_nearer_new_ones():
-    """Regression test: by the fraction in the training data none was an outlier, though each detector finds all."""
+    """Nearer new outliers are all flagged, by one detector and by two, after training with very distant outliers.
+
+    An earlier version compared probabilities with the fraction in the training data and flagged none.
+    """
     draws = np.random.default_rng(0)
     training = np.vstack([draws.normal(size=(980, 10)), draws.normal(0.0, 30.0, size=(20, 10))])
     near = draws.normal(4.0, 0.5, size=(100, 10))

@@ -475,7 +475,10 @@ CONTAINERS = (
 @pytest.mark.parametrize("n", [200, 9000], ids=["copied", "not copied"])
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_partial_fit_after_fit_counts_the_rows_of_fit(container, n):
-    """This is as in scikit-learn's StandardScaler. Fits are identical, because the rows come in the same order."""
+    """`fit` and then `partial_fit` equal `partial_fit` twice, as in scikit-learn's StandardScaler.
+
+    Results are bit-identical, because the rows come in the same order.
+    """
     first, second = _as_given(skewed(n, 3), container), _as_given(skewed(50, 3, seed=1), container)
     continued = PowerTransformer().fit(first)
     continued.partial_fit(second)
@@ -770,7 +773,7 @@ def test_cross_validation_is_the_same_for_any_number_of_jobs():
 
 @pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
 def test_partial_fit_of_single_rows_does_not_warn(method):
-    """The first row alone is constant, and a missing value is no value; more rows follow."""
+    """Fits of one row at a time do not warn that a column is constant or has no values, as more rows follow."""
     X = skewed(12, 2)
     X[:3, 0] = np.nan
     transformer = PowerTransformer(method)

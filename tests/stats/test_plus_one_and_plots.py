@@ -55,7 +55,7 @@ def test_inv_boxcox1p_is_scipys():
 
 
 def test_inv_boxcox1p_of_a_tiny_lambda_is_that_of_0():
-    """SciPy returns y because lmbda * y underflows."""
+    """For a tiny lambda the inverse is expm1(y); SciPy returns y because lmbda * y underflows."""
     y = np.array([-5.0, -0.4, 0.3, 2.0])
     np.testing.assert_allclose(ours.inv_boxcox1p(y, 5e-324), np.expm1(y), rtol=1e-14)
 
@@ -118,7 +118,7 @@ def test_normality_plots_draw():
 
 
 def test_yeojohnson_is_bounded_where_the_variance_would_overflow():
-    """The largest value is then 1/10,000 of the square root of the largest float64."""
+    """The largest transformed value is then 1e-4 times the square root of the largest float64."""
     x = 1000.0 - np.array([0.0, 1e-4, 2e-4, 1e-3, 1e-2])
     lmbda = ours.yeojohnson_normmax(x)
     assert ours.yeojohnson_normmax(x, ymax=np.inf) > 2.0 * lmbda

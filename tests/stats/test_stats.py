@@ -1,4 +1,4 @@
-"""powerkern.stats against scipy.stats: equal results where SciPy's are right, right results elsewhere."""
+"""powerkern.stats agrees with scipy.stats wherever SciPy is right, and with multiprecision results elsewhere."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _branch(m: Any, a: Any) -> Any:
 
 
 def _branch_log_variance(m: Any, logs: list[Any]) -> Any:
-    """Return ln Var of b_m(a) = (e^{m a} - 1)/m, even if exponentials differ from 1 by more than 100 digits."""
+    """Return the log-variance of b_m(a) = (e^{m a} - 1)/m over `logs`, without cancellation if all e^{m a} are tiny."""
     ref = max(logs, key=lambda a: m * a)
     return 2 * m * ref + mp.log(_variance([_branch(m, a - ref) for a in logs]))
 
@@ -502,7 +502,7 @@ def test_ymax_that_no_lambda_keeps() -> None:
 
 
 def test_ymax_with_values_on_both_sides_of_1() -> None:
-    """The bound is the nearest lambda that satisfies both constraints."""
+    """The bounded lambda satisfies |psi| <= ymax for values below and above 1, and attains ymax at one end."""
     x = np.r_[0.05, 20.0 - np.minimum(SKEWED, 15.0)]
     with pytest.warns(UserWarning, match="exceed specified `ymax`"):
         lmbda = ours.boxcox_normmax(x, method="mle", ymax=5.5)
