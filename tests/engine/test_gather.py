@@ -7,11 +7,14 @@ import pytest
 
 from powerkern._engine.gather import (
     BlockScratch,
+    as_float64,
     contiguous_columns,
+    copy_rows,
     gather_columns,
     has_contiguous_columns,
     scatter,
     shift_and_scale,
+    write_rows,
 )
 
 MATRICES = {
@@ -43,6 +46,48 @@ def test_columns_are_contiguous_float64(lies):
     scatter(block, values[:, group])
     np.testing.assert_array_equal(values[:, group], before[:, group] + 1)
     np.testing.assert_array_equal(values[:, :3], before[:, :3])
+
+
+@pytest.mark.parametrize("lies", MATRICES)
+@pytest.mark.parametrize("n, p", [(100, 101), (100, 100), (1, 10_001)])
+def test_blocks_too_large_for_numpy_are_gathered_alike(lies, n, p):
+    values = MATRICES[lies](np.random.default_rng(0).normal(scale=100.0, size=(n, p)))
+    expected = np.asarray(values, dtype=np.float64).T
+    np.testing.assert_array_equal(gather_columns(values, BlockScratch()), expected)
+    np.testing.assert_array_equal(as_float64(values, BlockScratch()).T, expected)
+    scratch = BlockScratch()
+    rows = copy_rows(values, scratch)
+    np.testing.assert_array_equal(
+        rows, values if values.dtype.kind == "f" and values.dtype.itemsize <= 8 else expected.T
+    )
+    assert rows.flags.c_contiguous
+    if values.dtype.kind == "f":
+        out = np.full_like(values, np.nan)
+        write_rows(rows, out)
+        np.testing.assert_array_equal(out, rows.astype(values.dtype))
+
+
+def test_views_of_native_values_are_not_copied():
+    values = np.arange(12.0).reshape(3, 4)[:, ::-2]
+    assert as_float64(values, BlockScratch()) is values
+    assert not np.shares_memory(as_float64(values.astype(np.float32), BlockScratch()), values)
+    assert not has_contiguous_columns(values)
+    assert has_contiguous_columns(np.asfortranarray(values))
+
+
+@pytest.mark.parametrize("divisor", [None, np.ones(10), np.r_[1.0, 2.0, np.ones(8)]], ids=["none", "ones", "some"])
+@pytest.mark.parametrize("shift", [np.zeros(10), np.linspace(0.0, 1.0, 10)], ids=["0", "some"])
+def test_shift_and_divisor_are_applied_where_they_change_a_value(shift, divisor):
+    values = np.arange(30.0).reshape(3, 10)
+    columns = shift_and_scale(values, shift, divisor)
+    scale = np.ones(10) if divisor is None else divisor
+    is_changed = shift.any() or (scale != 1.0).any()
+    assert (columns is not values) == is_changed
+    np.testing.assert_array_equal(gather_columns(columns, BlockScratch()), ((values + shift) / scale).T)
+    np.testing.assert_array_equal(
+        gather_columns(columns[1:, 1:3], BlockScratch()), ((values + shift) / scale)[1:, 1:3].T
+    )
+    np.testing.assert_array_equal(gather_columns(columns[2:], BlockScratch()), ((values + shift) / scale)[2:].T)
 
 
 def test_long_doubles_beyond_float64_are_infinite():
