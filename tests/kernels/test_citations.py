@@ -1,4 +1,4 @@
-"""Citations in the kernels: equations are cited in one form, and every citation has its reference."""
+"""Citations in the kernels: equations are cited in one form, and every cited work is listed in the references."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""Mergeable moments and log-sum-exp mean and variance, against rational and multiprecision arithmetic."""
+"""Mergeable moments, and log-sum-exp means and variances, compared with rational and multiprecision arithmetic."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def jitted_merge_tree(parts):
 
 
 def columns(n, seed=0):
-    """Return columns of n values by name: easy, hard and adversarial for a variance."""
+    """Return columns of n values by name, from easy to adversarial for a variance."""
     rng = np.random.default_rng(seed)
     normal = rng.normal(size=n)
     yield "normal", normal
@@ -70,7 +70,7 @@ def columns(n, seed=0):
 
 
 def assert_moments(result, x, w=None, rtol=1e-15):
-    """Check a mean to rtol of the root mean square, and a variance to 10 rtol, against rational arithmetic."""
+    """Compare with rational arithmetic: the mean to `rtol` times the root mean square, the variance to 10 `rtol`."""
     rtol *= SLACK
     weight, mean, m2 = oracles.exact_moments(x, w)
     size = math.sqrt(float(m2 / weight) + float(mean) ** 2)
@@ -111,7 +111,7 @@ def test_integer_weights_are_repetitions(n):
     np.testing.assert_allclose(weighted, repeated, rtol=4e-15, atol=1e-26)
 
 
-def test_sums():
+def test_sums_agree_with_fsum():
     x = np.random.default_rng(4).lognormal(sigma=3.0, size=10_000)
     w = np.random.default_rng(5).uniform(size=x.size)
     total, weighted = jitted_sums(x, w)
@@ -175,7 +175,7 @@ def test_permutation_scale_and_shift(order, scale, shift):
 
 
 @pytest.mark.parametrize("x", [x for _, x in columns(500)], ids=[name for name, _ in columns(1)])
-def test_welford(x):
+def test_welford_agrees_with_rational_arithmetic(x):
     w = np.random.default_rng(7).uniform(0.5, 2.0, x.size)
     state = EMPTY
     for value, weight in zip(x, w, strict=True):
@@ -252,7 +252,7 @@ def test_unequal_parts_far_from_zero():
 
 
 def tree(parts, merge, empty):
-    """Merge like `merge_tree`, written as a recursion: the left half is the largest power of two below n."""
+    """Merge in the order of `merge_tree`, by recursion: the first part has the largest power of two below n items."""
     if len(parts) <= 1:
         return parts[0] if parts else empty
     half = 1 << (len(parts) - 1).bit_length() - 1
@@ -282,7 +282,7 @@ sign_values = st.sampled_from([-1.0, 1.0, 1.0, 0.0])
 
 
 def tolerance(logs, *more):
-    """Return 1e-15 of the sum of the magnitudes that form a result."""
+    """Return 2e-15 times the largest magnitude of the finite arguments, or of 1."""
     sizes = [1.0, *(abs(v) for v in (*logs, *more) if math.isfinite(v))]
     return 2e-15 * max(sizes)
 
@@ -393,7 +393,7 @@ def test_sum_close_to_one_keeps_its_digits():
 
 
 @given(log_vectors, st.floats(-1e3, 1e3))
-def test_scale_laws(logs, shift):
+def test_adding_a_constant_to_logs_scales_the_results(logs, shift):
     moved = logs + shift
     slack = 8.0 * tolerance(logs, shift)
     pairs = [(logsumexp(moved), logsumexp(logs) + shift), (log_mean(moved).log, log_mean(logs).log + shift)]

@@ -28,7 +28,7 @@ CASES: list[dict[str, Any]] = read_reference("limits.json")["cases"]
 
 
 def fit_case(case: dict[str, Any]) -> tuple[FloatArray, FloatArray]:
-    """Fit a case of the reference; return its row of results and its row of statistics of censored cells."""
+    """Fit a case of limits.json; return its row of results and its row of statistics of the censored cells."""
     low, high = (np.array([np.nan if end is None else end for end in case[side]]) for side in ("low", "high"))
     x = np.where(np.isnan(low), high, low)
     other = np.where(np.isnan(low), -np.inf, np.where(np.isnan(high), np.inf, np.where(low < high, high, np.nan)))
@@ -47,7 +47,7 @@ def test_the_reference_has_60_columns_of_all_kinds() -> None:
 
 
 @pytest.mark.parametrize("number", range(60))
-def test_maxima_are_those_of_the_reference(number: int) -> None:
+def test_maxima_equal_the_60_digit_reference(number: int) -> None:
     case = CASES[number]
     row, censored = fit_case(case)
     assert row[STATUS] == SCANNED
@@ -83,7 +83,7 @@ def test_the_likelihood_has_fallen_by_the_drop_at_the_ends_of_an_interval(kind: 
 
 
 def test_mirrored_columns_have_mirrored_fits_profiles_and_intervals() -> None:
-    """Yeo-Johnson of -x at 2 - lambda is minus that of x at lambda, and cells below a limit become cells above it."""
+    """Compare -x at 2 - lambda with x at lambda: psi changes sign, and cells below a limit become cells above it."""
     for seed in range(3):
         x = np.exp(np.random.default_rng(seed).normal(size=12))
         below = x <= np.quantile(x, 0.25)

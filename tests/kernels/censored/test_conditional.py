@@ -1,4 +1,4 @@
-"""Means of a normal variable in an interval, against SciPy's truncated normal distribution."""
+"""Conditional mean of a normal variable in an interval, compared with SciPy's truncated normal distribution."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_means_are_those_of_the_truncated_normal_distribution(low: float, high: 
     np.testing.assert_allclose(out[0], stats.truncnorm.mean(low, high), rtol=1e-10)
 
 
-def test_points_the_whole_line_and_missing_ends() -> None:
+def test_means_of_a_point_of_the_whole_line_and_with_nan_ends() -> None:
     low, high, out = np.array([1.5, -INF, NAN, 0.0]), np.array([1.5, INF, 1.0, NAN]), np.empty(4)
     interval_means(low, high, out)
     np.testing.assert_array_equal(out, [1.5, 0.0, NAN, NAN])

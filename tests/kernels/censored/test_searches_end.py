@@ -1,4 +1,4 @@
-"""Every loop of the searches of censored columns ends: on likelihoods that lead nowhere, and on hostile columns."""
+"""Termination of every search in fits of censored columns, on artificial likelihoods and on hostile columns."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ starving = pytest.mark.parametrize("kind", STARVING)
 def prepare(
     x: FloatArray, is_below: FloatArray, family: int = BOX_COX
 ) -> tuple[columns.CensoredColumn, Scratch, CensoredWork]:
-    """Return a column whose marked cells are known to lie below their values, and scratch for its fit."""
+    """Return the split column and scratch arrays for its fit; where `is_below` is True, the value is an upper limit."""
     work, own = new_work(x.size), new_censored_work(x.size, x.size)
     with np.errstate(all="ignore"):
         split = columns.split_cells(x, np.where(is_below, -INF, NAN), NO_WEIGHTS, family, work, own)
@@ -60,7 +60,10 @@ def prepare(
 
 
 def replace_profile(monkeypatch: pytest.MonkeyPatch, module: Any, kind: str) -> list[float]:
-    """Replace the profile likelihood that a module evaluates; return the list of exponents evaluated."""
+    """Let `module` use the artificial likelihood STARVING[kind]; return the list of exponents that it evaluates.
+
+    The list is filled while the search runs.
+    """
     lead, rng, seen = STARVING[kind], np.random.default_rng(0), []
     evaluate = module.profile_at
 
@@ -75,13 +78,13 @@ def replace_profile(monkeypatch: pytest.MonkeyPatch, module: Any, kind: str) -> 
 
 @pytest.fixture
 def column() -> Iterator[tuple[columns.CensoredColumn, Scratch, CensoredWork]]:
-    """Return a column with cells below the smallest values."""
+    """Yield a column whose smallest 30 % are censored at their upper limit, and scratch arrays for its fit."""
     with np.errstate(all="ignore"):
         yield prepare(np.maximum(X, np.quantile(X, 0.3)), np.quantile(X, 0.3) > X)
 
 
 @starving
-def test_the_search_of_lambda(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_of_lambda_ends(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = replace_profile(monkeypatch, search, kind)
     start = search.Start(0.5, Scales(1.0, 0.0), 0.0, search.get_largest_exponent(column[0]))
     found = search._search(column[0], start, search._EXACT, *column[1:])
@@ -93,7 +96,7 @@ def test_the_search_of_lambda(kind: str, column: Any, monkeypatch: pytest.Monkey
 
 
 @starving
-def test_the_scan_for_other_maxima(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scan_for_other_maxima_ends(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     optimum = search.find_optimum(column[0], NAN, False, *column[1:])
     assert optimum.status == Status.SCANNED
     seen = replace_profile(monkeypatch, search, kind)
@@ -103,7 +106,7 @@ def test_the_scan_for_other_maxima(kind: str, column: Any, monkeypatch: pytest.M
 
 
 @starving
-def test_the_search_of_the_end_of_an_interval(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_of_an_interval_end_terminates(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = replace_profile(monkeypatch, fit, kind)
     end = fit._drop_point(column[0], 0.5, 0.1, 1.0, *column[1:])
     assert len(seen) <= 101
@@ -116,8 +119,8 @@ def test_the_search_of_the_end_of_an_interval(kind: str, column: Any, monkeypatc
 @pytest.mark.parametrize(
     "kind", ["random", "never higher", "always higher", "singular", "NaN", "steps to negative scales"]
 )
-def test_the_search_of_the_scales(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search takes at most 60 steps, and halves each at most 60 times."""
+def test_the_search_of_the_scales_ends(kind: str, column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search takes at most 60 steps and halves each step at most 60 times."""
     rng, seen = np.random.default_rng(0), []
 
     def sums_at(*_: Any) -> Sums:
@@ -149,7 +152,7 @@ def test_every_stride_th_number_is_copied(n: int) -> None:
 
 
 def test_ends_of_intervals_take_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An end is 4 to 6 evaluations away, however far it is from the optimum."""
+    """Find each end of an interval with at most 6 evaluations, for drops of the log-likelihood from 0.001 to 20."""
     for family, drop in ((BOX_COX, 1e-3), (BOX_COX, 0.1), (YEO_JOHNSON, 2.0), (BOX_COX, 5.0), (YEO_JOHNSON, 20.0)):
         with np.errstate(all="ignore"):
             prepared, *work = prepare(np.maximum(X, np.quantile(X, 0.3)), np.quantile(X, 0.3) > X, family)
@@ -175,7 +178,10 @@ def test_ends_of_intervals_take_few_evaluations(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("factor", [0.5, 0.97, 1.001, 1.03, 1.5, 3.0])
 @pytest.mark.parametrize("seed", [0, 2])
 def test_a_search_ends_at_its_limit_only_if_the_likelihood_rises_there(factor: float, seed: int) -> None:
-    """A step may go beyond a limit that the optimum is close to; the search then fails, and does not end there."""
+    """Start searches with a limit below, just above and far above the optimum.
+
+    If the optimum is inside the limit but a step crosses the limit, the status is NOT_CERTIFIED instead of AT_END.
+    """
     x = np.random.default_rng(seed).lognormal(size=12)
     low = np.quantile(x, 0.3)
     with np.errstate(all="ignore"):
@@ -195,7 +201,7 @@ def test_a_search_ends_at_its_limit_only_if_the_likelihood_rises_there(factor: f
 
 
 def hostile_columns() -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield cells and the other ends of their intervals, as `fit_censored_columns` takes them."""
+    """Yield cells and the other ends of their intervals: the first two arguments of `fit_censored_columns`."""
     rng = np.random.default_rng(6)
     kinds = itertools.cycle(("below", "above", "between"))
     for unit in (1.0, 5e-324, 1e-310, 1e300):
@@ -219,7 +225,7 @@ def hostile_columns() -> Iterator[tuple[FloatArray, FloatArray]]:
 
 
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
-def test_hostile_columns(family: int) -> None:
+def test_hostile_columns_get_a_status_and_a_finite_lambda(family: int) -> None:
     evaluations = []
     for x, other in hostile_columns():
         work, own = new_work(x.size), new_censored_work(x.size, x.size)

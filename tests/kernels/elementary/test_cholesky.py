@@ -1,4 +1,4 @@
-"""Cholesky factors, and solutions of linear systems with them, compared with NumPy."""
+"""Cholesky factors, and solutions of linear systems from these factors, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def positive(n, seed=0):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 8])
-def test_factor_and_solution(n):
+def test_factor_and_solution_agree_with_numpy(n):
     a = positive(n)
     factor = np.zeros((n, n))
     assert factor_cholesky(a, factor, 0.0, 0.0) == n
@@ -34,7 +34,7 @@ def test_in_place_only_the_lower_triangle_is_read_and_written():
 
 
 @pytest.mark.parametrize("row", [0, 1, 2])
-def test_the_first_small_pivot_is_told(row):
+def test_the_row_of_the_first_small_pivot_is_returned(row):
     factor = np.linalg.cholesky(positive(3))
     scaled = factor.copy()
     scaled[row, row] = 0.0
@@ -47,7 +47,7 @@ def test_the_first_small_pivot_is_told(row):
     assert factor_cholesky(np.full((1, 1), np.nan), np.zeros((1, 1)), 0.0, 0.0) == 0
 
 
-def test_a_floor_raises_pivots():
+def test_pivots_are_raised_to_the_floor():
     a, factor = np.array([[4.0, 2.0], [2.0, 1.0]]), np.zeros((2, 2))
     assert factor_cholesky(a, factor, 0.0, 0.25) == 2
     np.testing.assert_allclose(factor, [[2.0, 0.0], [1.0, 0.5]])

@@ -1,4 +1,4 @@
-"""exp, expm1, log, log1p and their extended forms against mpmath, in compiled loops and in plain Python."""
+"""exp, expm1, log, log1p and their extended-precision forms against mpmath, compiled and in plain Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FUNCTIONS = {"exp": exp.exp, "expm1": exp.expm1, "log": log.log, "log1p": log.lo
 
 
 def loop_of(function):
-    """Return a loop that LLVM vectorises, as in the kernels."""
+    """Return a compiled loop that applies `function` to every element of x, vectorised by LLVM as in the kernels."""
 
     @numba.njit(error_model="numpy", fastmath={"contract"})
     def loop(x, out):
@@ -58,7 +58,10 @@ def near_multiples_of_ln2(rng, n):
 
 
 def exponents(n, seed=1):
-    """Return arguments of exp and expm1: dense, at the ends of the range reduction, tiny, at overflow and underflow."""
+    """Return arguments of exp and expm1, (about 5 n,).
+
+    They cover the whole range, [-1, 1], all magnitudes, the ends of the range reduction, underflow and overflow.
+    """
     rng = np.random.default_rng(seed)
     parts = [
         rng.uniform(-745.5, 709.9, n),
@@ -74,7 +77,7 @@ def exponents(n, seed=1):
 
 
 def positives(n, seed=2):
-    """Return arguments of log: all magnitudes, subnormal, near 1, near odd powers of sqrt(2), powers of 2."""
+    """Return positive numbers: of all magnitudes, subnormal, near 1, near powers of sqrt(2), and powers of 2."""
     rng = np.random.default_rng(seed)
     parts = [
         10.0 ** rng.uniform(-323.5, 308.2, n),
@@ -90,7 +93,7 @@ def positives(n, seed=2):
 
 
 def above_minus_one(n, seed=3):
-    """Return arguments of log1p."""
+    """Return numbers in the domain of log1p: positive numbers, numbers near -1, and all magnitudes with both signs."""
     rng = np.random.default_rng(seed)
     parts = [
         positives(n, seed),
@@ -237,7 +240,7 @@ def jitted_exp_less(t, j, subtrahend):
 
 
 @pytest.mark.parametrize("j", [0.0, -1.0, -20.0])
-def test_exp_less(j):
+def test_exp_less_is_within_two_ulp(j):
     for t in (*np.linspace(-690.0, 690.0, 200), *np.geomspace(1e-300, 1.0, 200), *-np.geomspace(1e-300, 1.0, 200)):
         exact = mpmath.mpf(2.0**j) * mpmath.expm1(mpmath.mpf(float(t)))
         assert oracles.error_in_ulp(jitted_exp_less(t, j, 2.0**j), exact) < 2.0
@@ -249,7 +252,7 @@ def jitted_exp_minus(hi, j, subtrahend):
 
 
 @pytest.mark.parametrize("j", [-800.0, -40.0, -1.0, 0.0, 3.0])
-def test_exp_minus(j):
+def test_exp_minus_has_a_relative_error_below_2_to_the_minus_53(j):
     rng = np.random.default_rng(6)
     for x in np.concatenate([rng.uniform(-50.0, (1023.0 - j) * LN2, 100), 10.0 ** rng.uniform(-30.0, 0.0, 50)])[
         ::STRIDE
@@ -327,7 +330,7 @@ def test_kernels_agree_with_libm_in_user_code(x):
 
 
 @given(st.floats(-700.0, 700.0), st.floats(-700.0, 700.0))
-def test_monotone(a, b):
+def test_functions_are_monotone(a, b):
     low, high = sorted((a, b))
     low_values, high_values = jitted_all(low), jitted_all(high)
     for f_low, f_high in zip(low_values, high_values, strict=True):

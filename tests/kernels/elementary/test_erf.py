@@ -28,7 +28,7 @@ def probabilities(scores, center, scale):
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_within_an_ulp(sign):
+def test_erf_is_within_an_ulp(sign):
     with mpmath.workdps(40):
         for x in map(float, POINTS):
             exact = mpmath.erf(mpmath.mpf(x))

@@ -1,4 +1,4 @@
-"""Elementary functions of vectors, compared with the standard library."""
+"""Elementary functions of vectors of eight or sixteen lanes, compared with the math module and with mpmath."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _function32_of(x: np.ndarray, which: int, out: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(("which", "function"), [(0, math.expm1), (1, math.exp)])
-def test_functions_of_float32(which, function):
+def test_float32_functions_agree_with_math_and_are_clipped(which, function):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=400), 10.0 ** rng.uniform(-15, -1, 300), rng.uniform(-80, 80, 100)])
     x, out = x.astype(np.float32), np.empty(800, dtype=np.float32)
@@ -64,7 +64,7 @@ def _exp2m1_of_float32(x: np.ndarray, out: np.ndarray) -> None:
     ("function", "dtype", "far", "rtol"),
     [(_exp2m1_of, np.float64, 1022.0, 2.3e-15), (_exp2m1_of_float32, np.float32, 126.0, 8e-7)],
 )
-def test_exp2m1(function, dtype, far, rtol):
+def test_exp2m1_agrees_with_mpmath(function, dtype, far, rtol):
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.normal(size=400), 10.0 ** rng.uniform(-15, -1, 200), rng.uniform(-far, far, 184)])
     x = np.append(x, [0.0, -0.0, far, -far, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 10.0, -10.0, 0.25, 64.0, 2.0, 3.0])
@@ -85,14 +85,14 @@ def _are_moderate(x: np.ndarray, single: np.ndarray, out: np.ndarray) -> None:
     ("value", "expected"),
     [(80.0, (1, 1)), (-80.1, (1, 0)), (700.0, (1, 0)), (-700.1, (0, 0)), (math.nan, (0, 0)), (math.inf, (0, 0))],
 )
-def test_bounds_of_all_lanes(value, expected):
+def test_a_bound_holds_only_if_it_holds_in_every_lane(value, expected):
     x, single, out = np.zeros(LANES), np.zeros(LANES32, dtype=np.float32), np.empty(2)
     x[LANES - 1] = single[3] = value
     _are_moderate(x, single, out)
     assert tuple(out) == expected
 
 
-def test_exp():
+def test_exp_agrees_with_math_and_is_clipped():
     x, out = np.linspace(-700.0, 700.0, 800), np.empty(800)
     _exp_of(x, out)
     np.testing.assert_allclose(out, [math.exp(v) for v in x], rtol=1e-15)

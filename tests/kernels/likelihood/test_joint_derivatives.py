@@ -1,4 +1,4 @@
-"""Transformed values and their derivatives, value by value, against mpmath."""
+"""Transformed values and their derivatives in lambda, compared with mpmath value by value."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_columns_against_mpmath(name: str, lmbda: float, weighted: bool) -> None
 
 
 def exact_columns(family: str, lmbda: float, x: np.ndarray, weight: np.ndarray) -> list[np.ndarray]:
-    """Return psi, psi' and psi'' minus their weighted means, divided by the standard deviation of psi."""
+    """Return psi and its first two derivatives in lambda, centered at weighted means and divided by the sd of psi."""
     one_branch = family == "box-cox" or (x >= 0.0).all() or (x < 0.0).all()  # 1e450 beside 1: only differences
     parts = [oracles.power_derivatives(family, lmbda, v, x[0] if one_branch else None) for v in x]
     w = np.array([mpmath.mpf(float(v)) for v in weight])

@@ -1,4 +1,4 @@
-"""Fits of short columns in lockstep, against multiprecision optima, two-pass fits and fits of each column alone."""
+"""Fits of short columns in lockstep, compared with mpmath's optima, two-pass fits, and fits of single columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NAMES = {code: name for name, code in FAMILIES.items()}
 NAN, INF = math.nan, math.inf
 NOTHING = np.empty(0)
 
-#: Columns that are fitted in lockstep whatever the draw, from ten values on.
+##: Draws of columns that are always fitted in lockstep if they have at least ten values.
 ORDINARY = {
     "normal": lambda rng, n: rng.normal(size=n),
     "shifted normal": lambda rng, n: rng.normal(size=n) + 3.0,
@@ -56,7 +56,7 @@ ORDINARY = {
     "fractions": lambda rng, n: rng.uniform(size=n) / 10.0,
 }
 
-#: Columns that more care is taken of.
+##: Columns that lockstep defers to other routes.
 LEFT_ALONE = {
     "two values": [1.0, 2.0, NAN, NAN],
     "no value": [NAN] * 4,
@@ -72,14 +72,14 @@ LEFT_ALONE = {
 
 
 def one_column_of_each_kind(n, seed=0, ordinary=ORDINARY, positive=False):
-    """Return one column of each kind, or of each positive kind."""
+    """Return one column of `n` values for each entry of `ordinary`, (n, p); with `positive`, positive columns only."""
     rng = np.random.default_rng(seed)
     columns = [make(rng, n) for make in ordinary.values()]
     return np.column_stack([x for x in columns if not positive or x.min() > 0.0])
 
 
 def rows_in_lockstep(x, family, weight=None, lmbda=NAN):
-    """Fit a matrix in lockstep; return the rows of results, which hold only the status for a DEFERRED column."""
+    """Fit a matrix in lockstep; return the rows of results. In the row of a DEFERRED column, only the status is set."""
     n, p = x.shape
     out = np.full((p, N_RESULTS), NAN)
     given = np.full(p, float(lmbda))
@@ -118,7 +118,7 @@ def assert_same_fits(rows, expected):
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 61])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
-def test_against_many_digits(family, n):
+def test_optima_agree_with_mpmath(family, n):
     x = one_column_of_each_kind(n, n, positive=family == BOX_COX)
     for row, column in zip(rows_in_lockstep(x, family), x.T, strict=True):
         assert (row[STATUS], row[ROUTE]) == (Status.OK, Route.LOCKSTEP)
@@ -130,7 +130,7 @@ def test_against_many_digits(family, n):
 
 
 @pytest.mark.parametrize("family", NAMES.values())
-def test_output_against_many_digits(family):
+def test_output_agrees_with_mpmath(family):
     x = one_column_of_each_kind(24, 1, positive=family == "box-cox")
     fit = pk.fit(x, family)
     assert set(fit.route) == {"lockstep"}
@@ -142,7 +142,7 @@ def test_output_against_many_digits(family):
 
 @pytest.mark.parametrize("n", [10, 100] if JIT_DISABLED else [10, 50, 255, LOCKSTEP_MAX])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
-def test_against_two_passes(family, n):
+def test_fits_agree_with_two_passes(family, n):
     for seed in range(1 if JIT_DISABLED else 20):
         x = one_column_of_each_kind(n, seed, positive=family == BOX_COX)
         rows = rows_in_lockstep(x, family)
@@ -155,8 +155,8 @@ def test_against_two_passes(family, n):
 @pytest.mark.skipif(JIT_DISABLED, reason="many columns")
 @pytest.mark.parametrize("n", [3, 4, 5, 7, 20])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
-def test_thousands_of_very_short_columns(family, n):
-    """All columns that lockstep does not defer are accurate; with three values, few can be certified."""
+def test_very_short_columns_are_fitted_in_lockstep_and_agree_with_two_passes(family, n):
+    """Lockstep fits at least 90 % of the columns, and their results agree with two-pass fits."""
     x = np.random.default_rng(n).lognormal(sigma=0.5, size=(n, 2000))
     if family == YEO_JOHNSON:
         x -= np.random.default_rng(0).uniform(0.0, 2.0, 2000)
@@ -183,7 +183,7 @@ def test_given_lambda():
 
 
 def test_given_lambda_of_values_whose_ratios_underflow():
-    """A given lambda of 0 needs no likelihood, so wrong logs would not be noticed: the ratios underflow."""
+    """At lambda = 0, location and scale are mean and sd of ln x, even if the ratios of the values underflow."""
     x = 10.0 ** np.random.default_rng(1).uniform(-300.0, 300.0, (50, 8))
     assert (rows_in_lockstep(x, BOX_COX, lmbda=0.0)[:, STATUS] == DEFERRED).all()
     fit = pk.fit(x, "box-cox", lmbda=0.0)
@@ -193,7 +193,7 @@ def test_given_lambda_of_values_whose_ratios_underflow():
 
 @pytest.mark.parametrize("n", [9, 600])
 def test_given_lambda_near_0_where_outliers_dominate(n):
-    """Sums are taken at a nonzero lambda, and the Taylor step to lambda must not be too long."""
+    """Likelihood and curvature agree with mpmath. They need a Taylor step from a nonzero lambda that must be short."""
     x = np.where(np.arange(n) % 9 < 5, 1e-5, 1e5) * np.random.default_rng(2).uniform(0.99, 1.01, n)
     weight = np.where(x > 1.0, 1e-6, 1.0)
     fit = pk.fit(x, lmbda=1e-17, sample_weight=weight)
@@ -202,7 +202,7 @@ def test_given_lambda_near_0_where_outliers_dominate(n):
     assert fit.information[0] / fit.n_obs[0] == pytest.approx(curvature, rel=1e-7)
 
 
-def test_powers_near_the_ends_of_float64_are_left():
+def test_powers_near_the_ends_of_float64_are_deferred():
     x = 1e250 * np.random.default_rng(4).gamma(4.0, size=(20, 3))
     for lmbda, status in ((-2.0, DEFERRED), (-1.0, Status.FIXED), (1.0, Status.FIXED), (2.0, DEFERRED)):
         assert (rows_in_lockstep(x, BOX_COX, lmbda=lmbda)[:, STATUS] == status).all()
@@ -213,8 +213,8 @@ def test_powers_near_the_ends_of_float64_are_left():
 
 @pytest.mark.parametrize("n", [20, 600])
 @pytest.mark.parametrize("lmbda", [5e-324, -5e-324, 1e-310])
-def test_given_lambda_is_subnormal(n, lmbda):
-    """psi is the log: its mean must not lose digits in lambda times the log, which is subnormal, too."""
+def test_a_subnormal_lambda_gives_the_moments_of_the_logs(n, lmbda):
+    """Location and scale are mean and sd of ln x, although lambda ln x is subnormal and has few digits."""
     x = np.random.default_rng(3).gamma(4.0, size=n)
     fit = pk.fit(x, "box-cox", lmbda=lmbda)
     assert fit.loc[0] == pytest.approx(np.log(x).mean(), rel=1e-13)
@@ -222,7 +222,7 @@ def test_given_lambda_is_subnormal(n, lmbda):
 
 
 def test_sums_of_powers_of_logs_give_the_derivatives_of_the_likelihood_at_0():
-    """The search starts from Halley's step at lambda = 0, whose three derivatives these are."""
+    """Compare the derivatives that the first Halley step uses, taken at lambda = 0, with numerical ones by mpmath."""
     rng = np.random.default_rng(12)
     a, weight = rng.gamma(2.0, size=9), rng.uniform(0.5, 2.0, 9)
     a -= (weight @ a) / weight.sum()
@@ -243,7 +243,7 @@ def test_sums_of_powers_of_logs_give_the_derivatives_of_the_likelihood_at_0():
 
 
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
-def test_missing_values_are_as_if_they_were_not_there(family):
+def test_missing_values_are_ignored(family):
     x = one_column_of_each_kind(40, positive=family == BOX_COX)
     absent = np.random.default_rng(3).uniform(size=x.shape) < 0.2
     rows = rows_in_lockstep(np.where(absent, NAN, x), family)
@@ -283,7 +283,7 @@ def test_lockstep_with_nearly_all_weight_on_one_value():
 
 @pytest.fixture(scope="module")
 def mixed():
-    """Return three bands of columns, in which ordinary ones are mixed with all other kinds."""
+    """Return a matrix of more than two bands of columns: ordinary, with missing values, and those of LEFT_ALONE."""
     rng = np.random.default_rng(5)
     n, p = 12, BAND * LANES * 2 + 5
     x = rng.normal(size=(n, p)) * rng.lognormal(size=p) + rng.normal(size=p)
@@ -293,7 +293,7 @@ def mixed():
     return x
 
 
-def test_neighbors_do_not_matter(mixed):
+def test_neighboring_columns_change_no_bit(mixed):
     rows = rows_in_lockstep(mixed, YEO_JOHNSON)
     left = rows[:, STATUS] == DEFERRED
     assert 0 < left.sum() < 0.3 * left.size
@@ -304,7 +304,7 @@ def test_neighbors_do_not_matter(mixed):
 
 
 @pytest.mark.parametrize("p", [1, 7, 8, 9, 15, 63, 64, 65, 72])
-def test_any_number_of_columns(mixed, p):
+def test_the_number_of_columns_changes_no_bit(mixed, p):
     p = min(p, 17) if JIT_DISABLED else p
     np.testing.assert_array_equal(rows_in_lockstep(mixed[:, :p], YEO_JOHNSON), rows_in_lockstep(mixed, YEO_JOHNSON)[:p])
 
@@ -324,7 +324,7 @@ def test_results_do_not_depend_on_memory_layout(mixed):
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="many columns")
-def test_threads_do_not_matter():
+def test_threads_change_no_bit():
     x = np.random.default_rng(8).lognormal(size=(20, 5000))
     fits = [pk.fit(x, "box-cox", n_threads=k) for k in (1, 2, 5)]
     assert all((fit.lmbda == fits[0].lmbda).all() and (fit.nll == fits[0].nll).all() for fit in fits)
@@ -341,7 +341,7 @@ def test_nothing_is_written_to_the_matrix(mixed):
 
 
 @pytest.mark.parametrize("name", LEFT_ALONE)
-def test_more_care_is_taken_elsewhere(name):
+def test_columns_that_lockstep_defers_are_fitted_in_two_passes(name):
     x = np.array(LEFT_ALONE[name])[:, np.newaxis]
     for family in (BOX_COX, YEO_JOHNSON):
         if family == YEO_JOHNSON and name == "subnormal":
@@ -373,8 +373,8 @@ def test_zero_is_not_negative(lowest):
     assert (rows[:, REF] >= 0.0).all() or (rows[:2, REF] >= 0.0).all()
 
 
-def test_columns_next_to_the_longest_in_lockstep():
-    """Only the route changes at the limit."""
+def test_only_the_route_changes_at_the_longest_lockstep_column():
+    """Columns of LOCKSTEP_MAX and LOCKSTEP_MAX + 1 values take different routes; both fits agree with two passes."""
     rng = np.random.default_rng(10)
     x = rng.gamma(4.0, size=LOCKSTEP_MAX + 1)
     for n, route in ((LOCKSTEP_MAX, Route.LOCKSTEP), (LOCKSTEP_MAX + 1, Route.ONE_PASS)):
@@ -386,7 +386,7 @@ def test_columns_next_to_the_longest_in_lockstep():
 
 
 def test_standardized_reference_is_the_intercept():
-    """The fit is standardised relative to the reference, whose image is therefore the intercept."""
+    """The fit is standardised relative to a reference value, so the transform of that value is the intercept."""
     x = one_column_of_each_kind(30)
     fit = pk.fit(x)
     rows = rows_in_lockstep(x, YEO_JOHNSON)

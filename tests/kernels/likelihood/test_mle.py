@@ -1,4 +1,4 @@
-"""One column from raw values to lambda: the scan, the certificate, the constants, and every status."""
+"""The fit of one column, from raw values to lambda: summary, certificate, constants, and every status."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def scan(x):
 @example(np.array([-0.0, NEGATIVE_NAN, -np.inf]))
 @example(np.array([5e-324, -5e-324, np.inf]))
 @example(np.array([-2.2250738585072014e-308, 1.7976931348623157e308]))
-def test_scan(x):
-    """Counts and extremes ignore NaN."""
+def test_summary_ignores_nan(x):
+    """Compare counts and extremes of the values that are not NaN with plain Python; no extreme is -0.0."""
     found = scan(x)
     seen = x[~np.isnan(x)]
     assert found.n == found.weight == found.squares == seen.size
@@ -89,7 +89,7 @@ def drop_missing(x, weight):
 
 
 @given(any_column)
-def test_drop_missing(x):
+def test_drop_missing_keeps_present_values_of_positive_weight(x):
     n, out, _ = drop_missing(x, None)
     np.testing.assert_array_equal(out[:n], x[~np.isnan(x)])
     weight = np.arange(x.size) % 3.0
@@ -108,8 +108,8 @@ def split_signs(x, values):
 @given(hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(allow_nan=False)))
 @example(np.array([-0.0, 0.0, -0.0]))
 @example(np.array([-1.0]))
-def test_split_signs(x):
-    """Magnitudes of both signs, each in ascending or reversed order of rows; -0.0 counts as 0."""
+def test_split_signs_separates_magnitudes_by_sign(x):
+    """Values >= 0 (and -0.0) come first, in row order. Magnitudes of negative values follow in reversed row order."""
     with np.errstate(over="ignore"):  # an index that is not used any more may wrap around
         border, out = split_signs(x, x)
         order = split_signs(x, np.arange(float(x.size)))[1]
@@ -123,7 +123,7 @@ def test_split_signs(x):
 
 
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
-def test_certificate(family):
+def test_lambdas_near_the_optimum_are_certified(family):
     """A certified lambda is within twice the Newton step of the optimum.
 
     Lambdas near the optimum are certified, far ones are not.
@@ -154,7 +154,7 @@ def test_certificate(family):
         (math.inf, 1.0, 0.1, False),
     ],
 )
-def test_certificate_of_numbers(d1, d2, d3, certified):
+def test_certificate_needs_a_convex_function_and_a_short_step(d1, d2, d3, certified):
     assert has_root_near(d1, d2, d3) is certified
 
 
@@ -273,7 +273,7 @@ def test_moments_of_transformed_values(name, weighted):
     ],
 )
 @pytest.mark.parametrize("repeat", [1, ONE_PASS_MIN])
-def test_status(x, family, status, repeat):
+def test_status_of_degenerate_and_invalid_columns(x, family, status, repeat):
     row = row_of_vector(np.tile(x, repeat), family)
     assert row[STATUS] == status
     if status in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE):
@@ -301,7 +301,10 @@ ODD = [NAN, NEGATIVE_NAN, 0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e300, -1e300, 
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_an_odd_value_anywhere_in_a_long_column_is_found(family, name, odd):
-    """It is found even if the sample that is read first misses it. With weights, all values are read first."""
+    """Compare one pass with a weighted fit, which reads all values first, if one value is missing, extreme or invalid.
+
+    One pass reads a sample first, and this value may not be in the sample.
+    """
     for position in (12,) if JIT_DISABLED else (0, 11, 12, 187, 2500, SIZE - 1):
         x = LONG[name].copy()
         x[position] = odd
@@ -314,7 +317,10 @@ def test_an_odd_value_anywhere_in_a_long_column_is_found(family, name, odd):
 
 @pytest.mark.slow
 def test_ordinary_columns_are_fitted_in_one_pass():
-    """This also holds if the sample is misleading or values are missing. Passes are counted in plain Python."""
+    """No column needs a second pass, even if its sample is misleading or values are missing; a tight cluster needs one.
+
+    A process without compilation counts the passes.
+    """
     code = (
         "import numpy as np, test_mle\n"
         "from powerkern.kernels.likelihood import mle, one_pass\n"
@@ -365,8 +371,8 @@ def test_number_of_evaluations_is_small():
 
 
 @pytest.mark.parametrize("name", [name for name in CONSTANTS if not name.startswith("long ")])
-def test_vector_functions(name):
-    """Functions for one vector return the numbers of the row of results, as Python floats."""
+def test_vector_functions_agree_with_the_row_of_results(name):
+    """Functions for one vector return the same numbers as the row of results of a matrix, as Python numbers."""
     family, x = CONSTANTS[name]
     fit = fit_vector(x, family)
     row = fit_in_memory(np.column_stack([x, x, x[::-1]]), family, np.full(3, NAN), None, 2)[1]
@@ -387,7 +393,7 @@ def test_vector_functions(name):
 @pytest.mark.parametrize("drop", [6e-4, 1e-5, 1e-8, 1e-12])
 @pytest.mark.parametrize("scale", [1.0, 1e-290, 1e290])
 def test_intervals_of_small_drops_are_integrals_of_the_score(scale, drop):
-    """The rise of g would be lost in its rounding error: values far from 1 make g large."""
+    """At the ends, g exceeds its minimum by `drop`, although g is too large to compute `drop` as a difference."""
     x = scale * np.random.default_rng(2).gamma(2.0, size=12)
     best = fit_vector(x, BOX_COX).lmbda
     low, high = interval_vector(x, BOX_COX, best, drop)

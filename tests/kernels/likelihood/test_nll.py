@@ -1,4 +1,4 @@
-"""The likelihood as printed in papers, against mpmath; and every fast form against the printed one."""
+"""The likelihood as printed in papers against mpmath, and every fast form against the printed one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def columns(family, n, p, seed=0):
 
 @pytest.mark.parametrize("family", NLL)
 @pytest.mark.parametrize("lmbda", LMBDAS)
-def test_as_printed(family, lmbda):
+def test_the_printed_form_agrees_with_mpmath(family, lmbda):
     x = columns(family, 40, 1)[:, 0]
     assert NLL[family](x, lmbda) == pytest.approx(exact(family, x, lmbda), rel=1e-13, abs=1e-13)
 
@@ -61,7 +61,7 @@ ROUTES = {"one pass": (600, 2, 1), "two pass": (600, 2, 3000), "lockstep": (100,
 
 
 def columns_of(family, route):
-    """Return columns, weights, and the columns with rows repeated by weight."""
+    """Return columns, weights, and the columns with every row repeated as often as its weight."""
     n, p, first = ROUTES[route]
     x, weight = columns(family, n, p), np.ones(n, dtype=int)
     weight[0] = first
@@ -83,7 +83,7 @@ def test_fits_are_minima_of_the_printed_likelihood(family, route):
 @pytest.mark.parametrize("family", NLL)
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("lmbda", LMBDAS[::3] if JIT_DISABLED else LMBDAS)
-def test_given_lambdas(family, route, lmbda):
+def test_nll_at_a_given_lambda_is_the_printed_one(family, route, lmbda):
     x, weight, repeated = columns_of(family, route)
     fit = pk.fit(x, family, lmbda=lmbda, sample_weight=weight)
     expected = [len(repeated) * NLL[family](column, lmbda) for column in repeated.T]
@@ -92,7 +92,7 @@ def test_given_lambdas(family, route, lmbda):
 
 @pytest.mark.parametrize("family", NLL)
 @pytest.mark.parametrize("n", [100, 600])
-def test_weights_and_missing_values(family, n):
+def test_nll_with_weights_and_missing_values_is_the_printed_one(family, n):
     x = columns(family, n, 2)
     weight = np.random.default_rng(1).integers(0, 4, n)
     x[::7] = np.nan
@@ -104,7 +104,7 @@ def test_weights_and_missing_values(family, n):
 
 
 @pytest.mark.parametrize("family", NLL)
-def test_profiles_and_sums(family):
+def test_profiles_and_fits_of_chunks_have_the_printed_nll(family):
     x = columns(family, 600, 2)
     fit = pk.fit(x, family)
     expected = [[len(x) * NLL[family](column, lmbda) for lmbda in LMBDAS] for column in x.T]
@@ -116,7 +116,7 @@ def test_profiles_and_sums(family):
 
 @pytest.mark.parametrize("family", NLL)
 def test_far_from_zero_the_printed_form_loses_digits(family):
-    """Fits use other forms: for 1e6 + N(0, 1), deviations have 10 digits, and the printed form loses the others."""
+    """For 1e6 + N(0, 1), `pk.fit` keeps 13 digits, while the printed formula keeps 8."""
     x = 1e6 + np.random.default_rng(2).normal(size=(300, 1))
     fit = pk.fit(x, family, lmbda=0.5)
     truth = exact(family, x[:, 0], 0.5)

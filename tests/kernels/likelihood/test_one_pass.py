@@ -1,4 +1,4 @@
-"""Fits in one pass against fits in two passes, which hold for any data, and the test that decides between them."""
+"""Fits in one pass, compared with fits in two passes, which are accurate for any data; the choice between them."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def test_large_columns_agree_with_two_passes(name, n):
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="slow as plain Python")
-def test_misleading_samples():
-    """One value in `SAMPLE_STRIDE` is read first, and may differ from the others in every way."""
+def test_a_misleading_sample_does_not_change_the_fit():
+    """Every `SAMPLE_STRIDE`-th value, which is read first, has another distribution than the other values."""
     n = 8 * SAMPLE
     rng = np.random.default_rng(2)
     for sampled, others in [
@@ -133,8 +133,8 @@ def test_misleading_samples():
 
 
 @pytest.mark.parametrize("shape", [1e-9, 1e-6, 1e-4, 1e-2, 1.0, 10.0, 100.0, 500.0])
-def test_any_spread(shape):
-    """The spread ranges from tight clusters to logs that span the range of float64."""
+def test_columns_of_any_spread_agree_with_two_passes(shape):
+    """Columns range from tight clusters to values whose logs span the range of float64."""
     n = ONE_PASS_MIN + 50
     z = np.clip(np.random.default_rng(3).normal(size=n), -1.3, 1.3)
     assert_same_fit(np.exp(shape * z) if shape > 1e-3 else 1.0 + shape * z, BOX_COX)
@@ -142,8 +142,8 @@ def test_any_spread(shape):
 
 
 @pytest.mark.parametrize("lmbda", [0.0, 1e-9, 1e-4, 1.0, 2.0 - 1e-6, 2.0])
-def test_optima_where_an_exponent_vanishes(lmbda):
-    """Sums of Y_j contain powers of m or 2 - m, so iterations stay away from 0 and end with a Taylor step."""
+def test_optima_with_an_exponent_of_zero_need_no_second_pass(lmbda):
+    """Near an optimum with exponent lambda or 2 - lambda = 0, iterations stop early and end with a Taylor step."""
     n = ONE_PASS_MIN + 45
     z = np.random.default_rng(4).normal(size=n)
     z -= z[::-1]  # symmetric: the optimum is the lambda that made the column, or near it
@@ -276,7 +276,7 @@ def assert_same_but_for_rounding(row, expected):
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.3, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize("name", ["lognormal", "normal", "negative"])
 def test_missing_values_do_not_affect_one_pass(name, share, first, weighted):
-    """Few or many values are missing from row `first` on, with either sign of NaN and any weight."""
+    """Compare a fit in which a fraction `share` of the rows from `first` on is missing with a fit of the other rows."""
     rng = np.random.default_rng(11)
     n = first + 900
     x, weight = DISTRIBUTIONS[name](rng, n), np.where(np.arange(n) % 7 == 3, 1e3, 1.0) * rng.uniform(0.5, 2.0, n)
@@ -292,14 +292,14 @@ def test_missing_values_do_not_affect_one_pass(name, share, first, weighted):
 
 @pytest.mark.parametrize("weight", [(), np.linspace(0.5, 2.0, 900)], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("every, route", [(5, Route.ONE_PASS), (20, Route.TWO_PASS)])
-def test_route_of_columns_with_many_gaps(every, route, weight):
-    """180 of 900 values, too few by themselves, are fitted in one pass with the gaps; 45 in two passes without gaps."""
+def test_the_number_of_present_values_decides_the_route(every, route, weight):
+    """With 180 of 900 values present, one pass reads the gaps, too; with 45, the gaps are removed for two passes."""
     x = np.where(np.arange(900) % every == 2, np.random.default_rng(17).lognormal(size=900), np.nan)
     assert row_in_one_pass(x, BOX_COX, weight)[ROUTE] == route
 
 
-def test_missing_values_with_nearly_all_of_the_weight():
-    """The values that are present are fitted as if they were alone."""
+def test_weights_of_missing_values_have_no_effect():
+    """The weights of missing values have no effect: the fit equals that of the values present."""
     rng = np.random.default_rng(13)
     x, weight = rng.lognormal(size=900), rng.exponential(size=900)
     missing = np.arange(900) % 20 == 7
@@ -312,7 +312,7 @@ def test_missing_values_with_nearly_all_of_the_weight():
 
 @pytest.mark.parametrize("weight", [(), np.ones(1000)], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("n_seen", [1, 2, 20])
-def test_hardly_any_value_is_there(n_seen, weight):
+def test_a_few_present_values_are_fitted_as_if_alone(n_seen, weight):
     x, at = np.full(1000, np.nan), np.linspace(0, 999, n_seen).astype(int)
     x[at] = np.arange(1.0, n_seen + 1.0)
     row = row_in_one_pass(x, YEO_JOHNSON, weight)
@@ -345,7 +345,9 @@ def test_moments_at_a_given_lambda(name, lmbda):
 
 @numba.njit
 def score_from_sums(x, base, per_ref, both_signs, exponent):
-    """Return logs, sums and score of a column at an exponent: in float64, and from float32 logs (see `LogKind`)."""
+    """Return logs of a column (see `LogKind`), their sums, and the score at `exponent` computed from the logs.
+    The logs, the flag that says whether sums of powers are accurate, and the score come twice: in float64 and float32.
+    """
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
     total, squares = ps.take_logs(x, None, ps.LogKind(both_signs, base, per_ref), d, d32)
     sums = sums32 = lk.zero_sums(0.0)
@@ -375,7 +377,7 @@ def score_of(name, exponent):
 
 @pytest.mark.parametrize("exponent", [-3.0, -0.4, 0.1, 1.0, 1.3, 2.6])
 @pytest.mark.parametrize("name", SMALL)
-def test_score_from_sums(name, exponent):
+def test_score_from_sums_agrees_with_mpmath(name, exponent):
     exact = [float(v) for v in oracles.likelihood(SMALL[name][0], exponent, SMALL[name][1])[1:]]
     _, _, _, _, good, good32, score, score32 = score_of(name, exponent)
     assert good
@@ -385,7 +387,7 @@ def test_score_from_sums(name, exponent):
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_logs(name):
+def test_logs_are_relative_to_the_median_or_signed(name):
     family, x = SMALL[name]
     d, d32, total, squares, *_ = score_of(name, 0.7)
     exact = np.log(x / np.median(x)) if family == "box-cox" else np.log1p(abs(x)) - np.log1p(np.median(x))
@@ -403,7 +405,7 @@ def centered(sums):
 
 
 def sums_of(y):
-    """Return the raw sums for rows y, y', y'', y'''."""
+    """Return count, sums and sums of products of a column and its three derivatives, the rows of `y`."""
     pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]
     return np.array([y.shape[1], *y.sum(axis=1), *((y[i] * y[j]).sum() for i, j in pairs)])
 
@@ -453,7 +455,7 @@ FLAWS = {
 @pytest.mark.parametrize("family", [YEO_JOHNSON] if JIT_DISABLED else [BOX_COX, YEO_JOHNSON])
 @pytest.mark.parametrize("kind", ["none", "some zero"] if JIT_DISABLED else ["none", "exponential", "some zero"])
 def test_columns_that_share_scratch_space_are_fitted_independently(flaw, family, kind):
-    """Results have the bits of separate fits, whatever the column before left in the scratch space."""
+    """Results have the bits of separate fits, even if the previous column left bad values in the scratch space."""
     rng, n = np.random.default_rng(3), CHUNK + 300 if JIT_DISABLED else 9 * CHUNK + 5
     columns = rng.lognormal(size=(2 if JIT_DISABLED else 3, n))
     FLAWS[flaw](columns[-2])
@@ -490,7 +492,7 @@ def test_columns_rejected_by_one_pass():
 
 @pytest.mark.parametrize("weight", [None, np.arange(400.0) % 3 + 1.0])
 def test_n_eval_counts_all_evaluations(monkeypatch, weight):
-    """It counts evaluations on the sample, one on all values in float32, and evaluations in float64."""
+    """n_eval is the number of evaluations on the sample, plus one in float32 on all values, plus those in float64."""
     counts = []
     iterate = one_pass._halley_iterations
 

@@ -1,4 +1,4 @@
-"""Merged partial moments equal those of the whole column, for any partition."""
+"""Partial moments of any partition of a column, merged, compared with the moments of the whole column."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = {
 
 
 def scaling_of(x: np.ndarray, family: str) -> np.ndarray:
-    """Return a scaling, here from naive logs; any scaling with valid bounds serves."""
+    """Return a column's scaling: a flag for both signs, the reference, bounds of the scaled logs, and their unit."""
     base = 1.0 if family == "yeo-johnson" else 0.0
     both = x.min() < 0.0 <= x.max()
     reference = 0.0 if both else float(np.median(np.abs(x)))
@@ -99,7 +99,7 @@ def test_weights_are_repetitions_and_nan_is_missing() -> None:
     assert_array_equal(partial(with_nan, family, scaling, 0.7), partial(x, family, scaling, 0.7))
 
 
-def test_a_site_without_values_and_an_exponent_not_asked_for_give_zeros() -> None:
+def test_moments_without_values_or_at_nan_exponents_are_zero() -> None:
     family, x = COLUMNS["both signs"]
     scaling = scaling_of(x, family)
     assert_array_equal(partial(np.full(3, np.nan), family, scaling, 0.7), np.zeros(partial_moments.N_PARTIAL))

@@ -1,4 +1,4 @@
-"""The profile likelihood and three derivatives against multiprecision arithmetic, for data of every kind."""
+"""The profile likelihood and its first three derivatives, compared with mpmath for data of every kind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,25 @@ COLUMNS = {
 
 @numba.njit
 def evaluate(sides, base, reference, log_reference, exponents, scratch, out):
-    """Write g and its derivatives in mu = exponent sigma for each exponent; return sigma, the spread of the logs."""
+    """Evaluate the profile likelihood of a column as the kernels do; return sigma, the spread of its logs.
+
+    Parameters
+    ----------
+    sides : Magnitudes
+        Magnitudes and weights of the positive and negative values.
+    base : float
+        0 for Box-Cox, 1 for Yeo-Johnson.
+    reference : float
+        The value to which logs are relative; 0 if both signs occur.
+    log_reference : float
+        ln(base + reference).
+    exponents : (k,) ndarray
+        Exponents, in the units of lambda.
+    scratch : Scratch
+        Scratch arrays.
+    out : (k, 4) ndarray
+        Receives g and its three derivatives in mu = exponent sigma.
+    """
     spare = np.empty(sides.pos.size + sides.neg.size)
     logs = logs_about(sides, sides.neg.size > 0, base, reference, spare)
     for k in range(exponents.size):
@@ -64,7 +82,7 @@ def new_scratch():
 
 
 def likelihood(family, x, weight, lmbdas):
-    """Return g, g', g'', g''' in units of sigma^-k, and sigma; the column is split and centered as in fits."""
+    """Return g and its three derivatives in lambda sigma, (k, 4), at k lambdas, and the spread sigma of the logs."""
     base = 1.0 if family == "yeo-johnson" else 0.0
     below = x < 0.0
     mirrored = below.all()
@@ -87,7 +105,7 @@ def likelihood(family, x, weight, lmbdas):
 
 
 def exponents_for(family, x):
-    """Return ordinary, nearly special and steep exponents, in units of 1/(spread of the logs)."""
+    """Return exponents to test, and the range of the logs: 0, 1, 2 and neighbors, and up to 40 over that range."""
     logs = [oracles.log_and_branch(family, 1, v)[0] for v in x]
     one_branch = family == "box-cox" or (x >= 0.0).all() or (x < 0.0).all()
     reach = float(max(logs) - min(logs)) if one_branch else float(max(logs))
@@ -99,7 +117,9 @@ def exponents_for(family, x):
 def assert_right(result, exact, sigma, reach, largest_term):
     """Check g and g' up to rounding, and g'' and g''' up to the rounding of their largest terms.
 
-    `reach` is the range of the logs, and `largest_term` the largest magnitude of (lambda - 1) J."""
+    `reach` is the range of the logs, and `largest_term` the largest magnitude of (lambda - 1) J, where J is the log of
+    dpsi/dx over (lambda - 1).
+    """
     with mpmath.workdps(30):
         exact = [v / mpmath.mpf(sigma) ** k for k, v in enumerate(exact)]
         error = [float(abs(mpmath.mpf(v) - e)) for v, e in zip(result, exact, strict=True)]
@@ -141,7 +161,7 @@ def test_likelihood_of_any_small_column(x, lmbda, scale):
 
 
 def test_series_and_closed_form_agree():
-    """At the exponent where the series takes over, both are accurate: g'' has no jump."""
+    """On both sides of the exponent at which the kernel changes from the series to the formula, g to g''' agree."""
     x = np.array([0.7, 1.0, 1.1, math.e * 0.7])
     edge = score_formulas.SERIES_REACH
     below, above = edge * (1.0 - 1e-13), edge * (1.0 + 1e-13)
@@ -167,7 +187,7 @@ def merged(parts, out):
 
 
 def moments_of(y, weight):
-    """Return the array that `score` uses, from the rows y, y', y'', y'''."""
+    """Return the total weight, means and centered sums of products of the rows of `y`: psi and three derivatives."""
     mean = y @ weight / weight.sum()
     c = ((y - mean[:, None]) * weight) @ (y - mean[:, None]).T
     pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]

@@ -1,4 +1,4 @@
-"""Order statistics and M-estimators of a sorted column: brute force, exact estimating equations, R's one step."""
+"""Order statistics and M-estimators of sorted columns: brute force, exact estimating equations, R's one-step fit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ BLOCK = 128
 
 @jitted
 def order_figures(y, w, point, weight, probability):
-    """Return the median, MAD, distance from `point` that covers `weight`, quantile, and interquartile range."""
+    """Return five order statistics of a sorted column.
+
+    These are the median, the MAD, the distance from `point` within which the values have weight `weight`, the quantile
+    of `probability`, and the interquartile range.
+    """
     col = order_statistics.sorted_column(y, w)
     return (
         col.center + col.median,
@@ -91,7 +95,7 @@ def apply(which, y, w=NO_WEIGHTS, constants=None):
 
 
 def columns(seed=0):
-    """Return sorted columns by name."""
+    """Return sorted columns of many shapes, by name."""
     rng = np.random.default_rng(seed)
     for n in (1, 2, 3, 4, 5, 30, 2 * BLOCK + 1, 5 * BLOCK):
         yield f"normal {n}", np.sort(rng.normal(size=n))
@@ -190,7 +194,7 @@ def test_trimmed_mean():
 
 
 @pytest.mark.parametrize("k", [0.1, 1.345, 1.5, 2.5, 10.0])
-def test_beta(k):
+def test_huber_beta_is_the_variance_of_a_clipped_normal_variable(k):
     assert huber.huber_beta(k) == pytest.approx(float(oracles.clipped_normal_variance(k)), rel=1e-13)
 
 
@@ -240,7 +244,7 @@ def test_bisquare_equations_hold(name):
 
 
 @named
-def test_biweight_and_one_step_are_the_obvious_ones(name):
+def test_biweight_and_one_step_agree_with_plain_numpy(name):
     y = NAMED[name]
     if y.size < 3:
         return
@@ -254,7 +258,7 @@ def test_biweight_and_one_step_are_the_obvious_ones(name):
 
 
 @given(st.lists(st.sampled_from([-3.0, 0.0, 0.1, 1.0, 2.5, 40.0, 1e5]), min_size=1, max_size=12))
-def test_any_column_has_an_answer(values):
+def test_estimates_of_any_column_are_finite_and_inside_it(values):
     y = np.sort(values)
     for which in ESTIMATORS:
         result = apply(which, y)

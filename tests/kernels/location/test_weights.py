@@ -1,4 +1,4 @@
-"""Weights of sorted columns: statistics equal those of repeated rows, and are continuous in the weights."""
+"""Weighted statistics of sorted columns equal those of repeated rows, and are continuous in the weights."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_weights_of_any_size(weight):
 
 
 def nearness(t, of, nodes):
-    """Return 1 minus the bisquare distance of values `t` from their normal scores, at location 0 and scale 1."""
+    """Return 1 minus the mean bisquare distance of values `t` (location 0, scale 1) from their normal scores."""
     return 1.0 - qq.bisquare_distance(of, t, nodes, 0.0, 1.0, qq.C)
 
 
@@ -95,7 +95,7 @@ def test_the_objective_is_that_of_repeated_values(n, largest):
 
 
 def test_nodes_are_few_even_for_large_weights():
-    """For large weights, means tend to those over the continuous distribution."""
+    """For weights up to 1e15, the mean over fewer than 2,000 nodes equals that over repeated values to 1e-5."""
     w = np.array([2.0, 5.0, 1.0, 4.0])
     t = np.array([-1.0, -0.1, 0.3, 1.1])
     found = [
@@ -107,7 +107,7 @@ def test_nodes_are_few_even_for_large_weights():
     assert qq.normal_nodes(frequency_weights(w * 1e15), qq.PAPER, qq.CLOSE * qq.C).row.size < 2000
 
 
-def test_a_tiny_constant_runs_out_of_nodes_in_good_order():
+def test_nodes_fit_their_arrays_for_a_tiny_constant():
     rng = np.random.default_rng(0)
     of = frequency_weights(rng.exponential(1e6, 50))
     nodes = qq.normal_nodes(of, qq.PAPER, 1e-9)

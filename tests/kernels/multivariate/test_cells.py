@@ -97,7 +97,7 @@ def test_correlation_without_spread_is_0(u):
 
 
 @pytest.mark.parametrize("n", [3, 20, 150])
-def test_slopes(n):
+def test_slopes_agree_with_plain_ddc(n):
     z = with_holes(n, 3)
     y = 0.7 * z + 0.2 * with_holes(n, 4)
     y[: n // 10], z[n // 2] = 30.0, 0.0

@@ -1,4 +1,4 @@
-"""Kernels of the UV decomposition against the textbook's sums and NumPy's least squares."""
+"""Kernels of the UV decomposition, compared with the textbook's sums and NumPy's least squares."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_factor_of_zeros_stays_finite(kernel):
 
 
 @pytest.mark.parametrize("ridge, damping", [(0.0, 1.0), (0.5, 0.8)])
-def test_following_an_order(ridge, damping):
+def test_elements_are_updated_in_the_given_order(ridge, damping):
     M, U, V = problem(5, 4, 2, seed=3)
     visits = oracles.uv_all_elements(5, 4, 2)
     visits = [visits[k] for k in np.random.default_rng(1).permutation(len(visits))] * 2

@@ -1,4 +1,4 @@
-"""Conditional means of a normal distribution against NumPy's solution of the textbook's equations."""
+"""Conditional means of a normal distribution, compared with the textbook's equations solved by NumPy."""
 
 from __future__ import annotations
 

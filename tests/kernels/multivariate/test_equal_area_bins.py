@@ -1,4 +1,4 @@
-"""Bins of equal area against exact rational arithmetic."""
+"""Bins of equal area, compared with exact rational arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means over nearest neighbors, against sorting all donors."""
+"""Means over the nearest neighbors, compared with sorting the distances to all donors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def problem(n=40, m=200, p=7, seed=0, missing=0.3):
 
 
 def sorted_means(values, completed, donors, residuals, k):
-    """Return means and corrections over `k` donors by sorting; NaN without a donor or observed values in the row."""
+    """Compute means and corrections over the `k` nearest donors of each missing cell by sorting all distances.
+
+    Rows without an observed value, and cells without a donor, get NaN.
+    """
     means, corrections = np.full_like(values, nan), np.full_like(values, nan)
     for i, row in enumerate(values):
         seen = ~np.isnan(row)
@@ -48,13 +51,13 @@ def found_means(values, completed, donors, residuals, k):
 
 @pytest.mark.parametrize("size", [{}, {"m": 3}, {"m": 1, "n": 4}, {"p": 1}, {"missing": 0.9}, {"missing": 0.0}])
 @pytest.mark.parametrize("k", [1, 10])
-def test_as_by_sorting(size, k):
+def test_means_equal_those_by_sorting(size, k):
     given = problem(**size)
     for found, expected in zip(found_means(*given, k), sorted_means(*given, k), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_only_what_is_asked_for():
+def test_only_requested_cells_are_written():
     values, completed, donors, residuals = problem()
     expected = sorted_means(values, completed, donors, residuals, 10)
     asked = np.random.default_rng(1).uniform(size=values.shape) < 0.5

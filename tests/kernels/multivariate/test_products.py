@@ -1,4 +1,4 @@
-"""Products and triangular factors against sums of fractions and against NumPy."""
+"""Products and triangular factors of matrices, compared with sums of fractions and with NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_products_are_those_of_fractions(p: int, q: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2, 5, 18])
-def test_factors_and_inverses(p: int) -> None:
+def test_factor_times_its_transpose_and_inverse_are_exact_to_rounding(p: int) -> None:
     m = np.random.default_rng(p).normal(size=(p, 2 * p))
     a = m @ m.T
     factor, rank = engine.cholesky(a)

@@ -1,4 +1,4 @@
-"""The wrapping function and the univariate MCD against multiprecision and brute-force versions."""
+"""The wrapping function and the univariate MCD, compared with mpmath and with all halves of a sample."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def brute_mcd(x, raw, final):
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 20, 21, 60])
 @pytest.mark.parametrize("seed", range(4))
-def test_mcd_beside_every_half(n, seed):
+def test_mcd_agrees_with_all_halves(n, seed):
     rng = np.random.default_rng([n, seed])
     x = rng.standard_t(2, size=n) * 10.0 ** rng.integers(-3, 4) + rng.choice([0.0, 100.0])
     x[: n // 4] += 1e9 * rng.choice([-1.0, 1.0])
@@ -85,7 +85,7 @@ def test_mcd_leaves_out_missing_values():
     np.testing.assert_array_equal(mcd(np.append(x, [np.nan] * 7), 1.7), mcd(x, 1.7))
 
 
-def test_far_values_do_not_cost_digits():
+def test_outliers_cost_the_mcd_no_digits():
     x = np.random.default_rng(1).normal(size=101)
     clean = mcd(np.append(x, [40.0] * 40 + [-40.0] * 40), 1.7)
     far = mcd(np.append(x, [1e200] * 40 + [-1e200] * 40), 1.7)
@@ -113,7 +113,7 @@ def test_degenerate_columns(x, loc, scale, status):
     np.testing.assert_array_equal(mcd(x), [loc, scale, 0.0, status])
 
 
-def test_the_m_step_beside_many_digits():
+def test_the_m_step_agrees_with_mpmath():
     y = np.sort(np.r_[np.random.default_rng(0).normal(size=30), 2.0, 3.9, 4.1, 1e300])
     columns, out = (
         np.array([np.r_[y, np.nan], np.r_[y, np.nan]]),

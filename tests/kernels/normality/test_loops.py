@@ -1,4 +1,4 @@
-"""Loops over long columns are vectorised, without masked loads."""
+"""Loops over long columns are vectorised by LLVM, without masked loads."""
 
 from __future__ import annotations
 

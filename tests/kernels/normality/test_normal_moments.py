@@ -1,4 +1,4 @@
-"""Moments of sorted columns and the correlations of their QQ plots, against SciPy."""
+"""Moments of sorted columns and the correlations of their normal QQ plots, compared with SciPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lambdas that maximise the correlation of the QQ plot, against SciPy and fine grids."""
+"""Lambdas that maximise the correlation of the normal QQ plot, compared with SciPy and with fine grids."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def test_units_do_not_matter_to_box_cox():
 
 
 def test_tiny_values_of_both_signs():
-    """For tiny x, psi is expm1(lambda x)/lambda, so lambda is proportional to 1/x."""
+    """For tiny x, psi is close to expm1(lambda x)/lambda, so lambda must be proportional to 1/x."""
     _, x = COLUMNS["both signs"]
     expected = 1e-9 * found(1e-9 * x, YEO_JOHNSON)[0]
     for factor in (1e-12, 1e-200):
         assert factor * found(factor * x, YEO_JOHNSON)[0] == pytest.approx(expected, rel=1e-6)
 
 
-def test_far_start_finds_the_way():
+def test_a_far_start_ends_at_the_same_lambda():
     _, x = COLUMNS["lognormal"]
     lmbda = found(x, BOX_COX)[0]
     for start in (-9.0, 9.0):
@@ -94,7 +94,7 @@ def test_far_start_finds_the_way():
 
 
 def test_scan_of_the_mirrored_column_is_mirrored():
-    """The scan covers both directions alike and continues wherever the objective falls at an end."""
+    """Lambda of -x is 2 minus lambda of x: the scan has equal steps up and down, and is extended at either end."""
     x = np.array([0.19, 0.31, 1.14, 3.42, 3.52, 3.55, 3.58])
     up, down = found(x, YEO_JOHNSON, 1.03), found(-x, YEO_JOHNSON, 0.97)
     assert down[0] == pytest.approx(2.0 - up[0], rel=1e-6)
@@ -117,7 +117,7 @@ def test_missing_values_and_rows_without_a_start():
 
 
 @pytest.mark.parametrize("x", [[1e-300, 1.0, 1e300], [5e-324, 1e-300, 1.0], [1.0, 1.5, 2.0, 2.0]])
-def test_nasty_columns_end(x):
+def test_searches_of_extreme_columns_end(x):
     lmbda, value, n_eval, status = found(x, BOX_COX)
     assert math.isfinite(lmbda)
     assert 0.0 <= value <= 0.5
@@ -139,7 +139,7 @@ def test_large_values_of_both_signs():
     assert value < 1.0
 
 
-def test_several_minima_are_told():
+def test_several_minima_have_status_multimodal():
     r = np.random.default_rng(0)
     x = np.concatenate([r.lognormal(0.0, 0.1, 8), r.lognormal(2.0, 0.1, 5), r.lognormal(4.0, 0.1, 3)])
     _, value, _, status = found(x, BOX_COX, 0.0)
@@ -155,7 +155,7 @@ def test_a_scan_that_falls_to_its_end_finds_no_optimum():
 
 
 def test_the_scan_goes_on_while_the_objective_falls():
-    """It adds steps to the first 17, in either direction, until the minimum is passed."""
+    """The first 17 lambdas do not include the minimum; the scan must add steps, up or down, until it does."""
     _, x = COLUMNS["lognormal"]
     sd = np.log(x).std()
     center = found(x, BOX_COX)
@@ -182,5 +182,5 @@ def test_the_scan_goes_on_while_the_objective_falls():
         ([4.0, 2.0, 2.0, 3.0], math.inf),
     ],
 )
-def test_second_minimum(values, second):
+def test_second_minimum_is_the_second_lowest_local_one(values, second):
     assert second_minimum(np.array(values)) == second

@@ -46,7 +46,7 @@ MINIMISERS = {
 
 
 def recorded(f):
-    """Return f, changed to record its arguments, and the list of them."""
+    """Return a function that calls `f` and records its arguments, and the list of these arguments."""
     points = []
 
     def g(x):
@@ -305,7 +305,7 @@ def errors_of(f, root, x0, halley):
 
 
 @pytest.mark.parametrize("halley, order", [(True, 3.0), (False, 2.0)])
-def test_order_of_convergence(halley, order):
+def test_order_of_convergence_is_2_or_3(halley, order):
     def cubic(x):
         return x**3 - 2.0, 3.0 * x * x, 6.0 * x
 
@@ -395,7 +395,7 @@ def test_newton_evaluations_are_capped(max_eval):
     assert result.fun == arctangent(result.x)[0]
 
 
-def test_nan_is_walked_back_from():
+def test_a_step_to_nan_is_halved():
     def f(x):
         return (math.log(x) - 1.0, 1.0 / x, -1.0 / x**2) if x > 0.0 else (math.nan, math.nan, math.nan)
 

@@ -1,4 +1,4 @@
-"""Likelihood of (x - origin)/unit: derivatives against mpmath, maxima against brute force."""
+"""The likelihood of (x - origin)/unit: derivatives compared with mpmath, maxima with brute force."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDERS = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (2, 0, 0), (1, 1, 0), (1, 0, 1), (0, 
 
 
 def exact(box_cox, lmbda, x0, log_unit):
-    """Return the profile log-likelihood of (x - x0)/unit per observation, without constants, in mpmath's numbers."""
+    """Return the profile log-likelihood of (x - x0)/unit per observation, without constants, as an mpmath number."""
     y, log_slopes = [], []
     for x in X:
         u = (mpmath.mpf(x) - x0) * mpmath.exp(-log_unit)
@@ -103,7 +103,7 @@ def test_long_columns_are_searched_on_a_sample():
 
 @pytest.mark.parametrize("log_unit", [-3.0, 3.0])
 def test_the_search_does_not_depend_on_the_unit_of_the_origin(log_unit):
-    """Values and origins in another unit have the same lambda, after about as many evaluations."""
+    """A column in another unit has the same lambda, after about as many evaluations."""
     x = np.sort(np.random.default_rng(1).normal(size=15) ** 3)
     ranges = np.array([[-2.0, 4.0], [x[0], x[-1]], [0.0, 0.0]])
     unit = math.exp(log_unit)

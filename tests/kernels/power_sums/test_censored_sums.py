@@ -1,4 +1,4 @@
-"""Power sums with counted intervals, against maxima of 60 digits and against kernels that read all values."""
+"""Fits from power sums and counted intervals, compared with 60-digit maxima and with kernels that read all values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INF, NAN = math.inf, math.nan
 
 
 class Summed(NamedTuple):
-    """A column as its power sums, its grid, and its table of intervals."""
+    """A column as its power sums, their grid, and a table of intervals with their weights."""
 
     sums: FloatArray
     grid: FloatArray
@@ -35,14 +35,17 @@ class Summed(NamedTuple):
 
 
 def case_columns(case: dict[str, Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the lower and upper ends of the cells of a reference case, and their weights."""
+    """Return lower ends, upper ends and weights of the cells of a case of limits.json."""
     low = np.array([-INF if end is None else end for end in case["low"]])
     high = np.array([INF if end is None else end for end in case["high"]])
     return low, high, np.array(case["weight"])
 
 
 def summarize(low: FloatArray, high: FloatArray, weight: FloatArray, family: int, coarser: int = 0) -> Summed:
-    """Return a column as power sums on its grid, whose bins are wider by a factor of ``2**coarser``."""
+    """Summarize cells, given by their ends and weights, as power sums of the values and a table of the intervals.
+
+    The bins of the grid are wider than those of the package by a factor of ``2**coarser``.
+    """
     is_value = low == high
     x, w = low[is_value], weight[is_value]
     row = np.zeros((1, ranges.N_RANGE))
@@ -68,7 +71,7 @@ def summarize(low: FloatArray, high: FloatArray, weight: FloatArray, family: int
 
 
 def joined(columns: list[Summed]) -> tuple[tuple[FloatArray, Any, Any, FloatArray], tuple[FloatArray, Any], Any, Any]:
-    """Return the arguments of the kernels: sums with their starts, then intervals with theirs, and scratch."""
+    """Return the kernels' arguments for several columns: sums and their starts, grids, tables, scratch arrays."""
     starts = np.cumsum([0, *(len(column.sums) for column in columns)])
     interval_starts = np.cumsum([0, *(len(column.intervals) for column in columns)])
     own = new_censored_work(0, max(len(column.intervals) for column in columns))
@@ -93,7 +96,7 @@ def fit_sums(columns: list[Summed], family: int, lmbda: float = NAN) -> tuple[Fl
 def fit_cells(
     low: FloatArray, high: FloatArray, weight: FloatArray, family: int, lmbda: float = NAN
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit cells with these ends by the kernel that reads all values; return rows of results and of censored cells."""
+    """Fit cells, given by their ends, with the kernel that reads all values; return its two rows of results."""
     row, out_censored = np.empty((1, N_RESULTS)), np.empty((1, N_CENSORED_FIELDS))
     cells, scratch = as_cells(low, high)
     direct.fit_censored_columns(*cells, weight, family, np.array([lmbda]), *scratch, row, out_censored)
@@ -101,7 +104,7 @@ def fit_cells(
 
 
 def as_cells(low: FloatArray, high: FloatArray) -> tuple[tuple[FloatArray, FloatArray], tuple[Any, Any]]:
-    """Return cells with these ends in the form for the kernel that reads all values, and scratch for it."""
+    """Return the arguments for these cells, and scratch arrays, of the kernel that reads all values."""
     x = np.where(np.isinf(low), high, low)
     other = np.where(np.isinf(low), -INF, np.where(np.isinf(high), INF, np.where(low < high, high, NAN)))
     return (x[np.newaxis], other[np.newaxis]), (new_work(x.size), new_censored_work(x.size, x.size))
@@ -117,7 +120,7 @@ BOTH = np.random.default_rng(4).normal(0.5, 2.0, 20)
 
 
 def limited(x: FloatArray, family: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return cells and weights of a column, of which some are below, some above and some between limits."""
+    """Censor 20 % of a column from below, 15 % from above, and three values by intervals; return ends and weights."""
     bottom, top = np.quantile(x, [0.2, 0.85])
     low, high = np.where(x < bottom, -INF, x), np.where(x < bottom, bottom, x)
     high[x > top], low[x > top] = INF, top
@@ -185,7 +188,7 @@ def test_a_given_lambda_is_evaluated(family: int, x: FloatArray) -> None:
 @pytest.mark.parametrize("coarser", [2, 4, 6])
 @pytest.mark.parametrize("family, x", [(BOX_COX, SKEWED), (YEO_JOHNSON, BOTH), (YEO_JOHNSON, -SKEWED)])
 def test_the_error_stays_below_its_bound(family: int, x: FloatArray, coarser: int) -> None:
-    """Bins are so wide that errors are visible, and the bound is not a thousand times too large."""
+    """On grids of wide bins, the bound exceeds the error of lambda, by a factor of at most 1,000."""
     x = np.concatenate([x, 1.01 * x, 0.98 * x, 1.03 * x, 0.95 * x])
     cells = limited(x, family)
     [row], _, [error] = fit_sums([summarize(*cells, family, coarser)], family)
@@ -207,7 +210,7 @@ def test_the_bound_is_equal_for_the_mirrored_column() -> None:
 
 
 def test_values_in_one_place_are_not_resolved() -> None:
-    """Power sums resolve a column only if they have at least two nodes."""
+    """Two equal values have a single node, and a fit needs two: the status is UNRESOLVED."""
     low, high = np.array([2.0, 2.0, 1.0, -INF]), np.array([2.0, 2.0, 3.0, 4.0])
     column = summarize(low, high, np.ones(4), BOX_COX)
     [row], [found], [error] = fit_sums([column], BOX_COX)

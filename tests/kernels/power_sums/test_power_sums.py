@@ -1,4 +1,4 @@
-"""The power-moment sketch: sums against brute force, Gauss rules against moments, the error bound against errors."""
+"""The power-moment sketch: sums compared with brute force, Gauss rules with moments, error bounds with errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def range_row(x: np.ndarray, family: int, weight: np.ndarray = NOTHING) -> np.nd
 
 
 def columns_of_every_kind(n: int, family: int) -> np.ndarray:
-    """Return columns of each kind that ranges distinguish: missing, zeros of both signs, infinite, one sign, both."""
+    """Return columns of 7 kinds, (n, 7), such as empty, with missing or infinite values, of one sign, or of both."""
     x = np.random.default_rng(n).normal(size=(n, 7))
     x[::3, 1] = x[:, 2] = np.nan
     x[:, 3] = np.where(np.arange(n) % 2, 0.0, -0.0)
@@ -108,7 +108,7 @@ def fit(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHI
 
 
 def logs(x: np.ndarray, family: int, grid: np.ndarray) -> np.ndarray:
-    """Return coordinates on the grid by the obvious formula."""
+    """Return the logs of a column relative to the grid's reference, by the formula of the definition."""
     if family == BOX_COX:
         return np.log(x) - math.log(grid[grids.G_REF])
     a = np.log1p(np.abs(x))
@@ -135,7 +135,7 @@ def column_of_shape(shape: str, n: int = 150) -> np.ndarray:
 
 
 @every_case
-def test_a_range_is_what_numpy_finds(family, shape):
+def test_a_range_agrees_with_numpy(family, shape):
     x = column_of_shape(shape, 1200)
     weight = np.random.default_rng(0).integers(0, 3, size=x.size).astype(float)
     x[::50] = np.nan
@@ -153,7 +153,7 @@ def test_a_range_is_what_numpy_finds(family, shape):
     assert spread == pytest.approx(a.std(), rel=0.5, abs=1e-5)
 
 
-def test_ranges_tell_what_is_outside_the_domain():
+def test_ranges_report_values_outside_the_domain():
     assert range_row(np.array([1.0, np.inf]), YEO_JOHNSON)[ranges.R_COUNT] == BAD_INFINITE
     assert range_row(np.array([1.0, 0.0]), BOX_COX)[ranges.R_COUNT] == BAD_NOT_POSITIVE
     assert range_row(np.full(700, np.nan), BOX_COX)[ranges.R_COUNT] == 0
@@ -286,8 +286,8 @@ def test_a_fit_from_sums_is_the_direct_fit(family, shape):
 @pytest.mark.parametrize(
     "x", [5e-324 * np.array([1, 2, 3, 10]), 5e-324 * np.arange(1.0, 90.0), 1.7e308 * np.array([1e-3, 0.4, 0.7, 1])]
 )
-def test_values_at_the_ends_of_the_range_of_floats(x):
-    """Multiples of the smallest float are exact, and their ratios are those of 1, 2, 3, 10."""
+def test_lambda_of_subnormal_and_huge_values_is_that_of_rescaled_ones(x):
+    """Lambda of multiples of the smallest float, or of values near the largest, equals that of the rescaled column."""
     row, error = fit(x, BOX_COX, grid_row(x, BOX_COX))
     expected = fit_vector(x / x[0] if x[0] < 1.0 else x * 2.0**-1000, BOX_COX)  # Box-Cox's lambda knows no scale
     assert row[STATUS] == Status.OK
@@ -301,7 +301,7 @@ def test_values_at_the_ends_of_the_range_of_floats(x):
     [(BOX_COX, "lognormal"), (YEO_JOHNSON, "normal"), (YEO_JOHNSON, "lognormal"), (YEO_JOHNSON, "negative")],
 )
 def test_the_error_stays_below_its_bound(family, shape, coarser):
-    """Grids are coarser by powers of two, so that errors are visible."""
+    """Compare the error of lambda with its bound, on grids whose bins are wider by a factor of 2**coarser."""
     x = column_of_shape(shape) ** (3.0 if family == BOX_COX else 1.0) + (0.3 if family == BOX_COX else 0.0)
     grid = grid_row(x, family)
     row, error = fit(x, family, relaid(grid, family, grid[grids.G_EXPONENT] + coarser))
@@ -324,7 +324,7 @@ def test_the_bound_is_equal_for_the_mirrored_column(spread):
     assert mirrored_error == pytest.approx(error, rel=0.02)
 
 
-def test_the_bound_tells_a_grid_that_is_too_coarse():
+def test_a_grid_that_is_too_coarse_is_unresolved():
     x = column_of_shape("lognormal")
     grid = grid_row(x, YEO_JOHNSON)
     row, error = fit(x, YEO_JOHNSON, relaid(grid, YEO_JOHNSON, grid[grids.G_EXPONENT] + 5))
@@ -376,7 +376,7 @@ def test_columns_without_two_values_have_no_profile():
 
 
 def test_each_column_has_its_own_sums():
-    """Sums of several columns are one array; results are those of each column by itself."""
+    """The sums of three columns in one array give the results of each column alone."""
     x = [column_of_shape("normal"), column_of_shape("lognormal", 60), column_of_shape("negative", 90)]
     cells = np.array([grid_row(each, YEO_JOHNSON) for each in x])
     every = [sums_of(each, YEO_JOHNSON, grid)[0] for each, grid in zip(x, cells, strict=True)]

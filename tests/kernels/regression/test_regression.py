@@ -1,4 +1,4 @@
-"""Kernels of regressions: products of residuals, missing values, and one column against NumPy's least squares."""
+"""Kernels of regressions: products of residuals, missing values, and single responses, against least squares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ NO_WEIGHTS = np.empty(0)
 
 
 def design(X, root=NO_WEIGHTS, sample=0):
-    """Return the design of covariates, which include a constant, and of a sample; `root` holds roots of the weights."""
+    """Return the kernels' design matrix for the rows of `X`, and for a sample of `sample` rows, as orthonormal bases.
+
+    `X` includes a constant column; `root` holds the square roots of the weights.
+    """
     rows = X if root.size == 0 else root[:, None] * X
     basis = np.ascontiguousarray(np.linalg.qr(rows)[0].T)
     some = np.empty((len(basis), 0)), np.empty(0)
@@ -26,7 +29,10 @@ def design(X, root=NO_WEIGHTS, sample=0):
 
 
 def regress(y, X, family=BOX_COX, lmbda=np.nan, root=NO_WEIGHTS, sample=0):
-    """Return a row of results, and ends of the scan with coefficients on the basis; arguments are as in `design`."""
+    """Fit one response; return its row of results, and the two ends of the scan followed by coefficients.
+
+    The arguments `X`, `root` and `sample` are as in `design`, whose orthonormal basis the coefficients refer to.
+    """
     one = design(X, root, sample)
     out, extra = np.empty((1, N_RESULTS)), np.empty((1, 2 + X.shape[1]))
     work = likelihood.new_regression_work(one)
@@ -48,7 +54,7 @@ def covariates(n, seed=0):
 
 @pytest.mark.parametrize("family, name", [(BOX_COX, "box-cox"), (YEO_JOHNSON, "yeo-johnson")])
 @pytest.mark.parametrize("n", [6, 31])
-def test_optimum(family, name, n):
+def test_optimum_agrees_with_mpmath(family, name, n):
     X, rng = covariates(n, n)
     y = rng.lognormal(size=n) if family == BOX_COX else rng.normal(size=n) ** 3
     row, extra = regress(y, X, family)
@@ -79,7 +85,7 @@ def test_a_close_fit_is_formed_from_residuals():
     assert row[NLL] == pytest.approx(0.5 * np.log(rest @ rest / 20), rel=1e-8)
 
 
-def test_missing_rows():
+def test_missing_responses_are_fitted_as_if_dropped():
     X, rng = covariates(40)
     y = rng.lognormal(size=40)
     kept = rng.random(40) > 0.3
@@ -106,7 +112,7 @@ def test_a_sample_leads_to_the_same_optimum():
     assert one[STATUS] == other[STATUS] == Status.SCANNED
 
 
-def test_interval():
+def test_the_likelihood_drops_by_the_requested_amount_at_the_ends():
     X, rng = covariates(25)
     y = rng.lognormal(size=25)
     row, _ = regress(y, X)

@@ -1,4 +1,4 @@
-"""The kernel for one sorted column: the slow procedure, R's Huber estimates, and edge cases of its input."""
+"""The kernel for one sorted column, compared with slow procedures and R's Huber estimates; edge cases of its input."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def one_step(y):
 
 
 def fit_sorted_column(x, family, estimator="robust", **options):
-    """Return the row of results of one column, sorted, NaN last."""
+    """Sort a column, missing values last, and fit it by the kernel of an estimator; return the row of results."""
     x = np.sort(np.asarray(x, dtype=float))[None, :]
     work = new_robust_work(x.size)
     out = np.full((1, N_RESULTS), np.nan)
@@ -102,7 +102,7 @@ def test_longer_columns_are_searched_on_a_sample_first(family):
 
 @pytest.mark.parametrize("n", [45, 91])
 def test_an_objective_that_is_undefined_everywhere_ends_the_search(n):
-    """For values of 1e-30, 1/lambda cancels all their digits; the columns have 495 and 1,001 values."""
+    """Columns of 495 and 1,001 values near 1e-30 have status UNREPRESENTABLE: 1/lambda cancels all their digits."""
     x = np.tile(np.arange(1.0, 12.0), n) * 1e-30
     row = fit_sorted_column(x, "box-cox", prestandardize="none", c=0.1)
     assert row[STATUS] == Status.UNREPRESENTABLE
@@ -147,7 +147,7 @@ def test_values_outside_the_domain():
 
 
 def test_scratch_space_serves_columns_of_any_length():
-    """Normal scores are reused for the next column of the same length."""
+    """Columns of 30, 30, 12 and 31 values, fitted with the same scratch arrays, give the bits of separate fits."""
     xs = [sample("yeo-johnson", n, seed=n) for n in (30, 30, 12, 31)]
     columns = np.full((4, 31), np.nan)
     for row, x in zip(columns, xs, strict=True):
@@ -225,7 +225,7 @@ def test_r_widens_the_interval_where_lambda_ends_near_its_end(mirror):
 
 
 @pytest.mark.parametrize("n_reweight", [0, 1, 5])
-def test_number_of_steps(n_reweight):
+def test_n_reweight_is_the_number_of_reweighting_steps(n_reweight):
     x = np.sort(sample("yeo-johnson", seed=2))
     row = fit_sorted_column(x, "yeo-johnson", n_reweight=n_reweight)
     u, _, _, _ = oracles.prestandardized("yeo-johnson", x, "mad")
@@ -237,8 +237,8 @@ def test_number_of_steps(n_reweight):
 
 @families
 @pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "carroll", "mtl"])
-def test_long_columns_of_few_values(family, estimator):
-    """A sample of the order statistics says little about the position of the minimum."""
+def test_long_columns_of_counts_have_a_moderate_lambda(family, estimator):
+    """Long columns of counts have a moderate lambda, although the search starts on a sample with many ties."""
     rng = np.random.default_rng(1)
     x = rng.poisson(6.0, ALL + 40) + 1.0
     row = fit_sorted_column(x, family, estimator)

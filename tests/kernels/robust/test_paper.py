@@ -1,4 +1,4 @@
-"""The paper's equations as short functions, against the oracles, and the fast forms against these functions."""
+"""The paper's equations, written as short functions, compared with the oracles and with the fast kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LENGTHS = (3, 4, 5, 8, 21, 50, 257)
 
 
 def columns(n):
-    """Return clean, contaminated, tied and skewed columns."""
+    """Return four sorted columns: normal, contaminated, tied, and skewed."""
     rng = np.random.default_rng(n)
     z = np.sort(rng.normal(size=n))
     return [z, np.sort(np.where(np.arange(n) < n // 5, 9.0, z)), np.sort(np.round(z, 1)), np.sort(np.exp(2.0 * z))]

@@ -1,4 +1,4 @@
-"""Normal scores and the bisquare QQ objective, against multiprecision arithmetic and R."""
+"""Normal scores and the bisquare QQ objective, compared with mpmath and R."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_scores_are_antisymmetric_and_increase(n):
 
 @pytest.mark.parametrize("p", [0.5, 0.4, 0.08, 0.075, 1e-3, 1e-10, 1e-11, 1e-12, 1e-100, 1e-300])
 def test_quantiles_are_accurate(p):
-    """They are accurate in each of the three intervals of the approximation, and at their boundaries."""
+    """Compare normal quantiles with mpmath in each of the approximation's three intervals and at their boundaries."""
     with mpmath.workdps(340):
         exact = float(-mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(p)))
     assert qq.normal_quantile(p) == pytest.approx(exact, rel=1e-14, abs=1e-300)
@@ -89,7 +89,7 @@ def test_between_0_and_1(values, loc, scale):
     assert -1e-15 <= bisquare_objective(y, scores_of(y.size), loc, scale) <= 1.0
 
 
-def test_what_has_no_objective():
+def test_the_objective_is_nan_or_raises_for_unusable_input():
     z = scores_of(3)
     for scale in (0.0, -1.0, np.nan):
         assert math.isnan(bisquare_objective(z, z, 0.0, scale))
@@ -111,7 +111,7 @@ def test_read_only_and_strided_vectors():
 
 
 def test_objective_is_twice_that_of_cellwise():
-    """R's rho ends at 1/2 instead of 1."""
+    """R's rho has the maximum 1/2, ours 1."""
     seen = 0
     for step in cellwise_steps():
         for rule, moments, expected in (

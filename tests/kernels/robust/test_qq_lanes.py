@@ -1,4 +1,4 @@
-"""The robust objective at many lambdas at once, against the oracles."""
+"""The robust objective at eight lambdas at once, compared with the oracles."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def _weighted_objectives(x, logs, weight, n_negative, rule, work, lmbdas, out, o
 
 @pytest.mark.parametrize("n", [4, 5, 11, 40])
 @pytest.mark.parametrize("heavy", [None, "first", "second", "last", "last but one"])
-def test_weighted_objective(n, heavy):
-    """Lanes agree with one lambda at a time. The weighted median may be anywhere, with most values far to one side."""
+def test_the_weighted_objective_agrees_with_one_lambda_at_a_time(n, heavy):
+    """Compare lanes with one lambda at a time. One heavy value puts the weighted median at either end of the column."""
     rng = np.random.default_rng(n)
     x, weight = np.sort(rng.standard_t(2, size=n)), rng.uniform(0.5, 2.0, n)
     if heavy is not None:
@@ -117,8 +117,8 @@ def _median_distances(y, points, out):
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9, 10, 12, 20, 31, 64])
 @pytest.mark.parametrize("skewness", [0.0, 2.0, 15.0])
-def test_median_distance(n, skewness):
-    """The nearest values may be at one end of the column in one lane, and in its middle in another."""
+def test_median_distance_agrees_with_numpy(n, skewness):
+    """Compare with NumPy. The values nearest to the point are at an end of the column in some lanes only."""
     rng, out = np.random.default_rng(n), np.empty(LANES)
     for _ in range(40):
         z = np.sort(rng.normal(size=(LANES, n)))
@@ -129,8 +129,8 @@ def test_median_distance(n, skewness):
         np.testing.assert_allclose(out, np.median(abs(y - points[:, None]), axis=1), rtol=1e-15)
 
 
-def test_values_far_beyond_a_change_point():
-    """The slope there is small, and so is the effect of rounding."""
+def test_objective_of_values_far_beyond_a_change_point():
+    """The transform is linear there with a small slope, so that rounding errors have little effect."""
     x = np.exp([-0.4, -0.3, -0.1, 0.1, 50.0, 120.0, 121.0, 122.0])
     expected = [float(oracles.qq_objective("box-cox", x, v, "paper", oracles.normal_scores(8))) for v in LMBDAS]
     np.testing.assert_allclose(objectives("box-cox", x, QUARTILES), expected, atol=1e-12)
@@ -149,7 +149,7 @@ def test_not_defined_without_scale():
 
 
 def test_objective_is_nan_if_a_transform_overflows():
-    """An unknown value must not count as a far one, which would be excluded."""
+    """An overflowed value is unknown; it must not count as a distant one, which adds 1."""
     logs = np.array([-1.2, -0.2, -0.1, 0.1, 900.0, 901.0])
     with np.errstate(over="ignore"):
         x, out = np.exp(logs), np.empty(LMBDAS.size)

@@ -1,4 +1,4 @@
-"""Fits of the values kept, from their logs, against SciPy."""
+"""Maximum likelihood fits of a range of a sorted column, computed from logs, compared with SciPy."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_weights_repeat_the_values_kept(family, x):
 
 @pytest.mark.parametrize("start, stop", [(0, 10), (50, 60)])
 def test_values_of_one_sign_from_a_column_of_both_are_deferred(start, stop):
-    """Their logs are relative to a reference of the column, not of their sign."""
+    """In a column of both signs, logs have no reference value, which a range of one sign needs."""
     assert fit_kept(NORMAL, YEO_JOHNSON, start, stop)[STATUS] == DEFERRED
 
 

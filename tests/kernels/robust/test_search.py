@@ -15,7 +15,7 @@ from powerkern.kernels.robust.search import HIGH, LOW, VALUE, LocalMinimum, Stop
 
 
 def minimum_in_cell(low, high, at, widest=100.0, xtol=1e-6):
-    """Search a cell from `low` to `high` for the minimum of a parabola at `at`; return it and the points evaluated."""
+    """Minimize ``(x - at)**2`` in a cell from `low` to `high`; return the search result and the points evaluated."""
     points, cell = [], np.zeros(8)
     cell[LOW], cell[HIGH] = low, high
 
@@ -49,8 +49,8 @@ def test_a_cell_of_the_largest_width_is_not_widened():
     assert max(map(abs, minimum_in_cell(-1.0, 1.0, 9.0, widest=2.1)[1])) < 3.0
 
 
-def test_a_search_that_never_ends_is_stopped():
-    """The objective falls without end, or has no lowest value."""
+def test_searches_without_a_minimum_stop_after_500_evaluations():
+    """The objective falls without end, is random, or is NaN or minus infinity everywhere."""
     rng, calls = np.random.default_rng(0), []
     for objective in (lambda x: -x, lambda x: rng.normal(), lambda x: math.nan, lambda x: -math.inf):
         calls.clear()

@@ -1,4 +1,4 @@
-"""Box-Cox transform, inverse, derivative and standardised loops, against mpmath and scipy.special."""
+"""Box-Cox transform, inverse, derivative and standardised loops, compared with mpmath and scipy.special."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def applied(loop, x, *parameters):
 
 
 def by_column(direction):
-    """Run one direction of the standardised transform through the entry that transforms columns."""
+    """Return a loop like those for vectors that calls one direction of the standardised transform of columns."""
 
     def loop(x, lmbda, ref, a, b, out):
         fit = np.zeros((1, N_RESULTS))
@@ -65,7 +65,7 @@ boxcox_unstandardized = by_column(INVERSE_STANDARDIZED)
 
 
 def positives(lmbda):
-    """Return data of all magnitudes, near 1, and with t = lambda ln x near the ends of the range of e^t."""
+    """Return positive data: of all magnitudes, near 1, and such that x^lambda is near overflow or underflow."""
     rng = np.random.default_rng(22)
     parts = [
         10.0 ** rng.uniform(-307.0, 308.0, N),
@@ -120,7 +120,7 @@ def test_inv_boxcox(lmbda):
 
 @pytest.mark.parametrize("lmbda", [0.125, 0.126, 0.1275, 0.14, 0.19, -0.125, -0.126, -0.15, 0.5])
 def test_inverse_for_exponents_that_magnify_the_error_of_the_logarithm(lmbda):
-    """The second part of the cheaper logarithm, divided by lambda, is not small relative to the first."""
+    """At these lambdas the inverse must use the low part of an extended logarithm; errors are below 1.3 ulp."""
     rng = np.random.default_rng(24)
     u = 2.0 ** rng.integers(-30, 80, 20 * N) * rng.uniform(0.7, 1.42, 20 * N)
     y = (u - 1.0) / lmbda
@@ -212,7 +212,7 @@ def test_loops_agree_with_kernels_at_any_length_and_in_place(loop, lmbda, size):
 
 
 @given(st.floats(1e-300, 1e300), st.floats(-5.0, 5.0))
-def test_round_trip(x, lmbda):
+def test_inverse_returns_the_values(x, lmbda):
     y = jitted_boxcox(x, lmbda)[0]
     assume(math.isfinite(y))
     # what an ulp of y is worth in ln x: d psi/d ln x = x**lambda
@@ -223,7 +223,7 @@ def test_round_trip(x, lmbda):
 
 
 @given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300), st.floats(-5.0, 5.0))
-def test_monotone(x1, x2, lmbda):
+def test_transform_is_monotone(x1, x2, lmbda):
     low, high = sorted((x1, x2))
     y_low, y_high = jitted_boxcox(low, lmbda)[0], jitted_boxcox(high, lmbda)[0]
     assert y_low <= y_high or y_low - y_high <= 4.0 * EPS * abs(y_high)
@@ -233,7 +233,7 @@ def test_monotone(x1, x2, lmbda):
 
 
 def columns(n=25):
-    """Return columns of positive data: tight, extreme, spanning the range of float64."""
+    """Yield positive columns by name: tight, extreme, and spanning the range of float64."""
     rng = np.random.default_rng(25)
     yield "years", rng.integers(1990, 2020, n).astype(float)
     yield "tight at 1e4", 1e4 + rng.uniform(-1e-3, 1e-3, n)
@@ -253,7 +253,7 @@ def centered(x, lmbda, ref):
 
 
 def slope_and_intercept(values):
-    """Return a and b, as float64, for which the values a v + b have mean 0 and variance 1."""
+    """Return float64 a and b such that a v + b has mean 0 and variance 1 for the transformed values v."""
     mean = mpmath.fsum(values) / len(values)
     sd = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in values) / len(values))
     return float(1 / sd), float(-mean / sd)
@@ -323,7 +323,7 @@ def test_standardized_in_place():
 @pytest.mark.parametrize("lmbda", STANDARDIZED_LMBDAS)
 @pytest.mark.parametrize("name, x", list(columns()))
 def test_standardized_does_not_depend_on_neighboring_values(name, x, lmbda):
-    """A value without an ordinary transform changes the route of its block, but not the bits of other values."""
+    """An invalid or subnormal value changes the code path of its block, but not the bits of other values."""
     ref = float(np.median(x))
     z = applied(boxcox_standardized, x, lmbda, ref, 1.5, 0.25)
     for stranger in (math.nan, math.inf, -1.0, 5e-324):
@@ -342,7 +342,7 @@ def test_raw_values_do_not_depend_on_what_stands_beside(lmbda):
 
 
 def test_standardized_is_finite_at_the_end_of_the_unchecked_range():
-    """With a huge exponent, e**d of the farthest unchecked value is 1 up to the last bits."""
+    """With lambda = -7e17, all values have the same finite image, although some are at the limit for unchecked code."""
     lmbda, ref = -7.455277881850583e17, 5.145969572690363e16
     x = [5.145969572690364e16, 5.145969572690365e16, 5.145969572690368e16]
     end = 1.88069e19 / abs(lmbda) - 0.0397

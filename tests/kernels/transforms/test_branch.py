@@ -1,4 +1,4 @@
-"""The one-branch family against mpmath: value, inverse, prepared exponents."""
+"""The one-branch family b_m(a) = (e^(m a) - 1)/m and its inverse, compared with mpmath."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ MS = [
 
 
 def digits_for(m):
-    """Return the working precision: 1 + m y needs a thousand bits more if m is subnormal."""
+    """Return a context with enough precision for m: 400 bits, or 2,400 if |m| is tiny or huge."""
     return mpmath.workprec(2400 if 0.0 < abs(m) < 1e-20 or abs(m) > 1e20 else 400)
 
 
 @numba.njit
 def jitted_branch(a, m):
-    """Return b_m(a) as the transforms compute it, which scale m up if it is too close to 0 for `exponent`."""
+    """Return b_m(a) as the transforms compute it: with m scaled up by 2**1000 if |m| < 2**-100."""
     if a != a or m != m:
         return math.nan
     if abs(m * a) < b.LINEAR or m == 0.0:
@@ -60,7 +60,7 @@ def jitted_branch(a, m):
 
 
 def arguments(m, n=60):
-    """Return values of `a` (Python floats) of all magnitudes, with m*a of order 1, and with results near overflow."""
+    """Return values of `a` as Python floats: all magnitudes, m*a of order 1, and results near overflow."""
     rng = np.random.default_rng(11)
     sign = rng.choice([-1.0, 1.0], n)
     parts = [sign * 10.0 ** rng.uniform(-323.0, 308.0, n), sign * 10.0 ** rng.uniform(-3.0, 3.0, n)]
@@ -106,7 +106,7 @@ def test_branch_at_the_ends(a, m, expected):
 
 
 @given(st.floats(-700.0, 700.0), st.floats(-700.0, 700.0), st.floats(-20.0, 20.0))
-def test_monotone(a1, a2, m):
+def test_branch_is_monotone(a1, a2, m):
     low, high = sorted((a1, a2))
     y_low, y_high = jitted_branch(low, m), jitted_branch(high, m)
     assert y_low <= y_high or y_low - y_high <= 4e-16 * abs(y_high)
@@ -136,7 +136,7 @@ def check_exponents(lmbda, upper, lower):
 
 
 @given(st.floats(-1e5, 1e5))
-def test_less_one_is_exact(lmbda):
+def test_lambda_minus_one_is_exact(lmbda):
     power, power_lo = b.lambda_minus_one_dd(lmbda)
     with mpmath.workprec(2400):
         # also for |lambda| down to 2**-1074, where the tail is lambda itself

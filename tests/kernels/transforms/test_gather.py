@@ -1,4 +1,4 @@
-"""Gathering columns from matrices of any layout, scattering them back, and transforms of a block in place."""
+"""Columns copied from matrices of any layout and back, and transforms of a block in place."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def normal_values(shape):
 @pytest.mark.parametrize("writeable", [True, False])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_gather(shape, layout, writeable):
+def test_gathered_columns_have_the_values_of_the_matrix(shape, layout, writeable):
     x = normal_values(shape)
     view = LAYOUTS[layout](x)
     view.flags.writeable = writeable
@@ -54,7 +54,7 @@ def test_gather(shape, layout, writeable):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_scatter(shape, layout):
+def test_scattered_columns_are_written_to_the_matrix(shape, layout):
     x = normal_values(shape)
     out = LAYOUTS[layout](np.zeros(shape))
     columnwise.scatter(np.ascontiguousarray(x.T), out)
@@ -90,7 +90,7 @@ def fits(columns, family, lmbda=np.nan):
 
 
 def block_for(family):
-    """Return ordinary, skewed and tight columns."""
+    """Return four columns as the rows of a block, all positive for Box-Cox; the last is a tight cluster."""
     z = np.random.default_rng(11).normal(size=(4, 25))
     z[3] = 30.0 + 1e-7 * z[3]
     return np.exp(z) if family == BOX_COX else z
@@ -98,8 +98,8 @@ def block_for(family):
 
 @pytest.mark.parametrize("family", NAMES)
 @pytest.mark.parametrize("direction", range(4))
-def test_apply(family, direction):
-    """Transforms and inverses, raw and standardised, agree with multiprecision arithmetic."""
+def test_transforms_of_a_block_agree_with_mpmath(family, direction):
+    """Transforms and inverses of a block, raw and standardised, agree with mpmath."""
     standardized = direction in (FORWARD_STANDARDIZED, INVERSE_STANDARDIZED)
     # psi of the tight column is constant in float64: only its standardised form can be used
     x = block_for(family) if standardized else block_for(family)[:3]

@@ -1,4 +1,4 @@
-"""The bound on lambda against multiprecision roots of b_m(a) = ymax."""
+"""The largest exponent m with b_m(a) <= ymax, compared with multiprecision roots."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_largest_exponent_just_reaches_the_bound(a: float, ymax: float) -> None:
         assert 1.0 - 1e-12 <= reached / mpmath.mpf(ymax) <= 1.0
 
 
-def test_every_exponent_will_do_for_zero_and_without_a_bound() -> None:
+def test_zero_or_no_bound_allows_every_exponent() -> None:
     assert lambda_bounds.largest_exponent(0.0, 5.0) == math.inf
     assert lambda_bounds.largest_exponent(3.0, math.inf) == math.inf
 

@@ -1,4 +1,4 @@
-"""Transforms along rows have the bits of transforms of columns."""
+"""Transforms along the rows of a matrix, compared with transforms of its columns: the bits are equal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DIRECTIONS = range(4)
 
 
 def columns(family, n=40):
-    """Return columns skewed to either side, one-signed (up, down, with zeros), tight, and far from 1, with some NaN."""
+    """Return 12 columns, (12, n): skewed to the right and left, tight, huge, tiny, of one sign, of both; some NaN."""
     rng = np.random.default_rng(7)
     z = rng.normal(size=(12, n))
     x = np.exp(z * np.linspace(0.2, 1.5, 12)[:, np.newaxis])
@@ -54,7 +54,7 @@ def by_column(family, direction, block, results):
 
 
 def cases(family, direction, values):
-    """Return fits, the input for this direction, and the results of `by_column` for it."""
+    """Return fits of `columns`, the input for this direction, its images by `by_column`, and failure counts."""
     results = fits(columns(family), family)
     if direction in (INVERSE, INVERSE_STANDARDIZED):
         values = by_column(family, direction - 1, values, results)[0]
@@ -62,7 +62,26 @@ def cases(family, direction, values):
 
 
 def along(family, direction, x, results, out, upright=False):
-    """Write the transforms of a matrix to `out` by the row kernels; return bounds, and a mask of ordinary columns."""
+    """Write the transforms of a matrix to `out` by the row kernels.
+
+    Parameters
+    ----------
+    family, direction : int
+        Transform and direction, as in `rowwise.APPLY`.
+    x, out : (n, p) ndarray, or (p, n) if `upright`
+        The matrix and its images.
+    results : (p, N_RESULTS) ndarray
+        Fits of the columns.
+    upright : bool
+        Whether the rows of `x` are the columns of the data.
+
+    Returns
+    -------
+    bounds : (EXTREME, p) ndarray
+        Bounds of each column, such as those of ordinary values.
+    is_ordinary : (p,) ndarray of bool
+        Whether all values of a column are ordinary.
+    """
     found = np.zeros((rowwise.N_BOUNDS, len(results)))
     stride, height = x.shape[1], x.shape[1 if upright else 0]
     where = lines_from(0, stride, 1, height, stride)
@@ -73,7 +92,19 @@ def along(family, direction, x, results, out, upright=False):
 
 
 def lines_from(begin, stride, within, height, out_stride):
-    """Return the strides of a matrix's lines; images are written from offset 0 of the output."""
+    """Return the description of a matrix in memory that the row kernels take.
+
+    Parameters
+    ----------
+    begin : int
+        Offset of the first value.
+    stride, within : int
+        Strides from one line to the next, and within a line.
+    height : int
+        Number of rows of data.
+    out_stride : int
+        Stride from one line of the output to the next; the output begins at offset 0.
+    """
     return np.array([begin, stride, within, height, 0, out_stride, 0, rows_joined(out_stride)])
 
 
@@ -124,7 +155,7 @@ def test_references_near_the_limits_of_float64(family, farthest):
 @pytest.mark.parametrize("upright", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_watched_images_are_marked_and_ends_are_restored(family, upright):
-    """Images beyond the safe bounds are marked; those of the ends become the given ends, and no others do."""
+    """Columns with images beyond the safe bounds are marked; only images of the extremes are replaced."""
     x = np.repeat(columns(family)[:, 10:], 5, axis=1)
     results = fits(x, family)
     z, _ = by_column(family, FORWARD_STANDARDIZED, x, results)
@@ -185,7 +216,7 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
 @pytest.mark.parametrize("upright", [False] if JIT_DISABLED else [False, True])
 @pytest.mark.parametrize("direction", [INVERSE, FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_more_columns_than_constants_are_held_of(family, direction, upright):
+def test_matrices_with_more_columns_than_a_band_have_the_same_bits(family, direction, upright):
     results, values, expected, _ = cases(family, direction, columns(family))
     times = rowwise.BAND // len(results) + 20
     many = np.tile(values, (times, 1))
@@ -202,8 +233,8 @@ def test_more_columns_than_constants_are_held_of(family, direction, upright):
 @pytest.mark.parametrize("height", [5, 64] if JIT_DISABLED else [1, 5, 20, 63, 64])
 @pytest.mark.parametrize("direction", [INVERSE, INVERSE_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_short_columns(family, direction, height, gap):
-    """Adjacent columns are joined, so that blocks begin and end within columns."""
+def test_short_columns_have_the_bits_of_separate_columns(family, direction, height, gap):
+    """Short columns are joined before they are divided into blocks; images equal those of separate columns."""
     results, values, expected, _ = cases(family, direction, columns(family, 80))
     times = 10 if JIT_DISABLED else 30
     lines = np.full((times * len(values), height + gap), -7.0)
@@ -231,8 +262,8 @@ def test_short_columns(family, direction, height, gap):
     "shape", [(300, 5), (9, 1030)] if JIT_DISABLED else [(300, 5), (40, 600), (9, 1030), (700, 70)]
 )
 @pytest.mark.parametrize("family", FAMILIES)
-def test_strided_values(family, shape, within, upright):
-    """Short lines are joined, long ones are not; every value is checked, and the bits are those of contiguous lines."""
+def test_strided_values_have_the_bits_of_contiguous_ones(family, shape, within, upright):
+    """Compare lines of any stride with contiguous lines; short lines are joined in blocks, long ones are not."""
     direction = FORWARD_STANDARDIZED
     results, values, _, _ = cases(family, direction, columns(family, 50))
     n, p = shape
@@ -258,8 +289,8 @@ def test_strided_values(family, shape, within, upright):
 @pytest.mark.parametrize("p", [3, 100] if JIT_DISABLED else [1, 3, 100, 250, 511])
 @pytest.mark.parametrize("direction", [INVERSE, FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_short_rows(family, direction, p):
-    """Short rows are joined; a value that is not ordinary is found in any row."""
+def test_short_rows_have_the_bits_of_columns(family, direction, p):
+    """Short rows are joined in blocks. A single value that is not ordinary is detected in any row."""
     n = 60 if JIT_DISABLED else 700
     results, values, expected, _ = cases(family, direction, columns(family, n))
     some = np.arange(p) % len(results)
@@ -277,8 +308,8 @@ def test_short_rows(family, direction, p):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_small_exponents(family):
-    """Near exponent 0, inverses far out need another logarithm, so these values are not ordinary."""
+def test_large_values_are_not_ordinary_for_inverses_with_small_exponents(family):
+    """Below exponent 1/8, inverses of large values need a more accurate logarithm: they are not ordinary."""
     small = np.array([0.0, 1e-300, 0.1, np.nextafter(0.125, 0.0), -0.12])
     lmbdas = np.concatenate([small, small + 2.0 if family == YEO_JOHNSON else [], [0.125, -0.125, 0.7]])
     results = np.tile(fits(columns(family), family)[:1], (lmbdas.size, 1))

@@ -1,4 +1,4 @@
-"""Copying rows of groups to the rows of a block, and back."""
+"""Rows of groups, copied to the rows of a block and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = np.repeat(CODES, LENGTHS)  #: the group of each row
 
 
 def ordered():
-    """Return the row numbers in the order of the groups, with the start and the length of each group."""
+    """Return the row numbers sorted by group, and the start and length of each group."""
     sizes = np.bincount(ROWS[ROWS >= 0])
     starts, order = np.cumsum(sizes) - sizes, np.full(sizes.sum(), -1)
     ragged.order_rows(CODES, STARTS, LENGTHS, starts.copy(), order)

@@ -1,4 +1,4 @@
-"""Rectified transforms: values against multiprecision, columns against values, change points against R."""
+"""Rectified transforms: single values compared with mpmath, columns with single values, change points with R."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def transformed(x, logs, n, n_negative, below, lmbda, rule, y):
 
 
 def by_kernel(family, x, lmbda, rule):
-    """Return the column as transformed by the kernel, and the change point."""
+    """Transform a column by the kernel; return the images and the change point."""
     x = np.asarray(x, dtype=float)
     if family == "box-cox":
         logs, n_negative, below = np.log(x), 0, 0.0
@@ -58,7 +58,7 @@ def by_kernel(family, x, lmbda, rule):
 
 
 def exactly(family, x, lmbda):
-    """Return the exact transform of one value, and the magnitude of its terms."""
+    """Return the exact transform of one value, and the sum of the magnitudes of its terms."""
     lower, upper = POINTS[family]
     beyond = x > upper if lmbda < 1 else lmbda > 1 and x < lower
     if not beyond:
@@ -106,7 +106,7 @@ def test_one_value_is_exact(family, lmbda):
 @families
 @pytest.mark.parametrize("lmbda", LAMBDAS)
 def test_inverse_is_accurate(family, lmbda):
-    """Errors are at most the effect of half an ulp in y and in psi at the change point."""
+    """Errors stay below the effect of rounding in y and in psi at the change point."""
     with mpmath.workdps(60):
         for x in VALUES[family]:
             exact, size = exactly(family, x, lmbda)
@@ -125,7 +125,7 @@ def test_inverse_is_accurate(family, lmbda):
 
 @families
 def test_inverse_exists_for_every_value(family):
-    """On the linear side the range is unbounded; on the other it is bounded where psi is."""
+    """On the linear side, which is unbounded, the inverse of any y is finite, and its transform is y."""
     lower, upper = POINTS[family]
     for lmbda in LAMBDAS:
         if abs(lmbda) > 4.0:
@@ -146,7 +146,7 @@ def test_range_of_box_cox_begins_where_psi_does():
 
 @families
 @given(data=st.data())
-def test_increasing_and_continuous(family, data):
+def test_rectified_transform_is_increasing_and_continuous(family, data):
     lmbda = data.draw(st.floats(-4.0, 6.0))
     lower, upper = POINTS[family]
     low = 1e-3 if family == "box-cox" else -50.0
@@ -215,7 +215,7 @@ def test_columns_are_as_their_values(family, rule, name):
 
 
 def smallest_of(values, lmbda):
-    """Return the transform of the smallest value, and the lower quartile, where the linear part begins."""
+    """Return the transform of the smallest value by the rule "both", and the lower quartile, its change point."""
     x = np.sort(np.asarray(values, dtype=float))
     return by_kernel("box-cox", x, lmbda, "both")[0][0], x[(x.size + 3) // 4 - 1]
 
@@ -246,7 +246,7 @@ def test_rectified_on_both_sides_is_continuous_in_lambda():
 
 
 def test_transforms_of_small_values_are_unbounded():
-    """The plain transform would end at -1/lambda."""
+    """The rectified transform falls below -10/lambda; the plain one is bounded by -1/lambda."""
     for lmbda in (0.1, 0.5, 2.0):
         assert smallest_of([1e-200, 0.4, 0.5, 1.0, 2.0, 3.0, 4.0], lmbda)[0] < -10.0 / lmbda
 

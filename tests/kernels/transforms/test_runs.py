@@ -13,7 +13,7 @@ from powerkern.kernels.transforms.family import BOX_COX, FORWARD, FORWARD_STANDA
 @pytest.mark.parametrize("direction", [FORWARD, FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_runs_are_transformed_as_columns(family, direction):
-    """Some runs belong to a constant column, which is copied, or have no fit and become NaN."""
+    """Runs have the bits of columns transformed with their fit, which may be constant; without a fit, NaN."""
     rng = np.random.default_rng(1)
     fitted = np.exp(rng.normal(size=(20, 3)))
     fitted[:, 1] = 2.0

@@ -1,4 +1,4 @@
-"""Yeo-Johnson transform, inverse, derivative and standardised loops, against mpmath and scipy.special."""
+"""Yeo-Johnson transform, inverse, derivative and standardised loops, compared with mpmath and scipy.special."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def applied(loop, x, *parameters):
 
 
 def by_column(direction):
-    """Run one direction of the standardised transform through the entry that transforms columns."""
+    """Return a loop like those for vectors that calls one direction of the standardised transform of columns."""
 
     def loop(x, lmbda, ref, a, b, log_factor, out):
         fit = np.zeros((1, N_RESULTS))
@@ -66,7 +66,7 @@ yeojohnson_unstandardized = by_column(INVERSE_STANDARDIZED)
 
 
 def numbers(lmbda):
-    """Return data of both signs: all magnitudes, near 0, and with t = m ln(1 + |x|) at the ends of the range of e^t."""
+    """Return data of both signs: of all magnitudes, near 0, and such that the power is near overflow or underflow."""
     rng = np.random.default_rng(32)
     parts = [
         rng.choice([-1.0, 1.0], 2 * N) * 10.0 ** rng.uniform(-323.0, 308.0, 2 * N),
@@ -98,7 +98,7 @@ def test_yeojohnson(lmbda):
 
 @pytest.mark.parametrize("lmbda", [0.125, 0.126, 0.1275, 0.14, -0.126, -0.15, 1.87, 2.126])
 def test_inverse_for_exponents_that_magnify_the_error_of_the_logarithm(lmbda):
-    """The second part of the cheaper logarithm, divided by lambda or 2 - lambda, is not small relative to the first."""
+    """At these lambdas the inverse must use the low part of an extended logarithm."""
     rng = np.random.default_rng(34)
     m, sign = (lmbda, 1.0) if abs(lmbda) < 1.0 else (2.0 - lmbda, -1.0)
     u = 2.0 ** (math.copysign(1.0, m) * rng.integers(0, 80, 20 * N)) * rng.uniform(0.7, 1.42, 20 * N)
@@ -127,7 +127,7 @@ def peer_inverse(y, lmbda):
 
 @pytest.mark.parametrize("lmbda", LMBDAS)
 def test_inv_yeojohnson(lmbda):
-    """Errors are at most 2 ulp, or else no larger than those of a composition of SciPy's functions."""
+    """Errors are at most 2 ulp, or else no larger than those of an inverse composed of SciPy's functions."""
     rng = np.random.default_rng(33)
     y = [
         float(v) for v in (oracles.power_transform("yeo-johnson", x, lmbda) for x in numbers(lmbda)) if abs(v) < LARGEST
@@ -215,7 +215,7 @@ def test_loops_agree_with_kernels_at_any_length_and_in_place(which, lmbda, size)
 
 
 @given(st.floats(-1e300, 1e300), st.integers(-64, 96))
-def test_mirrored(x, sixteenths):
+def test_transform_of_mirrored_values_is_mirrored(x, sixteenths):
     lmbda = sixteenths / 16.0
     y, _, slope = jitted_yeojohnson(x, lmbda)
     mirrored, _, mirrored_slope = jitted_yeojohnson(-x, 2.0 - lmbda)
@@ -224,7 +224,7 @@ def test_mirrored(x, sixteenths):
 
 
 @given(st.floats(-1e300, 1e300), st.floats(-3.0, 5.0))
-def test_round_trip(x, lmbda):
+def test_inverse_returns_the_values(x, lmbda):
     y = jitted_yeojohnson(x, lmbda)[0]
     assume(math.isfinite(y))
     # what an ulp of y is worth in x: d psi/dx = (1 + |x|)**(m - 1)
@@ -238,7 +238,7 @@ def test_round_trip(x, lmbda):
 
 
 @given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300), st.floats(-3.0, 5.0))
-def test_monotone(x1, x2, lmbda):
+def test_transform_is_monotone(x1, x2, lmbda):
     low, high = sorted((x1, x2))
     y_low, y_high = jitted_yeojohnson(low, lmbda)[0], jitted_yeojohnson(high, lmbda)[0]
     assert y_low <= y_high or y_low - y_high <= 4.0 * EPS * abs(y_high)
@@ -248,7 +248,7 @@ def test_monotone(x1, x2, lmbda):
 
 
 def columns(n=25):
-    """Return columns of one sign and of both: tight, extreme, spanning the range of float64."""
+    """Yield columns by name, of one sign and of both: tight, extreme, and spanning the range of float64."""
     rng = np.random.default_rng(35)
     yield "zeros and ones", np.arange(n) % 2.0
     yield "years", rng.integers(1990, 2020, n).astype(float)
@@ -271,7 +271,7 @@ def exponent(x, lmbda):
 
 
 def reference(x, lmbda):
-    """Return ref and log_factor as the documentation of the loops requires."""
+    """Return `ref` and `log_factor` for a column, chosen as the docstring of the loops prescribes."""
     if (x >= 0.0).all() or (x <= 0.0).all():
         sign = 1.0 if (x >= 0.0).all() else -1.0
         sizes = np.abs(x)
@@ -281,7 +281,7 @@ def reference(x, lmbda):
 
 
 def scaled_differences(x, lmbda, ref, log_factor):
-    """Return Psi(x) = e^-S (psi(x) - psi(ref)), and S."""
+    """Return e^-S (psi(x) - psi(ref)) for each x, and S, which is ln(1 + |ref|) times its exponent, or `log_factor`."""
     size, m = abs(mpmath.mpf(ref)), exponent(ref, lmbda)
     shift = m * mpmath.log1p(size) if ref else mpmath.mpf(log_factor)
     factor = mpmath.exp(-shift)
@@ -297,7 +297,7 @@ def scaled_differences(x, lmbda, ref, log_factor):
 
 
 def slope_and_intercept(values):
-    """Return a and b, as float64, for which the values a v + b have mean 0 and variance 1."""
+    """Return float64 a and b such that a v + b has mean 0 and variance 1 for the transformed values v."""
     mean = mpmath.fsum(values) / len(values)
     sd = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in values) / len(values))
     return float(1 / sd), float(-mean / sd)
@@ -381,7 +381,7 @@ def test_standardized_in_place(ref):
 @pytest.mark.parametrize("lmbda", STANDARDIZED_LMBDAS)
 @pytest.mark.parametrize("name, x", list(columns()))
 def test_standardized_does_not_depend_on_neighboring_values(name, x, lmbda):
-    """NaN, infinite values and the mirrored reference may change the code path of a block, but no other result."""
+    """NaN, an infinite value or -ref changes the code path of its block, but not the bits of other values."""
     for ref in (0.0, float(np.median(x))):
         z = applied(yeojohnson_standardized, x, lmbda, ref, 1.5, 0.25, 0.0)
         for stranger in (math.nan, math.inf, -math.inf, -ref):
