@@ -299,7 +299,7 @@ class _MatrixTransform:
         numbers: NDArray[np.intp],
         counts: IntArray,
     ) -> IntArray:
-        """Let the handler replace infinite and NaN images; return the number that remains in each column.
+        """Let the handler replace infinite and NaN images; return, by column, the number still without an image.
 
         Parameters
         ----------
@@ -328,7 +328,7 @@ class _OrdinaryTransform(_MatrixTransform):
 
 
 def _as_slice(numbers: NDArray[np.intp]) -> slice | NDArray[np.intp]:
-    """Convert increasing indices without gaps to a slice, which selects without a copy; return other indices as is."""
+    """Convert increasing indices without gaps to a slice, which selects without a copy; return others unchanged."""
     first, last = int(numbers[0]), int(numbers[-1])
     return slice(first, last + 1) if last - first + 1 == numbers.size else numbers
 
@@ -362,7 +362,7 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
 
 
 def map_blocks(change: Callable[[FloatArray, slice], None], values: NDArray[Any], n_threads: int) -> NDArray[Any]:
-    """Return a copy of a matrix in which `change` has changed every block.
+    """Return a copy of a matrix, after applying the function `change` to every block of the copy.
 
     The copy is float32 for float32 input, and otherwise float64.
 

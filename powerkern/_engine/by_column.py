@@ -249,7 +249,7 @@ def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights
 def interval_matrix(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return, for each column, the two lambdas at which g exceeds its minimum by `drop`, as an array (p, 2).
+    """Return the ends of each column's likelihood interval, where g exceeds its minimum by `drop`, as an array (p, 2).
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def partial_moments_matrix(
     scalings : (p, 6) ndarray
         The scaling of the logs of each column, common to all sites (`partial_moments.Scaling`).
     at : (p, k) ndarray
-        The exponents of each column; NaN is skipped.
+        The exponents of each column. The moments are 0 for NaN, and for a column whose first exponent is NaN.
     """
     given = NO_WEIGHTS if weight is None else weight
 
@@ -315,7 +315,7 @@ def derivative_matrix(
 
     Returns
     -------
-    (p, joint_derivatives.N_FIGURES) ndarray
+    (p, joint_derivatives.N_STATISTICS) ndarray
         The statistics of each column that `joint_derivatives.derivative_columns` computes.
     """
     y, y1, y2 = out

@@ -25,8 +25,8 @@ def for_each_row_block(
     Parameters
     ----------
     job : callable
-        Called as ``job(parts, rows, columns)`` with an iterator over the parts of a block, and the slices of its rows
-        and columns.
+        Called as ``job(parts, rows, columns)`` with the slices of a block's rows and columns. `parts` iterates over the
+        parts of the block from top to bottom: contiguous columns, and the slice of their rows.
     values : (n, p) ndarray or AffineView
         The matrix.
     n_rows : int

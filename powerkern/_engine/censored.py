@@ -155,7 +155,7 @@ def interval_censored_matrix(
     values, ends, family, weight, n_threads
         As in `fit_censored_matrix`.
     lmbda : (p,) ndarray
-        For each column, the lambda of largest likelihood.
+        For each column, the lambda that maximises the likelihood.
     drop : (p,) ndarray
         For each column, the decrease at the ends of the interval.
     """

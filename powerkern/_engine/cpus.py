@@ -1,8 +1,8 @@
 """Count the CPUs that this process may use, from its affinity and from the quotas of its container.
 
-A quota is CPU time per period. On Linux it is in files of the process's control group and of each enclosing group, all
-of which apply: ``cpu.max`` in version 2 of the interface [1]_, ``cpu.cfs_quota_us`` and ``cpu.cfs_period_us`` in
-version 1 [2]_.
+A quota is CPU time per period. Linux keeps it in files of the process's control group (cgroup) and of each enclosing
+group: ``cpu.max`` in version 2 of the interface [1]_, ``cpu.cfs_quota_us`` and ``cpu.cfs_period_us`` in version 1 [2]_.
+The smallest of these quotas applies.
 
 .. [1] https://docs.kernel.org/admin-guide/cgroup-v2.html
 .. [2] https://docs.kernel.org/scheduler/sched-bwc.html
@@ -32,20 +32,20 @@ def _quota_at_start() -> float:
 
 
 def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
-    """Return the number of CPUs that the control groups of this process allow; infinity if there is no quota.
+    """Return the number of CPUs that the control groups (cgroups) of this process allow; inf if there is no quota.
 
     Parameters
     ----------
     membership : Path
         The file that lists the control groups of this process.
     groups : Path
-        Mount point of the file system of control groups.
+        Mount point of the cgroup file system.
     """
     return min((_read_quota(folder) for folder in _control_groups(membership, groups)), default=math.inf)
 
 
 def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
-    """Yield the folders of the control groups of this process, and of the enclosing groups.
+    """Yield the folders of the control groups (cgroups) of this process, and of the enclosing groups.
 
     Some folders may not exist: in a container the mounted folder is often the container's, while the listed path is
     that of the host.
@@ -63,7 +63,7 @@ def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
 
 
 def _read_quota(folder: Path) -> float:
-    """Return the quota of one control group, in CPUs; infinity if there is none.
+    """Return the quota of the control group (cgroup) with the given folder, in CPUs; inf if there is no quota.
 
     Version 2 of the interface has "quota period" or "max period" in one file; in version 1 a quota of -1 means that
     there is no quota. If both versions give a quota, the result is the smaller one.

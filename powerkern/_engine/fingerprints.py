@@ -92,7 +92,7 @@ def add_prints(columns: FloatArray, first_row: int, out: IntArray, lengths: IntA
     out : (p,) ndarray of int64
         The fingerprints so far; updated in place.
     lengths : (p,) ndarray of int, optional
-        The number of values of each column, if `columns` is contiguous; later values are ignored.
+        The number of values to read of each column, by default all; `columns` must then be contiguous.
     """
     memory, begin, column_stride, row_stride = flatten_memory(columns)
     bits, n_rows = memory.view(np.int64), columns.shape[1]

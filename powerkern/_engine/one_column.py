@@ -45,7 +45,7 @@ def nll_vector(x: FloatArray, family: int, lmbdas: FloatArray) -> FloatArray:
 
 
 def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tuple[float, float]:
-    """Return the two lambdas at which g of a vector exceeds its minimum by `drop`.
+    """Return the two lambdas at which the negative log-likelihood g of a vector exceeds its minimum by `drop`.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tu
     family : int
         A code of `kernels.transforms.family`.
     lmbda : float
-        The lambda that minimises g, the negative log-likelihood per observation.
+        The lambda that minimises g, per observation.
     drop : float
         The excess of g over its minimum at the ends of the interval.
     """

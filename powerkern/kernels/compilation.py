@@ -43,7 +43,11 @@ def entries(everything: bool = True) -> dict[str, Entry]:
 
 
 def _find_entries(name: str, modules: list[str]) -> dict[str, Entry]:
-    """Return the entries of one module, or a single entry, by full name; `name` names the module or the entry."""
+    """Return the entries of a module, or a single entry, by full name.
+
+    `name` is the name of the module or of the entry, without the prefix ``powerkern.kernels.``; `modules` lists the
+    names of all modules with kernels.
+    """
     if name not in modules:
         return {name: _find_entries(name.rpartition(".")[0], modules)[name]}
     module, path = name, f"{powerkern.kernels.__name__}.{name}"

@@ -1,10 +1,10 @@
 """Compute 64-bit fingerprints of columns: columns that differ in any bit almost certainly differ in the fingerprint.
 
-The fingerprint is the sum over the rows i, modulo 2**64, of the product of the two 32-bit halves of
-``bits(x_i) ^ key_i`` with pseudo-random keys. Sums over parts of the rows can be added in any order, so results do not
-depend on the division into threads and blocks. A change that is not designed to deceive goes undetected with a
-probability of about 2**-32: a change in one half of the bits of a value is multiplied by the other half, which the key
-makes random.
+Each row i has a pseudo-random key. The row's term is the product of the two 32-bit halves of ``bits(x_i) ^ key_i``, and
+the fingerprint is the sum of all terms modulo 2**64. Sums over parts of the rows can be added in any order, so results
+do not depend on the division into threads and blocks. A change that is not designed to deceive goes undetected with a
+probability of about 2**-32, since a change in one half of the bits of a value is multiplied by the other half, which
+the key makes random.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KEYS = _random_keys(_PERIOD)
 
 @inlined
 def _term(bits: int, key: int) -> int:
-    """Return the term that one value, given by its bits, adds to the fingerprint of its column."""
+    """Return the term of one row in the fingerprint of its column, given the bits of the value and the key."""
     z = bits ^ key
     return (z & _LOW) * ((z >> 32) & _LOW)
 

@@ -1,8 +1,8 @@
 """Log-sum-exp, mean and variance of numbers that are given by their logarithms and may exceed the range of float64.
 
-Variances in the log domain are one of Xu and Cormode's remedies [2]_: x**lambda overflows where lambda ln(x) does not.
-They take logs of differences, which `log_var` avoids. Our fits do not use `log_var`: they factor out a power of the
-data instead (`powerkern.kernels.likelihood.score`).
+Xu and Cormode compute variances in the log domain to prevent overflow [2]_, since x**lambda may overflow where
+lambda ln(x) does not. Their formula has logs of differences; `log_var` needs none. Our fits do not use `log_var`. They
+factor out a power of the data instead (`powerkern.kernels.likelihood.score`).
 
 References
 ----------
@@ -64,9 +64,10 @@ class LogNumber(NamedTuple):
 
 @kernel
 def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
-    """Return the largest value whose factor is not 0, or -inf if there is no such value.
+    """Return the largest value of x whose factor is not 0, or -inf if there is no such value.
 
-    A value with the factor 0 must not determine the scale.
+    If `factors` is None, all factors are 1. The exponential of the result scales all terms, so a term with the factor 0
+    must not determine it.
     """
     widest_vectors()
     largest = ordered(bits_of(-math.inf))
@@ -78,14 +79,21 @@ def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
 
 @kernel
 def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
-    """Return the log to subtract so that exponentials do not overflow: the largest log, or 0 if that is not finite."""
+    """Return the number to subtract from logs so that their exponentials do not overflow.
+
+    It is the largest log whose factor is not 0, or 0 if that log is not finite. If `factors` is None, all factors are
+    1.
+    """
     largest = _largest(logs, factors)
     return largest if abs(largest) <= LARGEST else 0.0
 
 
 @reduction
 def _block_exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
-    """Return the sum of the factors whose log is `scale`, and the sum of factor exp(log - scale) for other logs."""
+    """Return the sum of factor exp(log - scale) in two parts: over the logs equal to `scale`, and over all other logs.
+
+    If `factors` is None, all factors are 1. Terms with the factor 0 are ignored.
+    """
     widest_vectors()
     at_scale = 0.0
     rest = 0.0
@@ -155,7 +163,7 @@ def _shifted_values(
     scale : float
         The logarithm of the unit.
     factor : float
-        Factor of the results.
+        The number by which the results are multiplied.
     out : (n,)
         Receives the results.
     """
@@ -218,7 +226,10 @@ def _log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
 
 
 def _read_companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.ndarray:
-    """Convert an argument that must have one value per log to a vector; convert None to an empty vector."""
+    """Convert weights or signs to a vector, and None to an empty one; raise ValueError unless there is one per log.
+
+    `name` names the argument in errors.
+    """
     if values is None:
         return _NONE
     vector = as_vector(name, values)

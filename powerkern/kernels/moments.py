@@ -79,8 +79,9 @@ def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
     Returns
     -------
     Moments
-        The updated moments. The relative error of the variance grows like the number of updates times
-        its condition number sqrt(1 + mean**2/variance) in the worst case; `chan_merge` of blocks does better.
+        The updated moments. In the worst case the relative error of the variance is proportional to the number of
+        updates and to the condition number of the variance, ``sqrt(1 + mean**2/variance)``. Merging the moments of
+        blocks by `chan_merge` is more accurate.
 
     See Also
     --------
@@ -117,9 +118,10 @@ def _chan_merge(a: Moments, b: Moments) -> Moments:
 
 @compiled_as(_chan_merge)
 def chan_merge(a: Moments, b: Moments) -> Moments:
-    r"""Return moments of the union of two disjoint parts of the data.
+    r"""Return the moments of the union of two disjoint parts of the data.
 
-    With :math:`d = \bar x_b - \bar x_a` and :math:`n = n_a + n_b` [1]_,
+    With n the weight, M_2 the sum of squared deviations, :math:`d = \bar x_b - \bar x_a` and :math:`n = n_a + n_b`
+    [1]_,
 
     .. math:: \bar x = \bar x_a + d\, n_b/n, \qquad M_2 = M_{2,a} + M_{2,b} + d^2\, n_a n_b/n
 
@@ -131,8 +133,8 @@ def chan_merge(a: Moments, b: Moments) -> Moments:
     Returns
     -------
     Moments
-        Moments of the union. Commutative and associative up to rounding; NaN in, NaN out. Overflows if the squared
-        distance of the means overflows.
+        Moments of the union. Up to rounding they depend neither on the order nor on the grouping of merges. They are
+        NaN if a moment of a part is NaN, and overflow if the squared difference of the means does.
 
     See Also
     --------
@@ -176,7 +178,10 @@ def merge_tree(parts: np.ndarray) -> Moments:
 
 @kernel
 def add(total: float, lost: float, term: float) -> tuple[float, float]:
-    """Add a term to a compensated sum, and the rounding error to `lost` (Knuth's two-sum); return sum and `lost`."""
+    """Add a term to a compensated sum; return the sum, and the sum of all rounding errors so far (Knuth's two-sum).
+
+    `total` is the sum before the addition, and `lost` the sum of its rounding errors.
+    """
     new = total + term
     kept = new - total
     return new, lost + ((total - (new - kept)) + (term - kept))
@@ -184,9 +189,9 @@ def add(total: float, lost: float, term: float) -> tuple[float, float]:
 
 @kernel
 def compensated_total(total: float, lost: float) -> float:
-    """Return total + lost, the value of a compensated sum; `lost` is left out if the sum is infinite.
+    """Return the value of a compensated sum: `total` + `lost`, or `total` alone if it is not finite.
 
-    `lost` is NaN in that case.
+    `lost` is the sum of the rounding errors; it is NaN for an infinite sum.
     """
     return total + lost if abs(total) <= LARGEST else total
 
@@ -215,7 +220,7 @@ def block_sum(x: np.ndarray, w: np.ndarray | None) -> float:
 
 @reduction
 def _block_deviations(x: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float, float]:
-    """Return the sums of w d and w d**2, with d = x - center."""
+    """Return the sums of w d and w d**2, with d = x - center; w is 1 if there are no weights."""
     widest_vectors()
     first = 0.0
     second = 0.0
@@ -229,9 +234,10 @@ def _block_deviations(x: np.ndarray, w: np.ndarray | None, center: float) -> tup
 
 @kernel
 def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
-    """Return the sum of w x, or of x if `w` is None, compensated over blocks of `BLOCK` values.
+    """Return the sum of w x, or of x if `w` is None.
 
-    Unless terms cancel, the sum has about one rounding error.
+    Blocks of `BLOCK` values are summed as they are, and the sums of the blocks are added with compensation. Unless
+    terms cancel, the relative error is about that of one rounding.
     """
     total, lost = 0.0, 0.0
     for start in range(0, x.size, BLOCK):

@@ -1,4 +1,4 @@
-"""The record of a column's fit: its fields, their indices, and kernels that write fields which all fits share."""
+"""The fields of a column's fit, their indices in a row of results, and kernels that write fields common to all fits."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ UNFITTED = (CONSTANT, EMPTY, UNREPRESENTABLE, NO_SPREAD, FEW_OBSERVED, OUTSIDE_D
 
 @kernel
 def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> None:
-    """Write the fields that describe the data, for a fit that keeps all values and does not rescale them.
+    """Write the fields that describe the data of a fit that uses all values and does not rescale them.
 
     Parameters
     ----------

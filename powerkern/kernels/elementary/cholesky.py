@@ -36,7 +36,8 @@ def factor_cholesky(a: FloatArray, factor: FloatArray, least: float, floor: floa
     least : float
         A pivot must exceed this fraction of its diagonal element in `a`.
     floor : float
-        Lower bound for pivots, for matrices that are singular to rounding; smaller pivots are raised to it.
+        Pivots below this are raised to it before they are compared with `least`. A positive floor makes it possible to
+        factor matrices that are singular up to rounding.
 
     Returns
     -------

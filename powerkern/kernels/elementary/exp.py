@@ -86,9 +86,10 @@ def _reduced(x: float, rounder: float) -> tuple[float, float]:
 
 @inlined
 def _reduced_parts(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
-    """Return (bits, r, r_lo) such that x + x_lo = k ln 2 + r + r_lo with |r| <= ln(2)/2; |x| < 1420, |x_lo| < 1.
+    """Return (bits, r, r_lo) such that x + x_lo = k ln 2 + r + r_lo with |r| <= ln(2)/2.
 
-    `rounder` is the rounding constant _ROUND plus an integer. The low 12 bits of `bits` hold k plus that integer.
+    Requires |x| < 1420 and |x_lo| < 1. `rounder` is the rounding constant _ROUND plus an integer. The low 12 bits of
+    `bits` hold k plus that integer.
     """
     shifted = (x + x_lo) * LOG2_E + rounder
     k = shifted - rounder
@@ -132,7 +133,10 @@ def exp(x: float) -> float:
 
 @inlined
 def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
-    """Return e**x times 2**scale_k * scale_m, a number factored by `split`, without intermediate overflow."""
+    """Return e**x * 2**scale_k * scale_m, without intermediate overflow.
+
+    `scale_k` and `scale_m` are the results of `kernels.elementary.log.split` for a number.
+    """
     bounded = _RATIO_MAX if x > _RATIO_MAX else x
     bounded = -_RATIO_MAX if bounded < -_RATIO_MAX else bounded
     shifted, r = _reduced(bounded, _ROUND)
@@ -163,9 +167,9 @@ def exp_parts_unchecked(hi: float, lo: float) -> float:
 def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[float, float]:
     """Return s e**(hi + lo) - subtrahend as a sum (head, tail), with the scale s = 2**j.
 
-    Requires -50 <= hi and hi/ln 2 + j <= 1023.5, which is not checked. With subtrahend = s the result is s * expm1(hi +
-    lo), relatively accurate near 0. With s < 1 a caller can divide results that would overflow if s were 1. The
-    subtrahend must be s, or at most s e**(hi - 1).
+    Requires -50 <= hi and hi/ln 2 + j <= 1023.5, which is not checked. The subtrahend must be s, or at most
+    s e**(hi - 1). If it is s, the result is s * expm1(hi + lo), relatively accurate near 0. If s < 1, the result may be
+    finite although e**hi overflows; the caller can then divide it before undoing the scale.
 
     Parameters
     ----------
@@ -297,7 +301,10 @@ def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @inlined
 def expm1_lanes(t: Lanes) -> Lanes:
-    """Return e**t - 1 of every lane within a few ulp; t, including NaN, is clipped to |t| <= 700 (float32: 80)."""
+    """Return e**t - 1 of every lane within a few ulp, with t clipped to |t| <= 700 (float32: 80).
+
+    NaN is treated as the upper bound.
+    """
     s, p = _exp_lanes_parts(t)
     return s * p + (s - _ONE32)
 

@@ -139,7 +139,7 @@ def split_one_plus_parts(x: float, x_lo: float) -> tuple[float, float, float]:
 
 @inlined
 def _split_sum(u: float, lost: float, x: float, x_lo: float) -> tuple[float, float, float]:
-    """Return (k, f, f_lo) with u + lost = 1 + x + x_lo = 2**k (1 + f + f_lo)."""
+    """Return (k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), given 1 + x + x_lo as a sum u + lost."""
     shifted = bits_of(u) + (_ONE_BITS - _SQRT_HALF_BITS)
     exponent = shifted & ~_MANTISSA_MASK  # includes the sign: for x < -1, f is arbitrary but within its range
     # 2**(1-k) by mirroring the exponent; 2**-k would overflow the exponent field for k = 1024
@@ -154,8 +154,8 @@ def _split_sum(u: float, lost: float, x: float, x_lo: float) -> tuple[float, flo
 def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_inverse: float) -> float:
     """Return ln((1 + x)/(1 + center)) for finite x, center >= 0, relatively accurate near center.
 
-    With center = 0 the result has the same bits as `log1p_finite`. If no ratio is subnormal, `base_k` = 1 and
-    `base_m_inverse` = `inverse` may be passed and give the same bits.
+    With center = 0 the result has the same bits as `log1p_finite`. A caller that knows (1 + x)/(1 + center) not to be
+    subnormal may pass 1 for `base_k` and `inverse` for `base_m_inverse`; the result has the same bits.
 
     Parameters
     ----------

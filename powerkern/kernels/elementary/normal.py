@@ -109,9 +109,9 @@ def _gauss(t: float) -> float:
 def log_probability_below(t: float) -> LogProbability:
     """Return ln Phi(t) and its derivative phi(t)/Phi(t), without a branch, so that loops can be vectorised.
 
-    For t <= 0 the logarithm is ``ln(E(u)/2) - t^2/2``, with ``E(u) = e^(u^2) erfc(u)`` and ``u = |t|/sqrt(2)``. For t >
-    0 it is ``ln(1 - p)``, ``p = e^(-t^2/2) E(u)/2``, plus the rounding error of ``1 - p``. Both cases use the same
-    logarithm, and the same division for the derivative.
+    Let ``E(u) = e^(u^2) erfc(u)`` with ``u = |t|/sqrt(2)``. For t <= 0 the result is ``ln(E(u)/2) - t^2/2``. For t > 0
+    it is ``ln(1 - p)`` with ``p = e^(-t^2/2) E(u)/2``, corrected for the rounding error of ``1 - p``. In both cases the
+    same logarithm and the same division are evaluated, only with different operands. `d_half` of the result is 0.
     """
     scaled, inverse = _scaled_erfc_parts(abs(t) * SQRT_HALF)
     gauss = _gauss(t)
@@ -140,10 +140,10 @@ def inverse_mills_ratio(t: float) -> float:
 
 @kernel
 def log_probability_between(mid: float, half: float) -> LogProbability:
-    """Return ln(Phi(mid + half) - Phi(mid - half)) and its derivatives in `mid` and `half`, half > 0.
+    """Return ln(Phi(mid + half) - Phi(mid - half)), for half > 0, and its derivatives in `mid` and `half`.
 
-    Narrow intervals are integrated. The probability of a wide one is the difference of two tails or, if it contains 0,
-    1 minus both tails.
+    For a narrow interval the density is integrated numerically. The probability of a wide interval is the difference of
+    two tails or, if the interval contains 0, 1 minus both tails.
     """
     m = -abs(mid)
     if half <= NARROW and -m * half <= _FLAT:
@@ -157,9 +157,10 @@ def log_probability_between(mid: float, half: float) -> LogProbability:
 
 @kernel
 def log_probability_of(low: float, high: float) -> IntervalProbability:
-    """Return ln(Phi(high) - Phi(low)), and the densities at both ends divided by the probability.
+    """Return ln(Phi(high) - Phi(low)), and the densities at both ends divided by Phi(high) - Phi(low).
 
-    The interval must be longer than `NARROW`, because rounding of large ends would take digits from a shorter length.
+    The interval must be longer than `NARROW`. The difference high - low of a shorter interval would lose digits to the
+    rounding errors of large ends.
     """
     is_right = low + high > 0.0
     a, b = (-high, -low) if is_right else (low, high)
@@ -169,7 +170,7 @@ def log_probability_of(low: float, high: float) -> IntervalProbability:
 
 @kernel
 def _mean_growth(m: float, half: float) -> float:
-    """Return the mean of 2 cosh(m s) e^(-s^2/2) over 0 < s < half, by the eight-point Gauss-Legendre formula."""
+    """Return the mean of `_growth` at m over 0 < s < half, by the eight-point Gauss-Legendre formula."""
     return (
         0.05061426814518813 * _growth(m, 0.019855071751231884 * half)
         + 0.11119051722668724 * _growth(m, 0.10166676129318664 * half)
@@ -184,13 +185,13 @@ def _mean_growth(m: float, half: float) -> float:
 
 @kernel
 def _growth(m: float, s: float) -> float:
-    """Return (phi(m + s) + phi(m - s))/phi(m), where phi is the normal density."""
+    """Return (phi(m + s) + phi(m - s))/phi(m) = 2 cosh(m s) e^(-s^2/2), where phi is the normal density."""
     return (exp(m * s) + exp(-m * s)) * exp(-0.5 * s * s)
 
 
 @kernel
 def _narrow(m: float, half: float) -> LogProbability:
-    """Return the log-probability of a narrow interval: integrate phi(m) e^(-m s - s^2/2) over |s| < half."""
+    """Return `log_probability_between` for a narrow interval, by integrating the density over (m - half, m + half)."""
     integral = _mean_growth(m, half)
     up, down = expm1(m * half), expm1(-m * half)
     end = exp(-0.5 * half * half) / (half * integral)
@@ -200,9 +201,9 @@ def _narrow(m: float, half: float) -> LogProbability:
 
 @kernel
 def _in_tail(a: float, b: float, exponent: float) -> IntervalProbability:
-    """Return the log-probability of an interval (a, b) with b <= 0: ln Phi(b) + ln(1 - Phi(a)/Phi(b)).
+    """Return `log_probability_of` for an interval (a, b) with b <= 0, as ln Phi(b) + ln(1 - Phi(a)/Phi(b)).
 
-    `exponent`: ``(b^2 - a^2)/2``, the logarithm of the ratio of the densities at a and b.
+    `exponent` is ``(b^2 - a^2)/2``, the logarithm of phi(a)/phi(b), where phi is the normal density.
     """
     tail_b, tail_a = scaled_erfc(-b * SQRT_HALF), scaled_erfc(-a * SQRT_HALF)
     ratio = exp(exponent) * (tail_a / tail_b)
@@ -214,7 +215,7 @@ def _in_tail(a: float, b: float, exponent: float) -> IntervalProbability:
 
 @kernel
 def _about_center(a: float, b: float) -> IntervalProbability:
-    """Return the log-probability of an interval that contains 0: ln(1 - the probability of both tails)."""
+    """Return `log_probability_of` for an interval (a, b) that contains 0, as ln(1 - Phi(a) - Phi(-b))."""
     gauss_b, gauss_a = _gauss(b), _gauss(a)
     missing = 0.5 * (gauss_b * scaled_erfc(b * SQRT_HALF) + gauss_a * scaled_erfc(-a * SQRT_HALF))
     at_b, at_a = _DENSITY_AT_0 * gauss_b / (1.0 - missing), _DENSITY_AT_0 * gauss_a / (1.0 - missing)

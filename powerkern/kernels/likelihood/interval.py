@@ -40,9 +40,10 @@ _FAR = 1e290
 
 
 class _Excess(NamedTuple):
-    """Excess of the negative log-likelihood g over its target, at a distance from the minimum of g, with derivatives.
+    """The excess of the negative log-likelihood g over its minimum plus the drop, at one exponent.
 
-    `d1`, `d2` and `d3` are the derivatives of the excess `value` in the distance.
+    `distance` is the distance of the exponent from the minimum of g, `value` the excess, and `d1`, `d2` and `d3` are
+    the derivatives of the excess in the distance.
     """
 
     distance: float
@@ -176,7 +177,9 @@ def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
 def _next_distance(
     low: _Excess, high: _Excess, current: _Excess, lower: float, upper: float, tolerance: float
 ) -> float:
-    """Return the next point of Halley's method, moved slightly beyond the root once it is near, to enclose the root.
+    """Return the distance at which to evaluate next: the point of Halley's method, limited by the bounds of the root.
+
+    Once Halley's step is short, the point is moved slightly beyond the root, so that the root is soon enclosed.
 
     Parameters
     ----------

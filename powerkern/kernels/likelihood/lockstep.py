@@ -95,8 +95,8 @@ _GIVEN = N_RESULTS
 class LockstepWork(NamedTuple):
     """Scratch for `fit_in_lockstep`.
 
-    `block`, (BAND, n, LANES), holds the values of a band of columns, and `results`, (N_RESULTS + 1, LANES), holds the
-    results of the eight columns being fitted. Its last row holds the lambdas requested for these columns.
+    `block`, (BAND, n, LANES), holds the values of a band of columns. `results`, (N_RESULTS + 1, LANES), holds the
+    results of the eight columns being fitted and, in its last row, the lambdas requested for these columns.
     """
 
     block: FloatArray
@@ -137,7 +137,7 @@ class LaneLogs(NamedTuple):
 
 
 class _LaneHalleyResult(NamedTuple):
-    """Result of Halley's iteration in each lane: the exponent, the number of evaluations, and the certificate.
+    """Result of Halley's iteration in each lane: exponent, number of evaluations, and whether the optimum is certified.
 
     `moments` holds the moments of the last evaluation, which was at the exponent `evaluated_at`.
     """
@@ -178,7 +178,7 @@ def _sums(d: FloatArray, weight: FloatArray, both_signs: Mask, m: Lanes) -> Mome
 
 @kernel
 def _summarize_values(x: FloatArray, weight: FloatArray) -> _Data:
-    """Return the number, total weight and range of each lane's values that are present and have positive weight."""
+    """Return the number, total weight and range of each lane's values, ignoring NaN and values of weight 0."""
     count = total = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
     for i in range(weight.size):
@@ -194,7 +194,7 @@ def _summarize_values(x: FloatArray, weight: FloatArray) -> _Data:
 
 @kernel
 def _in_domain(data: _Data, family: int) -> Mask:
-    """Return a mask of the lanes with enough values, in the domain, not all equal, and neither tiny nor huge."""
+    """Return a mask of the lanes with at least _FEWEST values, not all equal, all in the domain, and none extreme."""
     least = select(data.low < 0.0, -data.high, data.low) + log_offset(family)
     largest = select(data.low < 0.0, -data.low, data.high) + log_offset(family)
     both_signs = (data.low < 0.0) & (data.high >= 0.0)
@@ -210,8 +210,8 @@ def _in_domain(data: _Data, family: int) -> Mask:
 def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> LaneLogs:
     """Replace values by their logs, which are centered if the values have one sign; return a description of the logs.
 
-    The Halley step to `LaneLogs.start` is taken from lambda = 1, where the power of a value is the value itself. For
-    Box-Cox it is taken from lambda = 0, where all sums are power sums of the logs.
+    `LaneLogs.start` is the result of one Halley step. For Yeo-Johnson the step begins at lambda = 1, where the power of
+    a value is the value itself, and for Box-Cox at lambda = 0, where all sums are power sums of the logs.
     """
     both_signs, mirrored = (data.low < 0.0) & (data.high >= 0.0), is_mirrored(family)
     largest = select(-data.low > data.high, -data.low, data.high) + log_offset(family)
@@ -456,7 +456,7 @@ def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
 
 @kernel
 def _write(results: FloatArray, lane: int, row: FloatArray) -> None:
-    """Copy the results of one lane to a row of the output, with the fields that lanes do not store."""
+    """Copy the results of one lane to a row of the output, and fill the fields that lanes do not store."""
     for k in range(N_RESULTS):
         row[k] = results[k, lane]
     write_range(row, row[field.N_OBS], row[field.X_MIN], row[field.X_MAX])

@@ -288,7 +288,7 @@ def logs_in_units(magnitudes: Magnitudes, bounds: Bounds, sigma: float, center: 
 
 @kernel
 def logs_about(magnitudes: Magnitudes, both_signs: bool, offset: float, reference: float, spare: FloatArray) -> Logs:
-    """Return the logs of a column relative to the log of a reference, in units of a power of two.
+    """Return the logs of a column relative to the log of a reference, divided by the power of two of `choose_log_unit`.
 
     Parameters
     ----------
@@ -313,7 +313,10 @@ def logs_about(magnitudes: Magnitudes, both_signs: bool, offset: float, referenc
 
 
 class PreparedColumn(NamedTuple):
-    """A column without absent values, with its summary, sign and status."""
+    """A column as fits read it: its values and weights, with their summary, their sign and a status.
+
+    `prepare` removes absent values, that is, NaN and values of weight 0. `describe_column` leaves them in place.
+    """
 
     x: FloatArray
     weight: Any  #: an array, which may be empty (all one), or None
@@ -377,7 +380,7 @@ def sign_of(summary: ValueSummary) -> float:
 
 @kernel
 def refusal(summary: ValueSummary, family: int) -> int:
-    """Return OK if the column can be fitted, and otherwise the status that gives the reason."""
+    """Return the status OK if the column can be fitted, and otherwise the status that says why it cannot."""
     if summary.n == 0.0:
         return EMPTY
     if max(-summary.low, summary.high) == math.inf:

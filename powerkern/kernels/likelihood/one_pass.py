@@ -129,7 +129,7 @@ def _is_in_range(exponent: float, both_signs: bool, largest_log: float, largest_
 
 @kernel
 def _weighted_sd(both_signs: bool, weight: float, total: float, squares: float) -> float:
-    """Return the standard deviation of logs from their weighted sums.
+    """Return the standard deviation of logs, given their total weight and the weighted sums of logs and squared logs.
 
     If there are both signs, return the root mean square instead.
     """
@@ -172,7 +172,8 @@ def optimum_of_logs(
 ) -> Optimum:
     """Find the optimum of a column given by sorted logs, or evaluate the likelihood at a given exponent.
 
-    If the sums lose too many digits, the status is NOT_CERTIFIED and the other fields are meaningless.
+    If raw sums do not suit the column, or lose too many digits, the status is NOT_CERTIFIED and the other fields are
+    meaningless.
 
     Parameters
     ----------
@@ -199,7 +200,10 @@ def optimum_of_logs(
 
 @reduction
 def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, float, float, float]:
-    """Return the total weight, the effective number of values, and the weighted sums of logs and squared logs."""
+    """Return the total weight, the effective number of values, and the weighted sums of logs and squared logs.
+
+    The effective number of values is (sum w)^2/sum w^2, or inf if there are no weights.
+    """
     n = weight_squares = total = squares = 0.0
     for i in range(d.size):
         weighted = d[i]
@@ -316,7 +320,7 @@ def _remaining_weights(weight: FloatArray, out: FloatArray, n: int) -> FloatArra
 
 
 class _Reference(NamedTuple):
-    """The reference value of a column, whose log is subtracted from all logs."""
+    """The reference of a column, whose log is subtracted from all logs, in the forms that the search needs."""
 
     units: LogUnits
     kind: LogKind
@@ -359,7 +363,7 @@ def _find_optimum(
         The optimum. Its status is NOT_CERTIFIED if the sample or the summary of all values shows that raw sums do not
         suit the column, or if they lose too many digits.
     PreparedColumn
-        The column with the summary of all values, if one was made. Its sign may differ from that of the sample.
+        The column, with the summary and the sign of all values if the search got that far.
     """
     exponent = exponent_of(lmbda, column.sign)
     is_given = exponent == exponent

@@ -35,7 +35,10 @@ class Optimum(NamedTuple):
 
 
 class LogUnits(NamedTuple):
-    """Unit and reference of logs d: the log of a value is ``unit d + log_ref``; ``log_ref`` is the log of ``ref``."""
+    """The unit and the reference `ref` of logs d: the log of a value is ``unit d + log_ref``.
+
+    ``log_ref`` is ln(offset + |ref|), where the offset is 0 for Box-Cox and 1 for Yeo-Johnson.
+    """
 
     unit: float
     ref: float
@@ -82,7 +85,10 @@ def optimum_in(
 
 @kernel
 def exponent_of(lmbda: float, sign: float) -> float:
-    """Convert lambda to the exponent m of values of this sign, or m to lambda: 2 - lambda if sign < 0, else lambda."""
+    """Convert lambda to the exponent m for values of the given sign, or m to lambda.
+
+    The result is 2 - lmbda if sign < 0, and lmbda otherwise.
+    """
     return 2.0 - lmbda if sign < 0.0 else lmbda
 
 

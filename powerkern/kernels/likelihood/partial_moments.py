@@ -63,7 +63,7 @@ def partial_moment_columns(
 ) -> None:
     """Write the moments of each column's transformed values and their derivatives, at several exponents.
 
-    Columns without values, and exponents that are NaN, give zeros.
+    The results are 0 for a column without values or with NaN as the first exponent, and for every exponent that is NaN.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ class Scratch(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """Scaling of the transform of values of one sign: a value of log a gives y = ``e^-log_factor b_m(a - shift)``."""
+    """Scaling of the transform for values of one sign: a value with the log a has y = e^-log_factor b_m(a - shift)."""
 
     shift: float
     exponent: float  #: in units of the logs

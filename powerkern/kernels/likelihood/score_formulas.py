@@ -65,7 +65,10 @@ def derivatives(t: float, excess: float, one: float) -> tuple[float, float, floa
 
 @inlined
 def scaled_derivatives(t: float, e: float, one: float) -> tuple[float, float, float, float]:
-    """Return `derivatives` times a factor `one`, which may be tiny, for any t; `e` is e^t times the same factor."""
+    """Return the results of `derivatives` for any t, multiplied by a factor `one`; `e` is e^t times the same factor.
+
+    A tiny factor keeps the results in range for large t.
+    """
     near = abs(t) < 1.0
     small = t if near else 0.0
     excess = expm1_minus_x(small)
@@ -276,20 +279,20 @@ def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> 
 
 @kernel
 def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float) -> float:
-    """Return the negative log-likelihood per observation at the exponent m, from moments of logs.
+    """Return the negative log-likelihood g per observation at the exponent m.
 
-    The logs are relative to the log of a reference.
+    All logs are relative to the log of a reference.
 
     Parameters
     ----------
     log_variance : float
-        The log of the variance of the transformed values.
+        The log of the variance of b_m(d) = (e^(m d) - 1)/m over the relative logs d.
     log_base : float
         The log of the reference.
     m : float
         The exponent.
     jacobian : float
-        The mean of the logs.
+        The mean of the relative logs.
     """
     return 0.5 * log_variance + log_base - (m - 1.0) * jacobian
 

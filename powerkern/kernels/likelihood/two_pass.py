@@ -96,7 +96,7 @@ def subsample_median(x: FloatArray, max_size: int, scratch: FloatArray) -> float
 
 @kernel
 def weighted_subsample_median(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
-    """Return the median of at most MOST_TYPICAL values, spaced evenly in weight; heavy values are repeated."""
+    """Return the median of at most MOST_TYPICAL values, at even steps of the cumulative weight; heavy values repeat."""
     spacing = sum_of(weight) / min(x.size, MOST_TYPICAL)
     seen, n = 0.0, 0
     for i in range(x.size):
@@ -109,7 +109,7 @@ def weighted_subsample_median(x: FloatArray, weight: FloatArray, scratch: FloatA
 
 @kernel
 def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
-    """Find the optimum of a column, or evaluate at a given exponent; the status says if the optimum is certified.
+    """Find the optimum of a column, or evaluate at a given exponent; the status says whether the optimum is certified.
 
     Parameters
     ----------
@@ -185,8 +185,8 @@ def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
 def _start(logs: Logs) -> float:
     """Return the exponent mu, in units of the logs, at which the search starts.
 
-    The start corresponds to lambda = 1, but is at most 1. For a tight cluster it is 0. The optimum of two values, or of
-    a cluster whose logs are nearly symmetric, is at 0, so no step is needed.
+    The start is sigma, which corresponds to lambda = 1, but at most 1. For a tight cluster the start is 0. This is the
+    optimum of two values, and nearly the optimum of a cluster with symmetric logs, so that no step is needed.
     """
     if logs.neg.size == 0 and logs.sigma < _TIGHT:
         return 0.0
@@ -195,9 +195,10 @@ def _start(logs: Logs) -> float:
 
 @kernel
 def _is_moderate(centered: Centered, mu: float) -> bool:
-    """Return whether every power is less than e^300 times that of the reference, and the scale does not underflow.
+    """Return whether mean and variance relative to the reference (`_at_reference`) are in range at the exponent `mu`.
 
-    The transform of values with much smaller powers is constant up to rounding, which does no harm.
+    The largest power of a value must be less than e^300 times the power of the reference, and the standard deviation
+    must not underflow. Small powers do no harm, since the transform is then constant up to rounding.
     """
     logs = centered.logs
     growth = mu * (logs.high if mu > 0.0 else logs.low)
@@ -207,10 +208,10 @@ def _is_moderate(centered: Centered, mu: float) -> bool:
 
 @kernel
 def _at_reference(at: Score) -> Score:
-    """Return the score with mean and variance of the transform relative to the reference, without a common factor.
+    """Return the score with the mean relative to the reference, and with mean and variance not divided by any factor.
 
-    Heavy values determine mean and standard deviation. Relative to an extreme value 1e10 standard deviations away, the
-    mean would lose ten digits.
+    In a weighted column the values near the reference determine mean and standard deviation. Relative to an extreme
+    value, 1e10 standard deviations away, say, the mean would lose ten digits.
     """
     growth = exp(at.log_factor)
     return Score(at.d1, at.d2, at.d3, at.mean * growth, at.variance * growth * growth, 0.0, 0.0)

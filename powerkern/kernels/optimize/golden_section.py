@@ -75,8 +75,8 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
 def golden_section_step(state: GoldenState, f: float) -> GoldenState:
     """Return the next state of golden-section search, given f at ``state.x``.
 
-    The CPU can compute both outcomes of the comparison while f is being evaluated, so a loop waits only for f and one
-    selection.
+    The next bracket is one of two candidates, and neither depends on f. The CPU can compute both while it evaluates f,
+    and then only has to compare f with the best value and select.
     """
     better = ((f < state.fun) & (f >= -LARGEST)) | (state.n_eval == 0)
     fun = finite_or_largest(float(f)) if better else state.fun
@@ -94,7 +94,8 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
 def _shrink(a: float, b: float, best: float, other: float) -> tuple[float, float, float, float]:
     """Replace one end of the bracket by the worse of two inner points; return the bracket, best point and next point.
 
-    The next point lies in the longer part. It is computed from the ends of the bracket, so that errors do not grow.
+    `best` is the better of the two points, `other` the worse one. The next point lies in the longer part of the new
+    bracket. It is computed from the ends of the bracket, so that rounding errors do not accumulate.
     """
     a, b = other if other < best else a, b if other < best else other
     part = product(GOLDEN, b - a)
@@ -135,8 +136,7 @@ def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float 
     a, b : float
         The bracket, finite, a < b.
     xtol : float
-        Absolute accuracy of x. If floats near x are spaced more widely than this, the accuracy is a few of their
-        spacings.
+        Absolute tolerance of x, but at least ``4 eps abs(x)``, where eps is the machine epsilon of float64.
     max_eval : int
         Maximum number of evaluations.
 

@@ -24,8 +24,7 @@ _EXPANSION = 4.0
 class NewtonState(NamedTuple):
     """State of the bracketed Newton-Halley iteration.
 
-    The root is bracketed once lo and hi are both finite. If the points approach the root from one side, the root is
-    never bracketed.
+    The root is bracketed once lo and hi are both finite. This never happens if all points lie on one side of the root.
     """
 
     x: float  #: point to evaluate next; the root once the search is over
@@ -89,8 +88,8 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
     The sign of f moves one end of the bracket. The step is Halley's, or Newton's if d2f is 0 or too large. The step is
     doubled if successive steps in one direction shrink too slowly. Once the root is bracketed, a bisection replaces a
     step that leaves the bracket, that goes back by more than three quarters of the last step, or for which df is not a
-    positive number. Before the root is bracketed, steps are shortened to ``max_step``, which grows each time. If f is
-    infinite, only its sign is used. If f is NaN, half of the last step is undone.
+    positive number. Before the root is bracketed, a step longer than ``max_step`` is shortened to it, and ``max_step``
+    is quadrupled. If f is infinite, only its sign is used. If f is NaN, half of the last step is undone.
 
     Parameters
     ----------
@@ -187,12 +186,14 @@ def newton_root(
 ) -> Root:
     r"""Return the root of an increasing function of one variable by a safeguarded Halley iteration.
 
+    The step is Halley's [1]_,
+
     .. math:: x \leftarrow x - \frac{f}{f' - f f''/(2 f')}
 
-    or Newton's x - f/f' if f'' is 0 or the correction is not small [1]_. The signs of f bracket the root, and a step
-    that leaves the bracket is replaced by a bisection. Before the root is bracketed, steps are limited in length; the
-    limit grows fourfold each time that it is reached. Steps that shrink too slowly are doubled. A typical use is the
-    minimum of a strictly convex function, as the root of its derivative.
+    If f'' is 0, or the correction in the denominator is not small, Newton's step to x - f/f' is taken instead. The
+    signs of f bracket the root, and a step that leaves the bracket is replaced by a bisection. Before the root is
+    bracketed, the length of steps is limited; the limit is quadrupled each time that it is reached. Steps that shrink
+    too slowly are doubled. A typical use is to minimise a strictly convex function, with f its derivative.
 
     Parameters
     ----------
@@ -204,8 +205,8 @@ def newton_root(
     max_step : float
         Length of the longest first step, in units of x.
     xtol : float
-        The iteration ends with a step of at most this size (or of a rounding error of x). The step is
-        taken but f is not evaluated after it: a Halley step of size h leaves an error of order h**3.
+        The iteration ends with the first step of at most this size, or of at most one rounding error of x. This step
+        is taken, but f is not evaluated after it, since a Halley step of size h leaves an error of order h**3.
     max_eval : int
         Maximum number of evaluations.
 

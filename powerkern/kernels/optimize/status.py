@@ -56,7 +56,10 @@ def _product_unfused(a, b):  # type: ignore[no-untyped-def]
 
 @compiled_as(_product_unfused)
 def product(a: float, b: float) -> float:
-    """Return a*b, rounded before it enters a sum, so that compiled code and plain Python visit the same points."""
+    """Return a*b, and prevent the compiler from fusing the product with a following addition.
+
+    Compiled code and plain Python therefore round alike, and visit the same points.
+    """
     return a * b
 
 
@@ -68,7 +71,7 @@ def finite_or_largest(f: float) -> float:
 
 @kernel
 def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
-    """Return whether the arguments of a search are valid: finite a < b, xtol >= 0 and max_eval >= 1.
+    """Return whether the arguments of a search are valid: a < b, both finite, xtol >= 0 and max_eval >= 1.
 
     Parameters
     ----------
@@ -125,7 +128,7 @@ def minimum(x: float, fun: float, n_eval: int, status: int) -> Minimum:
 
 
 def read_bracket(a: object, b: object) -> tuple[float, float]:
-    """Convert the ends of a bracket to floats; raise ValueError unless they are finite with a < b."""
+    """Convert the ends of a bracket to floats; raise ValueError unless both are finite and a < b."""
     a, b = as_real("a", a), as_real("b", b)
     if not (math.isfinite(a) and math.isfinite(b) and a < b):
         raise ValueError(f"the bracket must be finite with a < b, got a = {a} and b = {b}")
@@ -133,7 +136,7 @@ def read_bracket(a: object, b: object) -> tuple[float, float]:
 
 
 def returning_floats(f: Callable[[float], object]) -> Callable[[float], float]:
-    """Wrap a user's function so that it returns a float, or raises an error that mentions f(x)."""
+    """Wrap a user's function: convert its value to a float, and name ``f(x)`` in the error if that is impossible."""
     return lambda x: as_real("f(x)", f(x))
 
 

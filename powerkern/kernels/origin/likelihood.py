@@ -152,7 +152,11 @@ def _derivatives(n: int, m: float, side: float, y0: float, block: FloatArray) ->
 
 @kernel
 def _add(w: FloatArray, block: FloatArray, sums: FloatArray) -> None:
-    """Add a block of values to the sums: their weights, weighted terms, and weighted products of terms."""
+    """Add the sums over a block of values to `sums`: of weights, weighted terms, and weighted products of terms.
+
+    The terms are psi, J and their derivatives, which `_derivatives` wrote to `block`. The comment at `_SUMS` describes
+    the layout of `sums`, (N_SUMS,).
+    """
     n = w.size
     for k in range(4):  # psi and its first derivatives times weights
         term, weighted = block[_PSI + k], block[_WEIGHTED + k]

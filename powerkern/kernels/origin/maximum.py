@@ -112,7 +112,7 @@ def origin_columns(
 
 @kernel
 def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> bool:
-    """Return whether parameter i is free: inside its range, or at an end of it with L increasing inwards."""
+    """Return whether parameter i is free: inside its range, or at an end of the range with L increasing inwards."""
     low, high = ranges[i, 0], ranges[i, 1]
     slope = at[GRADIENT + i]
     return bool(low < high and (theta[i] > low or slope > 0.0) and (theta[i] < high or slope < 0.0))
@@ -135,6 +135,17 @@ def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matri
     """Write the Cholesky factor of minus the Hessian of the free parameters, damped on the diagonal.
 
     Return False if the damped matrix is not positive definite.
+
+    Parameters
+    ----------
+    at : (N_AT,)
+        L, its gradient and the upper triangle of its Hessian.
+    damping : float
+        The fraction by which diagonal elements are increased.
+    free : tuple of three bool
+        Whether lambda, origin and unit are free.
+    matrix : (3, 3)
+        Receives the factor, with the rows of the identity for parameters that are not free.
     """
     k = HESSIAN
     for i in range(3):
@@ -211,8 +222,8 @@ def _climb(
 def _draw(x: FloatArray, w: FloatArray, work: OriginWork) -> int:
     """Write a sample of the order statistics to `work.sample`, and return its size.
 
-    All values in the tails are included. The values between them are divided into strata, and one value of each stratum
-    is included with the total weight of the stratum.
+    The _ENDS smallest and the _ENDS largest values are included. The values between them are divided into strata, and
+    the middle value of each stratum is included with the total weight of the stratum.
     """
     n = x.size
     if n <= SAMPLE:
@@ -275,7 +286,7 @@ def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: Float
 
 @kernel
 def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork) -> int:
-    """Find the best lambda for each origin of the grid, with the smallest unit; return the number of evaluations.
+    """Maximise L over lambda for each origin of the grid, at the smallest unit; return the number of evaluations.
 
     Parameters
     ----------
@@ -312,7 +323,7 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
 
 @kernel
 def _note(work: OriginWork, row: FloatArray) -> None:
-    """Copy the current parameters, and the log-likelihood L there, to `row`."""
+    """Copy the current parameters in `work`, and the log-likelihood L at these parameters, to `row`."""
     for i in range(N_PARAMETERS):
         row[i] = work.steps[0, i]
     row[LIKELIHOOD] = work.at[0, 0]
@@ -375,7 +386,10 @@ def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, wor
 
 @kernel
 def _information(x: FloatArray, ranges: FloatArray, work: OriginWork) -> float:
-    """Return the information of lambda: minus the second derivative of L profiled over the other free parameters."""
+    """Return the information of lambda: minus the second derivative of L maximised over the other free parameters.
+
+    The result is NaN if minus the Hessian is not positive definite.
+    """
     _, origin, unit = _free(x, work.steps[0], ranges, work.at[0])
     if not _factor(work.at[0], 0.0, (True, origin, unit), work.matrix):
         return math.nan

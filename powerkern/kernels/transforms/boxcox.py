@@ -4,10 +4,12 @@ psi(lambda, x) = b_lambda(ln x) = (x**lambda - 1)/lambda, and ln x for lambda = 
 `kernels.transforms.branch`.
 
 There are two versions of every transform. The scalar function takes any value and can be called in any jitted loop. The
-block function takes values of one column or of many; the constants of the columns are in arrays. All values must be
-ordinary, that is, need no range checks. For standardised values both give the same bits. For raw values with moderate
-exponents the block function uses a cheaper logarithm. It runs in two phases, since one long chain of dependent
-operations would fill the CPU's schedulers while its arithmetic units idle (2.8 instead of 2.1 ns per value).
+block function takes a block of values from one column or from many, and arrays with the constants of each value's
+column. All values of the block must be ordinary, that is, need no range checks. The two versions give the same bits for
+standardised values. For raw values with moderate exponents the block function uses a cheaper logarithm.
+
+Block functions run in two phases, since one long chain of dependent operations would fill the CPU's schedulers while
+its arithmetic units idle (2.8 instead of 2.1 ns per value).
 
 References
 ----------

@@ -73,7 +73,7 @@ F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, N_FIELDS = range(6)
 
 
 class Fit(NamedTuple):
-    """The parameters of a fit that transform and standardise a column."""
+    """The parameters of a fit that are needed to transform and standardise a column."""
 
     lmbda: float
     ref: float  #: the value whose log is subtracted from all logs; 0 for Yeo-Johnson columns of both signs
@@ -120,7 +120,7 @@ def read_fields(fields: FloatArray, j: int) -> Fit:
 
 
 def in_turn(prepare: Prepare) -> PrepareAll:
-    """Return a kernel that calls `prepare` for n columns one after the other (`PrepareAll`)."""
+    """Return a kernel that computes the constants of n columns by calling `prepare` for each of them (`PrepareAll`)."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         for j in range(n):
@@ -179,7 +179,7 @@ def _make_exponent(m: float, m_lo: float, j: float) -> Exponent:
 def exponent(m: float) -> Exponent:
     """Return the constants of the exponent m, for |m| <= 1e290.
 
-    For |m| < 2**-100 they are those of 2**-100, which gives the same b_m(a) for |a| < 1500.
+    For |m| < 2**-100 the constants of the exponent 2**-100 are returned, since b_m(a) is then the same for |a| < 1500.
     """
     return _make_exponent(m, 0.0, _scale_exponent(m))
 
@@ -284,7 +284,7 @@ def psi_limit(m: float) -> float:
 
 @inlined
 def invertible_interval(m: float, low: float, high: float) -> tuple[float, float]:
-    """Return the interval (b_m(low), b_m(high)), narrowed so that inside it e**-DEEP <= e**(m a) <= e**680."""
+    """Return the range of b_m(a) for low <= a <= high, narrowed to the a with e**-DEEP <= e**(m a) <= e**680."""
     divisor = m if m != 0.0 else 1.0
     lowest = -(DEEP if m > 0.0 else _LARGEST_EXPONENT) / abs(divisor)
     highest = (_LARGEST_EXPONENT if m > 0.0 else DEEP) / abs(divisor)

@@ -44,7 +44,7 @@ ColumnTransform = Callable[[FloatArray, FloatArray, int, Fit, FloatArray, FloatA
 
 
 def column_transform(family: int, direction: int) -> ColumnTransform:
-    """Return the kernel that transforms a column by a family, in a direction (`ColumnTransform`)."""
+    """Return the kernel (`ColumnTransform`) that transforms a column, given the codes of a family and a direction."""
     transform = TRANSFORMS[family, direction]
     image, transform_block = transform.image, transform.block
     is_inverse, end = direction in INVERSES, domain_lower_bound(family)
@@ -166,7 +166,7 @@ def _count_extreme(x: FloatArray, low: float, high: float) -> int:
 
 @kernel
 def _take_extreme(x: FloatArray, low: float, high: float, extreme: FloatArray, place: FloatArray) -> int:
-    """Copy the values outside [low, high], padded with 1 to whole vectors; return their number with the padding.
+    """Copy the values outside [low, high], and pad them with ones to whole vectors; return the number with the padding.
 
     Parameters
     ----------

@@ -49,5 +49,5 @@ def is_mirrored(family: int) -> bool:
 
 @kernel
 def domain_lower_bound(family: int) -> float:
-    """Return the lower bound of a family's domain; it is an open bound."""
+    """Return the lower bound of a family's domain, which is not part of the domain."""
     return -math.inf if is_mirrored(family) else 0.0

@@ -85,9 +85,10 @@ def _from_block(x: AnyArray, block: AnyArray, i: int, j: int) -> None:
 
 @inlined
 def _by_squares(copy: _Copy, x: AnyArray, block: AnyArray) -> None:
-    """Copy all values between a matrix and a block, in squares of cache lines, and then the remaining rows and columns.
+    """Copy all values between a matrix and a block by means of `copy`, which copies one value in either direction.
 
-    The squares further down are prefetched. `copy` copies one value, in either direction.
+    The matrix is divided into squares whose side is one cache line, and the next squares are prefetched. The remaining
+    rows and columns follow.
     """
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
@@ -195,7 +196,7 @@ def read_fit(row: FloatArray) -> Fit:
 def _make_entry(family: int, direction: int) -> Callable[[FloatArray, FloatArray, IntArray], None]:
     """Make the entry that transforms the rows of a block by one family in one direction.
 
-    The constants of many columns are computed at a time, so that their computation vectorises.
+    The constants are computed for many columns at a time, so that their computation vectorises.
     """
     transform = TRANSFORMS[family, direction]
     prepare, n_constants = in_turn(transform.prepare), transform.n_constants

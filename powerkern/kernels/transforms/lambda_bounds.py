@@ -4,8 +4,9 @@ Restricting lambda in this way is one of Xu and Cormode's remedies against overf
 Lambert's W. Here the equation is solved by Newton's iteration on its logarithm, which cannot overflow
 (`largest_exponent`).
 
-For either sign of psi, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, the absolute log. This increases with the
-exponent m. If psi > 0, m is lambda; if psi < 0, m is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
+For either sign of psi, ``|psi| = b_m(a) = expm1(m a)/m``. Here a is ``|ln x|`` (Box-Cox) or ``ln(1 + |x|)``
+(Yeo-Johnson). The exponent m is lambda if psi > 0; if psi < 0, it is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
+``|psi|`` increases with m, so a limit on ``|psi|`` is a limit on m.
 
 References
 ----------
@@ -47,9 +48,10 @@ def lambda_range(family: int, x_min: float, x_max: float, ymax: float) -> tuple[
 def largest_exponent(a: float, ymax: float) -> float:
     """Return the largest m with ``b_m(a) <= ymax``, for a >= 0, minus a margin for rounding; inf if there is no limit.
 
-    With t = m a the equation ``b_m(a) = ymax`` is ``K(t) = ln(expm1(t)/t) = ln(ymax/a)``. K is increasing and convex
-    (the cumulant function of a uniform variable), and K(t) >= t/2, so Newton's steps from t = 2 ln(ymax/a) decrease to
-    the root. The closed form with Lambert's W overflows if ymax/a does, and loses half the digits near ymax = a.
+    With t = m a the equation ``b_m(a) = ymax`` becomes ``K(t) = ln(expm1(t)/t) = ln(ymax/a)``. K is the cumulant
+    function of a uniform variable, which is increasing and convex, and K(t) >= t/2. So Newton's iteration from t = 2
+    ln(ymax/a) decreases monotonically to the root. The closed form with Lambert's W overflows if ymax/a does, and loses
+    half the digits near ymax = a.
     """
     if a <= 0.0 or ymax == math.inf:
         return math.inf

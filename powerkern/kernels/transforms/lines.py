@@ -43,11 +43,11 @@ def read_placement(where: IntArray) -> Placement:
 
 
 class Lines(NamedTuple):
-    """The lines of a matrix and their images; several adjacent rows or columns may be joined to one line.
+    """The lines of a part of a matrix, to be transformed one by one, and the place of their images.
 
-    Line k consists of the `times` lines of x with indices ``k*times, k*times + 1, ...``. Line i of x begins at
-    ``x[begin + i stride]``, and its `length` values are `within` elements apart; rows that are adjacent in memory form
-    one line of x. The images of line k begin at ``out[k out_step]``.
+    Input line i begins at ``x[begin + i stride]``, and its `length` values are `within` elements apart. It is a row, a
+    column or, where they are adjacent in memory, several of them. Line k joins the `times` input lines from
+    ``k times`` on, and its images begin at ``out[k out_step]``.
     """
 
     x: FloatArray
@@ -73,7 +73,7 @@ class Lines(NamedTuple):
 def rows_joined(p: int) -> int:
     """Return the number of rows of p values to join to one line, so that lines fill whole vectors; 0 for long rows.
 
-    Joined rows never exceed a band (`BAND`), beyond which values would be computed one by one. If possible they fill
+    A line has at most `BAND` values, the number of columns whose constants are computed at a time. If possible it has
     about two blocks; the constants of more blocks would not fit in the first-level cache.
     """
     if p >= SHORTEST_ROW:
@@ -134,16 +134,16 @@ def fetch_ahead(lines: Lines, first: int, n: int) -> None:
 
 @inlined
 def pack(lines: Lines, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
-    """Copy strided values into a contiguous block; return the line and the position after the last value.
+    """Copy strided values into a contiguous block; return the input line and the index in it of the next value.
 
     Parameters
     ----------
     lines : Lines
         The lines.
     number : int
-        Index of the line of x to start in.
+        Index of the input line of the first value.
     begin : int
-        Index of the first value within that line.
+        Index of the first value within its input line.
     packed : (n,)
         Receives n values, from as many lines as necessary.
     """

@@ -15,9 +15,10 @@ where
 fields
     The result of `select_fields`. Column j of the matrix has the parameters fields[:, first + j].
 bounds
-    An array with a column for each column of the matrix. It receives the bounds of ordinary values in the rows LOW and
-    HIGH (if the first is larger, no value is ordinary). bounds[EXTREME, j] becomes positive if a value of column j is
-    not ordinary. If no column of a band has ordinary values, nothing is written to out.
+    An array with a column for each column of the matrix. The rows LOW and HIGH receive the bounds of ordinary values;
+    if bounds[LOW, j] > bounds[HIGH, j], no value of column j is ordinary. bounds[EXTREME, j] becomes positive if a
+    value of column j is not ordinary. Columns are processed in bands of up to BAND columns. If no column of a band has
+    ordinary values, no images are written for the band.
 out
     The memory of the images; may be x. Line k begins at ``out[to + k out_stride]``, and is contiguous. Up to `times`
     adjacent rows are joined (`rows_joined`).
@@ -117,9 +118,10 @@ def select_fields(results: FloatArray) -> FloatArray:
 
 
 def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
-    """Return fields with the same lambdas, with which `APPLY_SINGLE` transforms without standardising.
+    """Return the fields to pass to `APPLY_SINGLE` for transforms that do not standardise.
 
-    `family` has the code of each column's family.
+    The result has the lambdas of `fields`, the slope 1, the intercept 0, and the reference 1 for Box-Cox and 0 for
+    Yeo-Johnson. `family`, (p,), holds the code of each column's family.
     """
     raw = np.zeros_like(fields)
     raw[F_LMBDA], raw[F_REF], raw[F_SLOPE] = fields[F_LMBDA], family == BOX_COX, 1.0
@@ -249,7 +251,7 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
 
 @inlined
 def _any_extreme(x: FloatArray, c: FloatArray) -> bool:
-    """Return whether a block has values outside their bounds, which are the rows LOW and HIGH of the constants `c`."""
+    """Return whether any value of a block is outside its bounds, which are in the rows LOW and HIGH of `c`."""
     return _count_outside(x, c[LOW], c[HIGH]) > 0
 
 
@@ -357,7 +359,7 @@ _DIRECTIONS = (FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED)
 
 
 def _make_entry(column: Any, name: str, prepare: PrepareAll, transform: _Transform, n_constants: int) -> _Apply:
-    """Make an entry (for its arguments see the docstring of the module).
+    """Make an entry of `APPLY` or `APPLY_SINGLE`; the docstring of the module describes its arguments.
 
     Parameters
     ----------

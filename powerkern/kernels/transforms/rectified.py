@@ -386,7 +386,10 @@ def value_at(log: float, negative_shift: float) -> float:
 
 @kernel
 def tail_rank(n: int, fraction: float) -> int:
-    """Return the index, from 0, of the order statistic that ends a tail with a given fraction of n values."""
+    """Return the index ceil(fraction*n) - 1 of the last value in the lower tail of n sorted values, but at least 0.
+
+    The product is rounded first if it is within a rounding error of an integer.
+    """
     return max(math.ceil(fraction * n - _ROUNDING) - 1, 0)
 
 
@@ -394,9 +397,11 @@ def tail_rank(n: int, fraction: float) -> int:
 def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     """Return the change point of a sorted column, for a lambda and a rectification rule.
 
-    The quartiles are the order statistics number ceil(n/4) and n - ceil(n/4) + 1. In the paper they are the change
-    points. In R the change points are psi^-1(1.5 psi(quartile)), where 1.5 psi is limited to 1e-5 inside the range of
-    psi, and the change points are limited to the range of the data.
+    It is computed from the third quartile if lambda < 1, and from the first quartile otherwise. The quartiles are the
+    order statistics number ceil(n/4) and n - ceil(n/4) + 1, counted from 1. In the paper, and
+    under all rules except CELLWISE, the quartile is the change point. Under the rule CELLWISE, as in R's cellWise, the
+    change point is psi^-1(1.5 psi(quartile)). Its argument is limited to values at least 1e-5 inside the range of psi,
+    and the change point is limited to the range of the data.
     """
     n = column.n
     k = column.upper if lmbda < 1.0 else column.lower
@@ -420,7 +425,7 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
 
 @kernel
 def _change_at(x: float, log: float, position: int, lmbda: float, negative_shift: float) -> ChangePoint:
-    """Return the change point at a value, where psi has the derivative e^((lambda - 1) log) in x.
+    """Return the change point at a given value, with psi and its derivative e^((lambda - 1) log) in x.
 
     Parameters
     ----------
@@ -440,7 +445,11 @@ def _change_at(x: float, log: float, position: int, lmbda: float, negative_shift
 
 @kernel
 def _change_in_logs(column: SortedColumn, lmbda: float) -> ChangePoint:
-    """Return the change point below which psi is linear in ln x, with the slope dpsi/dln x = e^(lambda ln x)."""
+    """Return the first quartile as the change point below which the transform is linear in ln x.
+
+    The slope of psi at the change point is dpsi/dln x = e^(lambda ln x). Only Box-Cox with the rule BOTH and lambda > 0
+    has such a change point.
+    """
     log = column.logs[column.lower]
     return ChangePoint(log, column.lower, psi_at(log, lmbda, 0.0), exp(lmbda * log))
 

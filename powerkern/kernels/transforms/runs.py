@@ -23,7 +23,7 @@ _Apply = Callable[[FloatArray, IntArray, IntArray, IntArray, FloatArray, IntArra
 def _make_entry(family: int, direction: int) -> _Apply:
     """Make the entry that transforms runs by one family, with or without standardisation.
 
-    The constants of many runs are computed at a time, so that their computation vectorises.
+    The constants are computed for many runs at a time, so that their computation vectorises.
     """
     transform = TRANSFORMS[family, direction]
     prepare, n_constants = in_turn(transform.prepare), transform.n_constants

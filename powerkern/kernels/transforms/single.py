@@ -184,9 +184,9 @@ def _log_at_most(u: float) -> float:
 
 @inlined
 def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
-    """Return m, 1/m, x0, the slope, and whether these are accurate enough.
+    """Return m, 1/m, x0, the slope, and whether these numbers are accurate enough.
 
-    x0 is the point with image 0. The standardised value of x by the fit is slope b_m(ln(x/x0)).
+    m is the exponent, and x0 the point with image 0. The fit's standardised value of x is slope b_m(ln(x/x0)).
     """
     m = _divisor(fit.lmbda)
     m_inverse, product = 1.0 / m, m * (-fit.intercept / fit.slope)

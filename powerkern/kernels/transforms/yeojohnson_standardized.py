@@ -1,4 +1,4 @@
-"""The Yeo-Johnson transform with standardisation, and its inverse."""
+"""The standardised Yeo-Johnson transform, which measures values from a reference, and its inverse."""
 
 from __future__ import annotations
 
@@ -75,16 +75,18 @@ def _is_beside(fit: Fit, negative: bool) -> bool:
 def yeojohnson_standardized(x: float, fit: Fit) -> float:
     """Return z = a Psi(x) + b with the parameters of a fit, where Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)).
 
-    Let m be the exponent for the sign of x: lambda for x >= 0, and 2 - lambda for x < 0. If ref = 0, S is the log
-    factor of the fit: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, so that no fitted x
-    overflows. Otherwise S = m_ref ln(1 + |ref|), where m_ref is the exponent for the sign of ref. For x of that sign,
-    Psi(x) = +-(e^(m d) - 1)/m with d = ln((1 + |x|)/(1 + |ref|)). Near ref, d is computed as log1p((|x| - |ref|)/(1 +
-    |ref|)), so that nothing cancels in a tight cluster. |ref| is the largest |x| of the fitted data if m_ref > 0, and
-    the smallest if m_ref < 0.
+    a is the slope and b the intercept of the fit. m is the exponent for the sign of x: lambda for x >= 0, and
+    2 - lambda for x < 0. S is a log-scale that prevents overflow:
 
-    Let M = max(|z|, |b|, a |Psi|). The error is at most eps (2 + |m| + |m d|) M, and eps |S| M if ref = 0. If S < -700,
-    S = -700 is used for x of the sign opposite to ref. Psi(x) is then in the range of float64, but closer to 0 than its
-    definition gives.
+    * If ref = 0, S is the log factor of the fit: the largest m ln(1 + |x|) of the fitted data, but at least 0.
+    * Otherwise S = m_ref ln(1 + |ref|), where m_ref is the exponent for the sign of ref. |ref| is the largest |x| of
+      the fitted data if m_ref > 0, and the smallest if m_ref < 0. For x of the sign of ref, Psi(x) is
+      +-(e^(m d) - 1)/m with d = ln((1 + |x|)/(1 + |ref|)). Near ref, d is computed as
+      log1p((|x| - |ref|)/(1 + |ref|)), so that nothing cancels in a tight cluster.
+
+    With M = max(|z|, |b|, a |Psi|), the error is at most eps (2 + |m| + |m d|) M, and eps |S| M if ref = 0. For x of
+    the sign opposite to ref, S is replaced by -700 if it is less. Psi(x) is then in the range of float64, but closer to
+    0 than the definition says.
     """
     negative, total = x < 0.0, _log_scale(fit)
     upper, lower = exponent_pair(fit.lmbda)
