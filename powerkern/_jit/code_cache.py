@@ -90,10 +90,10 @@ def _entry_name(function: Callable[..., object]) -> str:
 def _bases() -> list[Path]:
     """Return the folders searched for compiled code; new code is written to the first writable one.
 
-    If NUMBA_CACHE_DIR is set, this is the only folder. Otherwise there are two folders. The first is the
-    ``__pycache__`` next to the installed package, which copies of an environment or image include. The second is the
-    user's cache folder. A frozen application uses the user's folder only, because its own folder may exist for one run
-    only.
+    If NUMBA_CACHE_DIR is set, it names the only folder. Otherwise there are two folders. The first is the
+    ``__pycache__`` next to the installed package, which is copied with an environment or a container image. The second
+    is the user's cache folder. A frozen application uses only the user's folder, because its own folder may be
+    temporary.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return [Path(os.environ["NUMBA_CACHE_DIR"])]

@@ -49,7 +49,7 @@ def platform() -> str:
 
 
 def levels() -> dict[str, frozenset[str]]:
-    """Return the instruction sets for which machines may share code, best first, with the features of each."""
+    """Return the instruction sets for which machines can share code, best first, and the CPU features of each."""
     return _X86_LEVELS if platform().startswith("x86_64") else {"generic": frozenset()}
 
 

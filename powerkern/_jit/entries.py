@@ -121,7 +121,8 @@ def _is_plain() -> bool:
 def _native(code: bytes, symbol: str) -> Any:
     """Load an object file into this process; return its function `symbol`.
 
-    The function takes the address of the packed arguments, three times, and returns an integer (see `_NATIVE`).
+    The function takes the address of the packed arguments as three pointers of different types, and returns an integer
+    (see `_NATIVE`).
     """
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
     _LOADED.append(library.link(_linker(), f"{symbol} {len(_LOADED)}"))

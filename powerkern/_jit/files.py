@@ -47,7 +47,7 @@ def make(folder: Path) -> None:
 
 
 def require_trusted(folder: Path) -> None:
-    """Raise PermissionError, with the reason, if anyone but this user and root may have put files into a folder."""
+    """Raise PermissionError, with the reason, if a user other than this one and root can write to a folder."""
     _require_absolute(folder)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
@@ -59,7 +59,7 @@ def require_trusted(folder: Path) -> None:
 
 
 def require_owned(status: os.stat_result) -> None:
-    """Raise PermissionError, with the reason, if anyone but this user and root owns or can write to a file.
+    """Raise PermissionError, with the reason, if a user other than this one and root owns or can write to a file.
 
     The same check applies to folders.
     """

@@ -1,4 +1,4 @@
-"""The calling convention of entries. The code of caller and callee is generated from an entry's signature.
+"""The calling convention of entries. An entry's signature determines the generated code of both caller and callee.
 
 Arguments become 64-bit words: numbers, and the addresses of NumPy's array objects. Records are flattened. Machine code
 reads the fields of array objects as any C extension does, since NumPy's C API fixes their offsets (`llvm_arguments`).
@@ -196,7 +196,7 @@ def call({", ".join(arguments)}):
         return "def entry(i, p, q):\n    " + "\n    ".join(lines)
 
     def kinds(self) -> dict[str, Any]:
-        """Return a dictionary from the reader functions in the source from `callee` to the argument types they read."""
+        """Return the argument type that each reader function in the source from `callee` reads, by function name."""
         return {f"read{k}": kind for k, kind in enumerate(self._kinds)}
 
 

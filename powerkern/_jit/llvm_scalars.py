@@ -61,7 +61,9 @@ def _converted(context, signature, builder, args, _=None):  # type: ignore[no-un
 
 
 def _extreme(operation, context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """Lower max or min to a separate function that compares in Python's order, so that more loops vectorise.
+    """Lower max or min to a separate LLVM function, so that more loops vectorise.
+
+    The function compares each argument with the best one so far, as Python does, so that NaN is treated alike.
 
     Parameters
     ----------

@@ -50,9 +50,9 @@ _THREAD = threading.local()
 
 
 def compile_entry(compiled: Callable[[dict[str, Any]], T]) -> T:
-    """Compile an entry, with plain numba if `fast_lowering` fails, as may happen with a later release of numba.
+    """Compile an entry by `fast_lowering` or, if this fails, with plain numba.
 
-    After such a failure this process compiles everything with plain numba.
+    A later release of numba may cause such a failure. This process then compiles everything with plain numba.
 
     Parameters
     ----------

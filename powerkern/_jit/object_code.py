@@ -125,7 +125,7 @@ def _llvm_text(function: Callable[..., Any], interface: Interface, options: dict
 
 
 def _replace_functions(text: str) -> str:
-    """Replace some functions of numba in LLVM text (see `_REPLACED`), and request the CPU's widest vectors."""
+    """Replace the functions in `_RENAMED` and `_REPLACED` in LLVM text, and request the CPU's widest vectors."""
     for name, library in _RENAMED.items():
         text = text.replace(name, library)
     replaced = [name for name in _REPLACED if f"@{name}(" in text]

@@ -1,10 +1,12 @@
 """Prepare a column with censored cells for its likelihood: logs of its values, one term per distinct interval.
 
-A cell is a number x and the other end e of its interval: NaN if the cell is the value x, -inf if it is only known to be
-below x, inf if it is above x, and a number if it is between x and e. Equal intervals become one term with a count.
+A cell is given by a number x and the other end e of its interval. If e is NaN, the cell is an observed value x. If e is
+-inf, the value is below x; if e is inf, it is above x. Otherwise it is between x and e. Equal intervals become one term
+with a count.
 
-Everything is standardised by the mean and the standard deviation of transformed values (`CensoredColumn.centered`): the
-observed values or, if fewer than two of them are distinct, the ends of the intervals.
+Values and limits are standardised by the mean and the standard deviation of transformed values
+(`CensoredColumn.centered`). These are the observed values or, if fewer than two of them are distinct, the ends of the
+intervals.
 """
 
 from __future__ import annotations
@@ -98,9 +100,9 @@ class CensoredColumn(NamedTuple):
     `sign` is 1, -1, or 0 if there are values or limits of both signs. If it is -1, all fields describe the magnitudes.
     `total` is the weight of all cells. `values` holds the weight of the observed cells and, if their moments may be
     computed from raw sums, the standard deviation of their logs. `are_standard` tells whether the observed values
-    provide the mean and the standard deviation by which everything is standardised. If they do not, `mean_log_shift` is
-    the mean log of the values that provide them, minus the mean log of the observed values, in the units of the logs;
-    otherwise it is 0.
+    provide the mean and the standard deviation for standardising; if not, the ends of the intervals do. In the second
+    case `mean_log_shift` is the mean log of the ends minus the mean log of the observed values, in the units of the
+    logs; otherwise it is 0.
     """
 
     centered: Centered
@@ -375,8 +377,8 @@ def _copy_ends(n_limits: int, n_intervals: int, out: FloatArray, censored_work: 
 def _plain_logs(column: PreparedColumn, values: ValueSummary, work: Work) -> tuple[Centered, float]:
     """Return the logs of all values, computed as in `kernels.likelihood.one_pass`, and their standard deviation.
 
-    The logs have an absolute error of a few roundings. The standard deviation is returned as 0 if that error is too
-    large for raw sums, or if a few values carry nearly all of the weight.
+    The absolute error of a log is a few rounding errors of 1. If such errors are too large for raw sums, or if a few
+    values carry nearly all of the weight, a standard deviation of 0 is returned.
 
     Parameters
     ----------
@@ -590,7 +592,7 @@ def _signed_log(k: int, points: Logs, center: float) -> float:
 
 @kernel
 def sample_column(column: CensoredColumn, stride: int, censored_work: CensoredWork) -> CensoredColumn:
-    """Return a sample of the column, with every `stride`-th value and term, from which to start the search.
+    """Return a sample of the column for a first search: every `stride`-th value and every `stride`-th term.
 
     If there are few terms, the sample contains all of them, with their counts divided by `stride`.
 

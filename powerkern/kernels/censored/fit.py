@@ -172,8 +172,9 @@ def fit_prepared_column(
 def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: Score, censored: FloatArray) -> None:
     """Write standard errors of loc and scale, from the inverse of the information on lambda, alpha and delta.
 
-    In the coordinates of the centered logs ``loc = mean + s delta/alpha`` and ``scale = s/alpha``; psi at the reference
-    is then added to loc. The standard errors are in units of scale.
+    For the transform of the centered logs, ``loc = mean + s delta/alpha`` and ``scale = s/alpha``, where mean and s are
+    the moments in `normal`. The value of psi at the reference is then added to loc. The standard errors are in units of
+    scale.
 
     Parameters
     ----------
@@ -212,9 +213,9 @@ def _write_errors(column: CensoredColumn, mu: float, profile: Profile, normal: S
 def _slopes_of_reference(column: CensoredColumn, mu: float, normal: Score) -> tuple[float, float]:
     """Return the contributions of the logs' reference r to d loc/d mu and d scale/d mu, divided by scale.
 
-    ``psi(x) = psi(r) + e^t y``, where y is the transform of the centered logs, t = m a, m the exponent and a the log of
-    r. The derivative of loc therefore contains ``e^-t psi'(r)`` and a times the mean of y; the derivative of scale
-    contains a times scale.
+    Let y be the transform of the centered logs, m the exponent, a the log of r, and ``t = m a``. Then ``psi(x) =
+    psi(r) + e^t y``. The derivative of loc therefore contains ``e^-t psi'(r)`` and a times the mean of y; the
+    derivative of scale contains a times scale.
     """
     logs, scale = column.centered.logs, math.sqrt(normal.variance)
     sigma, sign = logs.sigma, -1.0 if logs.center < 0.0 else 1.0

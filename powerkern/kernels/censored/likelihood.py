@@ -1,22 +1,26 @@
 """The likelihood of a column with censored cells, which are only known to lie in an interval, at a given lambda.
 
-With y = psi(x), theta = 1/sigma and gamma = mu/sigma ([1]_, parametrised as in [2]_, section 2)::
+The transformed values y = psi(x) are normal with mean mu and standard deviation sigma. Let theta = 1/sigma and
+gamma = mu/sigma ([1]_, parametrised as in [2]_, section 2), and let J be the log-Jacobian term of a value. The
+transform of a censored cell is below or above a limit c, or between a and b. Then::
 
     l(lambda, theta, gamma) = sum_values [ln theta - 1/2 (theta y - gamma)^2 + (lambda - 1) J]
                               + sum_below ln Phi(theta c - gamma) + sum_above ln Phi(gamma - theta c)
                               + sum_between ln(Phi(theta b - gamma) - Phi(theta a - gamma))
 
 For a given lambda the log-likelihood is concave in (theta, gamma) [2]_, so Newton's method finds its maximum. Here the
-transformed values are first standardised by their mean and standard deviation, ``z = (y - mean)/s``, and ``alpha =
-theta s`` and ``delta = gamma - theta mean`` take the place of theta and gamma. The values then contribute ``W [ln alpha
-- 1/2 (alpha^2 + delta^2) - g]``, where W is their weight and g is the negative log-likelihood of
+transformed values are first standardised by their mean and standard deviation, ``z = (y - mean)/s``. The parameters
+``alpha = theta s`` and ``delta = gamma - theta mean`` take the place of theta and gamma. The values then contribute ``W
+[ln alpha - 1/2 (alpha^2 + delta^2) - g]``, where W is their weight and g is the negative log-likelihood of
 `powerkern.kernels.likelihood`, whose derivatives in lambda are known. The constant W/2 is added to the log-likelihood,
-so that it equals ``-W g`` for a column without censored cells. For an interval, let c be the standardised middle
-and h half the standardised length. Its probability is that of ``(m - t, m + t)``, ``m = alpha c - delta``, ``t = alpha
-h``.
+so that it equals ``-W g`` for a column without censored cells. In the code, c denotes a standardised limit, or the
+middle of the standardised interval from a to b, and h denotes half the length of this interval. The probability of the
+interval is that of a standard normal variable between ``m - t`` and ``m + t``, where ``m = alpha c - delta`` and
+``t = alpha h``.
 
-The profile likelihood has the derivative ``dl/dlambda`` at the maximum in (alpha, delta), and the second derivative
-``l_11 - l_1a l_aa^-1 l_a1``. The last step of Newton's method is not taken; both derivatives are corrected for it.
+The first derivative of the profile log-likelihood is ``dl/dlambda`` at the maximum in (alpha, delta). Its second
+derivative is ``l_11 - l_1a l_aa^-1 l_a1``, where the index 1 denotes a derivative in lambda and the index a denotes
+derivatives in (alpha, delta). The last step of Newton's method is not taken; both derivatives are corrected for it.
 
 References
 ----------
@@ -181,9 +185,9 @@ def _no_profile(at: Score) -> Profile:
 def _standardize(n_points: int, sd_ratios: tuple[float, float, float], censored_work: CensoredWork) -> None:
     """Standardise the ends of the intervals in ``censored_work.y``, and their first two derivatives in the exponent.
 
-    ``z = (y - mean)/s`` has the derivatives ``z' = (y' - mean')/s - z s'/s`` and ``z'' = (y'' - mean'')/s - 2 z' s'/s -
-    z s''/s``. Here ``s'/s`` is the first of `sd_ratios` (the `ratios` of moments), and ``s''/s`` is the second minus
-    the square of the first.
+    An end y becomes ``z = (y - mean)/s``, which has the derivatives ``z' = (y' - mean')/s - z s'/s`` and
+    ``z'' = (y'' - mean'')/s - 2 z' s'/s - z s''/s``. Here ``s'/s`` is the first of `sd_ratios` (the `ratios` of
+    moments), and ``s''/s`` is the second minus the square of the first.
     """
     slope, bend = sd_ratios[0], sd_ratios[1] - sd_ratios[0] * sd_ratios[0]
     y0, y1, y2 = censored_work.y[0], censored_work.y[1], censored_work.y[2]
@@ -410,9 +414,10 @@ def _sums_of_narrow_interval(
 def _sums_of_wide_interval(
     count: float, low: tuple[float, float, float], high: tuple[float, float, float], at: Scales
 ) -> Sums:
-    """Return `Sums` over the cells of one interval, computed from its ends, even if one of them is much farther out.
+    """Return `Sums` over the cells of one interval, computed from its two ends.
 
-    The arguments are those of `_sums_of_narrow_interval`.
+    The result is accurate even if one end is much farther from the mean than the other. The arguments are those of
+    `_sums_of_narrow_interval`.
     """
     a, b = at.alpha * low[0] - at.delta, at.alpha * high[0] - at.delta
     p = log_probability_of(a, b)
@@ -435,7 +440,10 @@ def _sums_by_coordinates(
     share_of_delta: float,
     alpha: float,
 ) -> Sums:
-    """Return `Sums` by the chain rule, from derivatives in ``alpha c - delta`` and ``alpha h - share_of_delta delta``.
+    """Return `Sums` by the chain rule, given the derivatives of the log-probability of a cell in two coordinates.
+
+    The coordinates are ``alpha c - delta`` and ``alpha h - share_of_delta delta``, where c is the number in `first` and
+    h is the number in `second`.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ _ON_SAMPLE = _Tolerances(2e-3, _COARSE_STEP_ON_SAMPLE, _COARSE_STEP_ON_SAMPLE)
 
 
 class Start(NamedTuple):
-    """Start of a search: the exponent, alpha and delta, the third derivative, and the largest exponent allowed."""
+    """Start of a search, and the largest exponent allowed; `d3` is the third derivative of the profile likelihood."""
 
     mu: float
     scales: Scales
@@ -243,7 +243,7 @@ def _check_uniqueness(
     scratch: Scratch,
     censored_work: CensoredWork,
 ) -> SearchResult:
-    """Check the sign of the score on both sides of an optimum; if it indicates another maximum, search for that one.
+    """Check the sign of the score on both sides of an optimum, and search for any other maximum that it indicates.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def _biweight_sums(
     w : ndarray of float64, shape (n,), or None
         Weights of the values; None if all are one.
     center : float
-        A value of the column. Differences from it keep their digits.
+        A value of the column. It is subtracted from y first, so that no digits are lost.
     mu : float
         The location, relative to `center`.
     rejection : float
@@ -77,7 +77,7 @@ def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float,
     w : ndarray of float64, shape (n,) or (0,)
         Weights of the values; empty if all are one.
     center : float
-        A value of the column. Differences from it keep their digits.
+        A value of the column. It is subtracted from y first, so that no digits are lost.
     mu : float
         The location, relative to `center`.
     rejection : float
@@ -94,9 +94,9 @@ def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float,
 
 @kernel
 def _biweight_at(col: Sorted, mu: float, rejection: float) -> tuple[float, float, float]:
-    """Return the sums of `_biweight_sums` over the values that are not rejected at the location ``center + mu``.
+    """Return the sums of `_biweight_sums` over the values that are less than `rejection` away from the location.
 
-    A value is rejected if its distance from the location is at least `rejection`.
+    The location is ``col.center + mu``.
     """
     lo = find_position(col.y, col.center, mu - rejection, 0)
     hi = find_position(col.y, col.center, mu + rejection, col.y.size)

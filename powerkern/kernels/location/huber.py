@@ -298,7 +298,7 @@ def sorted_huber_likelihood(y: np.ndarray, counts: FrequencyWeights | None, k: f
         n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number not clipped)
 
     The objective is convex in mu/s and 1/s, so steps to this solution converge if a step that overshoots is halved.
-    With `counts` all numbers of values are sums of weights, and all sums are weighted.
+    With `counts`, n and the other numbers of values are replaced by sums of weights, and all sums are weighted.
 
     Parameters
     ----------
@@ -376,7 +376,7 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
     w : ndarray of float64, shape (n,), or None
         Weights of the values; None if all are one.
     center : float
-        A value of the column. Differences from it keep their digits.
+        A value of the column. It is subtracted from y first, so that no digits are lost.
     point : float
         The point from which distances are measured, relative to `center`.
     limit : float
@@ -394,8 +394,8 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 def solve_jointly(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, k_location: float) -> LocScale:
     """Solve a pair of equations for location and scale jointly.
 
-    The start is the median and the normalised MAD. If the MAD is 0, the scale starts large enough that values differing
-    from the median are not all clipped.
+    The iteration starts from the median and the normalised MAD. If the MAD is 0, the initial scale is so large that
+    some values different from the median are not clipped.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from powerkern.kernels.plain_arguments import as_real, as_vector, format_argumen
 
 @kernel
 def _estimate_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) -> LocScale:
-    """Apply an estimator, with the given options, to a copy of a sorted vector."""
+    """Apply an estimator to a copy of a sorted vector; `options` are the estimator's options."""
     y = allocated((x.size,))
     copy(x, y)
     result = apply_estimator(estimate, for_squares(without_missing(y, x[:0])), options)

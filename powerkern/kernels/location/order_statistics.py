@@ -128,7 +128,7 @@ def find_position(y: np.ndarray, center: float, t: float, guess: int) -> int:
     y : ndarray of float64, shape (n,)
         The values, ascending.
     center : float
-        A value of the column. Differences from it keep their digits.
+        A value of the column. It is subtracted from y first, so that no digits are lost.
     t : float
         The threshold, relative to `center`.
     guess : int
@@ -161,7 +161,7 @@ def find_position(y: np.ndarray, center: float, t: float, guess: int) -> int:
 
 @kernel
 def rank_of_weight(w: np.ndarray, weight: float) -> tuple[int, int]:
-    """Return two positions in the running sum of `w`: the first with at least `weight`, and the first with more."""
+    """Return the positions at which the running sum of `w` first reaches `weight`, and first exceeds `weight`."""
     n = w.size
     total = 0.0
     lower = -1
@@ -188,7 +188,7 @@ def sorted_quantile(y: np.ndarray, probability: float) -> float:
 
 @kernel
 def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
-    """Return a sorted column, which must not be empty, with its lower median, median and total weight.
+    """Compute the median and the total weight of a sorted column that is not empty; return them with the column.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> 
     y : ndarray of float64, shape (n,)
         The values, ascending.
     center : float
-        A value of the column. Differences from it keep their digits.
+        A value of the column. It is subtracted from y first, so that no digits are lost.
     point : float
         The point from which distances are measured, relative to `center`.
     rank : int

@@ -128,7 +128,7 @@ def _cumulate(w: FloatArray, out: FloatArray) -> float:
 
 @kernel
 def _partners(before: FloatArray, weight: float, out: IntArray) -> None:
-    """Write, for each i, the smallest j such that values i..j weigh more than `weight`; n if there is no such j.
+    """Write, for each i, the smallest j for which values i, ..., j weigh more than `weight`; n if there is none.
 
     ``before[i]`` is the total weight of the values before i.
     """
@@ -183,9 +183,9 @@ def weight_outside(counts: FrequencyWeights | None, lo: int, hi: int, n: int) ->
     counts : FrequencyWeights or None
         Weights of the values; None if all are one.
     lo : int
-        Start of the half-open range that is left out.
+        Number of values before the range ``y[lo:hi]``.
     hi : int
-        End of that range.
+        End of the range.
     n : int
         The number of values.
     """
@@ -223,13 +223,19 @@ def weighted_mean(x: FloatArray, w: FloatArray | None) -> float:
 
 @kernel
 def position_at(counts: FrequencyWeights, fraction: float) -> int:
-    """Return the first position such that the values up to and including it have at least `fraction` of the weight."""
+    """Return the position at which the running weight, from the smallest value up, first reaches `fraction`.
+
+    `fraction` is a fraction of the total weight.
+    """
     return min(count_below(counts.before[1:], fraction * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 
 @kernel
 def position_from_above(counts: FrequencyWeights, fraction: float) -> int:
-    """Return the last position such that the values from this position on have at least `fraction` of the weight."""
+    """Return the position at which the running weight, from the largest value down, first reaches `fraction`.
+
+    `fraction` is a fraction of the total weight.
+    """
     last = counts.w.size - 1
     return last - min(count_below(counts.after[last::-1], fraction * counts.total * (1.0 - SLACK)), last)
 
@@ -253,7 +259,7 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
     counts : FrequencyWeights or None
         Weights of the values; None if all are one.
     center : float
-        A value of the column. Differences from it keep their digits.
+        A value of the column. It is subtracted from y first, so that no digits are lost.
     point : float
         The point from which distances are measured, relative to `center`.
     """
@@ -268,10 +274,10 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
 
 @kernel
 def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
-    """Return the smallest radius about the point that contains the values from i to ``partner[i]``, for some i.
+    """Return the smallest radius of an interval about a point that contains one of the windows of a given weight.
 
-    For given i the radius is the larger of two distances, one decreasing and one increasing with i, so bisection finds
-    the best i. The point is ``center + point``.
+    The windows are the values i, ..., ``partner[i]`` for all i, and the point is ``center + point``. For window i the
+    radius is the larger of two distances. One decreases and the other increases with i, so bisection finds the best i.
     """
     n = y.size
     low, high = 0, n

@@ -388,10 +388,10 @@ def predict_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Predict each cell of the columns start, ..., stop - 1 from its neighbors, the values of other columns in its row.
+    """Predict each cell of the columns start, ..., stop - 1 from the neighbors of its column.
 
-    A neighbor with value x predicts ``slope x``. The result is the weighted mean of the predictions by those neighbors
-    that are observed in the row, or 0 if none is.
+    If a neighboring column has the value x in the row of the cell, it predicts ``slope x``. The result is the weighted
+    mean of the predictions by all neighbors that are observed in this row; 0 if there are none.
 
     Parameters
     ----------
@@ -429,9 +429,9 @@ def predict_columns(
 
 @entry((ROWS, ROWS, REAL, ROWS, ROWS))
 def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: FloatArray, out: FloatArray) -> None:
-    """Write the slope of each column on its prediction, and the scale of the residuals.
+    """Write, for each column, the slope of the values on their predictions, and the scale of the residuals.
 
-    The slope is 1 if the prediction is 0 in every row.
+    Predictions are shrunk towards 0; the slope is the factor that undoes this. It is 1 if all predictions are 0.
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ def least_squares_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Replace each row of a factor by its ridge regression solution, the other factor being fixed.
+    """Replace each row of a factor by its ridge regression solution, with the other factor held fixed.
 
     Parameters
     ----------

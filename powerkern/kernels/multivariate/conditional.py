@@ -216,7 +216,7 @@ def _complete_by_covariance(
 def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: FloatArray) -> None:
     """Write the inverse of the submatrix with rows and columns `index` of a positive definite matrix.
 
-    The method is to sweep over the diagonal; `line` is scratch.
+    The inverse is computed by the sweep operator (`_sweep`), applied to each row; `line` is scratch.
     """
     h = index.size
     for a in range(h):

@@ -16,7 +16,9 @@ from powerkern._typing import FloatArray, IntArray
 def _bins_of_area(
     values: FloatArray, cumulative_counts: IntArray, area: float, n_bins: int, first: IntArray, edges: FloatArray
 ) -> int:
-    """Write the widest bins with count times width <= `area`; return their number, or n_bins + 1 if more are needed.
+    """Divide [0, 1] into the widest bins whose area, count times width, is at most `area`; return their number.
+
+    The result is n_bins + 1 if more than `n_bins` bins are needed.
 
     A value on an edge belongs to the bin to the right of the edge. The value 1 belongs to the last bin if the area of
     that bin allows. If rounding would put an edge on the last value of its bin, the edge moves up by one float64.

@@ -95,7 +95,10 @@ def _add_four_squares(
     columns: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     squares: FloatArray,
 ) -> None:
-    """Add the squared differences of four columns at once, which saves loads and stores of the sums."""
+    """Add the squared differences of four columns from four values to `squares`.
+
+    Four columns at once save loads and stores of the sums.
+    """
     x0, x1, x2, x3 = values
     c0, c1, c2, c3 = columns
     for k in range(squares.size):

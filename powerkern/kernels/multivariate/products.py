@@ -1,6 +1,6 @@
 """Products and factors of matrices whose rows are long columns of data, for likelihoods of several columns.
 
-The operations that give an element, and their order, do not depend on the division of rows among threads. The BLAS does
+Each element is computed by the same operations in the same order, however rows are divided among threads. The BLAS does
 not guarantee this: with OpenBLAS the last bits of a product depend on the number of threads.
 """
 

@@ -1,4 +1,4 @@
-"""Wrapping of columns ([1]_), the univariate minimum covariance determinant ([2]_), and an M-step that refines it.
+"""Wrapping of columns ([1]_), and the univariate minimum covariance determinant ([2]_) with a step of an M-estimator.
 
 References
 ----------
@@ -181,7 +181,7 @@ def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
 
 @entry((ROWS, COLUMN, COLUMN, ROWS))
 def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray, out: FloatArray) -> None:
-    """Improve the location and scale of each column by one M-step with the wrapping function.
+    """Improve the location and scale of each column by one reweighting step of the M-estimator with `psi`.
 
     Columns without a positive scale are left unchanged.
 
@@ -230,7 +230,7 @@ def wrap_columns(
     unit: FloatArray,
     constants: FloatArray,
 ) -> None:
-    """Replace each value x by ``center + unit psi((x - loc)/scale)``, psi being the wrapping function.
+    """Replace each value x by ``center + unit psi((x - loc)/scale)``, where `psi` is the wrapping function.
 
     Parameters
     ----------
@@ -241,9 +241,9 @@ def wrap_columns(
     scale : (p,)
         Scale of each column.
     center : (p,)
-        Center of the wrapped values.
+        The number that replaces the location of each column.
     unit : (p,)
-        Unit of the wrapped values.
+        The number that replaces the scale of each column.
     constants : (4,)
         b, c, q1 and q2, see `psi`.
     """

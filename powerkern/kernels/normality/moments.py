@@ -66,9 +66,9 @@ def scale_to_one(x: FloatArray, y: FloatArray) -> int:
 
 @reduction
 def _subtract_mean(positions: PlottingPositions, y: FloatArray, mean: float, squares: FloatArray) -> float:
-    """Subtract `mean` from y in place, and write the weighted squares of the results; return the mean of the results.
+    """Subtract `mean` from y in place, and write the weighted squares of the differences; return their mean.
 
-    The returned mean is a rounding error; callers correct their results for it.
+    The mean of the differences would be 0 without rounding of `mean`. Callers correct their results for it.
     """
     total = 0.0
     for i in range(y.size):

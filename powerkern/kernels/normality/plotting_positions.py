@@ -88,7 +88,7 @@ def _merge_ties(x: FloatArray, weight: FloatArray) -> int:
 
 @kernel
 def _with_unit(counts: FrequencyWeights, unit: float) -> FrequencyWeights:
-    """Return a copy of the weights in which one value has the weight `unit`, on which plotting positions depend."""
+    """Return a copy of the weights in which `unit` is the weight that counts as one value."""
     return FrequencyWeights(
         counts.w, counts.before, counts.after, counts.half_partner, counts.majority_partner, counts.nodes,
         counts.lower, counts.upper, counts.total, unit, counts.factor,

@@ -180,7 +180,7 @@ def one_minus_ppcc(column: PlottedColumn, exponent: float) -> float:
 
 
 class _GridSummary(NamedTuple):
-    """Summary of the objective 1 - r on the grid of lambdas."""
+    """Summary of the objective 1 - r on the grid of exponents."""
 
     #: indices of the first, the last and the lowest point
     first: int
@@ -194,11 +194,10 @@ class _GridSummary(NamedTuple):
 
 @kernel
 def _evaluate_on_grid(column: PlottedColumn, origin: float, values: FloatArray) -> _GridSummary:
-    """Evaluate 1 - r on a grid of exponents, and beyond either end of the grid while 1 - r decreases.
+    """Evaluate the objective 1 - r on a grid of exponents, which is extended at either end while 1 - r decreases.
 
-    The exponents are ``origin + k _STEP``, at first with k = 0.._POINTS - 1.
-
-    The value at step k is written to ``values[_MOST_STEPS + k]``.
+    r is the probability plot correlation coefficient. The exponents are ``origin + k _STEP``, at first for k = 0, ...,
+    _POINTS - 1. The value for step k is written to ``values[_MOST_STEPS + k]``.
     """
     first, last = 0, _POINTS - 1
     for k in range(_POINTS):
@@ -233,9 +232,10 @@ def second_minimum(values: FloatArray) -> float:
 
 @kernel
 def _maximize_ppcc(column: PlottedColumn, start: float, values: FloatArray, out: FloatArray) -> None:
-    """Write the lambda with the largest probability plot correlation r, then 1 - r, number of evaluations and status.
+    """Find the lambda with the largest probability plot correlation r; write it with its status to `out`.
 
-    `start` is the lambda at the center of the grid; `values` is scratch for the objective on the grid.
+    `out` also receives 1 - r and the number of evaluations. `start` is the lambda at the center of the grid, and
+    `values` is scratch for the objective on the grid.
     """
     scale = column.logs.scale
     origin = start * scale - _RADIUS

@@ -269,11 +269,11 @@ def _bound_errors(
 
     The error of loc is in units of the scale.
 
-    Let y be the transformed values, m the mean and ``1/theta`` the standard deviation of the fitted normal
-    distribution, and ``'`` the derivative in the exponent. The score is the derivative of the maximum over m and
-    ``theta`` (envelope theorem). Errors of the sums therefore change it by at most ``theta^2`` times the error of
-    ``sum (y - m)(y' - m') + theta'/theta (y - m)^2``. Without censored cells m is the mean of y, as the bounds of
-    `bound_sums` assume. If m differs from the mean of y, errors of the sums of y and y' are added.
+    Let y be the transformed values, and let m be the mean and ``1/theta`` the standard deviation of the fitted normal
+    distribution. A prime denotes the derivative in the exponent. The score is the derivative of the likelihood
+    maximised over m and ``theta``. By the envelope theorem, errors of the sums change it by at most ``theta^2`` times
+    the error of ``sum (y - m)(y' - m') + theta'/theta (y - m)^2``. The bounds of `bound_sums` assume that m is the mean
+    of y, as it is without censored cells. If m differs from the mean of y, errors of the sums of y and y' are added.
 
     Parameters
     ----------
@@ -323,8 +323,8 @@ def _noise(
     """Bound the error of lambda due to rounding of the logs of nodes and interval ends, and of the reference.
 
     As in `powerkern.kernels.power_sums.errors`, all errors are assumed to have the same sign. The score of a censored
-    cell grows with its distance from the mean. If this distance is large, the error of the cell is weighted by the
-    square of the distance.
+    cell grows with its distance from the mean, so the error of its log counts more if the distance is large
+    (`_squared_lever`).
 
     Parameters
     ----------
@@ -365,9 +365,9 @@ def _noise(
 def _squared_lever(
     k: int, sample: Sample, column: CensoredColumn, scales: Scales, rounding: float, censored_work: CensoredWork
 ) -> float:
-    """Return (r (1 + d))^2 for an end of an interval: r is the rounding error of its log, d its distance from the mean.
+    """Return (r (1 + d))^2 for an end of an interval, where r is a bound on the rounding error of its log.
 
-    The distance is that of the transformed end, in units of the scale.
+    d is the distance of the transformed end from the mean, in units of the scale.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ def _squared_lever(
     scales : Scales
         The scales at the optimum.
     rounding : float
-        Rounding error of a log that is exactly 0.
+        Absolute part of the rounding error of a log (`rounding_of_reference`).
     censored_work : CensoredWork
         The array `y` holds the transforms of the ends of the intervals at the optimum.
     """

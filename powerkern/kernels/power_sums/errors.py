@@ -2,11 +2,12 @@
 
 In each bin a Gauss rule replaces the values. By its error formula ([1]_), the mean of a function f with eight
 derivatives changes by at most ``max|f^(8)| h^8/8! r``. Here h is half the width of the bin, t in [-1, 1] is the
-position of a value in the bin, r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), and pi_k are the monic orthogonal polynomials
-of the bin's values. For f = e^(2 m a), the square of a power with log a and exponent m, the relative error is
+position of a value in the bin, r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), E denotes the mean over the bin's values, and
+pi_k are their monic orthogonal polynomials. For f = e^(2 m a), the square of a power with log a and exponent m, the
+relative error is
 ``(2 |m| h)^8 r e^(2 |m| h)/8!``, which is 3e-13 for 2 |m| h = 0.16. A bin with at most four distinct values is
 represented exactly. Sums over blocks of rows are rounded to multiples of a quantum, so that they do not depend on the
-order of addition. `bound_errors` adds up the effects of all this on lambda.
+order of addition. `bound_errors` bounds the error of lambda that results from the Gauss rules and from rounding.
 
 References
 ----------
@@ -44,7 +45,7 @@ class Rounded(NamedTuple):
 
 
 class FittedNormal(NamedTuple):
-    """The normal distribution fitted to the transformed values, and its rates of change at the optimum.
+    """The normal distribution fitted to the transformed values, and the derivatives of its parameters at the optimum.
 
     `mu` is the exponent in units of the logs. `sd` is the standard deviation times e^-log_factor; the transformed
     values y are multiplied by the same factor. `scale_rate` is the derivative of ln(1/sd) in mu. `offset` is the mean
@@ -62,9 +63,9 @@ class FittedNormal(NamedTuple):
 class SumErrors(NamedTuple):
     """Bounds on the errors of weighted sums over the transformed values y and their derivatives y' in mu.
 
-    `squares` is for ``(y - mean)^2`` and `products` for ``(y - mean)(y' - mean')``. `firsts` and `slopes` are for y and
-    y'; they are needed only if the model has an offset, and omit the effect of rounding weights. `lost` bounds the
-    effect of rounding weights on the score times the variance.
+    `squares` is for ``(y - mean)^2`` and `products` for ``(y - mean)(y' - mean')``. `firsts` is for y and `slopes` for
+    y'; these two bounds are needed only if the model has an offset, and do not include the effect of rounding the
+    weights. `lost` bounds the effect of rounding the weights on the product of score and variance.
     """
 
     squares: float
@@ -170,7 +171,7 @@ def bound_sums(sample: Sample, model: FittedNormal, nodes: Nodes, rounded: Round
 def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, nodes: Nodes) -> float:
     """Write the transform y of the middle of each bin to `nodes.bin_power`; return the mean of y over all values.
 
-    Both are divided by e^log_factor.
+    The transforms and their mean are divided by e^log_factor.
 
     Parameters
     ----------
@@ -202,9 +203,10 @@ def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, node
 
 @kernel
 def rounding_of_reference(sample: Sample, moved: bool) -> float:
-    """Return the rounding error of a log that is exactly 0, in units of the logs.
+    """Return the absolute part of the rounding error of a log, in units of the logs.
 
-    The error is larger if the logs were `moved`, that is, rounded relative to an earlier reference.
+    The other part is EPS times the log. The absolute part is larger if the logs were `moved`, that is, rounded relative
+    to an earlier reference.
     """
     sigma = sample.centered.logs.sigma
     if moved:

@@ -1,8 +1,8 @@
 """Fit columns, and evaluate likelihood profiles and intervals, from power sums.
 
-A weighted sample with the power sums of the column (`powerkern.kernels.power_sums.sample`) is fitted by
-`powerkern.kernels.likelihood.two_pass`, with the same certificate as any weighted column. `bound_errors` bounds the
-error of lambda that comes from replacing the column by the sample.
+A weighted sample with the power sums of the column (`powerkern.kernels.power_sums.sample`) is fitted like any weighted
+column by `powerkern.kernels.likelihood.two_pass`, which also certifies the optimum. `bound_errors` bounds the error of
+lambda that comes from replacing the column by the sample.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Choose grids of bins for the logs of columns, from the ranges of the data."""
+"""Choose grids of bins for the logs of columns, from the ranges of the data.
+
+A stream is a column that may grow: more rows may follow, with values outside the present range.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ _REFERENCE_ROUNDING = 2.0**-50
 
 @kernel
 def reference_excess(base: float, ref: float) -> float:
-    """Return the log of the reference of a Box-Cox stream minus the exact log that it was rounded from.
+    """Return ln(ref) minus the exact log from which the reference `ref` of a Box-Cox stream was computed.
 
     The exact log is a multiple of `_FINEST_STEP`. The bins of a stream are laid relative to the exact log, since in
     narrow data the rounding error of `ref` may exceed the width of many bins. For all other grids the result is 0.
@@ -75,7 +78,7 @@ def _lay_bins(base: float, grid: FloatArray, exponent: float, max_bins: int) -> 
     """Write the bins of a grid: their width, the position of the first bin, and their number.
 
     The width is 2**exponent, or the next power of two that gives at most `max_bins` bins. A range without finite logs
-    gets no bins; such a range cannot come from data, only from a caller's table.
+    gets no bins. Data cannot have such a range, but a caller may pass one.
     """
     low, high = _log_range(base, grid)
     grid[G_FIRST] = grid[G_BINS] = grid[G_EXPONENT] = 0.0
@@ -177,7 +180,7 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, strea
 
 @entry((ROWS, COLUMN, COLUMN))
 def write_stream_references(grids: FloatArray, logs: FloatArray, references: FloatArray) -> None:
-    """Write the references of Box-Cox streams with these grids, and the exact logs of the references.
+    """Write the reference of each Box-Cox stream, given the grids of the streams, and its exact log to `logs`.
 
     For a grid without bins the reference is 1.
     """
@@ -190,7 +193,7 @@ def write_stream_references(grids: FloatArray, logs: FloatArray, references: Flo
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))
 def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins: int) -> None:
-    """Recompute the bins of grids for other bin widths.
+    """Replace the bins of grids by bins of the given widths.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ _LARGEST_RANGE = 400.0
 
 @kernel
 def _add_to_range(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
-    """Update the range of a column (count, weight, extremes and sampled logs) with some values.
+    """Update the range of a column (count, weight, extremes and sampled logs) with more values.
 
     Parameters
     ----------
@@ -138,9 +138,10 @@ def _sample(x: NDArray[Any], weight: FloatArray, base: float, first: int, stride
 def _range_of_lines(
     x: NDArray[Any], length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Add the rows of a matrix to the ranges of its columns, by lines of one or several rows each.
+    """Update the ranges of the columns of a row-major matrix with its rows.
 
-    Extremes are first computed for each position within a line, and then merged by column.
+    A line consists of one or several rows. Extremes are first computed for each position within a line, over all lines,
+    and then merged by column.
 
     Parameters
     ----------
@@ -224,7 +225,7 @@ def range_columns(
     stride: int,
     out: FloatArray,
 ) -> None:
-    """Update the ranges of columns (counts, weights, extremes and sampled logs) with some rows.
+    """Update the ranges of columns (counts, weights, extremes and sampled logs) with more rows.
 
     Parameters
     ----------
@@ -249,7 +250,7 @@ def range_columns(
 def range_lines(
     x: FloatArray, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Add the rows of a row-major float64 matrix without weights to the ranges of its columns.
+    """Update the ranges of the columns of a row-major float64 matrix with its rows, which have no weights.
 
     Parameters
     ----------
@@ -275,7 +276,7 @@ def range_lines(
 def range_lines32(
     x: Float32Array, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Add the rows of a row-major float32 matrix without weights to the ranges of its columns.
+    """Update the ranges of the columns of a row-major float32 matrix with its rows, which have no weights.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ _SPARE_BITS = 20.0
 
 
 class Nodes(NamedTuple):
-    """Scratch for the sample of a column, and for the statistics of its bins from which errors are bounded."""
+    """Scratch for the sample of a column, and for the statistics of its bins that determine the error bounds."""
 
     position: FloatArray  #: logs of the sample
     weight: FloatArray  #: weights of the sample
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
     centered: Centered
     sign: float  #: sign of all values; 0 if both signs occur
     half: float  #: half the width of a bin, in units of the logs
-    rounding: float  #: rounding error of a log that is 0, in units of the logs
+    rounding: float  #: absolute part of the rounding error of a log, in units of the logs
     origin: float  #: position on the grid that is the zero of logs of one sign, in units of the logs
     whole: bool  #: True if certainly no sum of weights was rounded
     n_bins: int
@@ -78,9 +78,7 @@ class _Layout(NamedTuple):
 
 @kernel
 def _find_layout(sums: FloatArray, grid: FloatArray, narrows: bool) -> _Layout:
-    """Return the part of a grid that the data occupy.
-
-    The grid may have been made for a much wider range.
+    """Return the part of a grid that the data occupy; the grid may be much wider than the range of the data.
 
     Parameters
     ----------
@@ -272,9 +270,9 @@ def _bound_logs(
     width: float,
     jacobian: float,
 ) -> Centered:
-    """Return the logs of the sample with the tightest bounds that the occupied bins allow.
+    """Return the logs of the sample together with the tightest bounds on them that the occupied bins allow.
 
-    With wider bounds, sums could lose all their digits.
+    With wider bounds the sums in the likelihood could lose all their digits.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: I
     bins : (n,) int
         Receives the bin indices.
     delicate : True or None
-        True if `is_delicate` holds, otherwise None, so that the choice is made at compile time.
+        True if `is_delicate` returns True, and otherwise None, so that the choice is made at compile time.
     """
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
     last = first + int(grid[G_BINS]) - 1
@@ -112,8 +112,8 @@ def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: I
 def is_delicate(base: float, grid: FloatArray) -> bool:
     """Return whether the logs of a column need the careful evaluation of `centered_log`.
 
-    This is so if magnitudes are close to the reference of the grid, or if their ratios to it might not be normal
-    numbers. `base` is added to magnitudes before the logarithm.
+    This is so if all magnitudes are close to the reference of the grid, or if the ratio of a magnitude to the reference
+    might underflow or overflow. `base` is added to magnitudes before the logarithm.
     """
     unit = base + grid[G_REF]
     largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))

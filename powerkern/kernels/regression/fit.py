@@ -36,7 +36,8 @@ def _write(
 ) -> None:
     """Write the results of a fit, and the coefficients of the transformed response on the basis of the design.
 
-    The coefficients are those of psi (the transform) minus its value at the reference, in units of the residual scale.
+    Before the coefficients are computed, the value of the transform at the reference is subtracted. The coefficients
+    are in units of the residual scale.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def _is_moderate(column: ResponseColumn, mu: float) -> bool:
 
 @kernel
 def _exponent(column: ResponseColumn, lmbda: float) -> float:
-    """Return the exponent that belongs to lambda, in units of the logs of a column."""
+    """Convert lambda to the exponent of the transform, in units of the logs of a column."""
     return exponent_of(lmbda, column.sign) * column.rows.sigma
 
 

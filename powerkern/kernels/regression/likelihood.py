@@ -8,9 +8,9 @@ linear model)::
 
 The design is given by an orthonormal basis, one row per basis vector. A column is given by logs relative to a
 reference, in the order of the rows, divided by a power of two that makes them of order one (see
-`powerkern.kernels.likelihood.score`). At the reference the log is 0, and so are psi and its derivatives. A missing
-value gets this log and contributes to no sum. If values are missing, the basis is not orthonormal over the remaining
-rows. The Cholesky factor of its Gram matrix over these rows is then used.
+`powerkern.kernels.likelihood.score`). At the reference the log, psi and the derivatives of psi are 0. A missing value
+is given the log 0 and therefore contributes nothing to the sums. If values are missing, the basis is not orthonormal
+over the remaining rows. The Cholesky factor of its Gram matrix over these rows is then used.
 
 References
 ----------
@@ -315,7 +315,9 @@ def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) 
 
 @kernel
 def _residual_products(rows: Rows, mu: float, log_factor: float, work: RegressionWork) -> float:
-    """Write inner products of residuals, and coefficients on the basis, to `work`; return the sum of squares of psi.
+    """Regress psi and its derivatives on the basis; write coefficients and inner products of residuals to `work`.
+
+    Return the sum of squares of psi.
 
     Parameters
     ----------
@@ -362,7 +364,7 @@ def _residual_products(rows: Rows, mu: float, log_factor: float, work: Regressio
 
 @kernel
 def _subtract_fitted(rows: Rows, start: int, n: int, work: RegressionWork) -> None:
-    """Replace psi and its derivatives in a block of n rows, from row `start` on, by their residuals."""
+    """Replace psi and its derivatives by their residuals in `work.y`, for the block of n rows from `start` on."""
     for j in range(4):
         y = work.y[j, :n]
         for k in range(rows.basis.shape[0]):

@@ -92,7 +92,7 @@ def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, flo
 
 @kernel
 def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
-    """Choose the reference for the logs of a column of one sign: the median magnitude of a subsample."""
+    """Return the reference for the logs of a column of one sign: the median magnitude of a sample of the values."""
     if design.root.size == 0:
         n = drop_missing(x, None, work.packed, work.weight)
         return abs(subsample_median(work.packed[:n], MOST_TYPICAL, work.logs))
@@ -106,7 +106,9 @@ def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
 def prepare(
     x: FloatArray, summary: ValueSummary, family: int, design: Design, work: RegressionWork
 ) -> tuple[ResponseColumn, bool]:
-    """Prepare a column; return it, and whether the design keeps full rank without the rows of missing values.
+    """Compute the logs of a response; return a `ResponseColumn`, and whether the design has full rank.
+
+    The rank is that of the design without the rows in which the response is missing.
 
     Parameters
     ----------

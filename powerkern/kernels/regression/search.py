@@ -44,7 +44,7 @@ _MU, _G, _D1 = range(3)
 
 
 class _Scanned(NamedTuple):
-    """Result of evaluating g on a grid of exponents: the points evaluated, and how many intervals contain a minimum."""
+    """Result of evaluating g on a grid of exponents: the range of points, and the numbers of minima and exact fits."""
 
     first: int  #: index of the first point evaluated
     last: int  #: index of the last point evaluated
@@ -57,8 +57,8 @@ class _Scanned(NamedTuple):
 def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
     """Evaluate g at evenly spaced points about `center`, and beyond either end as long as g decreases outwards.
 
-    The step of the grid is in units of 1/`spread`, where `spread` is the standard deviation of the logs. Points and
-    values are written to `work.grid`.
+    The distance between points is _STEP/`spread`, where `spread` is the standard deviation of the logs; beyond the ends
+    the distances grow. Points and values are written to `work.grid`.
     """
     grid, step = work.grid, _STEP / spread
     middle = STEPS + MORE
@@ -84,7 +84,7 @@ def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Sc
 
 @kernel
 def _evaluate_point(rows: Rows, mu: float, k: int, work: RegressionWork) -> None:
-    """Evaluate at `mu`, and write mu, g and the derivative of g to column k of `work.grid`."""
+    """Evaluate g at the exponent `mu`; write mu, g and the derivative of g to column k of `work.grid`."""
     at = evaluate(rows, mu, work)
     work.grid[_MU, k], work.grid[_G, k], work.grid[_D1, k] = mu, at.g, at.d1
 
@@ -192,7 +192,7 @@ def search_minimum(column: ResponseColumn, work: RegressionWork) -> ResponseOpti
 
 @kernel
 def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> ResponseOptimum:
-    """Return the lowest grid point of a scan without a minimum; lambda = 1 if the fit at every point was exact.
+    """Return the lowest grid point of a scan that found no minimum, or lambda = 1 if all fits were exact.
 
     Parameters
     ----------
@@ -261,8 +261,8 @@ def _lowest(
 def _secant(grid: FloatArray, k: int) -> float:
     """Return the zero of the chord of the derivative between grid points k and k + 1.
 
-    The zero is kept at least a tenth of the interval from both ends. If the fit at point k + 1 is exact, that point is
-    returned.
+    A zero closer to one of the points than a tenth of the interval is moved to that distance. If the fit at point k + 1
+    is exact, the result is point k + 1.
     """
     a, c = grid[_MU, k], grid[_MU, k + 1]
     if grid[_D1, k + 1] == 0.0:

@@ -13,7 +13,7 @@ None of the four is in the paper. Figures are from the guide on robust fits, ``p
 3. *First weights from the rectified transform*, which reveals outliers, instead of the plain transform of [1]_,
    eq. (16). The mean squared error of lambda is .116 instead of .330 (Yeo-Johnson, lambda = 1, n = 100, 15 % of
    outliers at 6). A *third step* then re-includes good values that the first step excluded.
-4. *A status for a far tail that was kept* (`_keeps_far_tail`), which reports that a fit is in doubt.
+4. *A status for an outlying tail that was kept* (`_keeps_far_tail`), which reports that the fit is in doubt.
 
 References
 ----------
@@ -93,8 +93,8 @@ def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork)
     """Find the initial lambda; return the search result and the options with which it was found.
 
     For Box-Cox two lambdas are compared: one with the usual rectification, and one with both tails rectified (rule
-    BOTH). The second is chosen if it is lower and its fit brings more values near their normal quantiles. If a trial
-    fit was deferred, the status in ``work.trial`` is DEFERRED.
+    BOTH). The second lambda is chosen if it is the smaller one and its fit brings more values near their normal
+    quantiles. If a fit for this comparison is deferred, the status in ``work.trial`` is DEFERRED.
 
     Parameters
     ----------
@@ -125,10 +125,11 @@ def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork)
 def _is_better(
     fit: Fit, full_column: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
 ) -> tuple[bool, float]:
-    """Return whether rule BOTH gives a lower and better start than `lmbda0`, and the number of evaluations made.
+    """Return whether rectifying both tails gives a better initial lambda, and the number of evaluations made.
 
-    A start is better if its fit brings more values near their normal quantiles. The fits compared use a fixed cut-off.
-    Long columns are represented by a sample of their order statistics.
+    The initial lambda with both tails rectified (rule BOTH) is better if it is smaller than `lmbda0` and its fit brings
+    more values near their normal quantiles (`_fraction_at_quantiles`). The cut-off of both fits is fixed. Long columns
+    are represented by a sample of their order statistics.
 
     Parameters
     ----------
@@ -168,8 +169,9 @@ def _fraction_at_quantiles(
 ) -> tuple[float, float]:
     """Return the fraction of values near their normal quantiles after a fit from `lmbda0`, and the evaluations made.
 
-    A kept value contributes 1 - rho, where rho is evaluated at the distance of the value from the normal quantile of
-    its rank among the kept values. An excluded value contributes `_LEFT_OUT`.
+    A kept value contributes 1 - rho(t) to the fraction. Here rho is Tukey's bisquare, and t is the distance of the
+    value from the normal quantile of its rank among the kept values. An excluded value contributes the constant
+    `_LEFT_OUT`.
 
     Parameters
     ----------
@@ -203,7 +205,7 @@ def _fraction_at_quantiles(
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the range of values within the cut-off of [1]_, eq. (16), or within an adaptive cut-off.
+    """Return the range of values within a cut-off: `options.cutoff` or, if `adaptive`, the adapted cut-off.
 
     The arguments are those of `qq_column.keep_within`.
     """
@@ -216,9 +218,10 @@ def _keep(
 
 @kernel
 def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: LocScale, cutoff: float) -> float:
-    """Return the cut-off with the clearest excess of values beyond it over the number expected in a normal sample.
+    """Return the cut-off beyond which there are most clearly more values than in a normal sample.
 
-    Cut-offs from `cutoff` in steps of WIDER are tried. If no excess is clear, the result is the largest cut-off.
+    The candidates are N_WIDER cut-offs, from `cutoff` in steps of WIDER. `excess_beyond` measures the excess of values
+    beyond a candidate. If no excess is larger than EXCESS, the result is one step above the largest candidate.
 
     Parameters
     ----------
@@ -245,10 +248,11 @@ def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: Loc
 
 @kernel
 def excess_beyond(cutoff: float, outside: float, n: float) -> float:
-    """Return the log-likelihood ratio of a test whether more values lie beyond a cut-off than in a normal sample.
+    """Return the log-likelihood ratio for an excess of values beyond a cut-off, compared with a normal sample.
 
-    The number `outside` of values beyond the cut-off is treated as a Poisson count; its expectation is that of a normal
-    sample of size n. The ratio is 0 if there are fewer values than expected. Twice the ratio is about chi-square.
+    The number `outside` of values beyond the cut-off is treated as a Poisson count. Under the null hypothesis its
+    expectation is that of a normal sample of size n. The ratio is 0 if there are fewer values than expected. Twice the
+    ratio has approximately a chi-square distribution.
     """
     expected = n * math.erfc(cutoff / math.sqrt(2.0))
     return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
@@ -261,7 +265,8 @@ def excess_beyond(cutoff: float, outside: float, n: float) -> float:
 def _keeps_far_tail(standardized: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
     """Return whether all values in one tail were kept although many of them are far from the center.
 
-    Distances are measured on the transform that is rectified in both tails.
+    FAR, FAR_NUMBER and FAR_SHARE define "far" and "many". Distances are those of the values transformed at `lmbda` and
+    rectified in both tails.
     """
     n = standardized.column.n
     if kept.stop <= kept.start or (kept.start > 0 and kept.stop < n):

@@ -53,8 +53,8 @@ def minimize_in_bracket(
     The lambdas are close to the expected minimum, the vertex of a parabola through three points. If a round does not
     shrink the bracket enough, the next round uses evenly spaced points. The search ends if the minimum of a cubic
     through four points can be trusted, if the neighbors of the lowest point are within the tolerance, or if the
-    objective cannot be expected to be as low as the bound. The values in `cell` only locate the minimum; they may be in
-    float32 and are computed again.
+    minimum is expected to be higher than `stop.bound`. The objective values in `cell` may be in float32. They only
+    locate the minimum and are not compared with new values.
 
     Parameters
     ----------
@@ -109,10 +109,10 @@ def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], p
 
 @kernel
 def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[float, float]:
-    """Return the minimum, and its value, of the cubic through point k, its neighbors and a fourth point; or NaN.
+    """Return the minimiser and the minimum of the cubic through point k, its two neighbors and a fourth point.
 
-    A minimum is returned only if the cubic through a different fourth point has the same minimum, and if second
-    differences of neighboring points nearly agree, so that there is no kink. Otherwise the result is NaN.
+    Both are NaN unless the cubic through another fourth point has nearly the same minimiser and minimum, and the second
+    differences of neighboring points nearly agree, so that there is no kink.
     """
     if k < 1 or k > points.size - 2:
         return math.nan, math.nan
@@ -131,9 +131,9 @@ def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[floa
 
 @kernel
 def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) -> tuple[float, float, float, bool]:
-    """Return the two third divided differences of five points, and the second divided difference at point k.
+    """Return the third divided differences of five points, the second divided difference at point k, and a flag.
 
-    The last result is whether the second differences nearly agree, so that the third differences can be trusted. The
+    The flag is true if the three second differences nearly agree, so that the two third differences can be trusted. The
     five points begin at index `first`.
     """
     low, high = _bracket_among(points, values, first + 1), _bracket_among(points, values, first + 3)
@@ -170,7 +170,7 @@ def _put_nearest(points: FloatArray, x: float) -> None:
 
 @kernel
 def _parabola_vertex(around: _Bracket) -> tuple[float, float]:
-    """Return the minimum of the parabola through the points of a bracket, and its value; NaN if a value is infinite."""
+    """Return the minimiser and minimum of the parabola through the points of a bracket; NaN if a value is infinite."""
     curvature = _second_difference(around)
     slope = (around.at_high - around.value) / (around.high - around.x) - curvature * (around.high - around.x)
     step = 0.0 if curvature <= 0.0 else -0.5 * slope / curvature
@@ -179,9 +179,9 @@ def _parabola_vertex(around: _Bracket) -> tuple[float, float]:
 
 @kernel
 def _tighten(around: _Bracket, points: FloatArray, values: FloatArray, best: int) -> _Bracket:
-    """Return the bracket around the lowest of all points, old and new, with the nearest other points as ends.
+    """Return the bracket around the lowest point evaluated so far; its ends are the nearest points on either side.
 
-    `best` is the index of the lowest new point.
+    `around` is the bracket before the new `points` were evaluated. `best` is the index of the lowest new point.
     """
     low, x, high, at_low, value, at_high = around
     if values[best] <= value:

@@ -1,7 +1,8 @@
 """Carroll's estimator: maximum likelihood with a robust scale ([1]_).
 
-It minimises ln(scale) - (lambda - 1) mean(J). The scale is the maximum-likelihood scale under Huber's least favourable
-density, which is normal in the center and has exponential tails. No value is excluded.
+It minimises ln(scale) - (lambda - 1) mean(J). The scale is the maximum-likelihood scale of the transformed values under
+Huber's least favourable density, which is normal in the center and has exponential tails. J denotes the log-Jacobian
+terms: ln x for Box-Cox, and sign(x) ln(1 + |x|) for Yeo-Johnson. No value is excluded.
 
 References
 ----------
@@ -157,9 +158,9 @@ def _may_be_lower(
 ) -> bool:
     """Return whether the objective may be lower than `lowest` between points k and k + 1 of `work.grid`.
 
-    If the transformed values are divided by exp((lambda - 1) mean J), where J are their log-Jacobian terms, the
-    objective is log(scale). Between the two points, the distance of each value from the location is assumed to lie
-    between its distances at the points. The shorter distances therefore bound the scale from below.
+    If the transformed values are divided by exp((lambda - 1) mean(J)), the objective is the log of their scale (see the
+    module docstring). At any lambda between the two points, each value is assumed to be at least as far from the
+    location as at one of the points. The smaller of its two distances therefore gives a lower bound on the scale.
 
     Parameters
     ----------
@@ -192,10 +193,10 @@ def _may_be_lower(
 def _pull_of_nearest(
     y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
 ) -> float:
-    """Return the sum of w u psi(u) over all values, where psi is Huber's function.
+    """Return the sum of w u psi(u) over all values, where w is the weight of a value and psi is Huber's function.
 
-    w is the weight of a value. u is the smaller of its distances from the centers at two lambdas, or 0 if the value
-    lies on different sides of the two centers.
+    A value is transformed at two lambdas, and u is the smaller of its two standardised distances from the centers. u is
+    0 if one transform is above its center and the other is below its center.
 
     Parameters
     ----------
@@ -267,14 +268,14 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, loc: float, scale: float) -> None:
-    """Change a fit so that it standardises by a robust location and scale instead of mean and standard deviation.
+    """Make a fit standardise by a robust location and scale instead of the mean and standard deviation.
 
     Parameters
     ----------
     row : (N_RESULTS,)
         The results; updated in place.
     y : (n,)
-        The transformed values by whose mean and standard deviation the fit standardises.
+        The transformed values. So far the fit standardises by their mean and standard deviation.
     weight : (n,) or None
         Weights of these values; None: all one.
     loc : float

@@ -55,7 +55,7 @@ def is_unfitted(row: FloatArray, kept: KeptRange) -> bool:
 
 @kernel
 def refusal(x: FloatArray, family: int) -> int:
-    """Return the status of a sorted column that cannot be fitted, or OK for a column that can be fitted."""
+    """Return OK if a sorted column can be fitted, and otherwise the status that says why it cannot."""
     n = x.size
     if n == 0:
         return _EMPTY
@@ -161,8 +161,8 @@ def write_kept(
 ) -> None:
     """Write the range of values kept, and make the scale consistent, for a fit that excludes values.
 
-    The range extends to the cut-off if the cut-off was applied to the plain transform, and otherwise to the outermost
-    values kept.
+    If the values were selected by the plain transform, the range extends to the cut-off, converted to the units of the
+    data. If they were selected by a rectified transform, the range ends at the outermost values kept.
 
     Parameters
     ----------
@@ -226,9 +226,9 @@ def value_weight(counts: FrequencyWeights | None) -> float:
 
 @kernel
 def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
-    """Return the cut-off `bound` if it separates x[last] from the next value towards `side`, and otherwise x[last].
+    """Return the cut-off `bound` if it separates the last value kept, x[last], from the next value; otherwise x[last].
 
-    `side` is -1 (smaller values) or 1 (larger values).
+    `side` is 1 at the upper end of the values kept and -1 at the lower end, where the next value is smaller.
     """
     if not (bound - x[last]) * side >= 0.0:
         return float(x[last])

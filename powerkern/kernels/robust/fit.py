@@ -188,7 +188,7 @@ def make_entries(
     scale_factor : callable
         The consistency factor of the scale (see `EstimatorEntries.scale_factor`).
     by_logs : bool
-        Whether to make the entry `EstimatorEntries.by_logs`.
+        Whether to make a smaller entry, too, that fits by raw sums of logs (`EstimatorEntries.by_logs`).
     """
 
     def named(name: str, signature: tuple[Any, ...], function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """The paper's equations as printed ([1]_), one short function each.
 
-They define what the fast forms compute. The fast forms use sorted columns, accept weights, and may evaluate many
-lambdas at once. Tests compare them with the functions here in every regime:
+They define the results of the fast forms, which use sorted columns, accept weights, and may evaluate many lambdas at
+once. Tests compare the fast forms with the functions in this module in every regime:
 
 =============================== ===================================================================================
 `qq.rho`                        `powerkern.kernels.robust.qq.nearness`: 1 - rho of a square, without branches

@@ -141,9 +141,10 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 @kernel
 def log_units(negative_shift: float, prescaling: Prescaling) -> LogUnits:
-    """Return the unit and the reference of the logs of a prestandardised column, in terms of the data.
+    """Return the unit and the reference by which the logs of a prestandardised column become logs of the data.
 
-    `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
+    For Box-Cox the log of a value is the unit times its prestandardised log plus the log of the reference. For
+    Yeo-Johnson the logs are not changed. `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
     """
     if negative_shift > 0.0:
         return LogUnits(1.0, 0.0, 0.0)
@@ -178,7 +179,7 @@ def value_divisor(negative_shift: float, prescaling: Prescaling) -> float:
 
 @kernel
 def value_from_log(at: float, negative_shift: float, prescaling: Prescaling) -> float:
-    """Return the value, in units of the column, whose prestandardised signed log is `at`.
+    """Return the value, in the units of the data, whose signed log after prestandardisation is `at`.
 
     `negative_shift` is 2 for Yeo-Johnson and 0 for Box-Cox.
     """

@@ -1,6 +1,7 @@
 """The robust QQ objective: the mean bisquare distance of a sorted column from normal quantiles.
 
-With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho, the sum of [1]_, eq. (5), over n::
+With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho, the objective is the sum in [1]_, eq.
+(5), divided by n::
 
     Q = 1/n sum_i rho((y_(i) - mu)/sigma - z_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
 
@@ -10,9 +11,9 @@ A row of weight w (`powerkern.kernels.location.weights`) stands for w copies, ea
 
     z = Phi^-1((r + 1/6)/(n + 1/3)),    r = W + 1/2, W + 3/2, ..., W + w - 1/2
 
-Here n is the sum of all weights, and W the sum over smaller values. For a weight w between integers k and k + 1 the
-objective is a weighted mean of two objectives. In the first, of weight w - k, the ranks r are the centers of k + 1
-equal parts of the interval from W to W + w. In the second, of weight 1 - (w - k), they are the centers of k equal
+Here n is the sum of all weights, and W the sum of the weights of smaller values. For a weight w between integers k and
+k + 1 the objective is a mean of two objectives, with weights w - k and 1 - (w - k). In the first objective the ranks r
+are the centers of k + 1 equal parts of the interval from W to W + w; in the second they are the centers of k equal
 parts. Integer weights are therefore repetitions, and the objective is continuous in the weights.
 
 Where rho is less than 1 it is a polynomial, so its mean over copies with similar scores is rho at the mean score plus a
@@ -196,13 +197,16 @@ def _parts_variance(parts: float) -> float:
 
 @kernel
 def first_score(counts: FrequencyWeights) -> float:
-    """Return the normal score of the first copy of the smallest value, by Filliben's formula for inner ranks."""
+    """Return the score that Filliben's formula for inner ranks would give to the first copy of the smallest value."""
     return _score_at(min(0.5 * counts.unit, 0.5 * counts.total), FILLIBEN, counts)[0]
 
 
 @kernel
 def filliben_end(counts: FrequencyWeights) -> float:
-    """Return the difference between the median of the smallest of n normal order statistics and `first_score`."""
+    """Return Filliben's score of the first copy minus `first_score`, which uses the formula for inner ranks.
+
+    Filliben's score of the first of n copies is the median of the smallest order statistic of n normal values.
+    """
     return normal_quantile(-expm1(-_LN_2 * counts.unit / counts.total)) - first_score(counts)
 
 
@@ -268,7 +272,7 @@ def _add_copies(
 
 @kernel
 def _is_full(nodes: ScoreNodes, k: int, n_left: int) -> bool:
-    """Return whether only enough nodes are left for one node per remaining value; `n_left` values remain."""
+    """Return whether the nodes that are left, except for a reserve, are needed for the last `n_left` values."""
     return k >= nodes.row.size - n_left - _SPARE
 
 
@@ -496,7 +500,7 @@ def _bisquare_entry(y: FloatArray, scores: FloatArray, loc: float, scale: float,
 
 @compiled_as(contiguous_bisquare_objective)
 def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scale: float, c: float = C) -> float:
-    r"""Return the bisquare distance between standardised order statistics and normal scores ([1]_, eq. (5), over n).
+    r"""Return the mean bisquare distance between standardised order statistics and normal scores ([1]_, eq. (5)).
 
     .. math:: \frac{1}{n} \sum_i \rho\Bigl(\frac{y_i - \text{loc}}{\text{scale}} - z_i\Bigr), \qquad
               \rho(t) = 1 - (1 - (t/c)^2)^3 \ (|t| \le c), \quad 1 \ (|t| > c)

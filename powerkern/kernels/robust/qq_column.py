@@ -54,7 +54,7 @@ _ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 
 @kernel
 def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
-    """Return the bisquare distance from normal scores ([1]_, eq. (5), over n); NaN if it is not defined.
+    """Return the mean bisquare distance of a column from normal scores ([1]_, eq. (5)); NaN if it is undefined.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """The robust QQ objective of a short sorted column, at eight lambdas at once, or at sixteen in float32.
 
-The objective of RewML's search has three steps: the transform, plain or rectified; one step of Huber's estimators from
-median and MAD (`powerkern.kernels.location.huber.nonempty_one_step`); and the bisquare distance (`kernels.robust.qq`).
+The objective of RewML's search is computed in three steps: the transform, plain or rectified; one step of Huber's
+estimators from median and MAD (`powerkern.kernels.location.huber.nonempty_one_step`); and the bisquare distance
+(`kernels.robust.qq`).
 Each lane of a vector is one lambda, and each iteration of a loop one value of the column, so that sums stay in
 registers. `qq_column.qq_value` gives the same results for one lambda, up to rounding.
 """
@@ -141,7 +142,7 @@ def _transform(column: SortedColumn, log_units: tuple[float, float], rule: int, 
 
 @kernel
 def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
-    """Write ``(exp(m log) - 1)/m`` for some of the logs, as a vector over exponents for each log.
+    """Write ``(exp(m log) - 1)/m`` for a range of the logs, as a vector over exponents m for each log.
 
     Parameters
     ----------
@@ -314,7 +315,7 @@ def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
 
 @inlined
 def _inverse_weight(d: Lanes) -> Lanes:
-    """Return the inverse of Huber's weight at a distance d, bounded so that its square is in range."""
+    """Return the inverse of Huber's weight at a distance d, at most `_FARTHEST` so that its square is in range."""
     return minimum(maximum(abs(d), 1.0), _FARTHEST)
 
 
@@ -421,9 +422,9 @@ def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> La
 
 @kernel
 def _smallest_radius(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
-    """Return, in every lane, the smallest radius about `point` that covers a window of values i to ``partner[i]``.
+    """Return, in every lane, the smallest radius about `point` that covers one of the windows of a given weight.
 
-    The minimum is over all i.
+    The windows are the values i, ..., ``partner[i]`` for all i (`FrequencyWeights.half_partner`).
     """
     nearest, low = broadcast_like(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:

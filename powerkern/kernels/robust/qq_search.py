@@ -3,8 +3,8 @@
 A cell is the interval between two lambdas. In a cell, every residual (standardised transform minus normal quantile) is
 assumed to lie between its values at the ends of the cell. This gives a lower bound on the objective in the cell
 (`_write_floors`), and only cells whose bound is low enough are divided. The assumption holds where location and scale
-change steadily. It may fail where different values become the middle ones, so the lowest value found is not proved to
-be the minimum.
+change smoothly with lambda. It may fail where other values begin to determine the MAD, so the lowest value found is
+not proved to be the minimum.
 
 Everything is computed in float32 for sixteen lambdas at once, since the result only locates minima for a search in
 float64.
@@ -158,9 +158,10 @@ def qq_objective(
 
 @kernel
 def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, first: int) -> float:
-    """Write the distances of values from value k, in a unit that suits float32.
+    """Write the distances of values from value k in a unit that keeps them in the range of float32.
 
-    Return the log of the factor by which the slope at value k is to be multiplied, given this unit and `middle`.
+    Return the log of the factor by which the slope of the transform at value k must be multiplied. The factor accounts
+    for the unit of the distances, and for the subtraction of `middle` from the logs.
 
     Parameters
     ----------

@@ -1,10 +1,12 @@
 """Reweighted maximum likelihood ([1]_): repeated fits to the values within the cut-off.
 
-In the paper lambda maximises the likelihood weighted by [1]_, eq. (16), twice. Three things are not in the paper: the
-cut-off rules of `adaptive_rewml` (`step_rule`), stopping once the values kept do not change, and the method of fitting.
+In the paper, lambda is fitted twice by maximum likelihood with the weights of [1]_, eq. (16). Three things are not in
+the paper: the cut-off rules of `adaptive_rewml` (`step_rule`), stopping once the values kept do not change, and the
+method of fitting.
 
-The logs of the values kept are known, and raw sums over them nearly always suffice (`fit_by_logs`). If raw sums lose
-digits, the values are fitted in two passes (`fit_in_two_passes`) by a separate entry, which most data do not need.
+The logs of the values have already been computed, and raw sums over them nearly always suffice (`fit_by_logs`). If raw
+sums lose digits, the values are fitted in two passes (`fit_in_two_passes`) by a separate entry, which most data do not
+need.
 
 References
 ----------
@@ -106,7 +108,7 @@ def positions_within(y: FloatArray, loc: float, distance: float) -> tuple[int, i
 
 @kernel
 def kept_by_index(start: int, stop: int) -> KeptRange:
-    """Return the `KeptRange` with these indices, without a cut-off."""
+    """Return the `KeptRange` of the values start, ..., stop - 1, without a cut-off."""
     return KeptRange(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
 
 
@@ -210,13 +212,13 @@ def _empty(weight: None, part: FloatArray) -> FloatArray:
 
 @specialize_on_none(_empty)
 def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
-    """Return the weights, or an empty vector if there are none."""
+    """Return `weight`, or an empty slice of `part` if there are no weights."""
     return weight
 
 
 @kernel
 def _exclude_ends(counts: FrequencyWeights | None, kept: KeptRange) -> tuple[float, float]:
-    """Reduce the weights of the first and last value kept by the excluded parts; return the original two weights."""
+    """Subtract the excluded parts from the weights of the first and last value kept; return the original weights."""
     if counts is None:
         return 0.0, 0.0
     first, last = counts.w[kept.start], counts.w[kept.stop - 1]

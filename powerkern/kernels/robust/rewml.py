@@ -9,8 +9,8 @@ A column is sorted and prestandardised (`prestandardization`). Then:
    maximises the weighted likelihood.
 3. Step 2 is repeated once, from the resulting lambda.
 
-The table lists where the parts of the paper are implemented as printed, and in the form that fits use. Equations
-without a number here are in the paper between (2) and (16):
+For each part of the paper, the table lists the function that implements it as printed, and the function that fits use.
+Parts without an equation number are in the paper between (2) and (16):
 
 ================================================= ======================== =========================================
 in the paper                                      as printed               in fits

@@ -111,9 +111,9 @@ def find_start(
 ) -> SearchResult:
     """Find the lambda that minimises the objective: the best of the local minima in the cells of a grid.
 
-    The first cell is the full interval. It is searched, too, if no other cell contains a minimum, or if the grid is
-    coarse; in the latter case the result is never worse than that of Brent's method alone. In columns of more than ALL
-    values the minima are first found on a sample, and those that may be the lowest are refined on all values.
+    The first cell is the full interval. It is searched only if no other cell contains a minimum or if the grid is
+    coarse. With a coarse grid the result is therefore never worse than that of Brent's method alone. In columns of more
+    than ALL values the minima are first found on a sample, and those that may be the lowest are refined on all values.
 
     Parameters
     ----------
@@ -262,9 +262,9 @@ def _descend(
     cells : (n_cells, 8)
         The cells; receive the minima found.
     stop : Stop
-        Tolerance of lambda, and the largest value of a minimum of interest.
+        Tolerance in lambda, and the highest minimum of interest.
     margin : float
-        The largest excess of a cell's lower bound over the lowest minimum for which the cell is searched.
+        A cell is searched if its lower bound exceeds the lowest minimum so far by at most this.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -286,7 +286,7 @@ def _descend(
 
 @kernel
 def _is_known(cells: FloatArray, k: int) -> bool:
-    """Return whether an earlier search ended in cell k at a value no higher than its own, so that it is skipped."""
+    """Return whether a minimum found in an earlier cell lies in cell k, at a value not above the value of cell k."""
     for j in range(k):
         if cells[k, LOW] <= cells[j, _MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
             return True
@@ -353,7 +353,10 @@ def argmin(values: FloatArray) -> int:
 
 @kernel
 def complete_points(values: FloatArray, floors: FloatArray) -> int:
-    """Replace NaN by infinity, and write assumed lower bounds to `floors`; return the index of the lowest value."""
+    """Replace NaN by infinity, and write lower bounds to `floors`; return the index of the lowest value.
+
+    The lower bound of each value is the value minus the constant _RIVAL.
+    """
     for k in range(values.size):
         values[k] = values[k] if values[k] == values[k] else math.inf
         floors[k] = values[k] - _RIVAL

@@ -202,7 +202,7 @@ def _best_window(
 def _cumulate_outwards(
     standardized: Prestandardized, counts: FrequencyWeights, middle: int, unit: float, outward: _Sums
 ) -> None:
-    """Write the sums from each value below the middle to the middle value, both included.
+    """Write, for each index i up to `middle`, the sums over the values i, ..., middle.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
 @kernel
 def scale_factor(n_kept: float, fraction_kept: float, cutoff: float) -> float:
-    """Return the consistency factor, for normal data, of the standard deviation of a central fraction of the values.
+    """Return the factor that makes the standard deviation of a central fraction of normal values consistent.
 
     Only the fraction is used (see `EstimatorEntries.scale_factor`).
     """
