@@ -194,7 +194,7 @@ def _climb(
         while not _factor(at, damping, free, work.matrix):
             damping = max(_MORE * damping, _DAMPED)
             if not damping < math.inf:
-                return -n_eval
+                return 1 - n_eval
         for i in range(3):
             step[i] = at[GRADIENT + i] if free[i] else 0.0
         solve_factored(work.matrix, step)  # Newton's step
