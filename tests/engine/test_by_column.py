@@ -1,4 +1,4 @@
-"""Groups of columns: each column is in exactly one group, and group sizes keep memory small and threads busy."""
+"""Division of columns into groups: each column is in one group, and group sizes keep memory small and threads busy."""
 
 from __future__ import annotations
 

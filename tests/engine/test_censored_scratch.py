@@ -1,4 +1,4 @@
-"""Scratch of fits of censored columns grows with the number of censored cells."""
+"""Size of the scratch arrays for fits of censored columns: it grows with the number of censored cells."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from powerkern._engine.threads import default_threads
 
 @pytest.fixture
 def quota(tmp_path):
-    """Return a function that returns the CPU quota for a list of control groups and the files at their mount point."""
+    """Return a function that writes a list of control groups and the groups' files, and returns the CPU quota."""
 
     def read(membership, **files):
         (tmp_path / "cgroup").write_text(membership)
@@ -37,19 +37,19 @@ def quota(tmp_path):
         ("", math.inf),
     ],
 )
-def test_version_2(quota, content, cpus):
+def test_quota_in_version_2_files(quota, content, cpus):
     assert quota("0::/\n", **{"cpu.max": content}) == cpus
 
 
 @pytest.mark.parametrize("time, cpus", [("250000\n", 2.5), ("-1\n", math.inf), ("none", math.inf)])
 @pytest.mark.parametrize("controllers", ["cpu", "cpu,cpuacct", "cpuacct,cpu"])
-def test_version_1(quota, controllers, time, cpus):
-    """In version 1 of cgroups, a container sees the host's path, while the mounted folder shows its own group."""
+def test_quota_in_version_1_files(quota, controllers, time, cpus):
+    """The list of groups has the host's path, but the files that a container sees belong to its own group."""
     files = {"cpu/cpu.cfs_quota_us": time, "cpu/cpu.cfs_period_us": "100000\n"}
     assert quota(f"11:memory:/docker/1f\n4:{controllers}:/docker/1f\n0::/\n", **files) == cpus
 
 
-def test_the_smallest_quota_around_counts(quota):
+def test_the_smallest_quota_of_a_group_and_its_parents_counts(quota):
     files = {"a/b/c/cpu.max": "max 100000", "a/b/cpu.max": "300000 100000", "a/cpu.max": "400000 100000"}
     assert quota("0::/a/b/c\n", **files) == 3.0
     assert quota("0::/a/b/c\n", **{"a/b/c/cpu.max": "100000 50000"}) == 2.0
@@ -62,7 +62,7 @@ def test_groups_of_others_do_not_count(quota):
 
 @pytest.mark.parametrize("controllers", ["cpuset", "cpuacct", "memory", "name=systemd", "cpuset,memory"])
 def test_the_group_of_other_controllers_is_ignored(quota, controllers):
-    """Version 1 has a tree for each controller: the group /busy of another one does not limit the CPU."""
+    """Version 1 has a tree of groups per controller. The group /busy of another controller does not limit the CPU."""
     files = {"cpu/busy/cpu.cfs_quota_us": "100000", "cpu/busy/cpu.cfs_period_us": "100000"}
     files |= {"cpu/mine/cpu.cfs_quota_us": "300000", "cpu/mine/cpu.cfs_period_us": "100000"}
     assert quota(f"4:{controllers}:/busy\n3:cpu,cpuacct:/mine\n", **files) == 3.0

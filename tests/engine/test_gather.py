@@ -1,4 +1,4 @@
-"""Copying columns to scratch arrays and back."""
+"""Columns copied to scratch arrays as contiguous float64, and back."""
 
 from __future__ import annotations
 

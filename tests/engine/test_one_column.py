@@ -1,4 +1,4 @@
-"""A single column by every route, as plain Python, as docs/contributing/layout recommends."""
+"""The recipe of docs/contributing/layout: trace a single column through every route, as plain Python."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def watch(frame, event, argument):
 
 
 def traced() -> dict[str, tuple[float, set[str]]]:
-    """Run the code of the page; return, for each route, lambda and the Python functions that were called."""
+    """Run the recipe's code; return by route the lambda and the names of the Python functions that were called."""
     text = PAGE.read_text(encoding="utf-8")
     section = text[text.index("How to trace one column") :]
     code = textwrap.dedent(re.search(r"code-block:: python\n\n((?:   .*\n|\n)+)", section)[1])

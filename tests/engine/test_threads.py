@@ -31,7 +31,7 @@ N_THREADS = [1, 2, 8]
 
 
 def columns_of_all_kinds(n=300, p=200, seed=0):
-    """Return columns of both signs, positive, tight and with missing values; enough for several groups per thread."""
+    """Return columns of both signs, positive, tight, and with missing values; enough for many groups."""
     x = np.random.default_rng(seed).normal(size=(n, p))
     x[:, ::3] = np.exp(x[:, ::3])
     x[:, 1::7] = 1e4 + 1e-3 * x[:, 1::7]
@@ -125,8 +125,8 @@ def test_eight_python_threads_make_the_first_fit_of_a_process():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_fork_after_a_fit():
-    """The child fits with threads of its own; OpenMP would crash here."""
+def test_a_child_forked_after_a_fit_can_fit():
+    """The child starts threads of its own and fits; with OpenMP it would crash."""
     code = (
         "import os, sys, numpy as np, powerkern as pk\n"
         "x = np.random.default_rng(0).normal(size=(500, 100))\n"
@@ -220,7 +220,7 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
 # --- threads that help ----------------------------------------------------------------------------------
 
 
-def test_a_thread_helps_again():
+def test_a_helper_is_reused_for_the_next_task():
     completions, at_work = threads.Completions(), []
     for _ in range(20):
         assert len(threads.submit(1, lambda: at_work.append(threading.get_ident()), completions)) == 1
@@ -241,7 +241,7 @@ def test_an_error_of_a_helper_is_raised_and_the_helper_is_reused():
 
 
 def test_waiting_helpers_do_not_block_nested_jobs():
-    """Jobs that submit jobs get additional threads."""
+    """A task that submits a task and waits for it occupies a helper; further helpers are started."""
     completions = threads.Completions()
 
     def submit_on(depth):
@@ -286,7 +286,7 @@ def test_idle_helpers_end_by_themselves(monkeypatch):
 
 
 def test_helpers_that_exit_when_idle_lose_no_task(monkeypatch):
-    """Helpers time out constantly, often at the moment when a task is submitted."""
+    """Helpers exit after 10 microseconds, often at the moment when a task is submitted."""
     threads.shutdown()
     monkeypatch.setattr(threads, "_PATIENCE", 1e-5)
     completions = threads.Completions()
@@ -368,7 +368,7 @@ def test_no_task_is_submitted_during_interpreter_shutdown(use_calling_thread):
 
 
 def test_signal_handlers_may_submit_tasks(monkeypatch):
-    """A handler may interrupt a thread that is itself submitting a task."""
+    """The handler interrupts a thread while this thread submits a task."""
     done, handled = [], []
 
     class Interrupted(list):
@@ -395,7 +395,7 @@ def test_signal_handlers_may_submit_tasks(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_has_helpers_of_its_own():
-    """The parent's helpers may be busy or idle during the fork. Python's warning about its threads is ignored."""
+    """Fork while the parent's helpers are idle, and while they are busy. Python's warning about the fork is ignored."""
     code = (
         "import os, threading\n"
         "from powerkern._engine import threads\n"
@@ -442,14 +442,14 @@ def test_the_requested_number_of_threads_runs_at_once(n_threads):
     assert threading.get_ident() in at_work
 
 
-def test_few_values_are_not_worth_a_thread():
+def test_a_few_values_are_transformed_without_helpers():
     at_work = set()
     share_out(lambda part: at_work.add(threading.get_ident()), PARTS, (10, 10), 8)
     assert at_work == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("granted", [0, 1])
-def test_parts_are_shared_with_the_threads_there_are(granted, monkeypatch):
+def test_parts_are_completed_by_the_threads_that_could_start(granted, monkeypatch):
     start, started, done = threading.Thread.start, [], []
 
     def start_some(thread):
@@ -512,8 +512,8 @@ def test_an_exception_ends_a_parallel_job(error, by_caller, n_threads):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_ctrl_c_in_a_transform(n_threads):
-    """A transform that would take minutes (one value, repeated without memory) ends at once."""
+def test_ctrl_c_ends_a_transform(n_threads):
+    """Interrupt a transform that would take minutes: of one value, repeated by broadcasting."""
     code = (
         "import numpy as np, powerkern as pk\n"
         "x = np.random.default_rng(0).normal(size=(100, 1))\n"
@@ -531,8 +531,8 @@ def test_ctrl_c_in_a_transform(n_threads):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_ctrl_c(n_threads):
-    """A fit that would take hours (one column, repeated without memory) ends at once."""
+def test_ctrl_c_ends_a_fit(n_threads):
+    """Interrupt a fit that would take hours: of one column, repeated by broadcasting."""
     code = (
         "import numpy as np, powerkern as pk\n"
         "x = np.random.default_rng(0).lognormal(size=100_000)\n"
@@ -554,8 +554,8 @@ def test_ctrl_c(n_threads):
     ],
     ids=["one thread", "two threads", "with its reading"],
 )
-def test_ctrl_c_in_a_censored_fit(call):
-    """A fit of one column of 60 cells, repeated without memory, that would take many seconds ends at once."""
+def test_ctrl_c_ends_a_censored_fit(call):
+    """Interrupt a fit that would take many seconds: of one column with 60 cells, repeated by broadcasting."""
     code = (
         "import numpy as np, powerkern as pk\n"
         "from powerkern._engine.censored import fit_censored_matrix\n"

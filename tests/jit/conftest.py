@@ -1,4 +1,4 @@
-"""A small entry that tests compile or load as in a new process, and cache folders that tests may damage."""
+"""Fixtures: an entry to compile or load as in a new process, and cache folders with its code that tests may damage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOBODY = 65534
 
 
 def fresh():
-    """Return the entry as in a process that has not called it yet."""
+    """Return a new `Entry` of `lambda_ranges`, which has neither been compiled nor loaded in this process."""
     return type(lambda_bounds.lambda_ranges)(
         lambda_bounds.lambda_ranges.__wrapped__, lambda_bounds.lambda_ranges._signature
     )
@@ -25,7 +25,7 @@ def fresh():
 
 @pytest.fixture
 def loads():
-    """Return whether a call of `fresh()` loads its code from disk."""
+    """Return a function that compiles or loads `fresh()` and returns whether its code was loaded from disk."""
 
     def from_disk():
         entry, compiled = fresh(), []
@@ -39,7 +39,7 @@ def loads():
 
 @pytest.fixture
 def compiled():
-    """Compile or load the entry as a new process does."""
+    """Return a function that compiles or loads the entry, as a new process does."""
     return lambda: fresh().compile()
 
 

@@ -1,4 +1,4 @@
-"""The cache of compiled code on disk: code is found again, is never stale, and failures to cache are harmless."""
+"""The cache of compiled code on disk: code is loaded again, is never stale, and failures to write it are harmless."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_next_process_compiles_nothing(place):
 
 @pytest.mark.slow
 def test_default_cache_is_next_to_the_package_and_harmless_after_uninstalling(package_copy, tmp_path):
-    """Removing the files that an installer knows must leave nothing that can be imported as powerkern."""
+    """After an installer has removed the files that it knows, nothing is left that can be imported as powerkern."""
     assert run(COMPILE, package_copy, HOME=str(tmp_path / "home"), XDG_CACHE_HOME="") == ""
     assert [path.name for path in (package_copy / "__pycache__").glob("powerkern-*/*")] == [name()]
     installed = [path for path in (package_copy / "powerkern").rglob("*") if path.suffix in (".py", ".pyc", ".typed")]
@@ -87,7 +87,7 @@ def test_default_cache_is_next_to_the_package_and_harmless_after_uninstalling(pa
 
 
 def test_a_filled_folder_that_cannot_be_written_to_is_read(place, unprivileged, loads):
-    """An image built by root has such a folder."""
+    """Container images built by root contain such folders."""
     with pytest.raises(PermissionError):
         (place / code_cache.folder_name() / "new").touch()
     assert loads()
@@ -105,7 +105,7 @@ def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
 
 
 def test_code_missing_from_a_folder_is_cached_in_the_next(place, tmp_path, monkeypatch, compiled, loads):
-    """Other code is loaded from the first folder that has it."""
+    """Code is loaded from any folder that has it; new code is written to the first folder that can be written to."""
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(code_cache, "_bases", lambda: [tmp_path / "file", tmp_path / "second", place])
     assert loads()
@@ -131,7 +131,7 @@ def test_two_cold_processes_compile_once(tmp_path):
 
 
 def test_an_entry_outside_the_package_is_not_cached(empty, monkeypatch, compiled):
-    """The name of the cache folder does not depend on the sources of other modules."""
+    """Its code could become stale unnoticed, because cache keys cover the sources of powerkern only."""
     function = sys.modules["powerkern.kernels.transforms.lambda_bounds"].lambda_ranges.__wrapped__
     monkeypatch.setattr(function, "__module__", "somewhere.else")
     compiled()
@@ -143,7 +143,7 @@ def test_an_entry_outside_the_package_is_not_cached(empty, monkeypatch, compiled
 
 @pytest.mark.slow
 def test_an_entry_is_recompiled_after_an_edit_of_its_callee(package_copy, tmp_path):
-    """The caller's file is unchanged, the callee's is not; the result must be that of the new code."""
+    """Edit the file of a called kernel, but not that of the entry; the next process must return another result."""
     code = (
         "import numpy as np\nfrom powerkern.kernels.transforms import lambda_bounds\nlow, high = np.empty((2, 1))\n"
         "lambda_bounds.lambda_ranges(1, np.zeros(1), np.zeros(1), 10.0, low, high)\nprint(high[0])"
@@ -182,7 +182,7 @@ def test_bounds_are_checked_where_numba_is_told_to():
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
 def test_different_cpus_share_a_cache_without_sharing_code(tmp_path):
-    """Each CPU loads what it compiled, in whatever order they run."""
+    """Two CPUs take turns; each loads its own code in its second turn."""
     unlike = [("x86-64", "+sse2"), ("x86-64", "+sse2,+sse3")]
     call = "import numpy as np; low, high = np.empty((2, 1)); f(0, np.ones(1), np.full(1, 9.0), 1e3, low, high)"
     hits = []
@@ -265,7 +265,10 @@ def test_code_from_a_stranger_is_never_read(place):
 
 @pytest.fixture
 def other_versions(place, monkeypatch):
-    """Write files of twelve other versions of the sources, the first used last, and prune as a new process does."""
+    """Write code files of twelve other versions of the sources, most recently used first, and yield their paths.
+
+    Pruning, which happens once per process, is enabled again.
+    """
     code_cache._prune.cache_clear()
     made = [file_in(place).with_name(f"{ENTRY}-{k:016x}.code") for k in range(12)]
     for k, path in enumerate(made):

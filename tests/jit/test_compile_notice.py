@@ -1,4 +1,4 @@
-"""The notice during long compilations: on a terminal, in a notebook and in the log."""
+"""The notice that long compilations show on a terminal, in a notebook and in the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def said(monkeypatch):
-    """Return a stand-in for the terminal, on which the notice appears after 0.02 s of silence."""
+    """Return a stand-in for the terminal. The notice appears there after 0.02 s of silence."""
     terminal = Terminal()
     monkeypatch.setattr(
         compile_notice, "sys", SimpleNamespace(stderr=terminal, modules={})
@@ -31,7 +31,7 @@ def said(monkeypatch):
 
 
 def long_work(caplog, kernel="fit_columns"):
-    """Announce the compilation of `kernel` until the notice appears."""
+    """Announce the compilation of `kernel` until the notice appears; return the messages in the log."""
     caplog.set_level(logging.INFO, "powerkern")
     before, end = len(caplog.records), time.monotonic() + 10.0
     with compile_notice.announce_if_slow(kernel):
@@ -41,7 +41,7 @@ def long_work(caplog, kernel="fit_columns"):
     return caplog.messages[before:]
 
 
-def test_a_terminal_and_the_log_are_told_what_compiles_and_what_to_do(said, caplog):
+def test_terminal_and_log_say_what_compiles_and_what_to_do(said, caplog):
     (line,) = long_work(caplog)
     assert said.getvalue() == line + "\n"
     for part in ("compiling fit_columns", "seconds", "wheel", "python -m powerkern compile"):
@@ -49,7 +49,7 @@ def test_a_terminal_and_the_log_are_told_what_compiles_and_what_to_do(said, capl
     assert caplog.records[0].levelname == "INFO"
 
 
-def test_every_long_wait_is_told_and_the_first_explained(said, caplog):
+def test_every_long_wait_is_announced_and_the_first_explained(said, caplog):
     (first,), (second,) = long_work(caplog, "fit_columns"), long_work(caplog, "fit_in_lockstep")
     assert "seconds" in first
     assert second == "powerkern: compiling fit_in_lockstep"
@@ -67,14 +67,14 @@ def test_short_waits_add_up(said, caplog, monkeypatch):
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), None])
-def test_a_pipe_and_a_service_have_the_log_alone(stream, said, caplog, monkeypatch):
+def test_without_a_terminal_the_notice_is_only_in_the_log(stream, said, caplog, monkeypatch):
     monkeypatch.setattr(compile_notice, "sys", SimpleNamespace(stderr=stream, modules={}))
     assert len(long_work(caplog)) == 1
     assert stream is None or stream.getvalue() == ""
 
 
 @pytest.mark.parametrize("shell, shows", [(SimpleNamespace(kernel=1), True), (SimpleNamespace(), False), (None, False)])
-def test_a_notebook_displays_it(shell, shows, said, caplog, monkeypatch):
+def test_a_notebook_displays_the_notice(shell, shows, said, caplog, monkeypatch):
     shown = []
     display = SimpleNamespace(display=lambda content, raw: shown.append(content["text/plain"]))
     modules = {"IPython": SimpleNamespace(get_ipython=lambda: shell), "IPython.display": display}

@@ -62,16 +62,16 @@ def copy_of(shared, tmp_path, *levels):
 @pytest.mark.parametrize(
     "level, cpu", [("x86-64-v3", WITHOUT_AVX512), ("x86-64-v3", WITH_AVX512), ("x86-64-v4", WITH_AVX512)]
 )
-def test_code_for_an_instruction_set_is_taken_where_it_is_known(level, cpu, shared, tmp_path):
+def test_code_for_an_instruction_set_is_loaded_by_cpus_that_support_it(level, cpu, shared, tmp_path):
     assert run(COMPILE + HITS, **cpu, **copy_of(shared, tmp_path, level)) == "1"
 
 
-def test_code_for_avx512_is_not_taken_without_it(shared, tmp_path):
+def test_code_for_avx512_is_not_loaded_without_avx512(shared, tmp_path):
     assert run(COMPILE + HITS, **WITHOUT_AVX512, **copy_of(shared, tmp_path, "x86-64-v4")) == "0"
 
 
 @pytest.mark.parametrize("missing", sorted(cpus.levels()["x86-64-v4"]))
-def test_every_feature_of_a_level_is_asked_for(missing, monkeypatch):
+def test_every_feature_of_a_level_is_required(missing, monkeypatch):
     def runnable(features):
         monkeypatch.setattr(cpus, "this_cpu", lambda: cpus.Cpu("some-cpu", features))
         return [cpu.name for cpu in cpus.runnable()]
@@ -81,7 +81,7 @@ def test_every_feature_of_a_level_is_asked_for(missing, monkeypatch):
 
 
 def test_llvm_knows_the_features_of_each_level():
-    """LLVM accepts the features by these names, so a loop compiled for a level uses no others."""
+    """LLVM has a feature with each name that `cpus.levels` lists for an instruction set level."""
     from llvmlite import binding
 
     known = set(binding.get_host_cpu_features())
@@ -128,7 +128,10 @@ print(json.dumps([this_cpu().name, [[array.tolist() for array in fit] for fit in
 
 
 def test_code_without_fused_multiply_add_differs_in_the_last_bits_only(tmp_path):
-    """Products are error-free without the instruction, too; sums are divided differently."""
+    """Results of plain x86-64 code agree to 2e-14 with those of this CPU.
+
+    Exact products need no fused multiply-add, but sums are divided among lanes in another order.
+    """
     name, theirs = json.loads(run(FITS, **WITHOUT_FMA, NUMBA_CACHE_DIR=str(tmp_path)))
     assert name == "x86-64"
     for found, expected in zip(theirs, fits(), strict=True):
@@ -149,14 +152,14 @@ def installed(shared, tmp_path):
     return sources
 
 
-def test_installed_code_is_taken(installed, tmp_path):
+def test_installed_code_is_loaded(installed, tmp_path):
     environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert processes.run(COMPILE + HITS, installed, **environment, **WITH_AVX512) == "1"
     assert not (tmp_path / "cache").exists()
 
 
 def test_installed_code_is_trusted_as_the_package_is(installed, tmp_path):
-    """In an environment shared by a group, whoever could change the code could change the package."""
+    """Code that a group may change is loaded if the group may change the package, too."""
     for path in [installed, *installed.rglob("*")]:
         path.chmod(path.stat().st_mode | 0o020)
     environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -164,7 +167,7 @@ def test_installed_code_is_trusted_as_the_package_is(installed, tmp_path):
 
 
 def test_installed_code_that_is_damaged_or_outdated_is_skipped(installed, tmp_path):
-    """It is skipped without a message, because the code can be compiled."""
+    """Compile instead of loading such code, without a message."""
     for path in (installed / "powerkern" / "_compiled").glob("powerkern-x86-64-v4-*/*.code"):
         path.write_bytes(path.read_bytes()[:-1])
     environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -175,7 +178,7 @@ def test_installed_code_that_is_damaged_or_outdated_is_skipped(installed, tmp_pa
 
 
 def test_a_cpu_without_avx2_compiles_unless_a_wheel_has_code_for_it(installed, tmp_path):
-    """No code in the wheels runs on such a CPU; code for plain x86-64 would."""
+    """Wheels contain no code for CPUs without AVX2; once code for plain x86-64 is added, these CPUs load it."""
     cache = tmp_path / "cache"
     environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(cache)}
     assert processes.run(COMPILE + HITS, installed, **environment, **WITHOUT_FMA) == "0"

@@ -1,4 +1,4 @@
-"""Position of loaded object files in the address space of a process."""
+"""Addresses of loaded machine code and its constants in a process with little free address space nearby."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def entries():
 
 @needs_jit
 def test_only_entries_are_compiled():
-    """`entries` checks that no module has a dispatcher of its own."""
+    """`entries` finds two known entries, and no module of kernels has a jitted function that is not an entry."""
     assert {"powerkern.kernels.likelihood.mle.two_pass_columns", "powerkern.kernels.transforms.gather.gather"} <= set(
         entries()
     )
@@ -69,7 +69,7 @@ def test_only_entries_are_compiled():
     ],
 )
 def test_an_entry_rejects_arrays_of_other_types(wrong):
-    """The check is part of the machine code and comes first."""
+    """Arrays of another dtype, dimension or layout, read-only or masked arrays, lists and None raise TypeError."""
     good = np.zeros(3), np.zeros(3), 10.0, np.empty(3), np.empty(3)
     lambda_bounds.lambda_ranges(1, *good)
     for k in (0, 1, 3, 4):
@@ -94,7 +94,7 @@ def test_an_entry_accepts_memmaps(tmp_path):
 
 
 @needs_jit
-def test_an_entry_takes_any_strides_where_it_says_so():
+def test_an_entry_declared_for_any_strides_accepts_them():
     x = np.arange(24.0).reshape(4, 6)
     for view in (x, np.asfortranarray(x), x[::2, ::-3], x.T, x[:0], x[:, :0], np.broadcast_to(x[0], (3, 6))):
         block = np.empty((view.shape[1], view.shape[0]))
@@ -128,7 +128,7 @@ def _raises(x: np.ndarray) -> None:
 @pytest.mark.parametrize(
     "function, needed", [pytest.param(_allocates, "NRT_", marks=pytest.mark.slow), (_raises, "numba_unpickle")]
 )
-def test_an_entry_that_allocates_or_raises_does_not_build(function, needed):
+def test_an_entry_that_allocates_or_raises_is_refused(function, needed):
     from powerkern._jit.object_code import Refused
 
     with pytest.raises(
@@ -178,7 +178,7 @@ def test_nothing_imports_numba_where_code_is_kept(tmp_path):
 
 
 @needs_jit
-def test_an_entry_says_what_it_is():
+def test_an_entry_has_the_name_and_docstring_of_its_function():
     assert mle.two_pass_columns.__name__ == "two_pass_columns"
     assert mle.two_pass_columns.__doc__ == mle.two_pass_columns.__wrapped__.__doc__
     assert callable(mle.two_pass_columns.__wrapped__)
@@ -187,7 +187,7 @@ def test_an_entry_says_what_it_is():
 @pytest.mark.slow
 @needs_jit
 def test_a_users_function_runs_the_same_code(tmp_path):
-    """Call an entry, then a user's function that calls the same kernel."""
+    """A user's function that calls the kernel `boxcox` returns the same bits as the entry that was called before."""
     code = (
         "import numba, numpy as np; from powerkern.kernels.transforms import boxcox, elementwise\n"
         "x, out, again = np.linspace(1.0, 9.0, 999), np.empty(999), np.empty(999)\n"
@@ -202,7 +202,7 @@ def test_a_users_function_runs_the_same_code(tmp_path):
 @pytest.mark.slow
 @needs_jit
 def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
-    """Kernels of an entry may have lost arguments, so code that is loaded later must not find them by name."""
+    """LLVM may drop unused arguments of an entry's kernels, so code loaded later must not link to them."""
     code = (
         "import numba, numpy as np\n"
         "from powerkern.kernels.likelihood import joint_derivatives, score, score_formulas\n"
@@ -224,7 +224,7 @@ def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
 @needs_jit
 @pytest.mark.parametrize("first", ["numba", pytest.param("powerkern", marks=pytest.mark.slow)])
 def test_numba_finds_kernels_by_the_entry_point(first, tmp_path):
-    """Either import order works; a metadata folder makes the package look installed."""
+    """Import numba and powerkern in either order; a metadata folder makes powerkern look installed."""
     metadata = tmp_path / "powerkern-0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: powerkern\nVersion: 0\n")
@@ -268,7 +268,7 @@ def test_many_threads_compile_once(empty):
 @needs_jit
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.parametrize("call", ["entry", "users"])
-def test_a_fork_while_another_thread_compiles(call, tmp_path):
+def test_a_child_forked_during_a_compilation_can_compile(call, tmp_path):
     """The child can compile and call entries: no lock is held by a thread that it does not have."""
     code = (
         "import os, signal, threading, warnings\n"

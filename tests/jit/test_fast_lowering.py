@@ -1,4 +1,4 @@
-"""Code that uses private parts of numba may break with any release; entries then compile by numba's own means."""
+"""Failures of the code that uses private parts of numba, as after a new release: numba compiles entries by itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMPORTED = {"number_type", "find_lowering"}
 
 
 def breakable():
-    """Yield every function of these modules as (part, name); two of three are marked as slow tests."""
+    """Yield every function of the parts in PARTS as (part, name); two of three are marked as slow tests."""
     number = itertools.count()
     for part in PARTS:
         for name, value in vars(part).items():
@@ -71,7 +71,7 @@ def _job(x: np.ndarray, n: int) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part, name", list(breakable()))
-def test_whatever_fails_is_done_by_plain_numba(part, name, anew, monkeypatch, caplog):
+def test_plain_numba_compiles_if_any_of_our_functions_fails(part, name, anew, monkeypatch, caplog):
     failed = []
 
     def fail(*args, **named):

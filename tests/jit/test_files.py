@@ -61,7 +61,7 @@ def test_a_file_that_others_may_write_to_is_not_read(tmp_path):
         files.read(tmp_path / "file")
 
 
-def test_one_writes_at_a_time(tmp_path, monkeypatch):
+def test_one_process_writes_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "PATIENCE", 0.0)
     path = tmp_path / "file"
     with files.draft(path) as first:
@@ -72,7 +72,7 @@ def test_one_writes_at_a_time(tmp_path, monkeypatch):
 
 
 def test_a_draft_that_was_renamed_is_not_taken_for_a_new_draft(tmp_path, monkeypatch):
-    """A process that waited for a draft's lock gets it after the draft was renamed; it must not touch that file."""
+    """Another process publishes its draft while this one waits for the draft's lock; this one needs a new draft."""
     path, lock = tmp_path / "file", files._lock
 
     def lock_late(descriptor):

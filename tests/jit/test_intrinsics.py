@@ -1,4 +1,4 @@
-"""Functions that plain numba lacks: equal results compiled and as plain Python, and the intended machine code."""
+"""Functions that plain numba lacks: compiled and plain Python versions agree, and the machine code is as intended."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pack(x, first, within, out, place):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_eight_values_are_packed(dtype):
-    """Strides may be of any size, and values may be the last in memory; nothing else is written."""
+    """Copy eight values of any stride, also up to the last in memory, and write nothing else."""
     x = np.arange(40.0).astype(dtype)
     for first, within in ((0, 1), (3, 5), (39, -5), (7, 0), (25, 2)):
         out = np.full(13, -1.0, dtype)
@@ -68,7 +68,7 @@ print(fused(a, a, -(1.0 + 2.0**-29)) == 2.0**-60)
 @needs_jit
 @needs_x86
 def test_fused_multiply_add_rounds_once_where_the_cpu_has_none():
-    """The C library's function is called on CPUs without the instruction."""
+    """CPUs without the instruction call the C library's function."""
     plain = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "", "NUMBA_DISABLE_JIT": "0"}
     assert processes.run(FUSED, **plain) == "True"
 
@@ -110,7 +110,7 @@ WITH_AVX512 = {
 @needs_x86
 @pytest.mark.parametrize("cpu", WITH_AVX512)
 def test_the_widest_vectors_are_used(cpu):
-    """LLVM uses 256 of 512 bits unless it is asked for more."""
+    """On CPUs with AVX-512, LLVM uses 256 bits by default, and 512 bits in loops that call `widest_vectors`."""
     environment = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": WITH_AVX512[cpu], "NUMBA_DISABLE_JIT": "0"}
     plain, widest = processes.run(LOOPS, **environment).splitlines()
     assert plain == "True False False"
@@ -142,10 +142,10 @@ print("zmm" in machine.emit_assembly(compile_module(loop.__wrapped__, loop.inter
 @needs_x86
 @pytest.mark.parametrize("cpu", WITH_AVX512)
 def test_kernels_and_entries_use_the_widest_vectors_by_default(cpu):
-    """This holds whether or not the function with the loop is inlined before it is vectorised."""
+    """Loops use 512 bits, whether or not their function is inlined before it is vectorised."""
     environment = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": WITH_AVX512[cpu], "NUMBA_DISABLE_JIT": "0"}
     assert processes.run(UNASKED, **environment) == "True"
 
 
-def test_the_widest_vectors_mean_nothing_to_python():
+def test_widest_vectors_does_nothing_in_plain_python():
     assert _jit.widest_vectors() is None

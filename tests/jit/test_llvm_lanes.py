@@ -1,4 +1,4 @@
-"""Vectors of eight float64 or sixteen float32: jitted code computes each lane as NumPy computes an array."""
+"""Vectors of eight float64 or sixteen float32: jitted code computes in each lane the same bits as NumPy for arrays."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def bits(x, y, out):
 
 
 def alike(x, y, out):
-    """Apply every operation to the lanes x and y, written for either vector width."""
+    """Apply every operation to the lanes x and y; this function works for both vector widths."""
     total = broadcast_like(x, 1.5)
     total += y
     store(out, (0, 0), total - x * 3)
@@ -106,7 +106,7 @@ def results(function, x, y):
 
 
 @pytest.mark.parametrize("function", JITTED[:3])
-def test_lane_by_lane(function):
+def test_each_lane_agrees_with_numpy(function):
     x, y = np.tile(VALUES, (2, 1)), VALUES[np.newaxis, ::-1].copy()
     expected = np.zeros((8, LANES))
     with np.errstate(all="ignore"):
@@ -119,7 +119,7 @@ def test_lane_by_lane(function):
     [(alike, np.float64), (alike, np.float32), (bits32, np.float32)],
     ids=lambda value: value.__name__,
 )
-def test_either_width(function, dtype):
+def test_lanes_of_either_width_agree_with_numpy(function, dtype):
     values = np.tile(VALUES, LANES32 // LANES)[: LANES if dtype is np.float64 else LANES32].astype(dtype)
     x, y = np.tile(values, (2, 1)), np.roll(values, 3)[np.newaxis]
     expected = np.zeros((8, values.size), dtype=dtype)
@@ -136,8 +136,8 @@ def test_elementary_functions():
     np.testing.assert_allclose(found[:3], exact, rtol=2e-15)
 
 
-def test_strides():
-    """Lanes are loaded from and stored to rows of any stride, starting at any column."""
+def test_lanes_are_loaded_from_strided_rows():
+    """Load lanes from rows of any stride, starting at any column, and store them."""
     x = np.arange(200.0).reshape(10, 20)[::3, 1:]
     out = np.zeros((8, LANES))
 

@@ -1,4 +1,4 @@
-"""Replacements for numba's operations: in kernels called by a user's function, they behave as in Python."""
+"""Our replacements for operations of numba behave as in Python, in kernels called by a user's function."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def allocating(n):
 
 
 def test_the_replacements_are_in_use():
-    """With an unknown release of numba, the tests here would test numba's own operations."""
+    """Otherwise, as with an unknown release of numba, this file would test numba's own operations."""
     from powerkern._jit.numba_extension import PIPELINES
 
     assert PIPELINES.are_fast
@@ -122,7 +122,7 @@ def test_bounds_are_checked_where_numba_is_asked_to():
 
 @pytest.mark.slow
 def test_users_functions_can_be_cached():
-    """The code contains no addresses of this process."""
+    """Their code contains no addresses of this process, which numba refuses to cache."""
 
     @numba.njit
     def users(x):

@@ -33,7 +33,7 @@ def package_copy(tmp_path):
 
 
 def keys(sources, *modules):
-    """Return each module's cache key, and whether it comes from sources, in a process that imports from `sources`."""
+    """Import modules from `sources` in a new process; return each cache key, and whether it is that of source text."""
     code = (
         f"import importlib; from powerkern._jit import source_keys\nfor name in {modules}:\n"
         "    importlib.import_module(name); print(*source_keys.cache_key(name))"
@@ -58,7 +58,7 @@ def imported_by(name):
 
 
 @pytest.mark.parametrize("module", sorted({entry.__module__ for entry in entries().values()})[::2])
-def test_all_that_is_imported_is_in_the_key(module):
+def test_every_imported_module_is_in_the_key(module):
     found, waiting = set(), [module, "powerkern._jit.object_code"]
     while waiting:
         name = waiting.pop()
@@ -88,14 +88,14 @@ def functions_of(value, seen):
 
 @pytest.mark.parametrize("name, entry", entries().items())
 def test_every_function_that_an_entry_can_call_is_in_its_key(name, entry):
-    """Functions passed to the factory that made the entry count, too."""
+    """The import closure contains the modules of these functions, also of those passed to the entry's factory."""
     called = {str(each.__module__) for each in functions_of(entry, set())}
     assert {module for module in called if module.startswith("powerkern.kernels")} <= source_keys.import_closure(
         entry.__module__
     )
 
 
-def test_what_compiles_is_in_every_key():
+def test_modules_that_affect_compilation_are_in_every_key():
     names = {f"powerkern._jit.{info.name}" for info in pkgutil.iter_modules([str(PACKAGE / "_jit")])}
     beside = {f"powerkern._jit.{name}" for name in ("code_cache", "compile_notice", "entries", "files", "source_keys")}
     assert {each for each in source_keys.import_closure(SMALL) if "._jit." in each} == names - beside

@@ -1,4 +1,4 @@
-"""Folders from which compiled code may be loaded; loading code means running it."""
+"""Folders from which compiled code may be loaded; whoever can write there can run code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def strangers(monkeypatch):
-    """Let a file or folder appear to belong to another user."""
+    """Return a function that makes a file or folder appear to belong to another user."""
 
     def give(path):
         me = os.geteuid()
@@ -50,14 +50,14 @@ def test_a_folder_is_made_for_its_owner_alone(tmp_path):
 
 @posix
 def test_roots_folder_is_trusted():
-    """An image is built by root and run by a user."""
+    """Container images are built by root and run by another user."""
     if Path("/usr").stat().st_uid:
         pytest.skip("root owns nothing here")
     files.require_trusted(Path("/usr"))
 
 
 @posix
-def test_a_folder_of_another_user_is_not(folder, strangers):
+def test_a_folder_of_another_user_is_not_trusted(folder, strangers):
     strangers(folder)
     with pytest.raises(PermissionError, match="belongs to another user"):
         files.require_trusted(folder)
@@ -65,7 +65,7 @@ def test_a_folder_of_another_user_is_not(folder, strangers):
 
 @posix
 @pytest.mark.parametrize("mode", [0o777, 0o757, 0o1777])
-def test_a_folder_that_others_may_write_to_is_not(folder, mode):
+def test_a_folder_that_others_may_write_to_is_not_trusted(folder, mode):
     folder.chmod(mode)
     with pytest.raises(PermissionError, match="others may write"):
         files.require_trusted(folder)
@@ -73,7 +73,7 @@ def test_a_folder_that_others_may_write_to_is_not(folder, mode):
 
 @posix
 @pytest.mark.parametrize("group, trusted", [(4242, False), (0, True)])
-def test_a_group_that_may_write_is_not_unless_it_is_roots(folder, group, trusted):
+def test_a_folder_that_a_group_may_write_to_is_trusted_only_for_roots_group(folder, group, trusted):
     if os.geteuid() != 0:
         pytest.skip("only root gives folders to any group")
     os.chown(folder, -1, group)
@@ -88,7 +88,7 @@ def test_a_group_that_may_write_is_not_unless_it_is_roots(folder, group, trusted
 @posix
 @pytest.mark.parametrize("mode, trusted", [(0o777, False), (0o1777, True)])
 def test_a_parent_folder_may_be_open_to_all_if_sticky(folder, mode, trusted):
-    """As in /tmp, others may add files, but not rename or remove them."""
+    """In a sticky folder such as /tmp, other users may add files, but not rename or remove existing ones."""
     folder.parent.chmod(mode)
     if trusted:
         files.require_trusted(folder)
@@ -115,7 +115,7 @@ def test_a_relative_path_is_not_trusted(check, tmp_path, monkeypatch):
 # --- where ---------------------------------------------------------------------------------------------
 
 
-def test_numbas_variable_goes_before_all(tmp_path, monkeypatch):
+def test_numba_cache_dir_has_priority(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert code_cache._bases() == [tmp_path]
 
@@ -143,7 +143,7 @@ def test_the_users_cache_is_never_in_the_current_folder(xdg, tmp_path, monkeypat
 @posix
 @pytest.mark.parametrize("xdg", ["", None])
 def test_without_a_home_there_is_no_users_cache(xdg, tmp_path, monkeypatch):
-    """This is the case for a user whom the container's system does not know."""
+    """A container may run under a user id that its system does not know."""
 
     def unknown(uid):
         raise KeyError(uid)

@@ -1,4 +1,4 @@
-"""Fits, transforms, loaded fits and the command line if the sources are not in a folder."""
+"""Fits, transforms, loaded fits and the command line when the package is a zip file or consists of bytecode."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ print(open("out.csv").read())
 
 @pytest.fixture
 def zipped(tmp_path):
-    """Return a zip file with the package and the given machine code, as in a wheel."""
+    """Return a function that writes a zip file with the package and the given machine code, as in a wheel."""
 
     def write(sources, code=None):
         with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
@@ -58,7 +58,7 @@ def zipped(tmp_path):
 
 @pytest.fixture
 def stripped(tmp_path):
-    """A copy of the package without sources, with bytecode only."""
+    """A copy of the package that consists of bytecode only."""
     copy = tmp_path / "stripped"
     shutil.copytree(PACKAGE, copy / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(copy, quiet=1, legacy=True)
@@ -74,7 +74,7 @@ def run(code, where, folder, cache):
 
 
 @pytest.mark.slow
-def test_a_zip_file_uses_the_code_of_its_sources(zipped, place, tmp_path):
+def test_a_zip_file_loads_code_cached_for_its_sources(zipped, place, tmp_path):
     assert run(SMALL, zipped(PACKAGE.parent), tmp_path, place) == "inf 1"
 
 
@@ -86,7 +86,7 @@ def test_a_zip_file_with_code_needs_no_numba(zipped, filled, tmp_path):
 
 
 @pytest.mark.slow
-def test_code_in_a_zip_file_that_is_of_other_sources_is_passed_over(zipped, filled, tmp_path):
+def test_code_of_other_sources_in_a_zip_file_is_not_loaded(zipped, filled, tmp_path):
     (path,) = filled.glob("*/*.code")
     stale = tmp_path / "stale" / path.parent.name
     stale.mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_bytecode_is_compiled_once(stripped, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("as_zip", [False, True])
 def test_bytecode_with_code_needs_no_numba(as_zip, stripped, zipped, filled, tmp_path):
-    """The cache key of code built from sources cannot be checked with bytecode alone."""
+    """Machine code is loaded although its cache key cannot be checked without the sources."""
     if as_zip:
         stripped = zipped(stripped, filled)
     else:
@@ -112,7 +112,7 @@ def test_bytecode_with_code_needs_no_numba(as_zip, stripped, zipped, filled, tmp
 
 
 def test_an_application_caches_code_in_the_users_cache(monkeypatch):
-    """The application's own folder may be unpacked again for each run."""
+    """A bundled application may unpack its own folder again for each run."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert code_cache._bases() == [code_cache._user_cache_folder()]
@@ -120,7 +120,7 @@ def test_an_application_caches_code_in_the_users_cache(monkeypatch):
 
 @pytest.mark.slow
 def test_warnings_name_the_users_line_where_bytecode_has_moved(tmp_path):
-    """Frames report the path at which a file was compiled."""
+    """Python's frames report the path at which bytecode was compiled, not its present path."""
     built, moved = tmp_path / "built", tmp_path / "moved"
     shutil.copytree(PACKAGE, built / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(built, quiet=1, legacy=True)

@@ -25,8 +25,8 @@ INF, NAN = math.inf, math.nan
 NO_WEIGHTS = np.empty(0)
 X = np.exp(np.random.default_rng(1).normal(size=12))
 
-#: Likelihoods that lead nowhere: minus the log-likelihood, the score and its slope at the k-th evaluation, and whether
-#: the scales converged.
+#: Artificial likelihoods without a maximum: minus the log-likelihood, the score and its slope at the k-th evaluation,
+#: and whether the scales converged.
 STARVING: dict[str, Callable[[Any, int], tuple[float, float, float, bool]]] = {
     "random": lambda rng, k: (rng.normal(), rng.normal(), rng.normal(), rng.random() < 0.5),
     "random slopes of all sizes": lambda rng, k: (

@@ -18,7 +18,7 @@ from powerkern._jit import JIT_DISABLED, widest_vectors
 from powerkern.kernels.elementary import exp, log
 from powerkern.kernels.transforms.branch import BLOCK
 
-#: plain Python takes every so-manyth point
+#: step between the points that plain Python evaluates
 STRIDE = 8 if JIT_DISABLED else 1
 LARGEST, SMALLEST, SMALLEST_NORMAL = np.finfo(float).max, 5e-324, np.finfo(float).tiny
 LN2 = math.log(2.0)

@@ -46,7 +46,7 @@ def test_columns_against_mpmath(name: str, lmbda: float, weighted: bool) -> None
     assert abs(y[0] @ y1[0] - figures[0, joint_derivatives.JACOBIAN] - float(score)) <= 1e-13 * unit
     with mpmath.workdps(60):
         exact = exact_columns(family, lmbda, x, weight if weighted else np.ones(n))
-        # what a factor exp(c lambda) of psi does to its derivatives
+        # change of the derivatives if psi is multiplied by exp(c lambda)
         c = mean_jacobian(family, x, weight) - mpmath.mpf(float(figures[0, joint_derivatives.JACOBIAN]))
         expected = [exact[0], exact[1] - c * exact[0], exact[2] - 2 * c * exact[1] + c * c * exact[0]]
         for found, values in zip((y[0], y1[0], y2[0]), expected, strict=True):

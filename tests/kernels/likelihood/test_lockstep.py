@@ -42,7 +42,7 @@ NAMES = {code: name for name, code in FAMILIES.items()}
 NAN, INF = math.nan, math.inf
 NOTHING = np.empty(0)
 
-##: Draws of columns that are always fitted in lockstep if they have at least ten values.
+#: Draws of columns that are always fitted in lockstep if they have at least ten values.
 ORDINARY = {
     "normal": lambda rng, n: rng.normal(size=n),
     "shifted normal": lambda rng, n: rng.normal(size=n) + 3.0,
@@ -56,7 +56,7 @@ ORDINARY = {
     "fractions": lambda rng, n: rng.uniform(size=n) / 10.0,
 }
 
-##: Columns that lockstep defers to other routes.
+#: Columns that lockstep defers to other routes.
 LEFT_ALONE = {
     "two values": [1.0, 2.0, NAN, NAN],
     "no value": [NAN] * 4,
@@ -163,7 +163,7 @@ def test_very_short_columns_are_fitted_in_lockstep_and_agree_with_two_passes(fam
     rows, expected = rows_in_lockstep(x, family), in_two_passes(x, family)
     done = rows[:, STATUS] != DEFERRED
     assert done.mean() > 0.9
-    steep = abs(expected[done, LMBDA]) < 20.0  # the condition of others is that of their data
+    steep = abs(expected[done, LMBDA]) < 20.0  # steeper ones are ill-conditioned
     assert_same_fits(rows[done][steep], expected[done][steep])
 
 
@@ -239,7 +239,7 @@ def test_sums_of_powers_of_logs_give_the_derivatives_of_the_likelihood_at_0():
     np.testing.assert_allclose(np.array(slopes)[:, 0], exact, rtol=1e-11)
 
 
-# --- what is missing, and weights ---------------------------------------------------------------------
+# --- missing values and weights ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
@@ -337,7 +337,7 @@ def test_nothing_is_written_to_the_matrix(mixed):
     assert (weight == 1.0).all()
 
 
-# --- columns that are left to others ------------------------------------------------------------------
+# --- deferred columns ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LEFT_ALONE)

@@ -57,7 +57,7 @@ def row_of_vector(x, family, weight=(), lmbda=NAN):
     return np.array(fit_vector(np.asarray(x, dtype=float), family, float(lmbda), np.asarray(weight, dtype=float)))
 
 
-# --- the look at the data -----------------------------------------------------------------------------
+# --- summary of the data ------------------------------------------------------------------------------
 
 
 @numba.njit
@@ -282,7 +282,7 @@ def test_status_of_degenerate_and_invalid_columns(x, family, status, repeat):
         assert {k: row[k] for k in expected} == expected
 
 
-# several chunks of logs; one value in 11 is in the sample, one in 187 decides what is hoped for
+# several chunks of logs; one value in 11 is in the sample, and one in 187 decides whether one pass is tried
 SIZE = 600 if JIT_DISABLED else 3000
 POSITIVE = np.random.default_rng(8).gamma(3.0, size=SIZE)
 LONG = {

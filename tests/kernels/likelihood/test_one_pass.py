@@ -37,13 +37,13 @@ from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 EPS = np.finfo(float).eps
 
-# sizes around those at which the fit changes: in two passes, from a sample, in chunks
+# sizes around those at which the procedure changes: two passes, one pass with a sample, several chunks
 SIZES = [ONE_PASS_MIN - 1, ONE_PASS_MIN, ONE_PASS_MIN + 1, CHUNK - 1, CHUNK + 1]
 LARGE = [SAMPLE - 1, SAMPLE, SAMPLE + 1, SAMPLE * SAMPLE_STRIDE, 70_001]
 if JIT_DISABLED:
     SIZES, LARGE = SIZES[:2], []
 
-#: Columns that one pass is made for, and some that it must leave to two passes.
+#: Draws of columns that one pass can fit, and of some that need two passes.
 DISTRIBUTIONS = {
     "normal": lambda rng, n: rng.normal(size=n),
     "shifted normal": lambda rng, n: rng.normal(size=n) + 3.0,
@@ -439,7 +439,7 @@ def test_center_refuses_a_constant():
 
 # --- one column after another -----------------------------------------------------------------------
 
-#: What makes a column stop, begin again, or count what is missing in some of its chunks only.
+#: Changes of a column after which its fit stops, starts again, or finds missing values in some chunks only.
 FLAWS = {
     "none": lambda x: None,
     "one gap": lambda x: x.__setitem__(x.size // 2 + 3, np.nan),
@@ -467,7 +467,7 @@ def test_columns_that_share_scratch_space_are_fitted_independently(flaw, family,
         np.testing.assert_array_equal(row, row_in_one_pass(column, family, weights[kind]))
 
 
-# --- what is refused, and what is counted --------------------------------------------------------------
+# --- rejected columns and numbers of evaluations --------------------------------------------------------
 
 
 def optimum_of(d, weight):

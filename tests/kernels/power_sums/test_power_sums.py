@@ -289,7 +289,7 @@ def test_a_fit_from_sums_is_the_direct_fit(family, shape):
 def test_lambda_of_subnormal_and_huge_values_is_that_of_rescaled_ones(x):
     """Lambda of multiples of the smallest float, or of values near the largest, equals that of the rescaled column."""
     row, error = fit(x, BOX_COX, grid_row(x, BOX_COX))
-    expected = fit_vector(x / x[0] if x[0] < 1.0 else x * 2.0**-1000, BOX_COX)  # Box-Cox's lambda knows no scale
+    expected = fit_vector(x / x[0] if x[0] < 1.0 else x * 2.0**-1000, BOX_COX)  # lambda ignores scale
     assert row[STATUS] == Status.OK
     assert error <= 1e-11
     assert row[LMBDA] == pytest.approx(expected.lmbda, rel=1e-11, abs=1e-12)

@@ -170,7 +170,7 @@ def test_huber_estimates_of_transformed_columns_are_those_of_cellwise():
     assert seen >= 100
 
 
-# --- other roads through the kernel -------------------------------------------------------------------
+# --- other options and routes -------------------------------------------------------------------------
 
 
 @families

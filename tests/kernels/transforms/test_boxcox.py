@@ -111,7 +111,7 @@ def test_inv_boxcox(lmbda):
     y.extend(rng.choice([-1.0, 1.0], N) * 10.0 ** rng.uniform(-300.0, 308.0, N))
     if abs(lmbda) > 1e-300:
         y.extend((-1.0 + 10.0 ** rng.uniform(-15.0, 0.0, N)) / lmbda)
-    y = np.array([v for v in map(float, y) if float(lmbda) * v != -1.0])  # that end of the range: see below
+    y = np.array([v for v in map(float, y) if float(lmbda) * v != -1.0])  # the end of the range is tested below
     exact = [oracles.inverse_power_transform("box-cox", v, lmbda) for v in y]
     with np.errstate(all="ignore"):
         peer = special.inv_boxcox(y, lmbda)
@@ -215,7 +215,7 @@ def test_loops_agree_with_kernels_at_any_length_and_in_place(loop, lmbda, size):
 def test_inverse_returns_the_values(x, lmbda):
     y = jitted_boxcox(x, lmbda)[0]
     assume(math.isfinite(y))
-    # what an ulp of y is worth in ln x: d psi/d ln x = x**lambda
+    # effect of an ulp of y on ln x: d psi/d ln x = x**lambda
     worth = abs(y) * math.exp(min(-lmbda * math.log(x), 700.0))
     assume(worth * EPS < 1e-3)
     back = jitted_boxcox(y, lmbda)[1]
@@ -275,7 +275,7 @@ def test_standardized_is_finite_and_exact_and_comes_back(name, x, lmbda):
     assert distances(z, a, b, values).max() < 16.0 * unit
     back = applied(boxcox_unstandardized, z, lmbda, ref, a, b)
     assert (back > 0.0).all()
-    known = (back < math.inf) & (back > 1e-307)  # elsewhere the rounding of z is worth more than the range of float64
+    known = (back < math.inf) & (back > 1e-307)  # elsewhere the effect of rounding z exceeds the range of float64
     again = centered(back[known], lmbda, ref)
     # the rounding of x itself, by dz/d ln x = a (x/ref)**lambda
     slopes = np.array([float(a * (1 + mpmath.mpf(lmbda) * y)) for y in again])

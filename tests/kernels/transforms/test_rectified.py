@@ -118,7 +118,7 @@ def test_inverse_is_accurate(family, lmbda):
             at = min(x, upper) if lmbda < 1 else max(x, lower) if lmbda > 1 else x
             slope = oracles.power_transform_slope(family, at, lmbda)
             worth = 4e-16 * size / slope
-            if worth > 1e-3 * abs(x):  # psi is flat there: y does not tell x
+            if worth > 1e-3 * abs(x):  # psi is flat there: y does not determine x
                 continue
             assert abs(back - mpmath.mpf(x)) <= 4 * worth + 1e-14 * abs(x), x
 
@@ -182,7 +182,7 @@ def test_nan_in_nan_out(family):
     for position in range(4):
         arguments = [2.0, 0.5, *POINTS[family]]
         arguments[position] = math.nan
-        if position == 2:  # the change point of the other side is not looked at
+        if position == 2:  # the change point of the other side is not used
             continue
         arguments[0] = 4.0 if position == 3 else arguments[0]
         if position != 3:

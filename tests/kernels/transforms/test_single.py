@@ -140,7 +140,7 @@ def test_standardized_values_and_their_inverses(family):
             in_use += ordinary.mean() > 0.9
             for value, image in zip(back[ordinary], given[ordinary], strict=True):
                 e = inverse(family, fit[LMBDA], (mpmath.mpf(float(image)) - b) / (a * unit) + at_ref)
-                # what a relative change of the constants by 2**-49 does
+                # the inverse if the intercept changes by 2**-49, relatively
                 nudged = inverse(
                     family, fit[LMBDA], (mpmath.mpf(float(image)) - b * (1 + 2.0**-49)) / (a * unit) + at_ref
                 )

@@ -12,11 +12,11 @@ from powerkern.kernels.transforms import matrix
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
-#: Loops in which constants are made.
+#: Number of loops that prepare constants.
 CONSTANTS = 1
-#: Loops of a transform.
+#: Number of loops of a transform.
 TRANSFORM = 2
-#: Floating-point operations that such loops have at least; others only copy and compare.
+#: Fewest floating-point operations in these loops; loops with fewer only copy and compare.
 FEWEST = 16
 
 

@@ -227,7 +227,7 @@ def test_transform_of_mirrored_values_is_mirrored(x, sixteenths):
 def test_inverse_returns_the_values(x, lmbda):
     y = jitted_yeojohnson(x, lmbda)[0]
     assume(math.isfinite(y))
-    # what an ulp of y is worth in x: d psi/dx = (1 + |x|)**(m - 1)
+    # effect of an ulp of y on x: d psi/dx = (1 + |x|)**(m - 1)
     m = 2.0 - lmbda if x < 0.0 else lmbda
     exponent = (1.0 - m) * math.log1p(abs(x))
     assume(exponent < 700.0)
@@ -319,7 +319,7 @@ def test_standardized_is_finite_and_exact_and_comes_back(name, x, lmbda):
     assert distances(z, a, b, values).max() < 16.0 * unit
     back = applied(yeojohnson_unstandardized, z, lmbda, ref, a, b, log_factor)
     assert not np.isnan(back).any()
-    known = np.abs(back) < 1e307  # elsewhere the rounding of z is worth more than the range of float64
+    known = np.abs(back) < 1e307  # elsewhere the effect of rounding z exceeds the range of float64
     again, _ = scaled_differences(back[known], lmbda, ref, log_factor)
     # the rounding of x and of ln(1 + |x|), by dz/d ln(1 + |x|)
     logs = [mpmath.log1p(abs(mpmath.mpf(v))) for v in map(float, back[known])]
