@@ -130,7 +130,8 @@ def label_points(ax: Axes, points: FloatArray, chosen: Sequence[int], texts: Seq
     frame, taken = ax.get_window_extent(), np.array([ax.get_legend().get_window_extent().extents])
     for i, text in zip(chosen, texts, strict=True):
         note = ax.annotate(
-            text, tuple(points[i]), (0.0, 0.0), textcoords="offset points", fontsize="small", parse_math=False,
+            text, tuple(points[i]), (0.0, 0.0), textcoords="offset points", va="bottom", fontsize="small",
+            parse_math=False,
             arrowprops={"arrowstyle": "-", "color": grey, "linewidth": 0.6, "shrinkA": 0.0, "shrinkB": 2.0},
         )  # fmt: skip
         note.set_in_layout(False)

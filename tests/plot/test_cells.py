@@ -207,3 +207,125 @@ def test_cell_map_of_deviating_cells():
     assert np.isnan(drawn[11, 1])
     assert ax.lines[0].get_ydata().tolist() == np.flatnonzero(fit.flagged_rows).tolist()
     assert 9 in ax.lines[0].get_ydata()
+
+
+def test_the_color_bar_and_the_axes_of_a_cell_map():
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    fit = pk.fit(X, lmbda=1.0)
+    ax = cell_map(X, fit, cutoff=1.5)
+    bar = ax.figure.axes[-1]
+    assert [label.get_text() for label in bar.get_yticklabels()] == ["≤ -3.0", "within ±1.5", "≥ 3.0"]
+    assert bar.get_yticks().tolist() == [-1.0, 0.0, 1.0]
+    assert ax.images[0].get_clim() == (-1.0, 1.0)
+    assert (ax.get_xlim(), ax.get_ylim()) == ((-0.5, 4.5), (29.5, -0.5))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("column", "row")
+    assert ax.get_legend() is None
+    assert not ax.collections  # squares are for blocks only
+
+
+def test_the_strongest_blocks_are_enlarged_in_their_color():
+    X = np.random.default_rng(0).normal(size=(60, 12))
+    fit = pk.fit(X, lmbda=1.0)
+    X[31, 7], X[2, 10] = 60.0, -60.0
+    ax = cell_map(X, fit, max_shape=(20, 4))
+    drawn = drawn_cells(ax)
+    assert drawn.shape == (20, 4)
+    (squares,) = ax.collections
+    found = {
+        tuple(at): color for at, color in zip(squares.get_offsets().tolist(), squares.get_facecolors(), strict=True)
+    }
+    assert found.keys() == {(7.0, 31.0), (10.0, 1.0)}  # centers of blocks of 3 rows and 3 columns
+    assert found[7.0, 31.0][0] > found[7.0, 31.0][2]  # red
+    assert found[10.0, 1.0][2] > found[10.0, 1.0][0]  # blue
+    cmap = ax.images[0].cmap
+    np.testing.assert_allclose(found[7.0, 31.0], cmap(1.0))
+    np.testing.assert_allclose(found[10.0, 1.0], cmap(0.0))
+    assert list(squares.get_linewidths()) == [0]
+
+
+def test_colors_just_beyond_the_cutoff_are_paler_in_blocks():
+    X = np.random.default_rng(0).normal(size=(8, 8))
+    fit = pk.fit(X, lmbda=1.0)
+    contrast = []
+    for max_shape in ((8, 8), (4, 4)):
+        cmap = cell_map(X, fit, max_shape=max_shape).images[0].cmap
+        grey, near, far = (np.array(cmap(at)[:3]) for at in (0.5, 0.51, 1.0))
+        contrast.append(np.abs(near - grey).max() / np.abs(far - grey).max())
+    assert contrast[0] == pytest.approx(0.4, abs=0.03)
+    assert contrast[1] == pytest.approx(0.0, abs=0.03)
+
+
+@pytest.mark.filterwarnings("ignore:.*not fitted")
+def test_failed_columns_are_hatched_in_runs_and_missing_cells_dotted():
+    X = np.random.default_rng(0).normal(size=(12, 5))
+    X[:, [1, 2, 4]] = 1.0
+    X[3, 0] = np.nan
+    names = [f"c{j}" for j in range(5)]
+    ax = cell_map(pd.DataFrame(X, columns=names, index=[f"r{i}" for i in range(12)]), pk.fit(X, column_names=names))
+    hatched = [(patch.get_x(), patch.get_width()) for patch in ax.patches if patch.get_hatch()]
+    assert hatched == [(0.5, 2.0), (3.5, 1.0)]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["missing", "not fitted"]
+    assert ax.patch.get_hatch()
+    assert [label.get_text() for label in ax.get_xticklabels()] == names
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"r{i}" for i in range(12)]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("", "")
+    full = np.where(np.isnan(X), 0.0, X)
+    whole = cell_map(full, pk.fit(full))
+    assert [text.get_text() for text in whole.get_legend().get_texts()] == ["not fitted"]
+    assert not whole.patch.get_hatch()
+    only_failed = X.copy()
+    only_failed[3, 0], only_failed[5, 1] = 0.0, np.nan  # missing in a failed column: hatched, not dotted
+    assert not cell_map(only_failed, pk.fit(only_failed)).patch.get_hatch()
+
+
+def test_names_that_do_not_fit_are_thinned_evenly_turned_and_shortened():
+    X = np.random.default_rng(0).normal(size=(5, 120))
+    names = [f"feature number {j} of many" for j in range(120)]
+    fit = pk.fit(X, column_names=names)
+    ax = plt.subplots(figsize=(4.0, 3.0), layout="constrained")[1]
+    cell_map(X, fit, ax=ax)
+    ticks = ax.get_xticks()
+    steps = set(np.diff(ticks))
+    assert ticks[0] == 0
+    assert len(steps) == 1
+    labels = ax.get_xticklabels()
+    assert {label.get_rotation() for label in labels} == {90.0}
+    for at, label in zip(ticks, labels, strict=True):
+        head, tail = label.get_text().split("…")
+        assert names[int(at)].startswith(head)
+        assert names[int(at)].endswith(tail)
+        assert 8 <= len(label.get_text()) <= 20
+    short = cell_map(X[:, :3], pk.fit(X[:, :3], column_names=["a", "b", "c"]))
+    assert {label.get_rotation() for label in short.get_xticklabels()} == {0.0}
+
+
+def test_names_of_blocks_stand_at_their_first_columns():
+    X = np.random.default_rng(0).normal(size=(6, 8))
+    ax = cell_map(X, pk.fit(X, column_names=list("abcdefgh")), max_shape=(6, 2))
+    assert ax.get_xticks().tolist() == [0, 4]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "e"]
+    assert ax.get_xlabel() == "column in blocks of 4"
+
+
+def test_short_columns_are_scaled_to_their_own_cutoff_by_default():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    X[8:, 0] = np.nan
+    fit = pk.fit(X, estimator="robust")
+    own, cutoff = fit.standardized_cutoff(), scipy.stats.norm.ppf(fit.cutoff)
+    assert own[0] > 1.5 * cutoff
+    X[0], X[1] = [10.5, 4.0], -30.0
+    z = fit.transform(X)
+    assert ((abs(z[0]) > own) & (abs(z[0]) < 2.0 * own)).any()
+    expected = np.clip(np.abs(z) / own - 1.0, 0.0, 1.0) * np.sign(z)
+    np.testing.assert_allclose(drawn_cells(cell_map(X, fit)), expected, atol=1e-12)
+    by_hand = np.clip(np.abs(z) / 5.0 - 1.0, 0.0, 1.0) * np.sign(z)
+    np.testing.assert_allclose(drawn_cells(cell_map(X, fit, cutoff=5.0)), by_hand, atol=1e-12)
+
+
+@pytest.mark.parametrize("max_shape", [(1, 1), [3, 2]])
+def test_the_smallest_maps_have_one_block(max_shape):
+    X = np.random.default_rng(0).normal(size=(6, 4))
+    assert drawn_cells(cell_map(X, pk.fit(X), max_shape=max_shape)).shape == tuple(max_shape)
+    for wrong in ((1, 0), (0, 1), (1, 1, 1)):
+        with pytest.raises(ValueError, match="max_shape must be two whole numbers of at least 1"):
+            cell_map(X, pk.fit(X), max_shape=wrong)

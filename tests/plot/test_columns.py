@@ -13,6 +13,9 @@ import powerkern as pk
 from powerkern.plot import before_after_plot, histogram_plot, qq_plot, residual_plot
 from powerkern.plot._band import simultaneous_band
 from powerkern.plot._drawing import shorten
+from powerkern.plot._fits import row_names, standardize_values
+from powerkern.plot._histograms import _bin_edges as bin_edges
+from powerkern.plot._qq import _draw_points as draw_points
 from powerkern.regression import fit_regression
 
 # --- QQ plots ----------------------------------------------------------------------------------------
@@ -293,3 +296,110 @@ def test_an_empty_column_leaves_its_panels_empty(empty):
     assert drawn[0, 0].get_legend() is not None
     with pytest.raises(ValueError, match=f"column {empty} has no values; there is nothing to draw"):
         qq_plot(X, pk.fit(X), column=empty)
+
+
+# --- details of drawing ------------------------------------------------------------------------------
+
+
+def test_the_diagonal_and_the_least_and_greatest_bands():
+    X = skewed()
+    fit = pk.fit(X)
+    diagonal = qq_plot(X, fit).lines[2]
+    assert (diagonal.get_xy1(), diagonal.get_slope()) == ((0.0, 0.0), 1.0)
+    for band in (0.0, 1.0, -0.5, np.nan, True):
+        with pytest.raises(ValueError, match="band must be a probability between 0 and 1, or None"):
+            qq_plot(X, fit, band=band)
+
+
+def test_points_in_one_cell_of_the_grid_are_drawn_by_the_first_and_the_last_of_all():
+    ax = plt.subplots()[1]
+    scores = np.array([0.0011, 0.0012, 0.0013, 0.3, 0.30001, 0.30002])
+    values = np.array([0.0021, 0.0022, 0.0031, 0.3, 0.30001, 0.30002])
+    draw_points(ax, scores, values, np.ones(6, bool), marker=".")
+    draw_points(ax, scores, values, np.array([True, True, False, False, False, False]), marker=".")
+    assert ax.lines[0].get_xdata().tolist() == [0.0011, 0.3, 0.30002]
+    assert ax.lines[0].get_ydata().tolist() == [0.0021, 0.3, 0.30002]
+    assert ax.lines[1].get_xdata().tolist() == [0.0011, 0.0012]
+    assert ax.lines[0].get_linestyle() == "None"
+    draw_points(ax, scores[:3], np.array([0.0021, 0.0022, 0.0053]), np.ones(3, bool), marker=".")
+    assert ax.lines[2].get_xdata().tolist() == [0.0011, 0.0013]
+
+
+def test_panels_have_one_size_whatever_their_number():
+    X = skewed(p=5)
+    axes = before_after_plot(X, pk.fit(X))
+    figure = axes[0, 0].figure
+    assert figure.get_size_inches().tolist() == pytest.approx([12.0, 8.1])  # two columns a row, two panels each
+    assert len(figure.axes) == 10  # the sixth place is empty
+    for k, panels in enumerate(axes):
+        for i, panel in enumerate(panels):
+            left, low, right, top = panel.get_position().extents * np.tile(figure.get_size_inches(), 2)
+            column, row = 2 * (k % 2) + i, k // 2
+            assert (left, right) == pytest.approx((3.0 * column + 0.62, 3.0 * column + 2.9))
+            assert (8.1 - top, 8.1 - low) == pytest.approx((2.7 * row + 0.5, 2.7 * row + 2.2))
+
+
+def test_more_kinds_than_fit_in_a_row_take_a_row_for_each_column():
+    X = skewed(20, 2)
+    axes = before_after_plot(X, pk.fit(X), kinds=["histogram"] * 5)
+    assert axes.shape == (2, 5)
+    assert axes[0, 0].figure.get_size_inches().tolist() == pytest.approx([15.0, 5.4])
+
+
+def test_a_figure_holds_at_most_so_many_panels(monkeypatch):
+    monkeypatch.setattr("powerkern.plot._histograms._MOST_PANELS", 4)
+    X = skewed(20, 3)
+    assert before_after_plot(X, pk.fit(X), columns=[0, 1]).shape == (2, 2)
+    with pytest.raises(ValueError, match="a figure holds at most 4 panels, not 6"):
+        before_after_plot(X, pk.fit(X))
+
+
+@pytest.mark.parametrize(("n", "n_bins"), [(1, 8), (20, 8), (399, 21), (100_000, 80)])
+def test_bins_follow_freedman_and_diaconis_within_limits(n, n_bins):
+    edges = bin_edges(n)
+    assert edges.size == n_bins + 1
+    assert edges[[0, -1]].tolist() == [-4.0, 4.0]
+
+
+def test_a_band_of_a_large_sample_is_computed_at_a_symmetric_selection_of_ranks():
+    for n in (2, 3, 300, 2001):
+        band = simultaneous_band(n, 0.9)
+        scores = scipy.stats.norm.ppf((np.arange(1, n + 1) - 1 / 3) / (n + 1 / 3))
+        assert np.isin(band.scores, scores).all()
+        np.testing.assert_allclose(band.scores, -band.scores[::-1], atol=1e-12)
+        assert (band.scores[0], band.scores[-1]) == (scores[0], scores[-1])
+        assert band.scores.size <= min(n, 120)
+    assert simultaneous_band(1, 0.9).low[0] == pytest.approx(-1.645, abs=0.1)
+
+
+def test_equal_values_and_one_value_stand_at_zero():
+    assert standardize_values(np.full(5, 3.0)).tolist() == [0.0] * 5
+    assert standardize_values(np.array([7.0])).tolist() == [0.0]
+    assert standardize_values(np.array([1e308, -1e308])).tolist() == [1.0, -1.0]
+
+
+def test_rows_are_named_by_an_index_that_does_more_than_count():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1.0, 2.0]})
+    assert row_names(frame) is None
+    assert row_names(frame.to_numpy()) is None
+    assert row_names([1.0, 2.0]) is None  # lists have a method `index`
+    assert row_names(frame.set_axis([10, 20])) == ["10", "20"]
+
+
+@pytest.mark.filterwarnings("ignore:.*no values")
+def test_residuals_that_are_never_both_there_are_refused():
+    Y, x = responses()
+    fit = fit_regression(Y, x)
+    with pytest.raises(ValueError, match="column 1: no row has a residual both before and after the transform"):
+        residual_plot(np.column_stack([Y[:, 0], np.full(60, np.nan)]), x, fit, column=1)
+
+
+def test_residuals_without_an_intercept_are_those_through_the_origin():
+    Y, x = responses()
+    fit = fit_regression(Y, x, intercept=False)
+    before = residual_plot(Y, x, fit).lines[0].get_ydata()
+    residuals = (Y[:, 0] - 1.0) - x @ np.linalg.lstsq(x, Y[:, 0] - 1.0, rcond=None)[0]
+    np.testing.assert_allclose(before, np.sort(residuals / np.sqrt(np.mean(residuals**2))), atol=1e-8)
+    ax = residual_plot(Y, x, fit)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("normal score", "standardized residual")

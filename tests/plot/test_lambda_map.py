@@ -51,3 +51,40 @@ def test_lambda_map_of_lambdas_that_are_never_equal_and_of_missing_scores():
 def test_lambda_map_rejects_invalid_tables(scores, lmbdas, message):
     with pytest.raises(ValueError, match=message):
         lambda_map(scores, lmbdas)
+
+
+@pytest.mark.parametrize(
+    ("scores", "marked"),
+    [
+        ([[np.nan, 0.5], [0.25, np.nan]], {"full": (0.0, 1.0, 0.5), "diagonal": (0.0, 0.0, np.nan)}),
+        ([[0.1, np.nan], [0.2, np.nan]], {"full": (1.0, 0.0, 0.2), "spherical": (0.0, 0.0, 0.1)}),
+        ([[0.1, 0.2], [np.nan, np.nan]], {"full": (0.0, 1.0, 0.2), "spherical": (0.0, 0.0, 0.1)}),
+    ],
+)
+def test_a_restricted_search_without_a_score_has_no_mark(scores, marked):
+    """Without scores of equal lambdas nothing is spherical; without those of a lambda of 1, nothing is diagonal."""
+    found = marks_of(lambda_map(scores, [[0.0, 1.0], [0.0, 1.0]]))
+    assert found.keys() == marked.keys()
+    for name, values in marked.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+@pytest.mark.parametrize(
+    ("marks", "error", "message"),
+    [
+        ([(0.0, 1.0)], TypeError, "marks must be a dict of pairs of lambdas by name, got list"),
+        ({"one": (0.0,)}, ValueError, "each mark must be two lambdas"),
+        ({"good": (0.0, 1.0), "three": (0.0, 1.0, 2.0)}, ValueError, "each mark must be two lambdas"),
+    ],
+)
+def test_lambda_map_rejects_invalid_marks(marks, error, message):
+    with pytest.raises(error, match=message):
+        lambda_map([[0.1, 0.2], [0.3, 0.4]], [[0.0, 1.0], [0.0, 1.0]], marks=marks)
+
+
+def test_marks_are_distinct_and_drawn_beside_the_map_without_a_line():
+    ax = lambda_map([[0.1, 0.2], [0.3, 0.4]], [[0.0, 1.0], [0.0, 1.0]], marks={f"m{k}": (0.0, 0.0) for k in range(6)})
+    assert [line.get_marker() for line in ax.lines] == list("*oDsX^v*o")
+    assert {line.get_linestyle() for line in ax.lines} == {"None"}
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("lambda of the first column", "lambda of the second column")
+    assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1 - 0.5

@@ -176,3 +176,78 @@ def test_a_column_without_a_fit_has_no_objective():
         fit = pk.fit(np.column_stack([skewed()[:, 0], np.ones(120)]), "box-cox", "robust")
     with pytest.raises(ValueError, match="column 1 has no objective"):
         objective_plot(None, fit, column=1)
+
+
+# --- ranges and reference lines ----------------------------------------------------------------------
+
+
+def test_reference_lines_of_a_forest_mark_no_transform_and_the_logarithm():
+    ax = forest_plot(None, pk.fit(skewed(), "box-cox"))
+    dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert [line.get_xdata() for line in dashed] == [[0.0, 0.0], [1.0, 1.0]]
+    assert all(line.get_zorder() < ax.lines[0].get_zorder() for line in dashed)
+    assert ax.figure.get_figheight() == pytest.approx(2.4)  # the least height
+
+
+def test_lambdas_at_the_limits_are_points_and_those_beyond_are_arrowheads():
+    X = skewed(p=5)
+    lmbda = np.array([-3.0, 3.0, 3.5, -4.0, 0.25])
+    ax = forest_plot(None, pk.fit(X, "box-cox", lmbda=lmbda), limits=(-3.0, 3.0), level=None)
+    assert ax.lines[0].get_xydata().tolist() == [[-3.0, 0.0], [3.0, 1.0], [0.25, 4.0]]
+    beyond = [
+        (*line.get_xdata(), *line.get_ydata(), line.get_marker()) for line in ax.lines if line.get_marker() in "<>"
+    ]
+    assert beyond == [(3.0, 2, ">"), (-3.0, 3, "<")]
+    assert [text.get_text() for text in ax.texts] == ["3.5", "-4"]
+    assert [text.xy[1] for text in ax.texts] == [2, 3]
+    assert not ax.lines[1].get_xdata().size  # without intervals, no marker is hollow
+    assert ax.get_xlabel() == "lambda"
+
+
+def test_intervals_are_cut_at_the_limits_and_given_lambdas_are_hollow():
+    X = skewed(40, 3)
+    fit = pk.fit(X, "box-cox", lmbda=[np.nan, np.nan, 0.5])
+    low, high = map(np.asarray, fit.confint())
+    limits = (float(low[0]) + 0.01, float(high[0]) - 0.02)
+    ax = forest_plot(None, fit, limits=limits)
+    expected = {j: tuple(np.clip([low[j], high[j]], *limits)) for j in (0, 1)}
+    assert intervals_of(ax) == {j: pytest.approx(ends) for j, ends in expected.items()}
+    hollow = [2] if limits[0] <= 0.5 <= limits[1] else []
+    assert ax.lines[1].get_ydata().tolist() == hollow
+
+
+@pytest.mark.parametrize("limits", [(-np.inf, 0.0), (1.0, 1.0), (np.nan, 1.0), (0.0, np.inf)])
+def test_limits_of_a_forest_are_finite_and_different(limits):
+    with pytest.raises(ValueError, match="limits must be two finite numbers, the smaller one first"):
+        forest_plot(None, pk.fit(skewed()), limits=limits)
+
+
+def test_a_profile_is_drawn_twice_as_wide_as_the_interval():
+    fit = pk.fit(skewed(), "box-cox")
+    ax = profile_plot(None, fit)
+    low, high = (float(end[0]) for end in fit.confint())
+    np.testing.assert_allclose(
+        ax.lines[0].get_xdata(), np.linspace(1.5 * low - 0.5 * high, 1.5 * high - 0.5 * low, 101)
+    )
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["maximum", "maximum less 1.92", f"{low:.3g} to {high:.3g} (95%)"]
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_an_objective_is_drawn_over_two_and_a_half_inverse_mads_of_the_logs(family):
+    x = skewed()[:, 0] - (family == "yeo-johnson")
+    fit = pk.fit(x, family, "robust")
+    u = (x - fit.center[0]) / fit.divisor[0]
+    logs = np.log(u) if family == "box-cox" else np.sign(u) * np.log1p(abs(u))
+    reach = 2.5 / scipy.stats.median_abs_deviation(logs, scale="normal")
+    lmbdas = objective_plot(None, fit).lines[0].get_xdata()
+    ends = min(fit.lmbda0[0], fit.lmbda[0]) - reach, max(fit.lmbda0[0], fit.lmbda[0]) + reach
+    assert (lmbdas[0], lmbdas[-1]) == pytest.approx(ends, rel=1e-4)
+    assert lmbdas.size == np.union1d(np.linspace(*ends, 600), fit.lmbda0).size
+
+
+def test_an_objective_of_mostly_equal_values_is_drawn_over_inverse_ranges_of_the_logs():
+    x = np.append(np.full(30, 2.0), np.arange(1.0, 12.0))
+    fit = pk.fit(x, "box-cox")
+    lmbdas = objective_plot(None, fit).lines[0].get_xdata()
+    assert np.ptp(lmbdas) == pytest.approx(2.0 * 2.5 / np.log(11.0) + abs(fit.lmbda0[0] - fit.lmbda[0]))

@@ -146,3 +146,79 @@ def test_score_plot_rejects_scores_that_cannot_be_drawn():
 def test_edges_of_bins_are_different(bins):
     with pytest.raises(ValueError, match="bins must be strictly ascending edges"):
         score_plot([0.5, 1.5, 2.5], bins=bins)
+
+
+def test_residuals_are_drawn_at_the_centers_of_the_bins_below_the_histogram():
+    edges = np.array([-4.0, -1.0, 0.0, 1.0, 3.0, 12.0])
+    ax = score_plot(SCORES, bins=edges)
+    below = ax.figure.axes[-1]
+    share = np.histogram(SCORES, edges)[0] / SCORES.size
+    heights, drawn, _ = ax.patches[0].get_data()
+    np.testing.assert_allclose(heights, share / np.diff(edges))
+    np.testing.assert_array_equal(drawn, edges)
+    fine = np.linspace(-4.0, 12.0, 400)
+    scaling = fit_scaling(SCORES, scale="sd")
+    assert [line.get_label() for line in ax.lines] == ["mean + sd", "mean + nMAD"]
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), (fine[1:] + fine[:-1]) / 2.0)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), np.diff(scaling.cdf(fine)) / np.diff(fine))
+    np.testing.assert_allclose(below.lines[0].get_xdata(), [-2.5, -0.5, 0.5, 2.0, 7.5])
+    np.testing.assert_allclose(below.lines[0].get_ydata(), (share - np.diff(scaling.cdf(edges))) / np.diff(edges))
+    assert below.lines[0].get_color() == ax.lines[0].get_color() != ax.lines[1].get_color()
+    assert below.lines[-1].get_ydata() == [0.0, 0.0]
+    assert ax.get_gridspec().get_height_ratios() == [3.0, 1.0]
+    assert ax.get_position().y0 > below.get_position().y1
+    assert ax.get_shared_x_axes().joined(ax, below)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"bins": "nosuch"}, ValueError, "bins must be as in numpy.histogram_bin_edges, got 'nosuch'"),
+        ({"bins": 0}, ValueError, "bins"),
+        ({"rules": ["sd"]}, TypeError, "rules must be a dict of options of fit_scaling by name, got list"),
+    ],
+)
+def test_score_plot_rejects_other_bins_and_rules(options, error, message):
+    with pytest.raises(error, match=message):
+        score_plot(SCORES, **options)
+
+
+def test_an_outlier_map_starts_at_zero_and_labels_ten_rows():
+    X = _with_outliers()
+    X[20:32] = 9.0 + np.random.default_rng(1).normal(size=(12, 5))
+    fit = wrapped_pca(X, 2)
+    ax = outlier_map(X, fit)
+    far = np.maximum(fit.score_distances / fit.score_cutoff, fit.orthogonal_distances / fit.orthogonal_cutoff)
+    order = np.argsort(-far, kind="stable")
+    assert (far[order[:11]] > 1.0).all()
+    assert [text.get_text() for text in ax.texts] == [str(i) for i in order[:10]]
+    assert (ax.get_xlim()[0], ax.get_ylim()[0]) == (0.0, 0.0)
+    regular, outlying = (line.get_xydata() for line in ax.lines[:2])
+    points = np.column_stack([fit.score_distances, fit.orthogonal_distances])
+    np.testing.assert_array_equal(regular, points[far <= 1.0])
+    np.testing.assert_array_equal(outlying, points[far > 1.0])
+    assert len(outlier_map(X, fit, labels=0).texts) == 0
+
+
+def test_an_outlier_map_of_all_components_shows_score_distances():
+    X = _with_outliers()[:, :2]
+    fit = wrapped_pca(X, 2)
+    assert fit.orthogonal_cutoff == 0.0
+    ax = outlier_map(X, fit, labels=1)
+    np.testing.assert_array_equal(ax.lines[1].get_xdata(), fit.score_distances[fit.score_distances > fit.score_cutoff])
+
+
+def test_labels_may_be_names_of_all_rows():
+    X = _with_outliers()
+    fit = wrapped_pca(X, 2)
+    names = [f"row {i}" for i in range(100)]
+    ax = outlier_map(None, fit, labels=names)
+    assert {text.get_text() for text in ax.texts} == {names[i] for i in np.flatnonzero(fit.outliers)}
+    with pytest.raises(ValueError, match="labels has 99 entries, there are 100 rows"):
+        outlier_map(None, fit, labels=names[1:])
+
+
+def test_markers_of_a_reliability_diagram_have_one_total_area():
+    for n in (6, 60):
+        ax = reliability_plot(np.arange(n) % 2, np.arange(n) / n, n_bins=3)
+        assert ax.collections[0].get_sizes().sum() == pytest.approx(600.0)
