@@ -1,4 +1,4 @@
-"""Connect NumPy arrays to kernels: threads, contiguous columns, parts of matrices. No numerics.
+"""Connect NumPy arrays to kernels by means of threads, contiguous copies of columns, and parts of matrices.
 
 Entries of `powerkern.kernels` take contiguous, writable float64 vectors, one per column, and scratch space; users pass
 matrices of any order, stride and dtype. This package connects the two:
@@ -8,6 +8,7 @@ matrices of any order, stride and dtype. This package connects the two:
 * `blocks`: divide a matrix into groups of columns, blocks of rows, and blocks that fit the cache;
 * `by_column`: call a kernel for every column;
 * `by_row_block`: call a kernel for every block of rows of every column, for long columns;
+* `censored`: call a kernel for every column with censored cells; `fingerprints`: compute fingerprints of columns;
 * `lines`: pass matrices to kernels as rows or columns ("lines") in place;
 * `apply`: transform whole matrices along lines, and column by column where values need full precision;
 * `ragged`: groups of different lengths as columns of a matrix; `products`: matrix products on several threads;

@@ -114,7 +114,7 @@ def transform_ordinary(
 ) -> FloatArray:
     """Return the images of ordinary float64 values (see `kernels.transforms.branch`), and NaN for all others.
 
-    Arguments as for `transform_matrix`; `fields` is the result of ``select_fields(results)``.
+    The other arguments are those of `transform_matrix`; `fields` is the result of ``select_fields(results)``.
     """
     images = np.empty_like(values)
     _OrdinaryTransform(values, images, family, direction, results, fields, None).run(1)
@@ -221,7 +221,7 @@ class _MatrixTransform:
     def _transform_copy(
         self, source: NDArray[Any], target: NDArray[Any] | None, numbers: NDArray[np.intp]
     ) -> tuple[NDArray[Any], FloatArray]:
-        """Copy columns of one family in the memory order of the target and transform them, if possible into the target.
+        """Copy columns of one family in the target's memory order; transform the copy, into the target if possible.
 
         Return the images (in scratch space if no target is given), and the bounds and marks of the columns (see
         `MatrixLines.transform`). `numbers` are the indices of the columns in the whole matrix.

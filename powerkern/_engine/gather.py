@@ -203,5 +203,8 @@ def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
 
 
 def is_column_major(part: NDArray[Any]) -> bool:
-    """Return whether columns rather than rows lie along memory; False for a dtype other than float64 and float32."""
+    """Return whether values of a column are closer together in memory than values of a row.
+
+    Return False for a dtype other than float64 and float32.
+    """
     return abs(part.strides[0]) < abs(part.strides[1]) and part.dtype in (np.float64, np.float32)

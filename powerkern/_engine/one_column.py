@@ -1,4 +1,4 @@
-"""Call kernels for one vector, with little overhead, or to trace how one column is fitted.
+"""Call kernels for a single vector, either to avoid overhead or to trace the fit of one column in a debugger.
 
 With ``NUMBA_DISABLE_JIT=1`` in the environment a debugger can step from here into the kernels.
 """

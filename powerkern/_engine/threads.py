@@ -164,7 +164,7 @@ def _await_failures(completions: Completions, n: int, timeout: float | None = No
 
 
 def _pop_each(waiting: deque[_Part]) -> Iterator[_Part]:
-    """Remove the waiting parts and yield them one by one; several threads may do so at once."""
+    """Take the waiting parts from the queue and yield them one by one; several threads may share the queue."""
     with suppress(IndexError):
         while True:
             yield waiting.popleft()

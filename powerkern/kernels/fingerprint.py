@@ -85,9 +85,9 @@ def add_fingerprints(
     lengths : (p,) ndarray of int
         Number of rows of each column; empty if every column has `n_rows`. If not empty, `row_stride` must be 1.
     keys : ndarray of int64
-        `KEYS`.
+        The keys of the rows of a period, `KEYS`.
     out : (p,) ndarray of int64
-        Sums to add to.
+        The fingerprints of the rows read so far; updated in place.
     """
     p, top = out.size, 0
     while top < n_rows:

@@ -61,7 +61,7 @@ def _welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
 def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
     r"""Return the moments after adding one more value.
 
-    With W the weight so far and :math:`d = x - \bar x` [1]_,
+    With W the weight so far, M_2 the sum of squared deviations and :math:`d = x - \bar x` [1]_,
 
     .. math:: \bar x \leftarrow \bar x + \frac{d w}{W + w}, \qquad M_2 \leftarrow M_2 + w d\, (x - \bar x)
 

@@ -1,4 +1,4 @@
-"""Convert and check arguments of kernels that are called from Python; calls from jitted code skip this."""
+"""Convert and check the arguments of kernels called from Python; jitted code calls kernels without these checks."""
 
 from __future__ import annotations
 

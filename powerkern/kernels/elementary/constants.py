@@ -34,7 +34,7 @@ def copy(x: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def insert(value: float, n: int, ordered: FloatArray) -> None:
-    """Insert a value into the first `n` elements of `ordered`, which are sorted; element n is overwritten."""
+    """Insert a value into the sorted vector ``ordered[:n]``, which becomes ``ordered[: n + 1]``."""
     k = n
     while k > 0 and ordered[k - 1] > value:
         ordered[k] = ordered[k - 1]

@@ -135,7 +135,7 @@ def exp(x: float) -> float:
 def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
     """Return e**x * 2**scale_k * scale_m, without intermediate overflow.
 
-    `scale_k` and `scale_m` are the results of `kernels.elementary.log.split` for a number.
+    2**scale_k * scale_m is a number that `kernels.elementary.log.split` has divided into these two factors.
     """
     bounded = _RATIO_MAX if x > _RATIO_MAX else x
     bounded = -_RATIO_MAX if bounded < -_RATIO_MAX else bounded

@@ -107,11 +107,12 @@ def _gauss(t: float) -> float:
 
 @inlined
 def log_probability_below(t: float) -> LogProbability:
-    """Return ln Phi(t) and its derivative phi(t)/Phi(t), without a branch, so that loops can be vectorised.
+    """Return the `LogProbability` of (-inf, t): ln Phi(t), and its derivative phi(t)/Phi(t) in t as `d_mid`.
 
-    Let ``E(u) = e^(u^2) erfc(u)`` with ``u = |t|/sqrt(2)``. For t <= 0 the result is ``ln(E(u)/2) - t^2/2``. For t > 0
-    it is ``ln(1 - p)`` with ``p = e^(-t^2/2) E(u)/2``, corrected for the rounding error of ``1 - p``. In both cases the
-    same logarithm and the same division are evaluated, only with different operands. `d_half` of the result is 0.
+    Phi is the standard normal distribution function, and phi its density. With ``u = |t|/sqrt(2)``, let ``E(u)`` be
+    ``e^(u^2) erfc(u)``. For t <= 0 the result is ``ln(E(u)/2) - t^2/2``. For t > 0 it is ``ln(1 - p)``, corrected for
+    the rounding error of ``1 - p``, with ``p = e^(-t^2/2) E(u)/2``. In both cases the same logarithm and the same
+    division are evaluated, with different operands, so that loops can be vectorised.
     """
     scaled, inverse = _scaled_erfc_parts(abs(t) * SQRT_HALF)
     gauss = _gauss(t)
@@ -128,13 +129,13 @@ def log_probability_below(t: float) -> LogProbability:
 
 @kernel
 def log_ndtr(t: float) -> float:
-    """Return ln Phi(t)."""
+    """Return ln Phi(t), where Phi is the standard normal distribution function."""
     return log_probability_below(t).log
 
 
 @kernel
 def inverse_mills_ratio(t: float) -> float:
-    """Return phi(t)/Phi(t), the derivative of `log_ndtr`."""
+    """Return phi(t)/Phi(t), the derivative of `log_ndtr`, where phi is the standard normal density."""
     return log_probability_below(t).d_mid
 
 

@@ -87,7 +87,7 @@ def _restore_order(x: FloatArray, factor: float, root: FloatArray, spare: FloatA
     x : (n,)
         The column; the signs of its values determined the order.
     factor : float
-        The common factor.
+        A factor for all values.
     root : (n,)
         A factor for each row; not applied if empty.
     spare : (n,)

@@ -194,7 +194,7 @@ def _summarize_values(x: FloatArray, weight: FloatArray) -> _Data:
 
 @kernel
 def _in_domain(data: _Data, family: int) -> Mask:
-    """Return a mask of the lanes with at least _FEWEST values, not all equal, all in the domain, and none extreme."""
+    """Return a mask of the lanes with at least _FEWEST values, in the domain, of moderate size and not all equal."""
     least = select(data.low < 0.0, -data.high, data.low) + log_offset(family)
     largest = select(data.low < 0.0, -data.low, data.high) + log_offset(family)
     both_signs = (data.low < 0.0) & (data.high >= 0.0)
@@ -282,7 +282,7 @@ def _logs_and_sums(
 
 @kernel
 def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
-    """Subtract the mean from the logs; return their largest magnitude, and the weighted sums of their powers 1 to 5."""
+    """Subtract the mean from the logs; return the largest magnitude, and the weighted sums of the first five powers."""
     largest_log = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
     for i in range(weight.size):
         a = load(x, (i, 0)) - mean

@@ -3,9 +3,8 @@
 `fit_columns` fits a column as follows, unless it is one of many short ones (`powerkern.kernels.likelihood.lockstep`):
 
 1. `kernels.likelihood.one_pass` takes Halley steps on raw sums. The first steps use float32 sums over a sample. The
-next
-   step uses float32 sums over all values, formed chunk by chunk in the loop that computes the logs. The last step uses
-   float64 sums. If many values of the sample are absent, absent values are removed from the column first.
+   next step uses float32 sums over all values, formed chunk by chunk in the loop that computes the logs. The last step
+   uses float64 sums. If many values of the sample are absent, absent values are removed from the column first.
 2. `powerkern.kernels.likelihood.two_pass`, which handles any data, fits the columns that remain: columns that are
    short, tightly clustered or of enormous range, columns in which a few values carry nearly all the weight, and columns
    whose sums lose digits.

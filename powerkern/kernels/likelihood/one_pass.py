@@ -2,8 +2,9 @@
 
 `kernels.likelihood.score` takes two passes over every block and handles any data, but most columns need only one pass.
 If the mean of ``Y_0 = e^t - 1`` (t = m d, with logs d centered near their mean) is not much larger than its standard
-deviation, the raw sums of Y_0, ..., Y_3 and of their products give g', g'', g''' to nearly full precision. Here Y_1,
-Y_2 and Y_3 are scaled derivatives of the transform in m, as defined in `kernels.likelihood.score`.
+deviation, the raw sums of Y_0, ..., Y_3 and of their products give the derivatives g', g'', g''' of the negative
+log-likelihood to nearly full precision. Here Y_1, Y_2 and Y_3 are scaled derivatives of the transform in m, as defined
+in `kernels.likelihood.score`.
 
 All steps to the optimum except the last use sums in float32 (see `powerkern.kernels.likelihood.one_pass_sums`).
 """

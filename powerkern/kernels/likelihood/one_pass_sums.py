@@ -49,7 +49,7 @@ def round_weights(weight: FloatArray, scale: float, out: Float32Array) -> Float3
 
 
 class LogKind(NamedTuple):
-    """The formula for the logs of a column: ``ln((offset + |x|) per_ref)``, signed as x if there are both signs."""
+    """The formula for a column's logs: ``ln((offset + |x|)*per_ref)``, with the sign of x if there are both signs."""
 
     both_signs: bool
     offset: float

@@ -20,7 +20,7 @@ _LARGE_LOG = 600.0
 
 
 class Optimum(NamedTuple):
-    """The exponent m that maximises a column's likelihood, with the moments that standardise its transform."""
+    """The exponent m that maximises a column's likelihood, with the moments needed to standardise the transform."""
 
     exponent: float  #: m
     mean: float  #: mean of ``e^-log_factor b_m(d)`` over the logs d

@@ -138,7 +138,7 @@ class _Scale(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """Logs of one sign, their weights, and the scaling of their transform."""
+    """Logs of the values of one sign, their weights, and the scaling of their transform."""
 
     logs: FloatArray
     weight: FloatArray

@@ -111,7 +111,7 @@ def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
 
 @kernel
 def zero_sums(zero: float) -> Moments:
-    """Return raw sums (see `Moments`) over no values; `zero` is 0 as a number or as a vector."""
+    """Return raw sums (`Moments`) that are all 0, as numbers or vectors like `zero`."""
     return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
 
 
@@ -163,7 +163,7 @@ def add_signed_sums(t: Moments, part: Moments, sign: float) -> Moments:
 
 @kernel
 def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
-    """Return central moments from raw sums, and whether few digits were lost (False for NaN and infinite sums).
+    """Return central moments from raw sums, and whether they keep enough digits (False for NaN and infinite sums).
 
     Sums may be numbers or vectors; for vectors the second result is a mask.
     """
@@ -254,18 +254,18 @@ def merge_moments(total: FloatArray, part: FloatArray) -> None:
 
 @kernel
 def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> float:
-    """Return the exponent nearest to m with |m| >= `floor` and, if there are both signs, |2 - m| >= `floor`.
+    """Return the exponent e nearest to m with |e| >= floor and, if there are both signs, |two - e| >= floor.
 
     Parameters
     ----------
     m : float
         The exponent.
     both_signs : bool
-        Whether there are values of both signs; 2 - m is the exponent of the negative ones.
+        Whether there are values of both signs; two - m is the exponent of the negative ones.
     two : float
         2 in the units of m.
     floor : float
-        The smallest magnitude allowed.
+        The smallest magnitude allowed for either exponent.
     """
     if abs(m) < floor:
         return math.copysign(floor, m)

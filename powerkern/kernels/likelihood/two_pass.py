@@ -208,7 +208,7 @@ def _is_moderate(centered: Centered, mu: float) -> bool:
 
 @kernel
 def _at_reference(at: Score) -> Score:
-    """Return the score with the mean relative to the reference, and with mean and variance not divided by any factor.
+    """Return the score with mean and variance relative to the reference, times the factor that `score` divided out.
 
     In a weighted column the values near the reference determine mean and standard deviation. Relative to an extreme
     value, 1e10 standard deviations away, say, the mean would lose ten digits.

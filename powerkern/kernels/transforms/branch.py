@@ -1,8 +1,8 @@
-"""The function b_m(a) = (e**(m a) - 1)/m, or a for m = 0, from which both transforms are built, and its inverse.
+"""The function b_m(a) = (e**(m a) - 1)/m, with b_0(a) = a, of which Box-Cox and Yeo-Johnson consist, and its inverse.
 
 Box-Cox is psi(lambda, x) = b_lambda(ln x). Yeo-Johnson is b_lambda(ln(1 + x)) for x >= 0 and
--b_(2-lambda)(ln(1 - x)) for x < 0. All values of a column have the same exponent, so everything that depends only on
-the exponent is computed once (`Exponent`), and the elementwise functions are branch-free.
+-b_(2-lambda)(ln(1 - x)) for x < 0. All values of one sign in a column have the same exponent, so everything that
+depends only on the exponent is computed once (`Exponent`), and the elementwise functions are branch-free.
 
 Accuracy: a relative error eps in t = m a becomes eps*|t| in the result. Therefore the logarithms and their products
 with m are double-double numbers (two float64; Dekker 1971), and the result is within 2 ulp even for t = 700. e**t is
@@ -89,7 +89,7 @@ PrepareAll = Callable[[FloatArray, FloatArray, int], None]
 
 
 class Transform(NamedTuple):
-    """A transform of one family in one direction: a function for any value, and one for blocks without range checks."""
+    """A transform of one family in one direction: one function for any value, one for blocks of ordinary values."""
 
     name: str
     #: transforms any value with the parameters of a fit

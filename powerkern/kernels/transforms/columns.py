@@ -1,7 +1,7 @@
 """Transform one column with the parameters of its fit.
 
-Values within the bounds of the column are transformed in blocks, without range checks. All others are transformed one
-by one, with range checks.
+Values between the column's bounds of ordinary values (`kernels.transforms.branch`) are transformed in blocks, without
+range checks. All others are transformed one by one, with range checks.
 """
 
 from __future__ import annotations

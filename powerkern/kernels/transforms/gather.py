@@ -1,4 +1,4 @@
-"""Copy columns of the user's matrix, of any order and strides, to contiguous rows of a block, and transform these rows.
+"""Copy columns of a matrix with any strides to contiguous rows of a block, and transform these rows.
 
 `gather` copies a group of columns into the rows of a block, the entries in `APPLY` transform the rows in place, and
 `scatter` copies them back. Each transform is a separate entry, so that only the transforms in use are compiled.

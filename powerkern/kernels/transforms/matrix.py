@@ -302,8 +302,8 @@ def _note_watched(
 ) -> int:
     """Mark columns with values outside their bounds, and list values that are transformed extremes of the fitted data.
 
-    Values outside the bounds without range checks are marked in the row EXTREME, values outside the safe bounds in the
-    row BEYOND.
+    Columns with values that need range checks are marked in the row EXTREME of `bounds`, and columns with values
+    outside the safe bounds in the row BEYOND.
 
     Parameters
     ----------

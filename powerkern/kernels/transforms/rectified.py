@@ -398,10 +398,10 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     """Return the change point of a sorted column, for a lambda and a rectification rule.
 
     It is computed from the third quartile if lambda < 1, and from the first quartile otherwise. The quartiles are the
-    order statistics number ceil(n/4) and n - ceil(n/4) + 1, counted from 1. In the paper, and
-    under all rules except CELLWISE, the quartile is the change point. Under the rule CELLWISE, as in R's cellWise, the
-    change point is psi^-1(1.5 psi(quartile)). Its argument is limited to values at least 1e-5 inside the range of psi,
-    and the change point is limited to the range of the data.
+    order statistics number ceil(n/4) and n - ceil(n/4) + 1, counted from 1. In the paper, and under all rules except
+    CELLWISE, the quartile is the change point. Under the rule CELLWISE, as in R's cellWise, the change point is
+    psi^-1(1.5 psi(quartile)). The argument of psi^-1 is limited to values at least 1e-5 inside the range of psi, and
+    the change point is limited to the range of the data.
     """
     n = column.n
     k = column.upper if lmbda < 1.0 else column.lower

@@ -1,7 +1,7 @@
 """Transform a vector that consists of runs of rows, each with its own fit, without copying.
 
-This suits groups whose rows are consecutive, or form a few runs. Unlike with the blocks of `kernels.transforms.ragged`,
-nothing is gathered, padded or scattered. The images are bit-identical.
+This suits groups whose rows are consecutive, or form a few runs. The images have the same bits as with the
+padded blocks of `kernels.transforms.ragged`, but no value is gathered, padded or scattered.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def exp_short(t: float) -> float:
 
 @inlined
 def _exp_within(t: float) -> float:
-    """Return e**t, with t clipped to [-690, 690], accurately enough for a bound."""
+    """Return e**t, with t clipped to [-690, 690], to the accuracy that bounds of ordinary values need."""
     return exp_short(_smaller(_larger(t, -690.0), 690.0))
 
 

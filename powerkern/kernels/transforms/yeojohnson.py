@@ -169,7 +169,7 @@ def _write_exponents(lmbda: float, upper: Exponent, lower: Exponent, c: FloatArr
 
 @inlined
 def _block_exponent(c: FloatArray, j: int, negative: bool) -> Exponent:
-    """Return the exponent for negative or for non-negative x, from the constants of column j."""
+    """Return the `Exponent` for x < 0 if `negative`, otherwise for x >= 0, from the constants of column j."""
     m, m_lo = select_by_sign(c, _M, j, negative), c[_LOWER_M_LO, j] if negative else 0.0
     inverse, inverse_lo = select_by_sign(c, _INVERSE, j, negative), select_by_sign(c, _INVERSE_LO, j, negative)
     return Exponent(m, m_lo, inverse, inverse_lo, 1.0, make_rounder(0.0), -math.inf, math.inf)
