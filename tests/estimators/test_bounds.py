@@ -1,4 +1,4 @@
-"""Bounds on lambda in every interface: lambda is the free optimum, clipped; all else equals a fit at given lambda."""
+"""Bounds on lambda in every interface: lambda is the clipped free optimum; all else is as in a fit at this lambda."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def same(fit: pk.PowerFit, other: pk.PowerFit, rtol: float = 1e-13) -> None:
 @pytest.mark.parametrize("n", [30, 700])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_the_free_lambda_clipped_and_everything_else_as_there(family: str, weighted: bool, n: int) -> None:
+def test_lambda_is_clipped_and_all_else_is_as_for_this_lambda(family: str, weighted: bool, n: int) -> None:
     X = four_lognormals(n)
     X[::7, 1] = np.nan
     weight = np.arange(n) % 3 + 0.5 if weighted else None
@@ -57,7 +57,7 @@ def test_the_free_lambda_clipped_and_everything_else_as_there(family: str, weigh
         assert_allclose(np.nanmean(fit.transform(X), axis=0), 0.0, atol=1e-13)
 
 
-def test_the_bound_has_the_largest_likelihood_within() -> None:
+def test_no_lambda_within_the_bounds_is_likelier() -> None:
     X = four_lognormals(50)
     fit = pk.fit(X, "box-cox", bounds=(0.4, 0.9))
     inside = fit.profile(np.linspace(0.4, 0.9, 101), X)
@@ -68,7 +68,7 @@ def test_the_bound_has_the_largest_likelihood_within() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(None, 0.1), (0.0, None), [None, None], np.array([[-0.1], [0.1]]), (0.2, 0.2)])
-def test_forms_of_bounds(bounds: Any) -> None:
+def test_bounds_may_be_none_scalars_or_arrays(bounds: Any) -> None:
     X = four_lognormals(60)
     ends = [(-np.inf, np.inf)[k] if end is None else end for k, end in enumerate(bounds)]
     if isinstance(bounds, np.ndarray):
@@ -84,7 +84,7 @@ def test_given_lambdas_stay_as_they_are() -> None:
     assert ((fit.lmbda[[1, 3]] >= 0.0) & (fit.lmbda[[1, 3]] <= 0.5)).all()
 
 
-def test_columns_without_a_fit_are_left_alone() -> None:
+def test_constant_and_empty_columns_keep_lambda_1() -> None:
     X = np.column_stack([np.ones(9), np.full(9, np.nan), np.arange(9.0)])
     with pytest.warns(UserWarning, match="not fitted"):
         fit = pk.fit(X, bounds=(2.0, 3.0))
@@ -113,7 +113,7 @@ def test_breast_cancer_within_bounds() -> None:
     assert_allclose(fit.transform(X).std(axis=0), 1.0, rtol=1e-9)
 
 
-def test_shift_and_best_family() -> None:
+def test_bounds_with_a_shift_and_with_family_best() -> None:
     X = four_lognormals(80)
     moved = pk.fit(X - 1.0, "box-cox", shift=1.0, bounds=(0.5, 0.7))
     same(moved[:4], pk.fit(X - 1.0, "box-cox", shift=1.0, lmbda=moved.lmbda), 0.0)
@@ -122,7 +122,7 @@ def test_shift_and_best_family() -> None:
     assert_array_equal(best.nll, np.min(nll, axis=0))
 
 
-def test_threads_order_and_json() -> None:
+def test_bounded_fits_ignore_threads_and_order_and_survive_json() -> None:
     X = four_lognormals(100)
     fit = pk.fit(X, bounds=(0.9, 1.1), n_threads=1)
     assert_array_equal(kernel_rows(pk.fit(np.asfortranarray(X), bounds=(0.9, 1.1), n_threads=2)), kernel_rows(fit))
@@ -211,7 +211,7 @@ def test_carrolls_scale_solves_its_equations_at_the_bound(family: str) -> None:
     assert_allclose((clipped * u).sum(axis=0), 101 * 0.8663855974622838, rtol=1e-9)  # P(|Z| < 1.5)
 
 
-def test_nearest_normal() -> None:
+def test_ppcc_at_a_bound_equals_the_fit_of_that_lambda() -> None:
     X = four_lognormals(60)
     free = pk.fit(X, estimator="ppcc")
     fit = pk.fit(X, estimator="ppcc", bounds=(free.lmbda + 0.2, None))
@@ -222,7 +222,7 @@ def test_nearest_normal() -> None:
 # --- interfaces ---------------------------------------------------------------------------------------
 
 
-def test_chunks_and_dask() -> None:
+def test_bounds_with_chunks_and_dask() -> None:
     X = four_lognormals(600)
     expected = pk.fit(X, bounds=([0.5] * 4, 0.9))
     same(fit_chunks([X[:100], X[100:]], bounds=([0.5] * 4, 0.9)), expected, 1e-11)
@@ -233,7 +233,7 @@ def test_chunks_and_dask() -> None:
 
 
 @pytest.mark.parametrize("quantum", [None, 2.0**-80])
-def test_federated(quantum: float | None) -> None:
+def test_federated_bounds_equal_those_of_a_pooled_fit(quantum: float | None) -> None:
     X = four_lognormals(600)
     bounds = (0.5, [0.7, 0.7, 0.9, 0.6])
     expected = pk.fit(X, bounds=bounds)
@@ -251,7 +251,7 @@ def test_federated_bounds_are_checked_when_the_server_is_made() -> None:
         fit_federated([four_lognormals(200)], bounds=([1.0, 2.0], 3.0))
 
 
-def test_scikit_learn() -> None:
+def test_scikit_learn_takes_bounds() -> None:
     pytest.importorskip("sklearn")
     from sklearn.base import clone
 
@@ -266,7 +266,7 @@ def test_scikit_learn() -> None:
     assert (robust.lambdas_ >= 2.0).all()
 
 
-def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_takes_bounds(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     X = four_lognormals(50)
     np.save(tmp_path / "x.npy", X)
     for text, bounds in (("0.5,0.9", (0.5, 0.9)), (",0.1", (None, 0.1)), ("0.5,", (0.5, None))):
@@ -312,7 +312,7 @@ def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_a
 def test_bounded_fits_whose_scale_overflows_float64_are_standardised(
     family: str, estimator: Any, center: float
 ) -> None:
-    """Kept values have mean 0 and the standard deviation of the free fit, both computed with 60 digits."""
+    """Kept values must have mean 0 and the standard deviation of the free fit, both computed with 60 digits."""
     x = center + 3.0 * np.random.default_rng(1).gamma(2.0, size=200)
     x = -x if family == "yeo-johnson" and center == 900.0 else x
     with warnings.catch_warnings():

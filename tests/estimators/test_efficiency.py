@@ -1,4 +1,4 @@
-"""Robust fits of clean data, of data with outliers, and of data in which one value varies."""
+"""Error and bias of robust fits: of clean data, of data with outliers, and as a function of one additional value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIXED = pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False)
 
 
 def lognormal(n: int, share: float, distance: float, replicates: int = 600) -> np.ndarray:
-    """Return lognormal columns in which a fraction of the values is exp(distance)."""
+    """Draw lognormal columns, (n, replicates), in which a fraction `share` of the values is exp(distance)."""
     y = np.random.default_rng(99).normal(size=(n, replicates))
     y[: round(share * n)] = distance
     return np.exp(y)
@@ -50,7 +50,7 @@ def test_outliers_do_no_more_harm_than_to_fixed_cutoffs(share, distance):
 
 
 def sensitivity_curve(x, points, family, estimator):
-    """Return (n + 1) times the change of lambda by one more value, at each of the points."""
+    """Return the change of lambda when one value is added to a column, times n + 1, for each value in `points`."""
     with_one_more = np.vstack([np.repeat(x[:, np.newaxis], len(points), axis=1), points])
     change = pk.fit(with_one_more, family, estimator).lmbda - pk.fit(x, family, estimator).lmbda
     return (len(x) + 1) * change
@@ -59,7 +59,10 @@ def sensitivity_curve(x, points, family, estimator):
 @pytest.mark.parametrize("first_weights", ["rectified", "plain"])
 @pytest.mark.parametrize("kind", [pk.AdaptiveRewML, pk.RewML])
 def test_the_sensitivity_curve_returns_to_0(kind, first_weights):
-    """The exception is the paper's rule with rectified first weights: its first cut excludes some values for good."""
+    """Far values must not change lambda, except for RewML with rectified first weights under Box-Cox.
+
+    There, the first cut-off excludes some of the ordinary values, too.
+    """
     quantiles, far = ndtri(np.arange(1, 100) / 100), np.array([-10.0, -5.0, 4.0, 10.0])
     estimator = kind(first_weights=first_weights, prestandardize="none")
     curve = sensitivity_curve(np.exp(quantiles), np.exp(far), "box-cox", estimator)
@@ -71,7 +74,7 @@ def test_the_sensitivity_curve_returns_to_0(kind, first_weights):
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("prestandardize", ["none", "mad"])
 def test_far_values_change_nothing(family, prestandardize):
-    """The sensitivity curve returns to 0 on both sides (to -3.5 by the paper's rule from rectified weights)."""
+    """Adding one value 4 to 15 standard deviations from the center changes lambda by less than 0.05/(n + 1)."""
     base, far = ndtri(np.arange(1, 100) / 100), np.array([-15.0, -10.0, -6.0, -5.0, 4.0, 5.0, 6.0, 10.0, 15.0])
     x, z = (np.exp(base), np.exp(far)) if family == "box-cox" else (base, far)
     curve = sensitivity_curve(x, z, family, pk.AdaptiveRewML(prestandardize=prestandardize))

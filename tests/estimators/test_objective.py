@@ -1,4 +1,4 @@
-"""The objectives of the estimators against slow definitions: as curves, at the fitted lambda, and where undefined."""
+"""The objectives of the estimators, as curves and at the fitted lambda, compared with slow definitions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def data(n: int = 60, p: int = 3, seed: int = 1) -> np.ndarray:
 
 
 def slowly(x: np.ndarray, family: str, lmbda: float, estimator: str, options: dict[str, object]) -> float:
-    """Evaluate an estimator's objective with the plain oracles, at a lambda in the units of the data."""
+    """Evaluate an estimator's objective with the oracles, at a lambda in the units of the data."""
     x = np.sort(x[~np.isnan(x)])
     cellwise = options.get("convention") == "cellwise"
     how = options.get("prestandardize", "median" if cellwise and family == "box-cox" else "mad")
@@ -90,14 +90,14 @@ def test_objective_is_the_curve_at_the_start_and_none_is_lower(family, estimator
 
 
 def test_search_result_is_no_higher_than_any_lambda_it_tried():
-    """The objective of this column has a narrow minimum next to a kink."""
+    """The objective has a narrow minimum next to a kink; it must not be lower at -0.24, a point of the grid."""
     x = np.random.default_rng(0).random((50, 300))[:, 181] ** 4
     fit = fit_quietly(x[:, None], "yeo-johnson", "robust")
     assert fit.objective[0] <= fit.objective_curve(-0.24)[0]
 
 
 @every
-def test_data_may_be_passed_again(estimator):
+def test_a_loaded_fit_computes_the_curves_from_data_passed_again(estimator):
     X = data() + 1.0
     fit = fit_quietly(X, "box-cox", estimator, shift=0.5)
     copy = PowerFit.from_json(fit.to_json())

@@ -1,4 +1,4 @@
-"""Origin and unit fitted with lambda: brute force, mpmath, a published optimiser, invariance and bad input."""
+"""Fits of origin and unit with lambda: brute force, mpmath, a published optimiser, invariance, and bad input."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def own(fit: pk.PowerFit, family: str, x: np.ndarray) -> float:
 
 
 def beaten_by_published(case: origin_oracle.Case) -> float:
-    """Return the excess of the published optimiser's log-likelihood over ours, per observation."""
+    """Fit a case; return the log-likelihood of the published optimiser minus ours, per observation."""
     fit = pk.fit(case.x, case.family, origin="fit")
     return case.published - own(fit, case.family, case.x)
 
 
 @pytest.mark.slow
 def test_likelihood_is_rarely_below_the_published_optimisers():
-    """At most 0.5 % of cases may be worse, because a maximum between two grid points can be missed."""
+    """The published optimiser is better in at most 0.5 % of the cases: our grid may miss a narrow maximum."""
     beaten = np.array([beaten_by_published(case) for case in origin_oracle.read_cases()])
     assert beaten.size == 1000
     assert np.mean(beaten > 1e-9) <= 0.005
@@ -128,7 +128,7 @@ def test_of_equal_maxima_the_least_lambda_counts(estimator):
             np.testing.assert_allclose(pk.fit(a + b * x, estimator=estimator, origin="fit").lmbda, lmbda, atol=1e-8)
 
 
-def test_the_figures_of_the_numerics():
+def test_lambdas_printed_in_the_numerics_page():
     x = np.random.default_rng(77).gamma(3.0, size=500)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zero is far
@@ -140,7 +140,7 @@ def test_the_figures_of_the_numerics():
 
 @pytest.mark.parametrize("estimator", ["mle", "central-mle"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_weights_are_repetition(family, estimator):
+def test_weights_are_repetitions(family, estimator):
     rng = np.random.default_rng(3)
     x, w = rng.lognormal(size=80), rng.integers(0, 4, size=80)
     weighted = pk.fit(x, family, estimator, origin="fit", sample_weight=w)
@@ -233,7 +233,7 @@ def test_bounds_hold_for_every_estimator(family, estimator, seed):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_hostile_columns(family, estimator):
+def test_hostile_columns_get_finite_fits_and_images(family, estimator):
     X = np.column_stack(
         [
             np.full(12, 7.0),
@@ -278,7 +278,7 @@ def test_hostile_columns(family, estimator):
         ({"estimator": pk.CentralML()}, "needs origin='fit'"),
     ],
 )
-def test_arguments_that_do_not_fit(arguments, message):
+def test_incompatible_arguments_are_rejected(arguments, message):
     with pytest.raises((TypeError, ValueError), match=message):
         pk.fit(np.arange(1.0, 20.0), **arguments)
 

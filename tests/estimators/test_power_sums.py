@@ -1,4 +1,4 @@
-"""Fits, profiles and intervals of long columns from power sums: the results equal those computed from the values."""
+"""Fits, profiles and intervals of long columns from power sums, compared with those computed from the values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAMILIES = ("yeo-johnson", "box-cox")
 
 @pytest.fixture
 def tall(monkeypatch):
-    """Treat columns of 1,000 values as long, and guess their ranges from 100 values."""
+    """Treat columns of 1,000 values as long; guess their ranges from samples of 100 values."""
     monkeypatch.setattr(routes, "SKETCHED_FROM", 1000)
     monkeypatch.setattr(routes, "_LONG", 1000)
     for module in (power_sums, ranges):
@@ -30,7 +30,7 @@ def tall(monkeypatch):
 
 @pytest.fixture
 def direct(monkeypatch):
-    """Return a function that calls another one with power sums switched off."""
+    """Return a function that calls its argument while power sums are switched off."""
 
     def run(function):
         with monkeypatch.context() as patch:
@@ -52,7 +52,7 @@ def skewed_and_tight(family: str) -> np.ndarray:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_long_columns(tall, direct, family, weighted):
+def test_fits_of_long_columns_agree_with_direct_fits(tall, direct, family, weighted):
     X = skewed_and_tight(family)
     weight = np.random.default_rng(1).random(len(X)) if weighted else None
     fit = pk.fit(X, family, sample_weight=weight)
@@ -122,7 +122,7 @@ def test_bounded_and_given_lambdas(tall, direct):
 
 
 def surprises(n: int = 6000) -> np.ndarray:
-    """Return columns in which every sixtieth row is a misleading sample."""
+    """Return columns in which the sample, every 60th row, differs from the other rows, or misses an outlier."""
     rng = np.random.default_rng(3)
     seen = np.arange(n) % 60 == 0
     return np.column_stack(
@@ -138,7 +138,7 @@ def surprises(n: int = 6000) -> np.ndarray:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_columns_that_a_sample_misjudges(tall, direct, order):
+def test_a_misleading_sample_does_not_change_the_fit(tall, direct, order):
     X = np.asarray(surprises(), order=order)
     fit, expected = pk.fit(X), direct(lambda: pk.fit(X))
     assert_array_equal(fit.status, Status.OK)
@@ -152,7 +152,7 @@ def test_columns_that_a_sample_misjudges(tall, direct, order):
 
 
 def test_ranges_guessed_from_a_sample_contain_ordinary_columns():
-    """Columns of ordinary shape therefore need not be read twice."""
+    """Guessed ranges contain the values of lognormal, gamma and uniform columns, which are then read only once."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.lognormal(size=50_000), rng.gamma(2.0, size=50_000), rng.uniform(1900, 2000, 50_000)])
     for family in FAMILIES:
@@ -185,7 +185,7 @@ def test_ranges_do_not_depend_on_how_a_matrix_lies_in_memory(monkeypatch, p, dty
 @pytest.mark.parametrize("n_threads", [1, 2, 7])
 @pytest.mark.parametrize(("infinite", "zero"), [(10, 4990), (4990, 10), (10, 11), (2000, 2500), (2500, 2000)])
 def test_infinity_is_reported_first_if_a_column_is_invalid_in_several_ways(tall, infinite, zero, n_threads, order):
-    """The order of the invalid values and the thread that reads them do not matter."""
+    """The error names the infinite value, wherever the zero is and whichever thread reads it."""
     X = np.asarray(np.random.default_rng(0).lognormal(size=(5000, 300)), order=order)
     X[infinite, :3], X[zero, 1:4] = np.inf, 0.0
     for values, weight in ((X, ()), (X.astype(np.float32, order="K"), ()), (X, np.ones(len(X)))):
@@ -210,7 +210,7 @@ def test_long_columns_show_their_progress(tall, capsys, monkeypatch):
     assert "130/130" in capsys.readouterr().err
 
 
-def test_what_counts_as_long_does_not_depend_on_threads(direct):
+def test_the_length_that_counts_as_long_does_not_depend_on_threads(direct):
     x = np.random.default_rng(0).normal(size=routes.SKETCHED_FROM)
     one = pk.fit(x, n_threads=1)
     assert_array_equal(kernel_rows(pk.fit(x, n_threads=2)), kernel_rows(one))

@@ -1,4 +1,4 @@
-"""fit(estimator="ppcc"), which maximises the correlation of the normal QQ plot, against SciPy."""
+"""fit(estimator="ppcc"), which maximises the correlation of the normal QQ plot, compared with SciPy."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_family_best_takes_yeo_johnson_for_columns_with_values_below_0_only():
     np.testing.assert_array_equal(fit.lmbda[1:], pk.fit(x[:, 1], "yeo-johnson", "ppcc").lmbda)
 
 
-def test_refusals():
+def test_unsupported_options_are_rejected():
     for argument in ({"lmbda": 1.0}, {"ymax": 10.0}):
         with pytest.raises(ValueError, match="cannot be given with estimator='ppcc'"):
             pk.fit(X, "box-cox", "ppcc", **argument)
@@ -100,7 +100,7 @@ def test_refusals():
         fit.lr_test(0.0)
 
 
-def test_far_data_of_both_signs():
+def test_columns_of_huge_values_of_both_signs():
     x = np.random.default_rng(1).normal(size=50)
     for far in (x * 1e200, x + 1e9, x * 1e-200):
         fit = pk.fit(far, "yeo-johnson", "ppcc")
@@ -133,7 +133,7 @@ def test_the_order_of_rows_does_not_matter(family, draw):
 
 
 def test_splitting_the_weight_of_a_value_among_rows_changes_nothing():
-    """The weights here count as (fractional) frequencies."""
+    """Weights, also fractional ones, count as frequencies."""
     x, r = rounded_columns("box-cox")
     weight = r.integers(4, 9, 80) + r.random(80)
     fit = pk.fit(x, "box-cox", "ppcc", sample_weight=weight)

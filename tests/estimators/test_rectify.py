@@ -12,7 +12,7 @@ from powerkern import Status
 
 
 def low_outliers(n, share, p, at=-12.0, seed=3):
-    """Return lognormal columns in which a fraction of the values is exp(at)."""
+    """Draw p lognormal columns in which a fraction `share` of the values is exp(at)."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, p))
     z[: round(n * share)] = at
@@ -26,9 +26,9 @@ def issue(seed):
 
 
 def test_small_outliers_are_excluded():
-    """Of 20 columns with 60 of 400 values at exp(-12), a fit rectified on one side only keeps all 60 values in 13.
+    """Exclude all 60 values at exp(-12) among 400, in each of 20 columns.
 
-    That fit uses the same cut-off in every step.
+    With rectification on one side and fixed cut-offs, a fit keeps all 60 in more than 10 columns.
     """
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
     fit = fit_quietly(X)
@@ -40,14 +40,14 @@ def test_small_outliers_are_excluded():
 
 
 def few_of(u):
-    """Return at most 256 values (or order statistics) with their normal scores, to compare two starts on."""
+    """Return the values on which two starts are compared, at most 256 order statistics, and their normal scores."""
     n = u.size
     chosen = np.arange(n) if n <= 256 else ((2 * np.arange(256) + 1) * n) // 512
     return u[chosen], oracles.normal_scores(n)[chosen]
 
 
 def start_of(u, scores, rule):
-    """Return the lambda on a grid with the lowest QQ objective of values `u`, given their normal scores and a rule."""
+    """Return the lambda of a grid with the lowest QQ objective; `rule` is the rectification rule."""
     grid = np.arange(-2.0, 3.0, 0.02)
     return grid[np.argmin([oracles.qq_objective("box-cox", u, v, rule, scores) for v in grid])]
 
@@ -75,7 +75,7 @@ def test_the_start_is_the_one_that_leaves_more_values_at_their_quantiles(n, shar
 
 
 def test_both_starts_are_used_by_these_columns():
-    """Otherwise the test above would not cover both starts."""
+    """The columns of the previous test include both cases."""
     routes = {r for share in (0.0, 0.15) for r in fit_quietly(low_outliers(60, share, 8, seed=60)).route}
     assert routes == {"refit", "refit both sides"}
 
@@ -115,7 +115,7 @@ def test_objective_is_that_of_the_start_taken():
 
 
 def test_status_says_that_a_far_tail_was_kept():
-    """With rectification on one side only, these columns keep their 60 of 400 values at exp(-12)."""
+    """Compare with the weights of the 60 values at exp(-12): rectified on one side only, some fits keep all of them."""
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
     one = fit_quietly(X, rectify="one")
     kept_all = one.weights(X)[:60].all(axis=0)
@@ -128,7 +128,7 @@ def test_status_says_that_a_far_tail_was_kept():
 
 @pytest.mark.parametrize("family, at", [("box-cox", 10.0), ("yeo-johnson", 10.0), ("yeo-johnson", -10.0)])
 def test_far_tails_are_reported_without_rectification(family, at):
-    """On the side that lambda flattens, nearly all columns of this kind keep their tail."""
+    """Columns have status TAIL_KEPT exactly if all outliers, on the side that lambda flattens, are kept."""
     rng = np.random.default_rng(8)
     z = rng.normal(size=(200, 12))
     z[:34] = at
@@ -151,8 +151,8 @@ def test_few_clean_columns_are_reported_to_keep_a_far_tail(family, n):
     assert (fit.status == Status.TAIL_KEPT).mean() < 0.01
 
 
-def test_reported_tails_are_a_tenth_of_the_column_and_five_values():
-    """Tails are counted by their documented definition, on the transform rectified on both sides."""
+def test_reported_tails_have_a_tenth_of_the_values_and_at_least_five():
+    """Compare the status with a count of the tails by the documented definition."""
     rng = np.random.default_rng(1)
     told = []
     for n, n_out in ((20, 3), (30, 4), (40, 5), (60, 9), (200, 18), (200, 30)):
@@ -175,6 +175,6 @@ def test_reported_tails_are_a_tenth_of_the_column_and_five_values():
 
 
 def test_cellwise_convention_does_not_report_tails():
-    """The convention reproduces R, which has no such status."""
+    """R's cellWise has no such status."""
     fit = fit_quietly(np.column_stack([issue(seed) for seed in range(3, 9)]), estimator="rewml", convention="cellwise")
     assert (fit.status != Status.TAIL_KEPT).all()

@@ -1,4 +1,4 @@
-"""Robust fits: a slow version of the procedure, outliers, round trips, invariances, errors and nasty columns."""
+"""Robust fits: a slow version of the procedure, outliers, round trips, invariances, errors, and extreme columns."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ ALIKE = tuple(
 )
 families = pytest.mark.parametrize("family", FAMILIES)
 estimators = pytest.mark.parametrize("name", ESTIMATORS)
-#: Minima narrower than the steps of the scan may be missed, if they are no deeper than this.
+#: Largest excess of the objective accepted: the scan may miss minima narrower than its steps.
 CLOSE = 0.02
-#: Good or fair; nothing else should become of a column that can be fitted.
+#: Statuses accepted for columns that can be fitted.
 FITTED = (Status.SCANNED, Status.MULTIMODAL, Status.TAIL_KEPT, Status.NOT_CERTIFIED)
 
 
 @cache
 def columns(family: str) -> dict[str, np.ndarray]:
-    """Columns with few and many outliers, short and long, in no particular order."""
+    """Return columns by name, unsorted: with few or many outliers, short and long."""
     rng = np.random.default_rng(11)
     y = {
         "clean": rng.normal(size=60),
@@ -95,7 +95,7 @@ def fit_by_name(x: np.ndarray, family: str, name: str = "robust", **options: obj
 
 
 def rectification(estimator: Estimator) -> str:
-    """Return the rule for the change points, by its name in the oracles."""
+    """Return the oracles' name of an estimator's rectification rule."""
     if isinstance(estimator, pk.RewMLNR) or getattr(estimator, "rectify", "") == "none":
         return "none"
     return "cellwise" if is_as_r(estimator) else "paper"
@@ -112,7 +112,7 @@ def is_as_r(estimator: Estimator) -> bool:
 @pytest.mark.parametrize("column", columns("yeo-johnson"))
 @pytest.mark.parametrize("name", [*REWEIGHTED, *(pytest.param(name, marks=pytest.mark.slow) for name in ALIKE)])
 def test_reweighting_matches_the_slow_version(family, column, name):
-    """From the fitted start, both find the same excluded cells, lambda, location and scale."""
+    """From the fitted start, `oracles.reweighted` finds the same kept values, lambda, location and scale."""
     x = columns(family)[column]
     estimator = ESTIMATORS[name]
     fit = fit_by_name(x, family, name)
@@ -147,7 +147,7 @@ def test_reweighting_matches_the_slow_version(family, column, name):
 @families
 @pytest.mark.parametrize("name", ["robust", "robust, one step", "robust, settled", "rewml-nr", "mtl", "carroll"])
 def test_results_belong_to_lambda_and_the_kept_values(family, name):
-    """lambda maximises the likelihood of the values of weight 1, whose likelihood and information are stored."""
+    """Compare lambda, nll and information with a maximum likelihood fit of the values of weight 1."""
     for n, share in ((30, 0.1), (200, 0.05), (200, 0.15)):
         x = contaminated_lognormal(n, 12, seed=n)
         x[: round(share * n)] *= 50.0
@@ -170,7 +170,7 @@ def test_results_belong_to_lambda_and_the_kept_values(family, name):
 
 @families
 def test_reweighting_settles_or_reports_that_it_did_not(family):
-    """A further step at the final lambda keeps the same values, unless the status is NOT_SETTLED."""
+    """Another step at the final lambda keeps the same values, unless the status is NOT_SETTLED."""
     x = contaminated_lognormal(60, 300, seed=8)
     # the default's cut-offs are chosen anew in every step, and settle less often than fixed ones
     for options, share in ((FIXED_CUTOFFS, 0.99), ({}, 0.98 if family == "yeo-johnson" else 0.95)):
@@ -197,7 +197,7 @@ def test_carroll_finds_a_minimum_between_points_of_its_scan():
 
 
 def test_reweighting_that_alternates_between_two_sets_of_values():
-    """Each set leads to the other; status and warning report the alternation."""
+    """Odd and even numbers of steps end at different lambdas; status and warning say that the fit did not settle."""
     with pytest.warns(UserWarning, match="reweighting did not settle"):
         fit = pk.fit(TO_AND_FRO, "box-cox", pk.AdaptiveRewML(n_reweight="settled", **FIXED_CUTOFFS))
     restless = np.flatnonzero(fit.status == Status.NOT_SETTLED)
@@ -236,7 +236,7 @@ def test_start_is_the_global_minimum(family, name):
 @pytest.mark.slow
 @families
 def test_carroll_misses_no_minimum(family):
-    """A grid of 2,001 lambdas shows no lower value in any of 150 short columns, weighted or not."""
+    """A grid of 2,001 lambdas finds no lower objective in any of 150 short columns, with or without weights."""
     rng = np.random.default_rng(2)
     for k in range(150):
         y = rng.normal(size=int(rng.integers(8, 40)))
@@ -285,7 +285,7 @@ def test_trimmed_likelihood_is_the_global_maximum(family, h):
 
 @pytest.mark.parametrize(("h", "expected"), [(0.95, 0.1491), (0.9, 0.2323)])
 def test_trimmed_likelihood_of_lognormal_data_keeps_the_lowest_values(h, expected):
-    """Their density is highest in the units of the data, so lambda is biased even without outliers."""
+    """Lognormal data are densest at low values, which are kept. This biases lambda even without outliers."""
     x = np.exp(scipy.special.ndtri((np.arange(4_000) + 0.5) / 4_000))
     fit = pk.fit(x, "box-cox", pk.MTL(h=h))
     kept = int(np.ceil(h * x.size))
@@ -330,10 +330,7 @@ def test_cutoffs_are_where_standardised_values_reach_the_quantile(family):
     [("yeo-johnson", "rewml-nr"), ("box-cox", "robust"), ("yeo-johnson", "rewml-nr as printed"), ("box-cox", "fixed")],
 )
 def test_one_per_cent_of_clean_values_are_flagged(family, name, n):
-    """The data, or their logarithms under Box-Cox, are normal.
-
-    Short columns are included: their scale is not estimated from the trimmed values only.
-    """
+    """Between 0.3 and 1.4 % of normal (or lognormal) values are flagged at every length from 5 to 1,000."""
     rng = np.random.default_rng(n)
     x = rng.normal(size=(n, 60_000 // n))
     x = x if family == "yeo-johnson" else np.exp(x)
@@ -364,10 +361,7 @@ def test_cutoffs_of_short_columns_are_wider():
 
 @pytest.mark.parametrize("factor", [0.5, 1.0 / 60.0, 1e-200])
 def test_the_sum_of_relative_weights_does_not_matter(factor):
-    """Cut-offs, flags and standard errors use the effective number of values of each column.
-
-    JSON and pickles preserve it.
-    """
+    """Cut-offs, flags and standard errors use each column's effective number of values, also in a reloaded fit."""
     x = contaminated_lognormal(60, 2)
     x[:20, 1] = np.nan
     weight = np.random.default_rng(5).uniform(0.5, 1.5, 60)
@@ -421,7 +415,7 @@ def test_outliers_move_maximum_likelihood_only(family):
 
 
 def test_sensitivity_is_zero_beyond_the_cutoff():
-    """As in section 2.6 of the paper, the curve is maximum likelihood's near the center and 0 beyond the cut-off."""
+    """The curve (section 2.6 of the paper) equals maximum likelihood's near the center, and 0 beyond the cut-off."""
     x = np.array([oracles.normal_quantile(i / 100) for i in range(1, 100)])
     z = np.arange(-10.0, 10.25, 0.25)
     X = np.vstack([np.repeat(x[:, None], z.size, axis=1), z])
@@ -450,7 +444,7 @@ def test_sensitivity_is_zero_beyond_the_cutoff():
 @families
 @estimators
 def test_inverse_returns_the_data(family, name):
-    """The columns are ordinary, constant, empty or tied, and outliers are included."""
+    """The data are ordinary, constant, empty and tied columns with outliers."""
     x = contaminated_lognormal(80, 5)
     x[3, 0] = np.nan
     x[:, 2] = 7.0
@@ -491,7 +485,7 @@ def test_kept_values_are_standardised(family, name):
 
 @families
 def test_carroll_standardises_by_huber(family):
-    """psi_1.5(z) sums to 0, and the mean of psi_1.5(z) z equals its expectation for normal data."""
+    """For psi(z) = max(-1.5, min(1.5, z)), the means of psi(z) and psi(z) z equal their expectations for normal z."""
     x = contaminated_lognormal()
     fit = fit_by_name(x, family, "carroll")
     z = fit.transform(x)
@@ -629,7 +623,7 @@ def test_yeo_johnson_of_mirrored_data_is_mirrored():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", ">f8", "bool"])
-def test_dtypes(dtype):
+def test_values_of_any_dtype_are_fitted_as_float64(dtype):
     x = contaminated_lognormal(60, 3)
     x = x > 1.0 if dtype == "bool" else np.round(x * 50.0).astype(dtype)
     given, same = fit_by_name(x, "yeo-johnson"), fit_by_name(x.astype(float), "yeo-johnson")
@@ -661,7 +655,7 @@ def test_best_of_both_families(estimator):
 
 
 def test_best_compares_full_likelihoods():
-    """The choice does not depend on units, because both families are compared on the same unscaled values."""
+    """The chosen family has the lower nll on the values that both fits keep; it rarely depends on the unit."""
     rng = np.random.default_rng(4)
     x = np.abs(np.column_stack([contaminated_lognormal(150, 20), rng.normal(20.0, 3.0, (150, 20))]))
     x[:, 20:] = 30.0 - rng.gamma(2.0, size=(150, 20))
@@ -821,7 +815,7 @@ def test_names_stand_for_estimators_with_their_defaults():
 
 
 def test_estimators_are_immutable_values():
-    """Equality and hash depend on the options, which have plain types; the repr is the code that makes the object."""
+    """Options are converted to plain types, which determine equality, hash and repr."""
     one = pk.AdaptiveRewML(search_range=np.array([-3, 5.5]), n_reweight=np.int64(4), cutoff=np.float32(0.75))
     assert one == pk.AdaptiveRewML(search_range=(-3.0, 5.5), n_reweight=4, cutoff=0.75)
     assert len({one, pk.AdaptiveRewML(search_range=[-3, 5.5], n_reweight=4, cutoff=0.75)}) == 1
@@ -831,7 +825,7 @@ def test_estimators_are_immutable_values():
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_bad_values_are_named(name):
+def test_errors_name_the_column_and_row_of_bad_values(name):
     estimator = ESTIMATORS[name]
     x = contaminated_lognormal(30, 3)
     x[7, 1] = np.inf
@@ -889,8 +883,8 @@ NASTY = _nasty()
 
 @estimators
 @families
-def test_nasty_columns_have_an_answer_or_a_status(family, name):
-    """The number of evaluations is bounded; lambda and the images of the kept values are finite."""
+def test_extreme_columns_have_a_finite_fit_or_a_status(family, name):
+    """Fits end after a bounded number of evaluations, and lambda and the images of kept values are finite."""
     chosen = {key: x for key, x in NASTY.items() if family == "yeo-johnson" or not (x <= 0.0).any()}
     x = np.column_stack(list(chosen.values()))
     fit = fit_by_name(x, family, name)
@@ -924,7 +918,7 @@ def test_nasty_columns_have_an_answer_or_a_status(family, name):
     values=st.lists(st.floats(-1e308, 1e308) | st.integers(-3, 3).map(float), min_size=1, max_size=12),
     name=st.sampled_from(list(ESTIMATORS)),
 )
-def test_any_numbers(values, name):
+def test_any_column_has_finite_monotone_images(values, name):
     x = np.array(values)
     fit = fit_by_name(x, "yeo-johnson", name)
     z = fit.transform(x)
@@ -936,7 +930,7 @@ def test_any_numbers(values, name):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_ties_among_missing_values(weighted):
-    """More than half of the values are equal; missing rows count as dropped rows."""
+    """Rows with NaN count as dropped rows in columns of which more than half of the values are equal."""
     rng = np.random.default_rng(4)
     x = np.append(np.full(60, 1.0), rng.lognormal(size=40))
     rows = rng.permutation(100)

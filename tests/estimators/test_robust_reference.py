@@ -41,7 +41,7 @@ every_file = pytest.mark.parametrize(
 
 @cache
 def data(file: str) -> dict[str, np.ndarray]:
-    """Return the columns by name; infinite values are missing, as in R."""
+    """Return the columns of a file by name, with NaN for infinite values, which R counts as missing."""
     if FILES[file] is None:
         return cellwise_vectors()
     names = np.genfromtxt(SHARED / "data" / FILES[file], delimiter=",", names=True, deletechars="", replace_space=" ")
@@ -50,7 +50,7 @@ def data(file: str) -> dict[str, np.ndarray]:
 
 @cache
 def records(file: str) -> list[dict[str, Any]]:
-    """Return the records of robust, standardised fits, without those that failed in R."""
+    """Return R's records of robust, standardised fits, without those that failed."""
     if FILES[file] is None:
         return [r for r in read_reference("cellwise_fits.json")["fits"] if "given_up" not in r]
     read = json.loads((SHARED / f"refs/cellwise/{file}.json").read_text())
@@ -60,7 +60,7 @@ def records(file: str) -> list[dict[str, Any]]:
 
 @cache
 def fit_recorded_columns(file: str, family: str, **options: str) -> dict[str, PowerFit]:
-    """Fit every column that has a record, one at a time."""
+    """Fit every column that has a record; return the fits by column."""
     columns = {r["column"]: data(file)[r["column"]] for r in records(file) if FAMILIES[r["type"]] == family}
     by_size: dict[int, list[str]] = {}
     for name, x in columns.items():
@@ -76,7 +76,7 @@ def fit_recorded_columns(file: str, family: str, **options: str) -> dict[str, Po
 
 
 def prestandardized(record: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    """Return the prestandardised values, to which R applies the transform."""
+    """Prestandardise a column with R's center and scale."""
     return (x.astype(np.longdouble) - record["locx"]) / record["scalex"]
 
 
@@ -86,7 +86,7 @@ def left_out(fit: PowerFit, x: np.ndarray) -> list[int]:
 
 @every_file
 def test_excluded_cells_and_lambda_are_those_of_cellwise(file):
-    """lambda agrees within the tolerance of R's search."""
+    """Excluded cells are equal; lambda agrees within the tolerance of R's search."""
     seen = 0
     for record in records(file):
         x, family = data(file)[record["column"]], FAMILIES[record["type"]]
@@ -117,7 +117,7 @@ def test_lambda_is_the_optimum_on_the_same_cells(file):
 
 @every_file
 def test_standardised_values_are_those_of_cellwise(file):
-    """Mean and standard deviation (divisor n - 1) are those of the kept cells, transformed by R's lambda."""
+    """Values are standardised by the mean and standard deviation (divisor n - 1) of the kept cells, as in R."""
     for record in records(file):
         x, family = data(file)[record["column"]], FAMILIES[record["type"]]
         fit = fit_recorded_columns(file, family, convention="cellwise")[record["column"]]
@@ -149,7 +149,7 @@ def test_global_search_is_never_worse_than_the_path_of_r(file):
 
 @every_file
 def test_global_search_is_never_worse_than_one_run_of_brents_method(file):
-    """This also holds for the search by the paper's rules."""
+    """Compare the objectives of the paper's rule at both starts."""
     for record in records(file):
         x, family = data(file)[record["column"]], FAMILIES[record["type"]]
         u, _, _, power = oracles.prestandardized(family, np.sort(x[~np.isnan(x)]), "mad")
@@ -167,7 +167,7 @@ def test_global_search_is_never_worse_than_one_run_of_brents_method(file):
         assert ours <= alone + 1e-7, (record["column"], family)
 
 
-def test_columns_that_r_gives_up_have_a_status():
+def test_columns_on_which_r_fails_have_a_status():
     read = read_reference("cellwise_fits.json")["fits"]
     given_up = {(r["column"], FAMILIES[r["type"]]) for r in read if "given_up" in r}
     assert given_up
@@ -182,10 +182,10 @@ def test_columns_that_r_gives_up_have_a_status():
 @pytest.mark.parametrize(
     "family, lmbda, n_left_out", [("yeo-johnson", -0.15725974932912573, 21), ("box-cox", 0.022198853407665062, 295)]
 )
-def test_thirty_thousand_values(family, lmbda, n_left_out):
-    """The reference is cellWise 2.5.3 in R 4.2.2, applied to exp(qnorm(ppoints(30000))).
+def test_thirty_thousand_values_agree_with_cellwise(family, lmbda, n_left_out):
+    """Compare with cellWise 2.5.3 in R 4.2.2, applied to exp(qnorm(ppoints(30000))).
 
-    R estimates location and scale from 25,000 random values, so only approximate agreement is possible.
+    R estimates location and scale from 25,000 random values, so the results agree only approximately.
     """
     x = np.exp(ndtri((np.arange(1, 30001) - 0.5) / 30000))
     fit = pk.fit(x, family, pk.RewML(convention="cellwise"))
@@ -199,7 +199,7 @@ FIXED = pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False, rectify="one")
 
 @needs_shared_data
 def test_top_gear_as_published():
-    """Box-Cox fits of MPG and Weight, robust and by maximum likelihood, are those of section 4.2 of the paper."""
+    """Box-Cox fits of MPG and Weight have the lambdas of section 4.2 of the paper, robust and by maximum likelihood."""
     columns = data("topgear_paper")
     X = np.column_stack([columns["MPG"], columns["Weight"]])
     assert pk.fit(X, "box-cox").lmbda.round(2).tolist() == [-0.11, 0.83]
@@ -215,8 +215,8 @@ def test_top_gear_as_published():
     assert sorted(weight[default.outliers(X)[:, 1]]) == [210.0, 450.0, 490.0, 550.0, 575.0]
 
 
-def test_sensitivity_curves():
-    """Curves of section 2.6 of the paper, 100 times the change of lambda by one value z, agree up to R's error."""
+def test_sensitivity_curves_agree_with_cellwise():
+    """Compare curves of section 2.6 of the paper with R: 100 times the change of lambda by an additional value."""
     base = ndtri(np.arange(1, 100) / 100)
     seen = 0
     for curve in read_reference("cellwise_fits.json")["sensitivity"]:

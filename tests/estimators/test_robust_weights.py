@@ -1,4 +1,4 @@
-"""Weights of rows, and columns with more than half of the values equal, in all estimators but maximum likelihood."""
+"""Weights of rows, and columns with more than half of the values equal, in all estimators except "mle"."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_whole_weights_repeat_rows(family, estimator, n):
 @families
 @pytest.mark.parametrize("seed", range(5))
 def test_trimmed_likelihood_ignores_negligible_weights(family, seed):
-    """Weights span 80 powers of 2; the search for the best window must pass over the negligible ones."""
+    """Weights span 80 powers of 2. Setting those below 1e-18 of the largest to zero does not change lambda."""
     rng = np.random.default_rng(seed)
     x, weight = np.exp(rng.normal(size=150)), 2.0 ** rng.integers(-40, 40, 150)
     fit = pk.fit(x, family, "mtl", sample_weight=weight)
@@ -71,7 +71,7 @@ def test_whole_weights_repeat_rows_of_long_columns(family, estimator):
 
 
 @estimators
-def test_objective_curves_and_bounds(estimator):
+def test_weighted_objective_curves_and_bounds(estimator):
     x, weight = contaminated_lognormal(40, 2), np.random.default_rng(3).integers(1, 4, 40)
     repeated = np.repeat(x, weight, axis=0)
     fit, other = pk.fit(x, "box-cox", estimator, sample_weight=weight), pk.fit(repeated, "box-cox", estimator)
@@ -135,7 +135,7 @@ def test_threads_order_and_columns_change_no_bit(estimator):
 
 
 @estimators
-def test_large_weights_repeat_nothing(estimator):
+def test_lambda_does_not_depend_on_the_size_of_large_weights(estimator):
     x, weight = contaminated_lognormal(80, 2), np.random.default_rng(0).integers(1, 5, 80)
     fits = [pk.fit(x, "box-cox", estimator, sample_weight=c * weight) for c in (1e4, 1e8, 2.0**40, 1e300)]
     for fit in fits[1:]:
@@ -192,7 +192,7 @@ def test_outliers_among_many_zeros_are_flagged():
     np.testing.assert_array_equal(fit.weights(x).sum(axis=0), fit.n_kept)
 
 
-def test_ties_are_scale_equivariant_and_weigh_what_they_weigh():
+def test_tied_columns_are_scale_equivariant_and_weights_repeat_ties():
     x = 1.0 + zero_inflated(300, 2, seed=2)
     fit = pk.fit(x, "box-cox", "robust")
     np.testing.assert_allclose(pk.fit(1024.0 * x, "box-cox", "robust").lmbda, fit.lmbda, atol=1e-9)
@@ -221,7 +221,7 @@ def test_columns_without_spread_beyond_ties_pass_through(family, estimator, x):
     np.testing.assert_array_equal(fit.transform(x), x)
 
 
-def test_conventions_of_r_give_ties_up():
+def test_the_cellwise_convention_does_not_fit_tied_columns():
     with pytest.warns(UserWarning, match="not fitted robustly"):
         fit = pk.fit(zero_inflated(100, 1), estimator=pk.RewML(convention="cellwise"))
     assert fit.status[0] == Status.NO_SPREAD
@@ -229,7 +229,7 @@ def test_conventions_of_r_give_ties_up():
 
 @pytest.mark.parametrize("seed", [49, 77, 291])
 def test_sums_of_kept_weights_do_not_exceed_the_total(seed):
-    """Regression test: summed in two parts, they exceeded it by rounding, and the JSON of the fit was rejected."""
+    """Regression test: a sum in two parts exceeded the total by rounding, and the JSON of the fit was rejected."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(20, 500))
     weight = rng.uniform(0.5, 2.0, n)

@@ -23,13 +23,13 @@ ESTIMATORS = ("mle", "robust", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def columns(n: int, seed: int = 0, shift: np.ndarray = SHIFT) -> np.ndarray:
-    """Return columns that are ordinary after the shift."""
+    """Return columns that are lognormal or similar after adding `shift`."""
     rng = np.random.default_rng(seed)
     return np.exp(rng.normal(size=(n, shift.size)) * 0.5 + 0.3) - shift
 
 
 def sums(X: np.ndarray) -> np.ndarray:
-    """Return X + shift as float64, for reference fits without a shift."""
+    """Return X + SHIFT as float64, for reference fits without a shift."""
     return np.asarray(X, dtype=np.float64) + SHIFT
 
 
@@ -93,7 +93,7 @@ def test_every_estimator_fits_the_sums(estimator: str, n: int) -> None:
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
-def test_any_layout_and_type(order: str, dtype: str) -> None:
+def test_shifted_fits_of_any_layout_and_dtype(order: str, dtype: str) -> None:
     X = np.array(10.0 * sums(columns(300)) - SHIFT, dtype=dtype, order=order)
     before = X.copy()
     fit = pk.fit(X, "box-cox", shift=SHIFT)
@@ -117,7 +117,7 @@ def test_weights_are_repeated_rows() -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_long_columns(order: str) -> None:
+def test_shifted_fits_of_long_columns(order: str) -> None:
     X = np.asarray(columns(1_000_001)[:, :2], order=order)
     fit = pk.fit(X, "box-cox", shift=SHIFT[:2])
     same_fit(fit, pk.fit(X + SHIFT[:2], "box-cox"), 1e-12)
@@ -174,7 +174,7 @@ def test_a_column_with_shift_0_beside_shifted_ones_changes_no_bit() -> None:
 # --- what a fit says of the data ----------------------------------------------------------------------
 
 
-def test_figures_are_in_the_units_of_the_data() -> None:
+def test_results_are_in_the_units_of_the_data() -> None:
     X = columns(200)
     X[:, 2] = 0.1  # constant, outside the domain of shift -2
     X[:, 2] += 2.0
@@ -315,7 +315,7 @@ def test_summaries_of_other_shifts_do_not_merge() -> None:
     assert a != b
 
 
-def test_dask() -> None:
+def test_shifted_fits_with_dask() -> None:
     da = pytest.importorskip("dask.array")
     from powerkern.dask import fit, transform
 
@@ -329,7 +329,7 @@ def test_dask() -> None:
         fit(lazy, "box-cox", shift=[1.0])
 
 
-def test_scikit_learn() -> None:
+def test_shifted_fits_in_scikit_learn() -> None:
     pytest.importorskip("sklearn")
     from sklearn.base import clone
     from sklearn.pipeline import make_pipeline

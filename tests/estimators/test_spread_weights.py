@@ -1,4 +1,4 @@
-"""Fits and likelihood intervals whose weights, or whose differences of the likelihood, span many decades."""
+"""Fits and likelihood intervals with weights, or drops of the likelihood, that span many decades."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COLUMNS = {
 
 
 def exact(family, lmbda, x, weight):
-    """Return g and its derivative, times the total weight."""
+    """Return g and its derivative in lambda, both times the total weight, as mpmath numbers."""
     with mpmath.workdps(60):
         total = mpmath.fsum(mpmath.mpf(float(w)) for w in weight)
         return [total * v for v in oracles.likelihood(family, lmbda, x, weight, 60)[:2]]
@@ -60,7 +60,7 @@ def assert_optimum(family, x, weight, fit):
 
 
 def assert_interval(family, x, weight, fit, ends):
-    """Check the ends of an interval up to rounding; with huge weights, only few floats lie between them."""
+    """Check that the likelihood has dropped by DROP at the ends of an interval, up to the spacing of floats there."""
     lmbda = float(fit.lmbda[0])
     low, high = float(ends.low[0]), float(ends.high[0])
     assert low <= lmbda <= high
@@ -91,7 +91,7 @@ def test_two_groups_of_which_one_is_at_zero():
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_output_is_accurate_in_units_of_each_value(name):
-    """For values of one sign, relative errors are at most 1e-13, even a billion standard deviations out."""
+    """Relative errors are at most 1e-13 in columns of one sign, even a billion standard deviations from the mean."""
     family, x, weight = COLUMNS[name]
     fit = pk.fit(np.array(x), family, sample_weight=np.array(weight))
     exact = np.array(oracles.standardized(family, mpmath.mpf(float(fit.lmbda[0])), x, weight))
@@ -102,7 +102,7 @@ def test_output_is_accurate_in_units_of_each_value(name):
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("seed", range(20))
 def test_output_far_from_the_heavy_values(family, seed):
-    """Powers overflow only on one side of the heavy value, and lambda is large where values are tight."""
+    """Weights span 24 decades, so that most values are many standard deviations from the mean."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 30))
     x = 1e6 + rng.normal(size=n) if seed % 2 else np.exp(rng.normal(size=n))
@@ -129,7 +129,7 @@ def test_weights_with_zeros_over_24_decades(family, seed):
 
 @pytest.mark.slow
 def test_weights_of_long_columns_with_one_heavy_block():
-    """Only one block of values holds the heavy value; means of blocks are not compared up to their rounding."""
+    """One value with nearly all of the weight fills the first block of a long column."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=1500) + 3.0
     weight = np.full(1500, 1e-12)
@@ -173,7 +173,7 @@ def test_weighted_fits_are_bit_identical(family):
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_weights_of_long_columns_are_repetitions(family):
-    """Columns have a million rows with missing values. Rows of weight 0 may hold anything."""
+    """Compare a million rows, most of weight 0 and with arbitrary values, with repeated rows."""
     n = 1_000_000
     rng = np.random.default_rng(12)
     x = rng.lognormal(size=n // 100) - 0.5 * (family == "yeo-johnson")
@@ -189,7 +189,7 @@ def test_weights_of_long_columns_are_repetitions(family):
 
 
 def test_two_tiny_values_have_lambda_0():
-    """Two logs are always symmetric about their mean. A lambda of 0.2 would be only 1e-15 standard errors off."""
+    """Two logs are symmetric about their mean, so lambda = 0 is exact; the likelihood near it is extremely flat."""
     x = 10.0 ** np.random.default_rng(0).uniform(-30.0, -10.0, (2, 200))
     assert (abs(pk.fit(x, "yeo-johnson").lmbda) <= 1e-10).all()
     assert pk.fit([8.2e-22, 4.8e-15], "yeo-johnson").lmbda[0] == 0.0

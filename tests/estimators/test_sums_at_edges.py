@@ -1,4 +1,4 @@
-"""Sums over chunks with extreme weights, missing values, bounds and orders: accurate, or reported as inaccurate."""
+"""Sums over chunks with extreme weights, missing values, bounds and orders are accurate, or reported as inaccurate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def certified(fit: pk.PowerFit) -> np.ndarray:
 
 
 def two_columns() -> np.ndarray:
-    """Return two columns; row 7 is missing in the first one only."""
+    """Return two lognormal columns; row 7 is missing in the first column only."""
     X = np.random.default_rng(0).lognormal(size=(ROWS, 2))
     X[7, 0] = np.nan
     return X
@@ -71,7 +71,7 @@ def test_rows_that_weigh_less_than_a_quantum_count_or_are_reported():
     assert fit.status[0] == Status.UNRESOLVED or relative(fit.lmbda, expected.lmbda)[0] < 1e-11
 
 
-def test_an_announced_weight_that_is_far_too_large_is_felt_by_the_bound():
+def test_a_far_too_large_announced_weight_makes_the_fit_unresolved():
     x = np.random.default_rng(3).normal(size=ROWS)
     expected = pk.fit(x).lmbda
     seen = set()
@@ -162,7 +162,7 @@ def test_streams_of_one_sort_of_rows_never_run_out_of_room():
 
 
 def test_narrow_box_cox_streams_report_lost_digits():
-    """Merged streams share a reference and may lose digits, which the status reports; a single stream does not."""
+    """Two merged streams share a reference and may lose digits, which the status reports. One stream does not."""
     rng = np.random.default_rng(8)
     x = 1e4 + rng.normal(size=1000)
     one = finish(extend(None, x, "box-cox"))

@@ -1,4 +1,4 @@
-"""Properties that must hold for a fit and for the functions that it computes."""
+"""Properties that must hold for a maximum likelihood fit and for the functions that it provides."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HALF_ULP = 2.0**-53
 
 
 class Finding(NamedTuple):
-    """A property that failed, for one column."""
+    """A failed check: its kind, the column, and the failure in words."""
 
     kind: str
     column: str
@@ -39,7 +39,7 @@ class Finding(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """One column, its fit and its interval."""
+    """One column: its fit, exact likelihood, and the ends of its likelihood interval."""
 
     fit: pk.PowerFit
     likelihood: Likelihood
@@ -52,12 +52,12 @@ class Fitted(NamedTuple):
 
 
 def check_batch(batch: Batch) -> Iterator[Finding]:
-    """Yield every property of `powerkern.fit` that fails for a batch."""
+    """Fit a batch by `powerkern.fit`; yield the findings of all checks."""
     return check_fit(batch, lambda: pk.fit(batch.values, batch.family, sample_weight=batch.weight, n_threads=1))
 
 
 def check_fit(batch: Batch, fitted: Callable[[], pk.PowerFit]) -> Iterator[Finding]:
-    """Yield every property of a maximum likelihood fit that fails for a batch."""
+    """Check the maximum likelihood fit that `fitted()` returns for a batch; yield the findings."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -78,7 +78,7 @@ Check = Iterator[tuple[str, str]]
 
 
 def _check_column(one: Fitted, x: np.ndarray, z: np.ndarray) -> Check:
-    """Yield the failures of the checks that apply to a column of this status."""
+    """Run the checks that apply to the column's status; yield the failures."""
     try:
         yield from _check_status(one)
         if one.fit.status[0] == pk.Status.OK:
@@ -211,7 +211,7 @@ def _check_monotone(one: Fitted, points: np.ndarray, z: np.ndarray) -> Check:
 
 
 def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarray) -> Check:
-    """Check the images `z` of points, and their inverses, at the positions `some`."""
+    """Compare the images `z` of `points`, and their inverses, with exact values at the indices `some`."""
     x = points[some]
     steep = np.array([one.likelihood.steepness(one.lmbda, p) for p in x.tolist()])
     true = np.array([one.likelihood.standardized(one.lmbda, p) for p in x.tolist()])
@@ -226,7 +226,10 @@ def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarr
 
 
 def _beyond_rounding(one: Fitted, x: np.ndarray, z: np.ndarray, back: np.ndarray, steep: np.ndarray) -> np.ndarray:
-    """Return errors beyond rounding of the inverses `back`, in x or, if psi is flat, in z; `steep` is dz/dx."""
+    """Return the errors of the inverses `back` of `z` that exceed rounding, in x or, where psi is flat, in z.
+
+    `steep` is dz/dx.
+    """
     largest = max(1.0, float(np.abs(z).max()))
     last_places = 64.0 * _HALF_ULP
     in_x = np.abs(back - x) - last_places * (np.abs(x) * _logs(x) + largest / steep) - 5e-324
@@ -237,7 +240,7 @@ def _beyond_rounding(one: Fitted, x: np.ndarray, z: np.ndarray, back: np.ndarray
 
 
 def _logs(x: np.ndarray) -> np.ndarray:
-    """Return max(1, |ln |x||), by which an error of half an ulp in ln x is amplified in x."""
+    """Return max(1, |ln |x||), the factor by which rounding of ln x is amplified in x."""
     return np.maximum(1.0, np.abs(np.log(np.maximum(np.abs(x), 5e-324))))
 
 

@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 
 
 def batch(seed: int, index: int, kinds: dict[str, KindOfColumn] | None = None) -> Batch:
-    """Return batch number `index` of the sequence that belongs to this seed."""
+    """Generate batch number `index` of the sequence with this seed, from columns of these kinds (default: all)."""
     rng = np.random.default_rng([seed, index])
     family = str(rng.choice(["box-cox", "yeo-johnson"]))
     n = _length(rng)
@@ -43,7 +43,7 @@ def _length(rng: Generator) -> int:
 
 
 def _weights(rng: Generator, n: int) -> np.ndarray | None:
-    """Draw weights: None for half of the batches; else whole numbers, some 0, or numbers over up to 24 decades."""
+    """Return None for half of the batches; else draw whole numbers, some 0, or numbers over up to 24 decades."""
     kind = rng.random()
     if kind < 0.5:
         return None
@@ -84,7 +84,7 @@ def _tied(rng: Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _signed(rng: Generator, x: np.ndarray) -> np.ndarray:
-    """Return values unchanged, of one sign, or of mixed signs; for Box-Cox all positive."""
+    """Return x, |x|, -|x|, or x with random signs."""
     kind = rng.integers(0, 5)
     if kind == 0:
         return -np.abs(x)
@@ -167,7 +167,7 @@ def _offset(rng: Generator, n: int) -> np.ndarray:
 
 
 def _neighbors(rng: Generator, n: int) -> np.ndarray:
-    """Draw values a few units in the last place apart."""
+    """Draw values that differ by a few units in the last place."""
     base = 10.0 ** rng.uniform(-20.0, 20.0)
     return base + rng.integers(0, 10 ** int(rng.integers(1, 6)), n) * np.spacing(base)
 

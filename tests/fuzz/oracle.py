@@ -70,12 +70,12 @@ def is_absolute(ball: arb) -> bool:
 
 
 def is_rough(ball: arb) -> bool:
-    """Return whether a number is known to a percent or two."""
+    """Return whether a number is known to two per cent."""
     return ball.is_zero() or ball.rel_accuracy_bits() > 6
 
 
 class Logs(NamedTuple):
-    """Logs of the distinct values, with the signs of their branches, normalised weights, and mean(J)."""
+    """Logs of the distinct values, whether they are on the negative branch, normalised weights, and mean(J)."""
 
     logs: list[arb]
     negative: list[bool]
@@ -84,7 +84,7 @@ class Logs(NamedTuple):
 
 
 class Images(NamedTuple):
-    """Centered transformed values, their centered derivatives in lambda, and the moments."""
+    """Centered transformed values, their centered derivatives in lambda, mean, variance and covariance of the two."""
 
     y: list[arb]
     dy: list[arb]
@@ -94,7 +94,7 @@ class Images(NamedTuple):
 
 
 class Likelihood:
-    """The likelihood of a column without missing values and values of weight 0."""
+    """The likelihood of a column; missing values and values of weight 0 are dropped."""
 
     def __init__(self, x: np.ndarray, weight: np.ndarray | None, family: str) -> None:
         used = ~np.isnan(x) if weight is None else ~np.isnan(x) & (weight > 0.0)
@@ -109,7 +109,7 @@ class Likelihood:
 
     @property
     def at(self) -> Logs:
-        """Return the logs at the current precision."""
+        """Return the `Logs` at the current precision."""
         return self._logs_at(flint.ctx.prec)
 
     def _compute_logs(self, bits: int) -> Logs:
@@ -127,7 +127,7 @@ class Likelihood:
         return [arb(abs(v)).log1p() for v in values.tolist()], (values <= bound).tolist()
 
     def _branches(self, logs: list[arb], negative: list[bool], lmbda: arb) -> tuple[list[arb], list[arb]]:
-        """Return y and y' for all logs and signs of their branches, up to constants common to all values.
+        """Return y and y' for all logs and branches, each up to an additive constant common to all values.
 
         If all values are on one branch and its powers are far from 1, ``exp(m a)/m`` is used instead, because
         subtracting 1 would lose powers below the precision.
@@ -142,7 +142,7 @@ class Likelihood:
         return y, dy
 
     def images(self, lmbda: arb) -> Images:
-        """Return the images of all distinct values at the current precision."""
+        """Return the `Images` of all distinct values at the current precision."""
         at = self.at
         y, dy = self._branches(at.logs, at.negative, lmbda)
         mean, mean_dy = _dot(at.shares, y), _dot(at.shares, dy)
@@ -210,7 +210,7 @@ class Likelihood:
     # --- what rounding the data does ----------------------------------------------------------------------
 
     def rounding_of_optimum(self, lmbda: float) -> float:
-        """Return a bound on the shift of the optimum if every value and weight moves by half an ulp."""
+        """Return a bound on the change of the optimum if every value and weight changes by half an ulp."""
         step = arb(max(1e-9, 1e-9 * abs(lmbda)))
         curvature = precisely(
             lambda: (self.score(arb(lmbda) + step) - self.score(arb(lmbda) - step)) / (2 * step), is_rough
@@ -218,7 +218,7 @@ class Likelihood:
         return float(precisely(lambda: self._total_change(self._changes_of_score(arb(lmbda))), is_rough) / curvature)
 
     def rounding_of_rise(self, lmbda: float, end: float) -> float:
-        """Return a bound on the change of `rise` if every value and weight moves by half an ulp."""
+        """Return a bound on the change of `rise` if every value and weight changes by half an ulp."""
 
         def change() -> arb:
             there, here = self._changes_of_value(arb(end)), self._changes_of_value(arb(lmbda))
@@ -228,7 +228,7 @@ class Likelihood:
         return float(precisely(change, is_rough)) * self.total
 
     def rounding_of_nll(self, lmbda: float) -> float:
-        """Return a bound on the change of `nll` if every value and weight moves by half an ulp."""
+        """Return a bound on the change of `nll` if every value and weight changes by half an ulp."""
         return float(precisely(lambda: self._total_change(self._changes_of_value(arb(lmbda))), is_rough)) * self.total
 
     def _total_change(self, changes: list[tuple[arb, ...]]) -> arb:
@@ -305,7 +305,7 @@ class Likelihood:
 
 
 def _exact_sums(weight: np.ndarray, position: np.ndarray, n: int) -> list[arb]:
-    """Return the exact sum of the weights of equal values."""
+    """Return the exact sum of the weights of each distinct value; `position` has the indices of the values."""
     before, flint.ctx.prec = flint.ctx.prec, PRECISIONS[-1]
     sums = [arb(0)] * n
     for w, k in zip(weight.tolist(), position.tolist(), strict=True):

@@ -30,7 +30,7 @@ ROBUST = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def _rng(batch: Batch) -> np.random.Generator:
-    """Return the random generator for the changes to a batch."""
+    """Return a random generator for further draws that is seeded by the batch's name."""
     return np.random.default_rng([int(part) for part in batch.name.split(":")])
 
 
@@ -54,7 +54,7 @@ def check_chunks(batch: Batch) -> Iterator[Finding]:
 
 
 def _ordinary(weight: np.ndarray | None) -> np.ndarray | None:
-    """Limit the number of decades that weights span; a weight of 0 stays 0."""
+    """Clip the weights to a moderate number of decades; a weight of 0 stays 0."""
     if weight is None:
         return None
     return np.where(weight > 0.0, np.clip(weight, 10.0**-DECADES, 10.0**DECADES), 0.0)
@@ -64,7 +64,7 @@ def _ordinary(weight: np.ndarray | None) -> np.ndarray | None:
 
 
 def check_robust(batch: Batch) -> Iterator[Finding]:
-    """Check that a robust fit raises nothing, and that images of all kept values are finite."""
+    """Check that a robust fit and its methods raise nothing, and that all kept values have finite images."""
     estimator = str(_rng(batch).choice(ROBUST))
     try:
         with warnings.catch_warnings():
@@ -90,7 +90,7 @@ def check_robust(batch: Batch) -> Iterator[Finding]:
 
 
 def check_groups(batch: Batch) -> Iterator[Finding]:
-    """Check that fits of groups and their output equal fits of each group's rows alone, to the bit."""
+    """Check that a grouped fit and its output have the bits of separate fits of each group's rows."""
     rng = _rng(batch)
     labels = rng.integers(0, rng.choice([1, 3, 20]), len(batch.values))
     estimator = str(rng.choice(["mle", "mle", "robust"]))
@@ -151,7 +151,7 @@ _EXTREMES += ('"-inf"', "true", '""', "[]", "{}", "1" + "0" * 400, "900719925474
 
 
 def check_texts(batch: Batch) -> Iterator[Finding]:
-    """Check that a damaged text is refused by ValueError, or read as a usable fit, in bounded time."""
+    """Check that a damaged JSON text raises ValueError or gives a usable fit, within some seconds."""
     rng = _rng(batch)
     values = np.ascontiguousarray(batch.values[:50, :3])
     with warnings.catch_warnings():
@@ -227,7 +227,7 @@ def _is_tame(x: np.ndarray) -> bool:
 
 
 def _beside_scipy(x: np.ndarray, family: str, lmbda: float) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name of a function, our result and SciPy's."""
+    """Yield triples: the name of a function of `powerkern.stats`, its result, and SciPy's."""
     ours, theirs = powerkern.stats, scipy.stats
     if family == "box-cox":
         yield "boxcox", ours.boxcox(x, lmbda), theirs.boxcox(x, lmbda)

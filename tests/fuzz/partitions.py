@@ -1,4 +1,4 @@
-"""Fits of random partitions of nasty columns: weights up to 1e18, up to 99 % missing values, any chunks and order.
+"""Fits of random partitions of difficult columns: weights up to 1e18, up to 99 % missing values, any chunks and order.
 
 ``python -m tests.fuzz.partitions --columns 2000 --seed 1`` fits each batch of columns twice from chunks, whose ranges
 and sketches are merged in two different orders. Both fits must be bit-identical. A certified lambda must be within
@@ -34,7 +34,7 @@ _NO_OPTIMUM = (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_
 
 
 class Engine:
-    """An engine over chunks of rows that merges two summaries at a time in its own order."""
+    """Engine over chunks of rows that merges random pairs of summaries until one is left."""
 
     def __init__(self, chunks: list[tuple[np.ndarray, ...]], seed: int) -> None:
         self._chunks, self._rng = chunks, np.random.default_rng(seed)
@@ -51,7 +51,7 @@ class Engine:
 
 
 def batch(seed: int, index: int) -> columns.Batch:
-    """Return a batch of `columns` with more missing values and larger weights."""
+    """Return the batch of `columns.batch` with more missing values and larger weights."""
     made = columns.batch(seed, index)
     rng = np.random.default_rng([seed, index, 1])
     values = made.values.copy()
@@ -61,7 +61,7 @@ def batch(seed: int, index: int) -> columns.Batch:
 
 
 def _weights(rng: np.random.Generator, weight: np.ndarray | None, n: int) -> np.ndarray | None:
-    """Return the weights unchanged, or with all or a few of them up to 1e18, or with a run of rows of weight 0."""
+    """Return the given weights, or draw some: large, a few very large, over 18 decades, or zero in a range of rows."""
     kind = rng.random()
     if kind < 0.4:
         return weight
@@ -128,7 +128,23 @@ def check(made: columns.Batch, index: int, seen: Counter[str]) -> Iterator[Findi
 def _check_lambda(
     made: columns.Batch, j: int, name: str, lmbda: float, pooled: float, status: Status, seen: Counter[str]
 ) -> Iterator[Finding]:
-    """Compare the lambda of column `j` with that of the pooled rows; if they differ, with the exact optimum."""
+    """Compare lambda with that of the pooled rows; if they differ, compare both with the exact optimum.
+
+    Parameters
+    ----------
+    made : Batch
+        The columns and their weights.
+    j : int
+        Index of the column.
+    name : str
+        Its name in findings.
+    lmbda, pooled : float
+        Lambda from chunks and from the pooled rows.
+    status : Status
+        Status of the pooled fit.
+    seen : Counter
+        Counts the outcomes of the columns; updated in place.
+    """
     allowed = TOLERANCE * max(1.0, abs(lmbda))
     if status == Status.OK and abs(lmbda - pooled) <= allowed:
         return

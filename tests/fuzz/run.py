@@ -24,7 +24,7 @@ HANG_STATUS = 3
 
 @dataclass
 class Totals:
-    """Counts of checks, and the failures."""
+    """Numbers of columns and values checked, and the findings."""
 
     n_columns: int = 0
     n_values: int = 0
@@ -37,7 +37,7 @@ class Totals:
 
 @contextmanager
 def limited(batch: columns.Batch) -> Iterator[None]:
-    """Print the name of the batch and end the process if it hangs; compiled code cannot be interrupted."""
+    """Print the batch's name and end the process if a check takes too long; compiled code cannot be interrupted."""
 
     def give_up() -> None:
         print(f"hang            {batch.name}:*  no end within {HANGS:g} s", flush=True)
@@ -53,7 +53,7 @@ def limited(batch: columns.Batch) -> Iterator[None]:
 
 
 def batches(seed: int, n_columns: int, longest: int) -> Iterator[columns.Batch]:
-    """Yield batches with at least `n_columns` columns in all, none longer than `longest` rows."""
+    """Yield batches of at most `longest` rows until they have at least `n_columns` columns in total."""
     done = index = 0
     while done < n_columns:
         batch = columns.batch(seed, index)
@@ -64,7 +64,21 @@ def batches(seed: int, n_columns: int, longest: int) -> Iterator[columns.Batch]:
 
 
 def fuzz(seed: int, n_columns: int, longest: int = 5000, what: str = "fits", show: bool = False) -> Totals:
-    """Run the checks called `what` on `n_columns` columns; with `show`, print findings and the progress."""
+    """Run one kind of check on at least `n_columns` columns.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the sequence of batches.
+    n_columns : int
+        Number of columns.
+    longest : int
+        Largest number of rows.
+    what : str
+        Kind of check, a key of CHECKS.
+    show : bool
+        Whether to print findings and a progress bar.
+    """
     totals = Totals()
     with _progress(n_columns, show) as advance:
         for batch in batches(seed, n_columns, longest):
@@ -95,7 +109,7 @@ def _progress(n_columns: int, show: bool) -> Iterator:
 
 
 def line(finding: Finding, batch: columns.Batch) -> str:
-    """Format a finding on one line, with the name that replays it."""
+    """Format a finding as one line that begins with the name for `replay`."""
     j = finding.column.rsplit(":", 1)[1]
     kind = "" if j == "*" else f" {batch.kinds[int(j)]}"
     weighted = "" if batch.weight is None else ", weighted"

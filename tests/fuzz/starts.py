@@ -1,4 +1,4 @@
-"""Starts of robust fits beside brute force: columns made to have many minima, objectives on grids of all lambdas.
+"""Starts of robust fits, compared with brute force on columns with many minima, on grids over all lambdas.
 
 ``python -m tests.fuzz.starts --columns 2000 --seed 1`` prints the number of starts that are not the global minimum, by
 estimator and status. The objectives are implemented independently, with a row of a matrix for each lambda, and only the
@@ -42,7 +42,7 @@ EXAMPLES = (
 
 
 def _shapes(rng: np.random.Generator, n: int) -> Iterator[np.ndarray]:
-    """Draw values about 0: clean, contaminated, skewed, heavy-tailed, tied, or clustered."""
+    """Yield columns of n values about 0: clean, contaminated, skewed, heavy-tailed, tied, or clustered."""
     z = rng.normal(size=n)
     far = rng.random(n) < rng.uniform(0.02, 0.3)
     yield z
@@ -62,7 +62,7 @@ def _shapes(rng: np.random.Generator, n: int) -> Iterator[np.ndarray]:
 
 
 def columns(n_columns: int, seed: int, lengths: tuple[int, ...] = LENGTHS) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield pairs of a family and a nasty column, with one of the lengths, that can be fitted robustly."""
+    """Yield (family, column) pairs of difficult columns whose MAD is positive, with lengths drawn from `lengths`."""
     rng = np.random.default_rng(seed)
     count = 0
     while True:
@@ -89,7 +89,7 @@ def columns(n_columns: int, seed: int, lengths: tuple[int, ...] = LENGTHS) -> It
 
 
 def prestandardized(family: str, x: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the sorted, prestandardised column, and the power that prestandardising removed."""
+    """Return the sorted, prestandardised column, and the ratio of its lambdas to those of the data."""
     x = np.sort(x)
     if family == "yeo-johnson":
         center = np.median(x)
@@ -148,7 +148,7 @@ def qq_nr(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
 
 
 def carroll(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
-    """Return the likelihood under Huber's least favourable density by reweighting, one value per lambda."""
+    """Return ln s - (lambda - 1) mean(J) for each lambda; s is the scale of Huber's joint M-estimate."""
     y = transforms(family, u, lmbdas, False)
     part = math.erf(_HUBER_K / math.sqrt(2.0))
     loc = np.median(y, axis=1, keepdims=True)
@@ -194,7 +194,7 @@ OBJECTIVES: dict[str, Objective] = {
 def brute_force(
     objective: Objective, family: str, u: np.ndarray, low: float = LOW, high: float = HIGH, step: float = 0.005
 ) -> tuple[float, float]:
-    """Return an objective's lowest point and value, by a grid from `low` to `high` refined about good local minima."""
+    """Return the lowest point of an objective and its value, on a grid refined about the six lowest local minima."""
     grid = np.linspace(low, high, math.ceil((high - low) / step) + 1)
     with np.errstate(all="ignore"):
         values = np.nan_to_num(objective(family, u, grid), nan=math.inf, posinf=math.inf)
@@ -215,7 +215,7 @@ def brute_force(
 
 
 class Start(NamedTuple):
-    """For a prestandardised column: lambda0 by the package and by brute force, the excess objective, and the status."""
+    """The package's start and that of brute force, the excess of the objective at the former, and the status."""
 
     found: float
     best: float
@@ -224,7 +224,7 @@ class Start(NamedTuple):
 
 
 def start_of(family: str, x: np.ndarray, estimator: str) -> Start:
-    """Compare the package's start with the global minimum."""
+    """Fit a column; compare the package's start with the global minimum by brute force."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         fit = pk.fit(x, family, ONE_SIDED.get(estimator, estimator), n_threads=1)

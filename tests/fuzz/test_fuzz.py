@@ -1,4 +1,4 @@
-"""A short fuzz run, and its oracle against closed forms and SciPy."""
+"""A short fuzz run; its oracle against closed forms and SciPy; and its checks on wrong results."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def test_short_runs_of_what_is_built_on_fits(what, n_columns):
     assert run.fuzz(SEED, n_columns, longest=100, what=what).findings == []
 
 
-def test_weights_over_many_decades_are_among_them():
+def test_some_batches_have_weights_over_many_decades():
     seen = [b.weight[b.weight > 0.0] for b in run.batches(OTHER_SEED, COLUMNS, LONGEST) if b.weight is not None]
     assert max(weight.max() / weight.min() for weight in seen) > 1e20
 
 
-def test_columns_are_replayed_alike():
+def test_a_seed_reproduces_its_columns():
     one, again = columns.batch(5, 7), columns.batch(5, 7)
     assert one.values.tobytes() == again.values.tobytes()
     assert one.values.tobytes() != columns.batch(5, 8).values.tobytes()
 
 
-def test_every_kind_of_column_comes_up():
+def test_every_kind_of_column_is_drawn():
     made = [columns.batch(2, i) for i in range(100)]
     assert {kind for batch in made for kind in batch.kinds} == set(columns.KINDS)
     assert {batch.family for batch in made} == {"box-cox", "yeo-johnson"}

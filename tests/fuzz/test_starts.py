@@ -1,4 +1,4 @@
-"""The start of a robust fit is the global minimum of its objective: a short run against brute force."""
+"""The start of a robust fit is the global minimum of its objective: a short comparison with brute force."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 #: Seed and number of columns of the short run, and how much higher than brute force the others may be.
 SEED, COLUMNS, CLOSE = 11, 70, 1e-3
-#: What is said of an optimum that was looked for, not proved to be the lowest.
+#: Statuses of an optimum that a search found, without proof that it is the lowest.
 NOT_PROVED = (pk.Status.SCANNED, pk.Status.MULTIMODAL, pk.Status.NOT_CERTIFIED, pk.Status.TAIL_KEPT)
 
 
@@ -32,9 +32,9 @@ def test_no_start_is_higher_than_brute_force(estimator):
 
 @pytest.mark.parametrize("k", [25, 61, 193, 221])
 def test_minima_missed_by_a_sample_of_a_long_column(k):
-    """The starts of these columns of 600 to 1,000 values are within 1e-4 of the minimum.
+    """The objective at the start is within 1e-4 of its minimum in four columns of 600 to 1,000 values.
 
-    A scan of 128 values was farther off.
+    A search on a sample of 128 values ended farther off.
     """
     family, x = list(starts.columns(k + 1, 1, starts.LONG))[-1]
     assert starts.start_of(family, x, "robust").excess <= 1e-4
@@ -47,7 +47,7 @@ def test_trimmed_likelihood_has_narrow_minima():
 
 
 @pytest.mark.parametrize("estimator", ["carroll", "mtl"])
-def test_others_come_close_and_do_not_claim_more(estimator):
+def test_carroll_and_mtl_start_near_the_minimum_with_status_scanned(estimator):
     for family, x in starts.columns(COLUMNS // 3, SEED):
         start = starts.start_of(family, x, estimator)
         assert start.status in NOT_PROVED
