@@ -120,7 +120,8 @@ def compute_scaling(X: FloatArray, family: str, weight: FloatArray | None) -> Co
     if weight is not None:
         X, weight = X[weight > 0.0], weight[weight > 0.0]
     low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-    size = high - low
+    with np.errstate(over="ignore"):  # refused below
+        size = high - low
     varies = size > 0.0
     if not varies.any():
         raise ValueError("every column of X is constant or missing; there is nothing to transform")
