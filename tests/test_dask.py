@@ -70,7 +70,7 @@ def test_any_chunks_give_the_fit_of_all_rows(family, chunks):
     assert_allclose(np.array(fitted.confint()), np.array(expected.confint()), rtol=1e-7)
 
 
-def test_one_column():
+def test_a_one_dimensional_array_is_one_column():
     x = np.random.default_rng(1).normal(size=1000)
     fitted = fit(da.from_array(x, chunks=130))
     assert_same_fit(fitted, pk.fit(x))
@@ -125,7 +125,7 @@ def test_columns_that_need_a_finer_grid_are_read_again():
 
 
 @pytest.mark.parametrize("kind", ["array in memory", "dask array", "dask array in other chunks"])
-def test_weights(kind):
+def test_weights_in_any_chunks_equal_weights_in_memory(kind):
     X = skewed_and_tight_with_holes("box-cox")
     weight = np.random.default_rng(2).integers(0, 3, size=len(X)).astype(float)
     weight[:100] = 0.0
@@ -148,7 +148,7 @@ def test_options_are_those_of_fit():
 
 
 @pytest.mark.parametrize("options", [{}, {"estimator": "robust", "criterion": "pearson"}])
-def test_the_better_of_two_families(options):
+def test_best_chooses_the_families_chosen_in_memory(options):
     X = skewed_and_tight_with_holes("box-cox")
     X[:, 1] -= 1.0
     fitted, expected = fit(da.from_array(X, chunks=(100, 2)), "best", **options), pk.fit(X, "best", **options)
@@ -204,7 +204,7 @@ def dd():
     return pytest.importorskip("dask.dataframe")
 
 
-def test_data_frames(dd):
+def test_fits_and_transforms_of_data_frames_equal_pandas(dd):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(
         skewed_and_tight_with_holes("yeo-johnson"), columns=list("uvwxyz"), index=np.arange(1000) * 2
@@ -224,7 +224,7 @@ def test_data_frames(dd):
 
 
 @pytest.mark.parametrize("dtype", [float, np.float32, int])
-def test_data_frames_with_a_negative_shift(dd, dtype):
+def test_a_negative_shift_keeps_dtypes_of_data_frames(dd, dtype):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(np.arange(5, 305).reshape(-1, 2), columns=["u", "v"], dtype=dtype).assign(word="a")
     D = dd.from_pandas(frame, npartitions=3)
@@ -236,7 +236,7 @@ def test_data_frames_with_a_negative_shift(dd, dtype):
     assert_allclose(back[["u", "v"]], frame[["u", "v"]], rtol=1e-5)
 
 
-def test_chunks_of_unknown_length(dd):
+def test_chunks_of_unknown_length_need_weights_that_are_dask_arrays(dd):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(skewed_and_tight_with_holes("yeo-johnson"))
     D = dd.from_pandas(frame, npartitions=5)
@@ -268,7 +268,7 @@ def test_transforms_of_unknown_length_in_blocks_of_columns(columns):
     assert_array_equal(transform(some[:, 1], one).compute(), one.transform(expected[:, 1]))
 
 
-def test_weights_in_a_column(dd):
+def test_weights_may_be_a_column_of_the_data_frame(dd):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(skewed_and_tight_with_holes("box-cox"), columns=list("abcd"))
     frame.insert(1, "w", np.random.default_rng(2).integers(0, 3, size=len(frame)).astype(float))
@@ -293,7 +293,7 @@ def test_weights_in_a_column(dd):
 # --- delayed chunks -----------------------------------------------------------------------------------
 
 
-def test_delayed_chunks():
+def test_delayed_chunks_equal_the_array_in_memory():
     X = skewed_and_tight_with_holes("box-cox")
     weight = np.random.default_rng(2).integers(0, 3, size=len(X)).astype(float)
     cuts = [0, 1, 400]
@@ -362,7 +362,7 @@ def distributed():
 
 
 @pytest.mark.slow
-def test_a_cluster_of_threads(distributed):
+def test_a_cluster_of_threads_gives_the_fit_in_memory(distributed):
     X = skewed_and_tight_with_holes("yeo-johnson")
     with (
         distributed.LocalCluster(1, 2, processes=False, dashboard_address=":0") as cluster,
@@ -388,7 +388,7 @@ def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
-def test_a_worker_that_dies(distributed, tmp_path):
+def test_a_killed_worker_does_not_change_the_fit(distributed, tmp_path):
     """A worker is killed in the second pass and restarted. Dask recomputes its chunks, and the fit is unchanged."""
     X = skewed_and_tight_with_holes("yeo-johnson")
     D = da.from_array(X, chunks=(100, -1))
@@ -413,7 +413,7 @@ def peak_memory() -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="memory is measured as POSIX does")
-def test_more_data_than_memory(distributed):
+def test_a_worker_fits_more_data_than_its_memory(distributed):
     """A worker limited to 450 MB fits 480 MB of data; its peak memory grows by less than a fifth of the data.
 
     The data have 10 or 1,000 columns, in chunks of 6 MB.
@@ -437,7 +437,7 @@ def test_more_data_than_memory(distributed):
     assert np.ptp(fit(tall[:75_000]).lmbda) < 0.1  # all columns have one distribution
 
 
-def test_groups_of_rows_in_any_partitions(dd):
+def test_groups_of_rows_in_any_partitions_equal_groups_in_memory(dd):
     rng = np.random.default_rng(32)
     frame = pytest.importorskip("pandas").DataFrame({"id": rng.choice(["b", "a"], 600), "u": rng.lognormal(size=600)})
     whole = pk.fit(frame, "box-cox", groups="id")

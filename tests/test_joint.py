@@ -126,7 +126,7 @@ def test_derivatives_at_the_column_fits(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lmbda", [(-1.0, 0.0, 0.5), (2.0, 1.0, 3.0)])
-def test_derivatives_anywhere(lmbda: tuple[float, ...]) -> None:
+def test_derivatives_far_from_the_optimum_agree_with_mpmath(lmbda: tuple[float, ...]) -> None:
     for name in ("lognormal", "normal", "all signs"):
         family, X = nasty()[name]
         check_derivatives(family, np.array(lmbda), X)
@@ -134,7 +134,7 @@ def test_derivatives_anywhere(lmbda: tuple[float, ...]) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_derivatives_given_covariates(family: str, weighted: bool) -> None:
+def test_derivatives_given_covariates_agree_with_mpmath(family: str, weighted: bool) -> None:
     rng = np.random.default_rng(3)
     covariates = rng.normal(size=(20, 2)) + np.array([1.0, 1990.0])
     X = np.exp(0.3 * rng.normal(size=(20, 2)) + covariates - [1.0, 1990.0])
@@ -260,7 +260,7 @@ def figures(fit: JointFit) -> list[np.ndarray]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_bit_identical_over_threads_and_memory_order(family: str) -> None:
+def test_threads_and_memory_order_do_not_change_a_bit(family: str) -> None:
     X = correlated(3000, 18) if family == "box-cox" else np.log(correlated(3000, 18))
     Z = np.random.default_rng(0).normal(size=(3000, 2))
     one = fit_joint(X, Z, family, n_threads=1)
@@ -272,7 +272,7 @@ def test_bit_identical_over_threads_and_memory_order(family: str) -> None:
 
 @pytest.mark.parametrize("n_starts", [1, 3])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_bit_identical_over_the_order_of_columns(family: str, n_starts: int) -> None:
+def test_the_order_of_columns_does_not_change_a_bit(family: str, n_starts: int) -> None:
     X = correlated(300, 7) - (0.0 if family == "box-cox" else 1.0)
     Z = np.random.default_rng(0).normal(size=(300, 1))
     order = np.random.default_rng(1).permutation(7)
@@ -301,7 +301,7 @@ def test_scales_of_box_cox_columns_do_not_matter() -> None:
     np.testing.assert_allclose(scaled.cov, fit.cov, atol=1e-12)
 
 
-def test_shift() -> None:
+def test_a_shifted_fit_equals_the_fit_of_shifted_data() -> None:
     X = correlated(80, 2)
     fit, moved = fit_joint(X, family="box-cox"), fit_joint(X - [2.0, 0.0], family="box-cox", shift=[2.0, 0.0])
     np.testing.assert_allclose(moved.lmbda, fit.lmbda, atol=1e-9)
@@ -309,7 +309,7 @@ def test_shift() -> None:
     np.testing.assert_allclose(moved.lr_test(1.0).statistic, fit.lr_test(1.0).statistic, rtol=1e-9)
 
 
-def test_one_column_with_covariates() -> None:
+def test_one_column_with_covariates_is_a_regression() -> None:
     """With one column, f is the profile likelihood of Box and Cox (1964) with a linear model."""
     rng = np.random.default_rng(0)
     z = rng.normal(size=(100, 2))
@@ -348,7 +348,7 @@ def test_transform_mean_covariance_and_distances() -> None:
     assert fit.power_fit.lmbda.tolist() == fit.lmbda.tolist()
 
 
-def test_distances_given_covariates() -> None:
+def test_distances_need_the_covariates_of_the_fit() -> None:
     Z = np.random.default_rng(1).normal(size=(200, 2))
     X = correlated(200, 3) * np.exp(Z[:, :1])
     fit = fit_joint(X, Z, "box-cox")
@@ -359,7 +359,7 @@ def test_distances_given_covariates() -> None:
         fit.mahalanobis(X, Z[:100])
 
 
-def test_frames() -> None:
+def test_names_of_data_frames_and_covariates_are_kept() -> None:
     X = correlated(50, 2)
     frame = pd.DataFrame(X, columns=["a", "b"], index=range(1, 51))
     age = np.random.default_rng(1).normal(size=50)
@@ -438,7 +438,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input(name: str) -> None:
+def test_invalid_input_is_refused(name: str) -> None:
     options, error, text = BAD[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -496,7 +496,7 @@ def test_more_starts_never_end_higher() -> None:
     assert many.n_iter > one.n_iter
 
 
-def test_a_search_far_from_the_optimum_arrives() -> None:
+def test_a_search_from_far_away_finds_the_optimum() -> None:
     X = correlated(200, 3)
     likelihood, fit = likelihood_of("box-cox", X), fit_joint(X, family="box-cox")
     found = minimize(likelihood, np.array([4.0, -4.0, 3.0]))
@@ -513,7 +513,7 @@ def test_a_transform_beyond_float64_is_infinitely_unlikely() -> None:
 # --- after the fit --------------------------------------------------------------------------------------------
 
 
-def test_summary() -> None:
+def test_summary_has_tests_only_if_the_fit_has_data() -> None:
     fit = fit_joint(correlated(200, 2), family="box-cox", column_names=["a", "b"])
     summary = fit.summary()
     assert summary.to_dict()["column"].tolist() == ["a", "b"]
@@ -527,7 +527,7 @@ def test_summary() -> None:
 
 
 @pytest.mark.parametrize("with_covariates", [False, True])
-def test_json_and_pickle(with_covariates: bool) -> None:
+def test_json_and_pickle_restore_all_but_the_data(with_covariates: bool) -> None:
     X = correlated(60, 3)
     Z = np.random.default_rng(0).normal(size=(60, 2)) if with_covariates else None
     fit = fit_joint(X, Z, "box-cox")
@@ -583,7 +583,7 @@ def test_text_that_is_not_a_fit(text: str) -> None:
         JointFit.from_json(text)
 
 
-def test_arguments_of_methods() -> None:
+def test_invalid_arguments_of_methods_are_refused() -> None:
     X = correlated(30, 2)
     fit = fit_joint(X, family="box-cox")
     with pytest.raises(ValueError, match="lmbda0 must be one finite number, or one per column"):
@@ -615,7 +615,7 @@ def test_oracle_of_one_column_is_that_of_the_plain_likelihood() -> None:
         assert abs(joint - oracles.likelihood("box-cox", 0.5, x[:, 0].tolist())[0]) < mpmath.mpf(10) ** -50
 
 
-def test_formulas() -> None:
+def test_a_formula_equals_columns_of_dummies() -> None:
     X, z = correlated(60, 2), np.random.default_rng(0).normal(size=60)
     frame = pd.DataFrame({"z": z, "kind": np.tile(list("abc"), 20)})
     fit = fit_joint(X, frame, "box-cox", formula="~ z + C(kind)")

@@ -79,7 +79,7 @@ def test_no_difference_and_no_sum_overflows(method, values, weighted):
 
 @pytest.mark.parametrize("spread", ["mad", "niqr"])
 @pytest.mark.parametrize("largest", [1.0, 1e12, 1e290])
-def test_trimmed_means_of_large_values_with_large_weights(spread, largest):
+def test_trimmed_means_of_huge_values_agree_with_fractions(spread, largest):
     rng = np.random.default_rng(0)
     x = 1e300 * rng.standard_cauchy(40)
     w = largest * rng.random(40)
@@ -105,7 +105,7 @@ def test_trimmed_means_do_not_see_what_is_trimmed():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_weights_and_values_over_hundreds_of_decades(method):
+def test_one_dominant_weight_determines_location_and_scale(method):
     """The location is close to the value that has nearly all of the weight; the scale is 0 or much smaller."""
     x = [5.0060962283254685e236, 2.189131805958055e-211, 1.1160364130934942e-227, -8.950792081301045e-255, -7.8e18]
     w = [23552137.18109192, 0.0009785146262961844, 0.22745490846835234, 1.5728206997789287e-07, 0.0003481362672128941]
@@ -142,7 +142,7 @@ def test_a_scale_beyond_float64_is_reported(method):
 
 @pytest.mark.parametrize("center", ["mean", "median", "trimmed"])
 @pytest.mark.parametrize("spread", ["sd", "mad", "niqr", "qn"])
-def test_centers_and_spreads(center, spread):
+def test_centers_and_spreads_agree_with_numpy_and_scipy(center, spread):
     x = with_holes()
     loc, scale = location_scale(x, f"{center}-{spread}")
     for j in range(x.shape[1]):
@@ -170,7 +170,7 @@ def test_qn_is_the_distance_of_its_rank_among_all_pairs(n):
         assert weighted == pytest.approx(2.219144465985076 * oracles.qn(repeated), rel=1e-15)
 
 
-def test_trimming_both_sides():
+def test_trimmed_means_agree_with_scipy():
     x = gamma_with_far_values(50)
     loc, _ = location_scale(x, "trimmed-sd", fraction=0.2)
     np.testing.assert_allclose(loc, scipy.stats.trim_mean(x, 0.2), rtol=1e-14)
@@ -213,7 +213,7 @@ REFERENCES = {
 
 
 @pytest.mark.parametrize("name", REFERENCES)
-def test_many_digit_references(name):
+def test_methods_agree_with_multiprecision_references(name):
     method, constants, part = REFERENCES[name]
     for sample in read_reference("location.json")["samples"]:
         result = location_scale(sample["x"], method, **constants)
@@ -235,7 +235,7 @@ def test_the_script_still_writes_its_file():
 
 
 @methods
-def test_shift_and_scale(method):
+def test_location_and_scale_are_equivariant(method):
     x = gamma_with_far_values(40, 3)
     loc, scale = location_scale(x, method)
     moved = location_scale(8.0 * x - 4.0, method)
@@ -268,7 +268,7 @@ def test_rows_without_weight_do_not_count():
 
 
 @methods
-def test_nasty_columns_end_with_an_answer(method):
+def test_extreme_columns_have_finite_results(method):
     rng = np.random.default_rng(5)
     z = rng.normal(size=50)
     columns = {
@@ -345,7 +345,7 @@ def test_input_is_not_modified():
     np.testing.assert_array_equal(x, before)
 
 
-def test_kinds_of_input():
+def test_every_kind_of_input_gives_the_same_result():
     x = np.array([[1, 5], [2, 9], [7, 6], [3, 8]])
     expected = location_scale(x.astype(float), "huber")
     masked = np.ma.masked_array(np.vstack([x, [[99, 99]]]), mask=np.vstack([np.zeros((4, 2)), [[1, 1]]]))
@@ -354,7 +354,7 @@ def test_kinds_of_input():
     assert location_scale(x[:, 0], "huber").loc.tolist() == expected.loc[:1].tolist()
 
 
-def test_progress():
+def test_progress_does_not_change_the_result():
     assert_same(location_scale(gamma_with_far_values(), progress=True), location_scale(gamma_with_far_values()))
 
 
@@ -424,6 +424,6 @@ FRAME = pd.DataFrame({"price": [1.0, 2.0, 4.0], "size": [1.0, -np.inf, 2.0]})
         (lambda: location_scale([1.0, 2.0], n_threads=0), ValueError, "n_threads"),
     ],
 )
-def test_bad_input(call, error, message):
+def test_invalid_input_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()

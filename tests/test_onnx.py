@@ -50,7 +50,7 @@ FITS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", FITS)
-def test_forward_and_inverse(case: str, dtype: str, standardize: bool) -> None:
+def test_graphs_agree_with_transform_and_inverse(case: str, dtype: str, standardize: bool) -> None:
     X = table(dtype)
     for data in (X, -X, X - 1.0) if FITS[case].get("family") is None else (X,):
         fit = pk.fit(data, standardize=standardize, **FITS[case])
@@ -79,7 +79,7 @@ def test_huge_lambdas_stay_accurate() -> None:
         assert_allclose(run(to_onnx(fit, inverse=True, dtype="float64"), found), data, rtol=1e-11)
 
 
-def test_outside_the_domain_and_the_range() -> None:
+def test_graphs_return_nan_outside_domain_and_range() -> None:
     fit = pk.fit(np.arange(1.0, 20.0), "box-cox", lmbda=1.0)
     assert np.isnan(run(to_onnx(fit, dtype="float64"), np.array([[-1.0]]))[0, 0])
     assert np.isnan(run(to_onnx(fit, inverse=True, dtype="float64"), np.array([[-9.0]]))[0, 0])
@@ -118,7 +118,7 @@ def test_graphs_of_transformers_clip_and_treat_infinite_values(method: str, infi
 
 
 @pytest.mark.filterwarnings("ignore:.*so flat there:UserWarning")
-def test_transformers_and_pipelines() -> None:
+def test_graphs_of_transformers_and_pipelines_agree_with_them() -> None:
     import skl2onnx
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
     from sklearn.linear_model import LinearRegression
@@ -140,7 +140,7 @@ def test_transformers_and_pipelines() -> None:
     assert_allclose(run(model, X.astype(np.float32)).ravel(), pipeline.predict(X), rtol=1e-4, atol=1e-4)
 
 
-def test_refusals() -> None:
+def test_invalid_models_and_dtypes_are_refused() -> None:
     fit = pk.fit(table("float64"))
     with pytest.raises(ValueError, match="dtype must be"):
         to_onnx(fit, dtype="float16")

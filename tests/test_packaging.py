@@ -145,7 +145,7 @@ def test_links_of_the_readme_work_on_the_index_page():
             assert "powerkern/powerkern/" not in target, target
 
 
-def test_urls_of_the_project():
+def test_urls_of_the_project_are_complete():
     urls = PYPROJECT["project"]["urls"]
     assert set(urls) >= {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
     assert all(url.startswith("https://") for url in urls.values())

@@ -39,7 +39,7 @@ def mean_by_sampling(mean: float, sd: float, lmbda: float) -> float:
     return float(np.mean(inv_boxcox(mean + sd * points, lmbda)))
 
 
-def test_feature_engine():
+def test_feature_engine_wraps_the_transformer():
     wrappers = pytest.importorskip("feature_engine.wrappers")
     wrapper = wrappers.SklearnTransformerWrapper(PowerTransformer(), variables=["b"]).fit(FRAME)
     z = wrapper.transform(FRAME)
@@ -48,7 +48,7 @@ def test_feature_engine():
     assert np.allclose(wrapper.inverse_transform(z)["b"], FRAME["b"], rtol=1e-12)
 
 
-def test_skforecast():
+def test_skforecast_forecasts_as_by_hand():
     recursive = pytest.importorskip("skforecast.recursive")
     y = walk(150)
     forecaster = recursive.ForecasterRecursive(
@@ -62,7 +62,7 @@ def test_skforecast():
     assert np.allclose(forecaster.predict(5), np.ravel(expected), rtol=1e-10)
 
 
-def test_sktime_as_a_series_transformer():
+def test_sktime_adapts_the_transformer_to_series():
     adapt = pytest.importorskip("sktime.transformations.series.adapt")
     from sktime.forecasting.compose import TransformedTargetForecaster
     from sktime.forecasting.naive import NaiveForecaster
@@ -83,7 +83,7 @@ def test_sktime_forecasts_are_means():
     assert np.allclose(np.ravel(fit.inverse_mean(mean, sd)), expected, rtol=1e-5)
 
 
-def test_statsforecast_with_a_lambda_for_each_series():
+def test_statsforecast_means_agree_with_sampling():
     statsforecast = pytest.importorskip("statsforecast")
     from statsforecast.models import HistoricAverage
 
@@ -101,7 +101,7 @@ def test_statsforecast_with_a_lambda_for_each_series():
         assert np.allclose(mean[rows], exact, rtol=1e-4)
 
 
-def test_pyod():
+def test_pyod_detects_in_a_pipeline_as_alone():
     iforest = pytest.importorskip("pyod.models.iforest")
     numbers = FRAME[["a", "b"]].to_numpy()
     pipeline = make_pipeline(PowerTransformer(), iforest.IForest(random_state=0)).fit(numbers)
@@ -109,7 +109,7 @@ def test_pyod():
     assert np.array_equal(pipeline.decision_function(numbers), alone.decision_function(FITTED.to_numpy()))
 
 
-def test_imbalanced_learn():
+def test_imbalanced_learn_resamples_transformed_rows():
     pipeline = pytest.importorskip("imblearn.pipeline")
     from imblearn.over_sampling import SMOTE
 

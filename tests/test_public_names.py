@@ -66,7 +66,7 @@ NEEDING = {"dask": "dask", "onnx": "skl2onnx", "ray": "ray", "spark": "pyspark",
 SHARED = {"fit", "transform", "inverse_transform"}
 
 
-def test_public_modules():
+def test_public_modules_are_listed():
     found = {each.name for each in pkgutil.iter_modules(pk.__path__) if not each.name.startswith("_")}
     assert found == NAMES.keys() - {"powerkern"}
 
@@ -91,7 +91,7 @@ def test_nothing_shows_its_progress_unless_asked():
 
 
 @pytest.mark.parametrize("module", NAMES)
-def test_public_names(module):
+def test_public_names_are_listed(module):
     if module in NEEDING:
         pytest.importorskip(NEEDING[module])
     namespace = pk if module == "powerkern" else importlib.import_module(f"powerkern.{module}")

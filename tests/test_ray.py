@@ -114,7 +114,7 @@ class Counted:
 # --- datasets -----------------------------------------------------------------------------------------
 
 
-def test_detection_limits(frame, dataset):
+def test_detection_limits_agree_with_the_fit_in_memory(frame, dataset):
     limits = ([0.5, -np.inf, 10.0], [np.inf, 4.0, np.inf])
     found = fit(dataset, "box-cox", columns=NAMES, limits=limits)
     expected = pk.fit(frame[NAMES].to_numpy(), "box-cox", limits=limits)
@@ -135,13 +135,13 @@ def test_a_dataset_in_two_passes(frame, dataset, tmp_path):
 
 
 @pytest.mark.parametrize("estimator", [pk.AdaptiveRewML(cutoff=0.99), pk.Carroll(cutoff=0.99)])
-def test_robust_fits(dataset, frame, estimator):
+def test_robust_fits_agree_with_the_fit_in_memory(dataset, frame, estimator):
     found = fit(dataset, "box-cox", estimator, columns=NAMES)
     expected = fit_chunks([frame[NAMES]], "box-cox", estimator)
     assert_same_robust_fit(found, expected)
 
 
-def test_columns_and_options(dataset, frame):
+def test_chosen_columns_and_options_agree_with_the_fit_in_memory(dataset, frame):
     options = {"standardize": False, "lmbda": [0.5, np.nan], "ymax": 1e30}
     found = fit(dataset, columns=["count", "skew"], **options)
     assert_same(found, pk.fit(frame[["count", "skew"]].to_numpy(), **options))
@@ -178,7 +178,7 @@ def test_a_fit_without_names_takes_all_columns_of_numbers(dataset, frame):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_chunks(frame, weighted, tmp_path):
+def test_chunks_and_functions_agree_with_the_fit_in_memory(frame, weighted, tmp_path):
     X, weight = frame[NAMES].to_numpy(), frame["weight"].to_numpy()
     functions = [Counted(tmp_path, part) for part in np.split(X, [100, 100, 1000])]
     chunks = [*functions[:2], *(ray.put(one.rows) for one in functions[2:])]
@@ -259,7 +259,7 @@ class Made:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
-def test_more_data_than_memory(tmp_path):
+def test_more_data_than_memory_are_fitted_in_chunks(tmp_path):
     """Fit 480 MB of data in chunks of 16 MB, with an object store of 100 MB for the summaries.
 
     The peak memory of each worker grows by less than five chunks.
@@ -297,7 +297,7 @@ def negated(batch):
     return batch.assign(single=-batch["single"])
 
 
-def test_wrong_use(dataset, frame):
+def test_wrong_use_is_refused(dataset, frame):
     X = frame[NAMES].to_numpy()
     for wrong in (X, frame, [X]):
         with pytest.raises(TypeError, match=r"X must be a Ray dataset, or a list .* got .*; use powerkern\.fit"):
@@ -325,11 +325,11 @@ def test_wrong_use(dataset, frame):
         transform(frame, pk.fit(X))
 
 
-def test_examples():
+def test_examples_of_docstrings_run():
     assert doctest.testmod(powerkern.ray, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).failed == 0
 
 
-def test_the_guide(tmp_path):
+def test_code_of_the_guide_runs(tmp_path):
     table = pandas.DataFrame(np.random.default_rng(0).lognormal(size=(200, 3)), columns=list("uvw"))
     (tmp_path / "measurements").mkdir()
     table.to_parquet(tmp_path / "measurements/part.parquet")

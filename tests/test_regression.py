@@ -60,7 +60,7 @@ def data_of(record):
 
 @pytest.mark.filterwarnings("ignore:covariates. .* left out")
 @pytest.mark.parametrize("record", records())
-def test_as_car_and_mass(record):
+def test_fits_agree_with_car_and_mass(record):
     (y, X), family = data_of(record), FAMILIES[record["family"]]
     fit = fit_regression(y, X, family, intercept=False)
     assert fit.status[0] == Status.SCANNED
@@ -149,7 +149,7 @@ NASTY = nasty_cases()
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_nasty(name):
+def test_extreme_cases_agree_with_mpmath(name):
     case = NASTY[name]
     fit = fit_regression(case.y, case.X, case.family, sample_weight=case.weight)
     assert fit.status[0] == Status.SCANNED
@@ -222,7 +222,7 @@ def two_minima():
 
 
 @pytest.mark.slow
-def test_several_minima():
+def test_the_lowest_of_several_minima_is_found():
     y, X = two_minima()
     fit = fit_regression(y, X)
     assert fit.status[0] == Status.MULTIMODAL
@@ -253,7 +253,7 @@ def test_a_likelihood_that_is_monotone_has_no_optimum():
 
 
 @pytest.mark.parametrize("lmbda", [0.0, 0.37, -1.0])
-def test_an_exact_fit(lmbda):
+def test_an_exact_fit_is_reported(lmbda):
     x = np.arange(1.0, 13.0)
     y = np.exp(0.1 * x) if lmbda == 0.0 else x ** (1.0 / lmbda)
     with pytest.warns(UserWarning, match="exact fit"):
@@ -349,7 +349,7 @@ def test_units_of_response_and_covariates_do_not_matter():
     np.testing.assert_allclose(other.predict(X[:5] * [1e-3, 1e4] + [7.0, -1e5]), 1e5 * fit.predict(X[:5]), rtol=1e-10)
 
 
-def test_shifted_box_cox():
+def test_a_shifted_fit_equals_the_fit_of_shifted_data():
     y, X = simulated(11)
     fit, shifted = fit_regression(y, X), fit_regression(y - 2.0, X, shift=2.0)
     np.testing.assert_allclose(shifted.lmbda, fit.lmbda, atol=1e-11)
@@ -372,7 +372,7 @@ def test_best_family_is_the_likelier():
     np.testing.assert_array_equal(fit.profile(0.5)[3:], one.profile(0.5)[3:])
 
 
-def test_given_lambdas():
+def test_given_lambdas_have_least_squares_coefficients():
     y, X = simulated(13)
     fit = fit_regression(y, X, lmbda=[0.0, np.nan, 1.0])
     assert fit.status.tolist() == [Status.FIXED, Status.SCANNED, Status.FIXED]
@@ -416,7 +416,7 @@ def test_profile_is_that_of_least_squares():
     np.testing.assert_allclose(got[1] / weight[rows].sum(), expected, rtol=1e-12)
 
 
-def test_summary():
+def test_summary_has_tests_only_if_the_fit_has_data():
     y, X = simulated(17)
     fit = fit_regression(y, X)
     table = fit.summary().to_dict()
@@ -429,7 +429,7 @@ def test_summary():
 # --- predictions ------------------------------------------------------------------------------------
 
 
-def test_predictions_of_the_lognormal():
+def test_predictions_of_the_lognormal_agree_with_formulas():
     y, X = simulated(18)
     fit = fit_regression(y, X, lmbda=0.0)
     new = X[:6] + 0.1
@@ -454,7 +454,7 @@ def test_means_are_integrals(lmbda):
     assert fit.predict(np.zeros((1, 2)), "mean")[0, 0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_predictions_beyond_the_range():
+def test_predictions_beyond_the_range_are_its_ends():
     rng = np.random.default_rng(20)
     x = rng.normal(size=100)
     y = np.exp(0.5 * x + 0.5 * rng.normal(size=100))
@@ -472,7 +472,7 @@ def test_predictions_beyond_the_range():
     assert fit.predict(at, "mean")[0] == pytest.approx(truncated, rel=1e-10)
 
 
-def test_residuals():
+def test_residuals_agree_with_least_squares():
     y, X = simulated(21)
     fit = fit_regression(y, X)
     psi = fit.transform(y)
@@ -513,7 +513,7 @@ def test_collinear_covariates_are_left_out_by_name():
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_formulas(library):
+def test_a_formula_equals_columns_of_dummies(library):
     frames = pytest.importorskip(library)
     pytest.importorskip("formulaic")
     y, X = simulated(24)
@@ -536,7 +536,7 @@ def test_formulas(library):
 # --- storing ----------------------------------------------------------------------------------------
 
 
-def test_json_and_pickle():
+def test_json_and_pickle_restore_all_but_the_data():
     y, X = simulated(25)
     y[:, 1] = 1.0
     with pytest.warns(UserWarning, match="column 1: not fitted"):
@@ -560,7 +560,7 @@ def test_json_and_pickle():
         ('{"format": "powerkern.RegressionFit", "version": 1}', "damaged"),
     ],
 )
-def test_damaged_json(text, message):
+def test_damaged_json_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         RegressionFit.from_json(text, check=False)
 
@@ -593,7 +593,7 @@ NAN_AT_3 = np.where(np.arange(8) == 3, np.nan, GOOD)
         ((GOOD, GOOD), {"formula": "~ a", "intercept": False}, r"intercept=False cannot be combined with a formula"),
     ],
 )
-def test_bad_input(args, options, message):
+def test_invalid_input_is_refused(args, options, message):
     with pytest.raises(ValueError, match=message):
         fit_regression(*args, **options)
 
@@ -607,7 +607,7 @@ def test_bad_input(args, options, message):
         ("~ log(weight, 1, 2, 3)", "cannot be evaluated"),
     ],
 )
-def test_bad_formulas(formula, message):
+def test_invalid_formulas_are_refused(formula, message):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("formulaic")
     frame = pandas.DataFrame({"weight": GOOD, "kind": list("abababab")})
@@ -624,7 +624,7 @@ def test_missing_covariates_in_a_formula_name_the_row():
         fit_regression(GOOD, pandas.DataFrame({"weight": NAN_AT_3}), formula="~ weight")
 
 
-def test_bad_calls_of_a_fit():
+def test_invalid_calls_of_a_fit_are_refused():
     y, X = simulated(26)
     fit = fit_regression(y, X)
     for call, message in (

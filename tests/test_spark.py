@@ -130,13 +130,13 @@ def test_weights_by_name_nulls_and_empty_partitions_in_two_passes(df, frame, tmp
 
 
 @pytest.mark.parametrize("estimator", [pk.AdaptiveRewML(cutoff=0.99), pk.Carroll(cutoff=0.99)])
-def test_robust_fits(df, frame, estimator):
+def test_robust_fits_agree_with_the_fit_in_memory(df, frame, estimator):
     found = fit(df, "box-cox", estimator, columns=NAMES)
     expected = fit_chunks([frame[NAMES]], "box-cox", estimator)
     assert_same_robust_fit(found, expected)
 
 
-def test_detection_limits(df, frame):
+def test_detection_limits_agree_with_the_fit_in_memory(df, frame):
     limits = ([0.5, -np.inf, 10.0], [np.inf, 4.0, np.inf])
     found = fit(df, "box-cox", columns=NAMES, limits=limits)
     expected = pk.fit(frame[NAMES].to_numpy(), "box-cox", limits=limits)
@@ -145,7 +145,7 @@ def test_detection_limits(df, frame):
     assert_allclose(found.expected(frame[NAMES]), expected.expected(frame[NAMES].to_numpy()), rtol=1e-7)
 
 
-def test_columns_and_options(df, frame):
+def test_chosen_columns_and_options_agree_with_the_fit_in_memory(df, frame):
     options = {"standardize": False, "lmbda": [0.5, np.nan], "ymax": 1e30}
     names = ["count", "a `quoted` name with a ."]
     renamed = df.withColumnRenamed("a b", names[1])
@@ -238,7 +238,7 @@ def peak_memory(batches):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
-def test_more_data_than_memory(spark):
+def test_more_data_than_memory_are_fitted(spark):
     """A JVM of 512 MB fits 640 MB of data; its Python workers grow by less than a tenth of the data."""
     rows, columns = 4_000_000, 20
 
@@ -269,7 +269,7 @@ def test_values_outside_the_domain_are_named(df):
         transform(wrong, fit(df, "box-cox", columns=NAMES)).collect()
 
 
-def test_wrong_use(df, frame):
+def test_wrong_use_is_refused(df, frame):
     with pytest.raises(
         TypeError, match=r"X is a DataFrame, not a Spark data frame; use powerkern\.fit for data in memory"
     ):
@@ -320,7 +320,7 @@ session.stop()
 """
 
 
-def test_connect():
+def test_spark_connect_fits_and_transforms():
     pytest.importorskip("grpc", reason="the client of Spark Connect is not installed: pip install 'pyspark[connect]'")
     pytest.importorskip("grpc_status", reason="the client of Spark Connect is not installed")
     workers = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -328,11 +328,11 @@ def test_connect():
     assert found.split() == ["pyspark.sql.connect.dataframe", "True", "True"], complaint
 
 
-def test_examples(spark):
+def test_examples_of_docstrings_run(spark):
     assert doctest.testmod(powerkern.spark).failed == 0
 
 
-def test_the_guide(spark, tmp_path):
+def test_code_of_the_guide_runs(spark, tmp_path):
     table = pandas.DataFrame(np.random.default_rng(0).lognormal(size=(200, 3)), columns=list("uvw"))
     (tmp_path / "measurements").mkdir()
     table.to_parquet(tmp_path / "measurements/part.parquet")
@@ -349,7 +349,7 @@ def test_without_pyspark_the_import_says_what_to_install():
     assert "powerkern.spark needs PySpark, pandas and PyArrow: pip install pyspark pandas pyarrow" in complaint
 
 
-def test_groups_of_rows_in_any_partitions(spark):
+def test_groups_of_rows_in_any_partitions_equal_groups_in_memory(spark):
     rng = np.random.default_rng(32)
     frame = pandas.DataFrame(
         {"id": rng.choice(["b", "a"], 600), "u": rng.lognormal(size=600), "k": rng.integers(0, 2, 600)}

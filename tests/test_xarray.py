@@ -118,7 +118,7 @@ def test_other_samples_and_parts_of_the_points():
         fitted.transform(X.isel(lat=0))
 
 
-def test_datasets():
+def test_every_variable_of_a_dataset_is_fitted():
     data = xr.Dataset({"rain": cube("time", "lat"), "wind": cube("lon", "time"), "mask": ("lat", [True, False, True])})
     for chunked in (data, data.chunk(time=13)):
         fitted = fit(chunked[["rain", "wind"]], dim="time")
@@ -168,7 +168,7 @@ def test_weights_are_broadcast(chunks):
 
 
 @pytest.mark.parametrize("chunks", [None, {"lat": 2, "lon": 3, "time": 20}])
-def test_labelled_lambdas_and_shifts(chunks):
+def test_labelled_lambdas_and_shifts_are_aligned(chunks):
     X = cube("lon", "time", "lat", chunks=chunks)
     lmbda = xr.DataArray([0.0, np.nan, 1.0], dims="lat", coords={"lat": [-10.0, 0.0, 10.0]})
     shift = xr.DataArray(np.arange(12.0).reshape(3, 4), dims=("lat", "lon"))
@@ -194,7 +194,7 @@ def test_robust_fits_of_chunks_say_how_exact_they_are():
     assert (fitted.lmbda_error > 0.0).all()
 
 
-def test_float32_pickles_and_empty_columns():
+def test_float32_stays_after_a_pickle_with_an_empty_column():
     X = cube("time", "lat").astype(np.float32)
     X[:, 1] = np.nan
     with pytest.warns(UserWarning, match="column 1"):
@@ -206,7 +206,7 @@ def test_float32_pickles_and_empty_columns():
     assert "rain" in repr(fitted)
 
 
-def test_wrong_use():
+def test_wrong_use_is_refused():
     X = cube("time", "lat")
     with pytest.raises(TypeError, match=r"X is a ndarray, not an xarray DataArray or Dataset; use powerkern.fit"):
         fit(np.ones((3, 2)))

@@ -227,7 +227,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_functions(case: str) -> None:
+def test_functions_and_methods_refuse_invalid_input(case: str) -> None:
     call, error, message = CALLS[case]
     with pytest.raises(error, match=message):
         call()
@@ -245,14 +245,14 @@ GROUPED_RECORDS = {
 
 
 @pytest.mark.parametrize("case", GROUPED_RECORDS)
-def test_records_of_groups(case: str) -> None:
+def test_damaged_records_of_groups_are_refused(case: str) -> None:
     path, value, message = GROUPED_RECORDS[case]
     text = pk.fit(FRAME, groups=GROUPS).to_json()
     with pytest.raises(ValueError, match=rf"^not a fit: the JSON text is damaged \(.*{message}\)$"):
         pk.GroupedFit.from_json(_change(text, path, value), check=False)
 
 
-def test_records_of_censored_cells() -> None:
+def test_negative_counts_of_censored_cells_are_refused() -> None:
     record = json.loads(pk.fit(X, "box-cox", limits=(0.5, None)).to_json())
     name = next(name for name in record["censored"] if min(record["censored"][name]) >= 0.0)
     text = _change(json.dumps(record), ("censored", name), [-1.0, 0.0])
@@ -272,7 +272,7 @@ RECORDS = {
 
 
 @pytest.mark.parametrize("case", RECORDS)
-def test_records_of_fits(case: str) -> None:
+def test_damaged_records_of_fits_are_refused(case: str) -> None:
     path, value, message = RECORDS[case]
     text = pk.fit(FRAME, "box-cox", limits=(0.5, None)).to_json()
     with pytest.raises(ValueError, match=rf"^not a fit: the JSON text is damaged \(.*{message}"):
@@ -345,13 +345,15 @@ def table(tmp_path: Path) -> Path:
         (("fit", "--encoding", "nonsense"), "'nonsense' is not an encoding that Python knows"),
     ],
 )
-def test_words_of_the_command_line(run: Any, table: Path, words: tuple[str, ...], message: str) -> None:
+def test_invalid_words_of_the_command_line_are_refused(
+    run: Any, table: Path, words: tuple[str, ...], message: str
+) -> None:
     code, _, said = run(words[0], table, *words[1:])
     assert code != 0
     assert message in said
 
 
-def test_a_unit_on_either_side(run: Any, tmp_path: Path) -> None:
+def test_units_on_both_sides_of_a_number_are_refused(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "prices.csv"
     path.write_text("price\n$1\n$2\n$3%\n")
     code, _, said = run("fit", path, "--units", "$,%")
@@ -360,7 +362,7 @@ def test_a_unit_on_either_side(run: Any, tmp_path: Path) -> None:
     assert "'$3%'" in said
 
 
-def test_a_fit_of_another_kind(run: Any, table: Path, tmp_path: Path) -> None:
+def test_a_fit_of_another_kind_is_refused(run: Any, table: Path, tmp_path: Path) -> None:
     fit_regression(FRAME, COVARIATES).save(tmp_path / "fit.json")
     code, _, said = run("outliers", table, "--fit", tmp_path / "fit.json")
     assert code != 0
@@ -374,7 +376,7 @@ def test_a_fit_of_another_kind(run: Any, table: Path, tmp_path: Path) -> None:
         (("fit", "--progress"), "tqdm", "tqdm"),
     ],
 )
-def test_missing_libraries_of_commands(
+def test_commands_name_the_missing_library(
     run: Any, table: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], library: str, message: str
 ) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == library]:
@@ -386,7 +388,7 @@ def test_missing_libraries_of_commands(
     assert "pip install" in said
 
 
-def test_a_parquet_file_of_identifiers(run: Any, tmp_path: Path) -> None:
+def test_a_parquet_file_of_identifiers_is_refused(run: Any, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path = tmp_path / "ids.parquet"
     pd.DataFrame({"user_id": np.arange(2**60, 2**60 + 50)}).to_parquet(path)
@@ -396,7 +398,7 @@ def test_a_parquet_file_of_identifiers(run: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", ["stdin", "stdout"])
-def test_closed_streams(run: Any, table: Path, monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
+def test_closed_streams_are_refused(run: Any, table: Path, monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
     if stream == "stdin":
         monkeypatch.setattr(sys, "stdin", None)
         with pytest.raises(files.BadInput, match="standard input is closed"), files.ExitStack() as stack:
@@ -407,7 +409,7 @@ def test_closed_streams(run: Any, table: Path, monkeypatch: pytest.MonkeyPatch, 
         files.write(None, SimpleNamespace(delimiter=","), SimpleNamespace(delimiter=None)).__enter__()
 
 
-def test_a_compiling_process_that_is_killed(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_compiling_process_is_reported(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(*_: Any) -> Any:
         raise BrokenProcessPool
 
@@ -454,7 +456,9 @@ def test_modules_that_need_a_library(monkeypatch: pytest.MonkeyPatch, module: st
         ),
     ],
 )
-def test_private_modules_of_scikit_learn(monkeypatch: pytest.MonkeyPatch, absent: str, message: str) -> None:
+def test_a_missing_private_module_of_scikit_learn_is_explained(
+    monkeypatch: pytest.MonkeyPatch, absent: str, message: str
+) -> None:
     """Without scikit-learn, its import error is unchanged. If a private module is missing, the error explains it."""
     path = Path(pk.__file__).parent / "sklearn" / "_compat.py"
     code = compile(path.read_text(encoding="utf-8"), str(path), "exec")
@@ -489,7 +493,7 @@ def test_private_modules_of_scikit_learn(monkeypatch: pytest.MonkeyPatch, absent
         ),
     ],
 )
-def test_calls_that_need_a_library(
+def test_calls_name_the_library_that_they_need(
     monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any], library: str, error: type[Exception], message: str
 ) -> None:
     if library == "pyarrow" and sys.version_info >= (3, 14):
@@ -499,7 +503,7 @@ def test_calls_that_need_a_library(
         call()
 
 
-def test_an_arrow_array_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arrow_array_without_pyarrow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from powerkern._input import narwhals_frame
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -565,7 +569,7 @@ ENGINES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", ENGINES)
-def test_engines(case: str) -> None:
+def test_engines_refuse_invalid_input(case: str) -> None:
     call, error, message = ENGINES[case]
     with pytest.raises(error, match=message):
         call()
@@ -575,7 +579,7 @@ def test_the_value_of_an_outcome_is_its_summary() -> None:
     assert engine.ChunkOutcome(summary=FRAME).value() is FRAME
 
 
-def test_an_array_that_exports_nothing() -> None:
+def test_an_array_that_cannot_be_exported_is_refused() -> None:
     class Tensor:
         def __dlpack_device__(self) -> tuple[int, int]:
             return 1, 0
@@ -590,7 +594,7 @@ def test_an_array_that_exports_nothing() -> None:
 # --- engines that are not started ---------------------------------------------------------------------
 
 
-def test_onnx_of_several_inputs() -> None:
+def test_onnx_graphs_of_several_inputs_are_refused() -> None:
     pytest.importorskip("skl2onnx")
     onnx = pytest.importorskip("powerkern.onnx")
     with pytest.raises(ValueError, match="PowerTransformer must have one input, a table; declare one in"):
@@ -601,7 +605,7 @@ def test_onnx_of_several_inputs() -> None:
     ("nodes", "message"),
     [([1, 2], r"SecAgg\+ needs 3 to 1023 sites, got 2"), ([1, 2, 3], r"SecAgg\+ gave no total: a site failed or was")],
 )
-def test_secagg_without_a_total(monkeypatch: pytest.MonkeyPatch, nodes: list[int], message: str) -> None:
+def test_secagg_without_a_total_is_an_error(monkeypatch: pytest.MonkeyPatch, nodes: list[int], message: str) -> None:
     """Flower is replaced by modules that do nothing, so that no site answers."""
     names = ("flwr", "app", "common", "compat", "compat.common", "server", "server.workflow", "serverapp")
     for name in (*names, "server.strategy", "server.workflow.constant"):
@@ -639,7 +643,7 @@ RAY: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", RAY)
-def test_ray(case: str) -> None:
+def test_ray_refuses_invalid_input(case: str) -> None:
     pytest.importorskip("ray.data", reason="Ray Data is not installed")
     ray = pytest.importorskip("powerkern.ray")
     call, error, message = RAY[case]
@@ -647,7 +651,7 @@ def test_ray(case: str) -> None:
         call(ray)
 
 
-def test_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_refuses_invalid_input(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     spark = pytest.importorskip("powerkern.spark")
     with pytest.raises(TypeError, match="X is a DataFrame, not a Spark data frame; use"):

@@ -37,16 +37,16 @@ def test_clean_data_are_unchanged():
 
 
 @pytest.mark.parametrize("start", [0, 1])
-def test_row_numbers(start):
+def test_row_counters_are_dropped(start):
     assert only_reason(with_column(np.arange(20.0) + start)) == "column 3 is a row counter."
 
 
 @pytest.mark.parametrize("column", [np.arange(20.0) + 2, np.arange(20.0)[::-1], np.r_[0.0:19.0, 30.0]])
-def test_columns_that_only_resemble_row_numbers(column):
+def test_columns_that_only_resemble_row_counters_are_kept(column):
     assert check_data(with_column(column)).columns.size == 4
 
 
-def test_missing_values_of_columns():
+def test_columns_mostly_missing_are_dropped():
     half = np.where(np.arange(20) < 10, np.nan, RNG.normal(size=20))
     assert check_data(with_column(half)).columns.size == 4
     half[10] = np.nan
@@ -58,7 +58,7 @@ def test_missing_values_of_columns():
     "column, count",
     [(np.full(20, 4.0), "1 distinct value"), (np.arange(20.0) % 3, "3 distinct values")],
 )
-def test_discrete_columns(column, count):
+def test_discrete_columns_are_dropped(column, count):
     sentence = f"column 3 has {count}, and columns with 3 or fewer are treated as discrete."
     assert only_reason(with_column(column)) == sentence
     column[0] = np.nan
@@ -67,14 +67,14 @@ def test_discrete_columns(column, count):
     assert only_reason(with_column(np.arange(20.0) % 5), max_discrete=5).startswith("column 3 has 5 distinct")
 
 
-def test_columns_without_a_scale():
+def test_columns_without_a_scale_are_dropped():
     column = np.where(np.arange(20) < 12, 3.0, np.arange(20.0))
     assert "column 3 has a median absolute deviation of at most 1e-12" in only_reason(with_column(column))
     assert check_data(with_column(1e-11 * RNG.normal(size=20))).columns.size == 4
     assert "at most 1e-10" in only_reason(with_column(1e-11 * RNG.normal(size=20)), min_scale=1e-10)
 
 
-def test_rows_with_too_many_missing_values():
+def test_rows_mostly_missing_are_dropped():
     x = clean(20, 4)
     x[2], x[5, :3], x[7, :2] = np.nan, np.nan, np.nan
     check = check_data(x)
@@ -91,7 +91,7 @@ def test_rows_are_dropped_first_if_they_are_fewer():
     assert check.columns.size == 10
 
 
-def test_frames():
+def test_frames_keep_names_and_drop_text():
     frame = pd.DataFrame(clean(), columns=list("abc"), index=range(100, 120))
     frame.insert(1, "make", "x")
     frame["when"] = pd.Timestamp("2020-01-01")
@@ -123,7 +123,7 @@ def test_a_frame_whose_columns_are_all_dropped(frame):
         ddc(table)
 
 
-def test_one_column():
+def test_a_vector_is_one_column():
     check = check_data(clean()[:, 0])
     assert (check.columns.tolist(), check.values.shape) == ([0], (20, 1))
 
@@ -145,12 +145,12 @@ def test_all_columns_or_rows_can_be_dropped():
         ({"min_scale": -1.0}, "min_scale must be a number in \\[0, inf\\]"),
     ],
 )
-def test_bad_options(options, message):
+def test_invalid_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         check_data(clean(), **options)
 
 
-def test_bad_data():
+def test_invalid_data_are_refused():
     x = clean()
     x[3, 1] = np.inf
     with pytest.raises(ValueError, match="column 1, row 3: the value is inf"):

@@ -29,7 +29,7 @@ def test_components_are_the_eigenvectors(standardize, n, p):
 
 
 @pytest.mark.parametrize("standardize", [True, False])
-def test_scores_and_distances(standardize):
+def test_scores_and_distances_agree_with_numpy(standardize):
     x = low_rank()
     fit = wrapped_pca(x, 2, standardize=standardize)
     wrapped = wrap(x)
@@ -53,7 +53,7 @@ def test_no_row_lies_outside_of_all_components(size):
     assert (wrapped_pca(x, 3, standardize=False).distances(x)[1] > 0.0).all()
 
 
-def test_cutoffs():
+def test_cutoffs_flag_the_nominal_fraction():
     x = low_rank(4000)
     fit = wrapped_pca(x, 2, standardize=False, quantile=0.95)
     assert fit.score_cutoff == pytest.approx(np.sqrt(stats.chi2.ppf(0.95, 2)))
@@ -67,7 +67,7 @@ def test_cutoffs():
         assert np.mean(distances > cutoff) == pytest.approx(0.05, abs=0.02)
 
 
-def test_the_four_kinds_of_rows():
+def test_good_and_bad_leverage_and_orthogonal_outliers_are_told_apart():
     rng = np.random.default_rng(1)
     loadings = np.linalg.qr(rng.normal(size=(10, 10)))[0]
     x = rng.normal(size=(500, 2)) * [5.0, 4.0] @ loadings[:2] + 0.1 * rng.normal(size=(500, 10))
@@ -81,7 +81,7 @@ def test_the_four_kinds_of_rows():
     assert fit.outliers.mean() < 0.1
 
 
-def test_the_number_of_components():
+def test_the_number_of_components_explains_80_percent():
     x = low_rank(k=3, noise=0.01)
     fit = wrapped_pca(x)
     cumulative = np.cumsum(np.sort(np.linalg.eigvalsh(wrapped_correlation(x)))[::-1]) / 8
@@ -99,7 +99,7 @@ def test_missing_values_count_as_the_center():
     np.testing.assert_allclose(fit.transform(x), fit.transform(filled), atol=1e-14)
 
 
-def test_one_column_and_all_components():
+def test_all_components_leave_no_orthogonal_distance():
     x = np.random.default_rng(0).normal(size=50)
     fit = wrapped_pca(x)
     assert fit.components.tolist() == [[1.0]]
@@ -120,7 +120,7 @@ def test_columns_without_a_scale_are_left_out():
         wrapped_pca(np.ones((5, 2)))
 
 
-def test_frames_by_name():
+def test_frames_are_matched_by_name():
     x = low_rank()
     frame = pd.DataFrame(x, columns=list("abcdefgh"))
     fit = wrapped_pca(frame, 2)
@@ -128,7 +128,7 @@ def test_frames_by_name():
     np.testing.assert_array_equal(fit.transform(frame[list("hgfedcba")]), fit.transform(x))
 
 
-def test_threads_and_order_of_the_rows():
+def test_threads_and_row_order_do_not_change_scores():
     x = low_rank(2000, 30)
     base = wrapped_pca(x, 3, n_threads=1)
     np.testing.assert_array_equal(wrapped_pca(x, 3, n_threads=3).scores, base.scores)
@@ -146,26 +146,26 @@ def test_threads_and_order_of_the_rows():
         ({"standardize": "yes"}, TypeError, "True or False"),
     ],
 )
-def test_bad_options(options, error, message):
+def test_invalid_options_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         wrapped_pca(low_rank(), **options)
 
 
-def test_more_components_than_dimensions():
+def test_more_components_than_the_rank_are_refused():
     x = low_rank(k=2)
     x[:, 4:] = x[:, :4]
     with pytest.raises(ValueError, match="rank 4; use at most 4"):
         wrapped_pca(x, 6)
 
 
-def test_infinite_values():
+def test_infinite_values_are_refused():
     x = low_rank()
     x[2, 5] = np.inf
     with pytest.raises(ValueError, match="column 5, row 2"):
         wrapped_pca(x)
 
 
-def test_scores_of_another_number_of_components():
+def test_scores_of_another_number_of_components_are_refused():
     fit = wrapped_pca(low_rank(), 2)
     with pytest.raises(ValueError, match=r"scores must have 2 columns, one per component, got shape \(4, 3\)"):
         fit.inverse_transform(np.ones((4, 3)))

@@ -63,7 +63,7 @@ def test_planted_cells_are_found_and_replaced(search):
     assert error < 0.65 * clean.std()
 
 
-def test_the_wrapped_search_with_missing_values():
+def test_the_wrapped_search_tolerates_missing_values():
     rng = np.random.default_rng(4)
     x = rng.normal(size=(500, 1)) + 0.5 * rng.normal(size=(500, 12))
     full = ddc(x, search="wrapped")
@@ -76,7 +76,7 @@ def test_the_wrapped_search_with_missing_values():
     assert not np.isnan(fit.imputed).any()
 
 
-def test_neighbors():
+def test_neighbors_are_sorted_by_correlation():
     x = factors_with_outlying_cells(n=300, missing=0.0)
     fit = ddc(x)
     found = fit.neighbors(0)
@@ -111,7 +111,7 @@ def test_the_same_bits_for_any_threads_layout_and_order(search):
     assert_same(other, expected)
 
 
-def test_permuted_rows_and_moved_columns():
+def test_permuted_rows_and_shifted_columns_keep_results():
     x = factors_with_outlying_cells()
     base = ddc(x)
     order = np.random.default_rng(0).permutation(len(x))
@@ -129,7 +129,7 @@ def test_copies_of_a_column_agree_exactly():
     assert ddc(x).flagged[5, 2]
 
 
-def test_one_column_and_fewer_rows_than_columns():
+def test_one_column_and_more_columns_than_rows_are_fitted():
     x = np.append(np.random.default_rng(0).normal(size=40), [30.0])
     fit = ddc(x)
     assert fit.flagged[40, 0]
@@ -139,7 +139,7 @@ def test_one_column_and_fewer_rows_than_columns():
     assert np.isfinite(wide.residuals).all()
 
 
-def test_dropped_rows_and_columns():
+def test_dropped_rows_and_columns_are_missing_from_results():
     x = factors_with_outlying_cells()
     x = np.column_stack([np.arange(1.0, 91.0), x, np.ones(90)])
     x[4, 1:] = np.nan
@@ -156,7 +156,7 @@ def test_dropped_rows_and_columns():
         fit.predict(x[:, 1:7])
 
 
-def test_frames():
+def test_frames_keep_names_and_labels():
     frame = pd.DataFrame(factors_with_outlying_cells(), columns=list("abcdef"))
     frame.insert(0, "name", [f"row {i}" for i in range(90)])
     fit = ddc(frame)
@@ -183,12 +183,12 @@ def test_frames():
         ({"max_missing": 2.0}, ValueError, "max_missing"),
     ],
 )
-def test_bad_options(options, error, message):
+def test_invalid_options_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         ddc(factors_with_outlying_cells(), **options)
 
 
-def test_bad_data():
+def test_invalid_data_are_refused():
     with pytest.raises(ValueError, match=r"leaves no column.*column 0 has 1 distinct value"):
         ddc(np.ones((9, 2)))
     x = factors_with_outlying_cells()
@@ -222,7 +222,7 @@ NAMED = [
 
 
 @pytest.mark.needs_shared_data
-def test_the_cars_of_the_paper():
+def test_cells_named_in_the_paper_are_flagged():
     cars = top_gear()
     assert cars.loc["Peugeot 107", "Weight"] == 210
     fit = ddc(cars)

@@ -35,7 +35,7 @@ def psi(z, b=1.5, c=4.0):
 # --- constants ------------------------------------------------------------------------------------------
 
 
-def test_the_constants_of_the_paper():
+def test_constants_agree_with_the_paper():
     found = wrap_constants()
     assert (found.b, found.c) == (1.5, 4.0)
     assert (f"{found.q1:.6f}", f"{found.q2:.7f}") == ("1.540793", "0.8622731")
@@ -51,7 +51,7 @@ def test_psi_is_continuous_and_meets_the_condition_of_optimality(b, c):
 
 
 @pytest.mark.parametrize("b, c", [(0.0, 4.0), (4.0, 4.0), (5.0, 4.0), (1.5, np.inf), (np.nan, 4.0)])
-def test_constants_out_of_range(b, c):
+def test_constants_out_of_range_are_refused(b, c):
     with pytest.raises(ValueError, match=r"^[bc] must be"):
         wrap_constants(b, c)
 
@@ -70,7 +70,7 @@ def test_small_constants_are_those_of_a_flat_density(c):
 
 
 @pytest.mark.parametrize("b", ["1.5", [1.5]])
-def test_constants_that_are_not_numbers(b):
+def test_constants_that_are_not_numbers_are_refused(b):
     with pytest.raises(TypeError, match="b must be a number"):
         wrap_constants(b, 4.0)
 
@@ -80,7 +80,7 @@ def test_constants_that_are_not_numbers(b):
 
 @pytest.mark.parametrize("method", ["wrapping", "mcd", "median-mad", "huber-proposal2"])
 @pytest.mark.parametrize("b, c", [(1.5, 4.0), (1.3, 4.5)])
-def test_wrapped_values(method, b, c):
+def test_wrapped_values_agree_with_the_definition(method, b, c):
     x = with_holes()
     found = wrap(x, b, c, method=method)
     expected = found.loc + found.scale * psi((x - found.loc) / found.scale, b, c)
@@ -98,7 +98,7 @@ def test_most_values_stay_to_rounding_and_far_ones_become_the_location():
     np.testing.assert_array_equal(found.values[0], found.loc)
 
 
-def test_missing_values():
+def test_missing_values_stay_or_become_the_center():
     x = with_holes()
     missing = np.isnan(x)
     kept, filled = wrap(x), wrap(x, missing="center")
@@ -107,7 +107,7 @@ def test_missing_values():
     np.testing.assert_array_equal(filled.values[~missing], kept.values[~missing])
 
 
-def test_equivariance_by_column():
+def test_wrapping_is_equivariant_by_column():
     x = correlated_with_outlying_cells()
     a, s = np.array([2.0, -0.5, 4.0, 8.0, -1.0, 0.25]), np.arange(6.0)
     base, moved = wrap(x), wrap(x * a + s)
@@ -149,7 +149,7 @@ def test_the_m_step_makes_locations_efficient():
     assert variance["wrapping"] < 1.13
 
 
-def test_known_locations_and_scales():
+def test_given_locations_and_scales_are_used():
     x = correlated_with_outlying_cells()
     base = wrap(x)
     given = wrap(x, loc=base.loc, scale=base.scale)
@@ -191,7 +191,7 @@ def test_float32_stays_and_integers_do_not():
     assert wrap(np.arange(30).reshape(10, 3)).values.dtype == np.float64
 
 
-def test_one_column():
+def test_a_vector_is_one_column():
     x = correlated_with_outlying_cells()[:, 0]
     np.testing.assert_array_equal(wrap(x).values, wrap(x[:, None]).values[:, 0])
     assert wrapped_correlation(x).tolist() == [[1.0]]
@@ -230,7 +230,7 @@ def test_an_index_or_an_extension_array_gives_an_array(column):
     np.testing.assert_array_equal(found, wrap(column.to_numpy(dtype=float)).values)
 
 
-def test_new_rows():
+def test_new_rows_are_wrapped_by_the_fitted_location():
     x, new = with_holes(), with_holes(seed=9)
     found = wrap(x)
     np.testing.assert_array_equal(found.transform(x), found.values)
@@ -244,14 +244,14 @@ def test_new_rows():
 
 
 @pytest.mark.parametrize("method", ["wrapping", "mcd", "median-mad"])
-def test_infinite_values(method):
+def test_infinite_values_are_refused(method):
     x = correlated_with_outlying_cells()
     x[7, 3] = -np.inf
     with pytest.raises(ValueError, match="column 3, row 7: the value is -inf"):
         wrap(x, method=method)
 
 
-def test_options_that_do_not_exist():
+def test_options_that_do_not_exist_are_refused():
     with pytest.raises(ValueError, match="method must be one of 'wrapping', 'mcd'"):
         wrap(correlated_with_outlying_cells(), method="mdc")
     with pytest.raises(ValueError, match="missing must be one of"):
@@ -270,7 +270,7 @@ def test_correlation_is_that_of_the_wrapped_values():
     np.testing.assert_allclose(wrapped_covariance(x), covariance, rtol=1e-10)
 
 
-def test_more_columns_than_rows_and_still_positive_semidefinite():
+def test_correlations_of_more_columns_than_rows_are_semidefinite():
     correlation = wrapped_correlation(correlated_with_outlying_cells(20, 90))
     assert np.linalg.eigvalsh(correlation).min() > -1e-12
     assert (np.diag(correlation) == 1.0).all()

@@ -67,7 +67,7 @@ def as_numbers(rows: list[list[str]], *columns: int) -> np.ndarray:
 # --- round trips -------------------------------------------------------------------------------------
 
 
-def test_csv_round_trip(run, table, numbers, tmp_path):
+def test_csv_round_trip_restores_the_table(run, table, numbers, tmp_path):
     fit_path = fit_to_file(run, table)
     z_path, back_path = tmp_path / "z.csv", tmp_path / "back.csv"
     assert run("transform", table, "--fit", fit_path, "-o", z_path) == (
@@ -93,7 +93,7 @@ def test_fit_json_is_a_powerfit_with_column_names(run, table, numbers):
     assert list(fit.column_names) == ["income", "length, cm", "z"]
 
 
-def test_columns_are_matchedby_name(run, table, numbers, tmp_path):
+def test_columns_are_matched_by_name(run, table, numbers, tmp_path):
     fit_path = fit_to_file(run, table)
     other = tmp_path / "other.csv"
     np.savetxt(other, numbers[:, [2, 0, 1, 1]], delimiter=",", header='z,income,"length, cm",extra', comments="")
@@ -116,7 +116,7 @@ def test_a_column_missing_throughout_can_be_transformed(run, table, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["table.tsv", "table.csv.gz", "semicolon.csv"])
-def test_other_text_tables(run, tmp_path, numbers, name):
+def test_tsv_gzip_and_semicolon_tables_round_trip(run, tmp_path, numbers, name):
     path = tmp_path / name
     delimiter = {"table.tsv": "\t", "semicolon.csv": ";"}.get(name, ",")
     text = "\ufeff" + delimiter.join("abc") + "\r\n"
@@ -134,7 +134,7 @@ def test_other_text_tables(run, tmp_path, numbers, name):
 
 @pytest.mark.parametrize("shape", ["matrix", "vector"])
 @pytest.mark.parametrize("dtype", ["f8", "f4", ">f8"])
-def test_npy_round_trip(run, tmp_path, numbers, shape, dtype):
+def test_npy_round_trip_restores_the_array(run, tmp_path, numbers, shape, dtype):
     x = (numbers if shape == "matrix" else numbers[:, 0]).astype(dtype)
     path, z_path, back_path = tmp_path / "x.npy", tmp_path / "z.npy", tmp_path / "back.npy"
     np.save(path, x)
@@ -149,7 +149,7 @@ def test_npy_round_trip(run, tmp_path, numbers, shape, dtype):
     )
 
 
-def test_npy_columns_by_position(run, tmp_path, numbers):
+def test_npy_columns_are_chosen_by_position(run, tmp_path, numbers):
     np.save(tmp_path / "x.npy", numbers)
     code, out, _ = run("fit", tmp_path / "x.npy", "--columns", "2,0", "--json")
     assert code == 0
@@ -158,7 +158,7 @@ def test_npy_columns_by_position(run, tmp_path, numbers):
     )
 
 
-def test_parquet_round_trip(run, tmp_path, numbers):
+def test_parquet_round_trip_restores_the_table(run, tmp_path, numbers):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     x = pa.table(
@@ -196,7 +196,7 @@ def test_parquet_keeps_the_index_of_pandas(run, tmp_path, numbers):
     np.testing.assert_array_equal(z["a"], pk.fit(numbers[:, 1]).transform(numbers[:, 1]))
 
 
-def test_formats_mix(run, table, tmp_path, numbers):
+def test_formats_may_be_mixed(run, table, tmp_path, numbers):
     pytest.importorskip("pyarrow")
     fit_path = fit_to_file(run, table)
     z_path, back_path, npy_path = tmp_path / "z.pq", tmp_path / "back.csv", tmp_path / "x.npy"
@@ -273,14 +273,14 @@ def test_numeric_header_is_noted(run, tmp_path):
     )
 
 
-def test_progress(run, table):
+def test_the_progress_bar_goes_to_standard_error(run, table):
     pytest.importorskip("tqdm")
     code, out, _ = run("fit", table, "--progress", "--json")
     assert code == 0
     json.loads(out)  # the bar goes to standard error
 
 
-def test_summary(run, table, numbers):
+def test_summary_prints_the_summary_of_the_fit(run, table, numbers):
     code, out, err = run("summary", table, "--family", "yeo-johnson", "--level", 0.9)
     assert (code, err) == (0, "")
     names = ["income", "length, cm", "z"]
@@ -294,7 +294,7 @@ def test_summary(run, table, numbers):
         assert [column[name] for column in said["columns"]] == entry.tolist()
 
 
-def test_summary_of_an_array(run, tmp_path, numbers):
+def test_summary_of_an_array_names_columns_by_position(run, tmp_path, numbers):
     np.save(tmp_path / "x.npy", numbers)
     code, out, _ = run("summary", tmp_path / "x.npy", "--columns", "2,0")
     assert code == 0
@@ -325,7 +325,7 @@ def test_help_names_the_commands(run):
         assert command in out
 
 
-def test_version(run):
+def test_version_is_printed(run):
     assert run("--version") == (0, f"powerkern {pk.__version__}\n", "")
 
 
@@ -364,7 +364,7 @@ def one_sentence(err: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("name", BAD_TABLES)
-def test_bad_table(run, tmp_path, name):
+def test_invalid_tables_are_refused(run, tmp_path, name):
     content, expected = BAD_TABLES[name]
     path = tmp_path / name
     if content is None:
@@ -379,7 +379,7 @@ def test_bad_table(run, tmp_path, name):
 
 
 @pytest.mark.parametrize("array", [np.zeros((2, 2, 2)), np.array(["a"]), np.array([1j]), np.array([{}]), np.array(3.0)])
-def test_bad_array(run, tmp_path, array):
+def test_invalid_arrays_are_refused(run, tmp_path, array):
     np.save(tmp_path / "x.npy", array)
     code, out, err = run("fit", tmp_path / "x.npy")
     assert (code, out) == (2, "")
@@ -387,7 +387,7 @@ def test_bad_array(run, tmp_path, array):
 
 
 @pytest.mark.parametrize("name", ["rubbish.parquet", "absent.parquet", "text.parquet", "twice.parquet", "empty.pq"])
-def test_bad_parquet(run, tmp_path, name):
+def test_invalid_parquet_files_are_refused(run, tmp_path, name):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / name
@@ -404,7 +404,7 @@ def test_bad_parquet(run, tmp_path, name):
     one_sentence(err, name)
 
 
-def test_parquet_without_pyarrow(run, tmp_path, monkeypatch):
+def test_parquet_without_pyarrow_says_what_to_install(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     code, _, err = run("fit", tmp_path / "x.parquet")
@@ -475,7 +475,7 @@ BAD_WORDS = {
 
 
 @pytest.mark.parametrize("case", BAD_WORDS)
-def test_bad_words(run, table, tmp_path, case):
+def test_invalid_words_are_refused(run, table, tmp_path, case):
     words, expected = BAD_WORDS[case]
     files = {"TABLE": table, "FOLDER": tmp_path}
     if "FIT" in words:
@@ -544,7 +544,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_npy(run, tmp_path, name):
+def test_false_npy_headers_are_refused(run, tmp_path, name):
     path = tmp_path / "x.npy"
     path.write_bytes(HOSTILE[name])
     code, out, err = run("fit", path)
@@ -553,7 +553,7 @@ def test_hostile_npy(run, tmp_path, name):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_npy_in_either_order_with_bytes_behind(run, tmp_path, numbers, order):
+def test_trailing_bytes_of_npy_files_are_ignored(run, tmp_path, numbers, order):
     np.save(tmp_path / "x.npy", np.asarray(numbers, order=order))
     with (tmp_path / "x.npy").open("ab") as file:
         file.write(bytes(24))
@@ -647,7 +647,7 @@ needs_dev_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /
 
 @needs_dev_full
 @pytest.mark.parametrize("name", ["z.csv", "z.tsv", "z.csv.gz", "z.npy", "z.parquet"])
-def test_full_disk(run, tmp_path, numbers, name):
+def test_a_full_disk_is_an_error(run, tmp_path, numbers, name):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow.parquet")
     data = tmp_path / "x.npy"
@@ -660,7 +660,7 @@ def test_full_disk(run, tmp_path, numbers, name):
 
 
 @needs_dev_full
-def test_full_disk_for_a_fit(run, table):
+def test_a_full_disk_is_an_error_for_a_fit(run, table):
     code, out, err = run("fit", table, "-o", "/dev/full")
     assert (code, out) == (2, "")
     one_sentence(err, "cannot write /dev/full: No space left on device")
@@ -682,7 +682,7 @@ def process(*words: object, **streams) -> subprocess.CompletedProcess:
         *(pytest.param(each, marks=pytest.mark.slow) for each in ("fit", "fit --json", "transform", "--version")),
     ],
 )
-def test_standard_output_on_a_full_disk(run, table, words):
+def test_a_full_disk_behind_standard_output_is_an_error(run, table, words):
     command, *options = words.split()
     if command == "transform":
         options += ["--fit", fit_to_file(run, table)]
@@ -694,7 +694,7 @@ def test_standard_output_on_a_full_disk(run, table, words):
 
 
 @needs_dev_full
-def test_standard_error_on_a_full_disk(tmp_path):
+def test_a_full_disk_behind_standard_error_keeps_the_exit_code(tmp_path):
     with open("/dev/full", "w") as full:
         assert process("fit", tmp_path / "absent.csv", stdout=subprocess.DEVNULL, stderr=full).returncode == 2
 
@@ -703,7 +703,7 @@ def test_standard_error_on_a_full_disk(tmp_path):
 @pytest.mark.parametrize(
     "words", ["fit", *(pytest.param(each, marks=pytest.mark.slow) for each in ("transform", "--help"))]
 )
-def test_a_closed_pipe(run, table, words):
+def test_a_closed_pipe_is_exit_code_1_without_traceback(run, table, words):
     """The reader closes the pipe before the first byte. The exit code is 1, and there is no traceback."""
     options = ["--fit", fit_to_file(run, table)] if words == "transform" else []
     read_end, write_end = os.pipe()
@@ -717,7 +717,7 @@ def test_a_closed_pipe(run, table, words):
 
 
 @pytest.mark.slow
-def test_module_and_script(table, tmp_path):
+def test_module_and_script_give_the_same_output(table, tmp_path):
     by_module = subprocess.run(
         [sys.executable, "-m", "powerkern", "fit", table, "--json"], capture_output=True, text=True, check=True
     )
@@ -754,7 +754,7 @@ def test_a_closed_reader_is_not_an_error(table, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", ["warm", "cold"])
-def test_ctrl_c(tmp_path, cache):
+def test_ctrl_c_ends_with_exit_code_130(tmp_path, cache):
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     if cache == "cold":  # interrupts the compiler, which swallows exceptions in its callbacks
         environment["NUMBA_CACHE_DIR"] = str(tmp_path)
@@ -792,7 +792,7 @@ sys.exit(powerkern.__main__.main(["info"]))
 
 
 @pytest.mark.slow
-def test_demo(run, tmp_path, monkeypatch):
+def test_demo_reports_both_families_and_writes_nothing(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run("demo", "--rows", 2000, "--columns", 60, "--json")
     assert (code, err) == (0, "")

@@ -82,7 +82,7 @@ def test_quantities_are_fitted(run, tmp_path, kind):
 
 
 @pytest.mark.parametrize("name", ["id", "ID", "user_id", "userId", "customerID", "id.x", "ID number"])
-def test_whole_numbers_named_as_identifiers(run, tmp_path, name):
+def test_whole_numbers_named_as_identifiers_are_left_out(run, tmp_path, name):
     path = write(tmp_path / "x.csv", [str(i % 7) for i in range(N)], name)
     found = json.loads(run("fit", path, "--json")[1])
     (left_out,) = found["left_out"]
@@ -160,7 +160,7 @@ def test_large_tables_leave_out_identifiers(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("type_", ["int64", "uint64", "Int64", "decimal"])
-def test_identifiers_in_parquet(run, tmp_path, type_, monkeypatch):
+def test_identifiers_in_parquet_are_left_out(run, tmp_path, type_, monkeypatch):
     pd = pytest.importorskip("pandas")
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr("powerkern._input.tables.parquet.CELLS", 30)
@@ -184,7 +184,7 @@ def test_identifiers_in_parquet(run, tmp_path, type_, monkeypatch):
     assert "column 'key' of x.parquet: whole numbers beyond 2**53 are rounded to 16 digits (row 1:" in err
 
 
-def test_long_whole_floats_in_parquet(run, tmp_path):
+def test_long_whole_floats_in_parquet_are_left_out(run, tmp_path):
     """pandas writes identifiers as floats if some are missing."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     key = [None, *(7_000_000.0 + 17 * i for i in range(N - 1))]
@@ -193,7 +193,7 @@ def test_long_whole_floats_in_parquet(run, tmp_path):
     assert "'key': long whole numbers, all different (row 1: 7000000)" in out
 
 
-def test_identifiers_in_arrays(run, tmp_path):
+def test_identifiers_in_arrays_are_left_out(run, tmp_path):
     a = np.column_stack([2**60 + np.arange(N), np.arange(N) ** 2, np.arange(N) % 7])
     path, fit, z = tmp_path / "x.npy", tmp_path / "fit.json", tmp_path / "z.csv"
     np.save(path, a)
@@ -288,7 +288,7 @@ def test_some_columns_of_a_table_without_names(run, tmp_path, kind):
     assert np.array_equal(z, expected)
 
 
-def test_groups_by_identifiers(run, tmp_path):
+def test_identifiers_may_be_labels_of_groups(run, tmp_path):
     cells = [str(2**60 + i % 4) for i in range(N)]
     path, fit, z = write(tmp_path / "x.csv", cells), tmp_path / "fit.json", tmp_path / "z.csv"
     code, out, err = run("fit", path, "--groups", "key", "-o", fit)

@@ -98,7 +98,7 @@ def test_cells_with_signs_are_limits(run, water: Path, tmp_path: Path) -> None:
         ("<5e-1", []),
     ],
 )
-def test_spellings_of_a_limit(run, tmp_path: Path, marked: str, options: list[str]) -> None:
+def test_every_spelling_of_a_lower_limit_is_read(run, tmp_path: Path, marked: str, options: list[str]) -> None:
     decimal, unit = ("," if "," in marked else "."), (" mg" if "mg" in marked else "")
     cells = [marked if x < 0.5 else repr(x).replace(".", decimal) + unit for x in LEAD.tolist()]
     path = tmp_path / "x.csv"

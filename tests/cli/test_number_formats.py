@@ -132,7 +132,7 @@ ADVICE = {
 
 
 @pytest.mark.parametrize("name", ADVICE)
-def test_advice(run, tmp_path, name):
+def test_advice_suggests_the_options_for_the_cells(run, tmp_path, name):
     cells, other, options, expected = ADVICE[name]
     if name == "two marks beside a word":
         expected = "if it means missing, pass --missing='x,-,?'"
@@ -181,14 +181,14 @@ def test_wrong_groups_of_digits_are_refused(run, tmp_path, cell):
     "cell, value",
     [("12,34,567.5", 1234567.5), ("-1,014", -1014.0), ("\N{MINUS SIGN}1,014", -1014.0), ("+1,014e2", 101400.0)],
 )
-def test_numbers_with_thousands(run, tmp_path, cell, value):
+def test_numbers_with_thousands_separators_are_read(run, tmp_path, cell, value):
     (tmp_path / "x.csv").write_text(table(["1", "2", cell]))
     out = run("fit", tmp_path / "x.csv", "--columns", "a", "--thousands", ",", "--json")[1]
     assert json.loads(out)["columns"][0]["lmbda"] == pk.fit(np.array([1.0, 2.0, value])).lmbda[0]
 
 
 @pytest.mark.parametrize("cell, value", [("-$2.5", -2.5), ("$-2.5", -2.5), ("$ 2.5", 2.5), ("2.5$", 2.5), ("+$2", 2.0)])
-def test_signs_stand_on_either_side_of_units(run, tmp_path, cell, value):
+def test_signs_may_stand_on_either_side_of_units(run, tmp_path, cell, value):
     (tmp_path / "x.csv").write_text(table(["$1", "$20", cell]))
     out = run("fit", tmp_path / "x.csv", "--columns", "a", "--units", "$", "--json")[1]
     assert json.loads(out)["columns"][0]["lmbda"] == pk.fit(np.array([1.0, 20.0, value])).lmbda[0]
@@ -205,7 +205,7 @@ def test_signs_stand_on_either_side_of_units(run, tmp_path, cell, value):
         (["--units", "%,"], "'' is not a unit"),
     ],
 )
-def test_wrong_options(run, tmp_path, words, message):
+def test_wrong_options_are_refused(run, tmp_path, words, message):
     (tmp_path / "x.csv").write_text(table(["1", "2"]))
     code, out, err = run("fit", tmp_path / "x.csv", *words)
     assert (code, out) == (2, "")

@@ -236,7 +236,7 @@ COMPRESS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_compressed_tables(run, tmp_path, suffix):
+def test_compressed_tables_round_trip_and_cut_ones_are_refused(run, tmp_path, suffix):
     path, out_path = tmp_path / f"x.csv{suffix}", tmp_path / f"z.csv{suffix}"
     path.write_bytes(COMPRESS[suffix](rows().encode()))
     assert run("fit", path, "-o", tmp_path / "fit.json")[0] == 0
@@ -264,7 +264,7 @@ def test_compression_is_detected_from_the_first_bytes(run, tmp_path, monkeypatch
         assert [record["lmbda"] for record in json.loads(out)["columns"]] == expected_lambdas(["a", "b"])
 
 
-def test_standard_input_and_output(run, tmp_path, monkeypatch):
+def test_standard_input_and_output_are_read_and_written(run, tmp_path, monkeypatch):
     def pipe(text: str) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
@@ -400,7 +400,7 @@ def test_delimiters_are_found(lines, delimiter):
     assert best_delimiter(lines) == delimiter
 
 
-def test_a_fit_to_standard_output(run, tmp_path, monkeypatch):
+def test_a_fit_is_written_to_standard_output(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text(rows())
     code, out, err = run("fit", "x.csv", "-o", "-")
@@ -412,7 +412,7 @@ def test_a_fit_to_standard_output(run, tmp_path, monkeypatch):
     assert "both ask for standard output" in err
 
 
-def test_a_cell_that_is_too_long(run, tmp_path):
+def test_a_cell_that_is_too_long_is_refused(run, tmp_path):
     (tmp_path / "x.csv").write_text(f"a,b\n1,{'x' * 200_000}\n")
     code, out, err = run("fit", tmp_path / "x.csv")
     assert (code, out) == (2, "")
@@ -445,7 +445,7 @@ def csv_words(line: str):
 # --- info and pictures --------------------------------------------------------------------------------
 
 
-def test_info(run):
+def test_info_lists_versions_and_folders(run):
     code, out, err = run("info", "--json")
     assert (code, err) == (0, "")
     facts = json.loads(out)
@@ -462,7 +462,7 @@ def test_info(run):
 
 
 @pytest.mark.parametrize("kind", ["before-after", "qq", "histogram", "forest", "cells"])
-def test_plot(run, tmp_path, kind):
+def test_plot_writes_a_picture_of_every_kind(run, tmp_path, kind):
     pytest.importorskip("matplotlib")
     (tmp_path / "x.csv").write_text(rows())
     code, out, err = run("plot", tmp_path / "x.csv", "--kind", kind, "-o", tmp_path / "x.png")

@@ -71,7 +71,7 @@ def fit_path(run, tmp_path: Path) -> Path:
     return path
 
 
-def test_treatment_of_values_without_a_transform(run, fit_path: Path, tmp_path: Path) -> None:
+def test_values_without_a_transform_are_treated_as_requested(run, fit_path: Path, tmp_path: Path) -> None:
     outside = write_table(tmp_path / "outside.csv", np.array([[-1.0, 2.0], [1.0, 1e9]]))
     z = tmp_path / "z.csv"
     code, _, err = run("transform", outside, "--fit", fit_path, "-o", z)
@@ -90,7 +90,7 @@ def test_treatment_of_values_without_a_transform(run, fit_path: Path, tmp_path: 
             npt.assert_allclose(scores, inside)
 
 
-def test_treatment_of_scores_without_an_inverse(run, tmp_path: Path) -> None:
+def test_scores_without_an_inverse_are_treated_as_requested(run, tmp_path: Path) -> None:
     path, z, back = (tmp_path / each for each in ("fit.json", "z.csv", "back.csv"))
     fit = pk.fit(X, "box-cox", lmbda=[-1.0, -1.0])  # psi < 1: scores are bounded above
     fit = fit._with_names(["a", "b"])

@@ -47,7 +47,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("error, code", [(KeyboardInterrupt, 130), (OSError, 2), (MemoryError, 2)])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_failure_half_way(run, folder, monkeypatch, name, error, code):
+def test_a_failure_half_way_keeps_the_previous_file(run, folder, monkeypatch, name, error, code):
     words, (owner, method) = COMMANDS[name]
     for module in {"z.parquet": ["pyarrow.parquet"], "picture.png": ["matplotlib"]}.get(name, []):
         pytest.importorskip(module)
@@ -75,7 +75,7 @@ def test_a_failure_half_way(run, folder, monkeypatch, name, error, code):
 
 
 @pytest.mark.parametrize("name", ["z.csv", "z.npy"])
-def test_a_cell_far_down_that_is_not_a_number(run, folder, monkeypatch, name):
+def test_an_invalid_cell_far_down_leaves_no_unfinished_file(run, folder, monkeypatch, name):
     monkeypatch.setattr(text, "_CELLS_AT_ONCE", 10)
     with (folder / "x.csv").open("a") as file:
         file.write("1,oops\n")
@@ -90,7 +90,7 @@ def test_a_cell_far_down_that_is_not_a_number(run, folder, monkeypatch, name):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
 @pytest.mark.parametrize("name, said", [("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "terminated")])
-def test_signals(run, folder, monkeypatch, name, said):
+def test_signals_leave_no_unfinished_file(run, folder, monkeypatch, name, said):
     before = signal.getsignal(getattr(signal, name))
     target, number = folder / "out" / "z.csv", getattr(signal, name)
     original = text.TextWriter.write
@@ -121,7 +121,7 @@ def test_commands_run_in_any_thread(folder):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_process_that_is_killed_while_it_writes(folder, name):
+def test_a_killed_process_keeps_the_previous_file(folder, name):
     """The pipe to standard input stays open, so the output cannot be complete when the process is killed."""
     target = folder / "out" / "z.csv"
     target.write_bytes(OLD)

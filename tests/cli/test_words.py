@@ -314,7 +314,7 @@ def test_marked_numbers_are_not_left_out_in_silence(tmp_path, cell, run):
         ("folder", None, "folder is a folder: name a file in it"),
     ],
 )
-def test_files_that_are_not_tables(tmp_path, name, content, message, run):
+def test_files_that_are_not_tables_are_refused(tmp_path, name, content, message, run):
     path = tmp_path / name
     path.mkdir() if content is None else path.write_bytes(content)
     code, _, err = run("fit", path)

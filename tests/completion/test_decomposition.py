@@ -40,14 +40,14 @@ def reference():
     return read_reference("decomposition.json")
 
 
-def test_first_elements_of_the_lecture():
+def test_first_elements_agree_with_the_lecture():
     visits = [("U", 0, 0), ("V", 0, 0), ("U", 2, 0)]
     result = uv_decompose(LECTURE, 2, init=ONES, order=visits, max_epochs=1)
     found = [result.U[0, 0], result.V[0, 0], result.U[2, 0]]
     np.testing.assert_allclose(found, [2.6, 1.6171003717472119, 1.1784655975269993], rtol=1e-14)
 
 
-def test_steps_of_the_reference(reference):
+def test_first_steps_agree_with_the_reference(reference):
     for k, rmse in enumerate(reference["first"]["rmse"], start=1):
         visits = [("U", 0, 0), ("V", 0, 0), ("U", 2, 0)][:k]
         result = uv_decompose(LECTURE, 2, init=ONES, order=visits, max_epochs=1)
@@ -56,14 +56,14 @@ def test_steps_of_the_reference(reference):
 
 
 @pytest.mark.parametrize("epochs", [1, 10])
-def test_epochs_of_the_reference(reference, epochs):
+def test_epochs_agree_with_the_reference(reference, epochs):
     result, expected = uv_decompose(LECTURE, 2, init=ONES, max_epochs=epochs, tol=0), reference["epochs"][str(epochs)]
     np.testing.assert_allclose(result.U, expected["U"], rtol=1e-12)
     np.testing.assert_allclose(result.V, expected["V"], rtol=1e-12)
     assert result.rmse == pytest.approx(reference["rmse"][epochs - 1], rel=1e-13)
 
 
-def test_end_of_the_reference(reference):
+def test_the_limit_agrees_with_the_reference(reference):
     result = uv_decompose(LECTURE, 2, init=ONES, max_epochs=5000, tol=0)
     np.testing.assert_allclose(result.reconstruct(), reference["end"], rtol=1e-9)
     np.testing.assert_allclose(result.history[:20], reference["rmse"], rtol=1e-12)
@@ -85,7 +85,7 @@ def test_the_script_still_writes_its_file(reference):
 
 
 @pytest.mark.parametrize("ridge, damping", [(0.0, 1.0), (0.5, 0.7)])
-def test_three_epochs_of_the_oracle(ridge, damping):
+def test_three_epochs_agree_with_a_plain_implementation(ridge, damping):
     M, _ = low_rank(8, 6, 2)
     rng = np.random.default_rng(1)
     U, V = rng.normal(size=(8, 2)), rng.normal(size=(2, 6))
@@ -165,14 +165,14 @@ def test_the_error_falls(method):
         assert (np.diff(history) < 0.0).all()
 
 
-def test_the_mean_start():
+def test_a_mean_start_has_the_mean_as_product():
     M = -np.abs(low_rank()[0])
     result = uv_decompose(M, 2, init="mean", order=[("U", 0, 0)], max_epochs=1)
     np.testing.assert_allclose((result.U @ result.V)[1:], np.nanmean(M), rtol=1e-14)
 
 
 @pytest.mark.parametrize("rank", [2, 4])
-def test_half_the_mean_of_the_row_plus_half_that_of_the_column(rank):
+def test_a_start_from_means_averages_row_and_column_means(rank):
     M, _ = low_rank()
     M += 5.0
     options = {"init": "means", "rng": 0}
@@ -223,7 +223,7 @@ def test_random_numbers_come_from_rng_as_spec_7_has_it():
 
 
 @pytest.mark.parametrize("normalize", NORMALIZATIONS)
-def test_normalisation_by_hand(normalize):
+def test_normalisations_agree_with_numpy(normalize):
     M, _ = low_rank()
     M += 100.0 * np.arange(60.0)[:, None] + np.arange(25.0)
     rows = np.nanmean(M, axis=1) if normalize in ("rows", "both") else np.zeros(60)
@@ -240,7 +240,7 @@ def test_normalisation_by_hand(normalize):
     np.testing.assert_allclose(result.reconstruct(), by_hand, rtol=1e-9, atol=1e-6)
 
 
-def test_held_out_entries():
+def test_held_out_entries_stop_the_iteration():
     M, _ = low_rank(noise=1.0, d=2)
     result = uv_decompose(M, 8, validation_fraction=0.2, patience=3, tol=0, rng=0)
     assert result.validation_history.size == result.history.size
@@ -262,7 +262,7 @@ def test_nothing_held_out_has_no_validation():
 
 @pytest.mark.parametrize("normalize", NORMALIZATIONS)
 @pytest.mark.parametrize("size", [1e300, 1e-300, 2.0**-1050])
-def test_any_unit(normalize, size):
+def test_results_are_equivariant_to_the_unit(normalize, size):
     M, _ = low_rank()
     M = np.round(M * 64.0) / 64.0
     options = {"normalize": normalize, "rng": 0, "max_epochs": 5, "ridge": 0.0}
@@ -273,7 +273,7 @@ def test_any_unit(normalize, size):
 
 
 @pytest.mark.parametrize("decades", [82, 100, 300])
-def test_z_scores_of_columns_of_any_unit(decades):
+def test_z_scores_do_not_depend_on_units_of_columns(decades):
     M, _ = low_rank(n=10)
     units = 2.0 ** np.round(np.log2(10.0) * decades * np.array([1.0, -1.0, 0.0, 0.5, -0.5, 1.0, -1.0, 0.0, 0.5, -0.5]))
     options = {"normalize": "zscores", "rng": 0, "validation_fraction": 0.1}
@@ -340,7 +340,7 @@ def test_folding_in_fits_a_row_alone(normalize):
 # --- what cannot be done --------------------------------------------------------------------------------
 
 
-def test_rows_and_columns_without_entries():
+def test_rows_and_columns_without_entries_get_offsets():
     M, _ = low_rank()
     M[3], M[:, 5] = nan, nan
     with pytest.warns(
@@ -358,7 +358,7 @@ def test_a_long_list_is_cut_short():
 
 @pytest.mark.parametrize("normalize", NORMALIZATIONS)
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e200])
-def test_constant(normalize, value):
+def test_constant_matrices_are_completed_by_their_constant(normalize, value):
     M = np.full((4, 3), value)
     M[1, 2] = nan
     result = uv_decompose(M, 2, normalize=normalize, tol=1e-14, rng=0)
@@ -410,7 +410,7 @@ def test_constant(normalize, value):
         (LECTURE, 2, {"n_threads": 0}, ValueError, "n_threads must be at least 1"),
     ],
 )
-def test_errors(M, rank, options, error, message):
+def test_invalid_arguments_are_refused(M, rank, options, error, message):
     with pytest.raises(error, match=message):
         uv_decompose(M, rank, **options)
 
@@ -482,7 +482,7 @@ def test_functions_need_no_scikit_learn():
 
 
 @pytest.mark.parametrize("normalize", ["columns-first", "average"])
-def test_other_normalizations_of_the_lecture(normalize):
+def test_other_normalizations_of_the_lecture_agree_with_numpy(normalize):
     """Offsets equal their definitions in NumPy, and are added back to the estimates of fitted and of new rows."""
     rng = np.random.default_rng(3)
     M = 5.0 + rng.normal(size=(12, 7)) + rng.normal(size=(12, 1)) + rng.normal(size=7)
@@ -517,7 +517,7 @@ def test_caution_is_a_ratio_of_variances():
 
 
 @pytest.mark.parametrize("validation_fraction", [0.0, 0.2])
-def test_the_average_of_decompositions(validation_fraction):
+def test_the_average_of_decompositions_is_weighted(validation_fraction):
     rng = np.random.default_rng(3)
     M = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 20)) + 0.3 * rng.normal(size=(30, 20))
     M[rng.random(M.shape) < 0.3] = np.nan

@@ -100,7 +100,7 @@ def test_threads_and_forms_give_the_same_bits(model):
     assert_array_equal(again.predict("user 007", [3, 4]), model.predict(7, [3, 4]))
 
 
-def test_sparse_matrices():
+def test_sparse_matrices_agree_with_triplets():
     first = np.unique(ROW * P + COLUMN, return_index=True)[1]
     triplets = ROW[first], COLUMN[first], VALUE[first]
     M = scipy.sparse.coo_array((triplets[2], triplets[:2]), shape=(N + 1, P))
@@ -111,13 +111,13 @@ def test_sparse_matrices():
     assert model.predict(N, 3) == model.mean + model.column_bias[3]
 
 
-def test_data_frames(model):
+def test_data_frames_give_the_model_of_triplets(model):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"who": ROW, "what": COLUMN, "how": VALUE})
     assert_array_equal(fit_ratings(frame, rng=0).V, model.V)
 
 
-def test_arrow_tables(model):
+def test_arrow_tables_give_the_model_of_triplets(model):
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"who": ROW, "what": COLUMN, "how": VALUE})
     assert_array_equal(fit_ratings(table, rng=0).V, model.V)
@@ -147,7 +147,7 @@ def test_a_new_row_is_a_ridge_regression(model, weight):
         assert_allclose(row.predict(np.arange(P)), model.predict(11, np.arange(P)), rtol=0.01)
 
 
-def test_unknown_rows_and_columns(model):
+def test_unknown_rows_and_columns_get_the_mean_and_biases(model):
     assert_array_equal(model.predict([N + 5, -1], [P + 5, -1]), model.mean)
     assert_allclose(model.predict(N + 5, 3), model.mean + model.column_bias[3])
     assert_allclose(model.predict(2, P + 1), model.mean + model.row_bias[2])
@@ -171,7 +171,7 @@ def test_only_ratios_of_weights_matter(model):
 
 
 @pytest.mark.parametrize("exponent", [-500, -265, 265, 508])
-def test_units_of_the_ratings(model, exponent):
+def test_units_of_the_ratings_scale_predictions(model, exponent):
     unit = 4.0**exponent
     other = fit_ratings((ROW, COLUMN, VALUE * unit), rng=0)
     assert (other.rank, other.shrinkage) == (model.rank, model.shrinkage)
@@ -189,18 +189,18 @@ def test_rows_without_any_value_are_not_there():
     assert 3 not in found.rows
 
 
-def test_errors_of_many_entries_part_by_part(model, monkeypatch):
+def test_errors_computed_in_parts_are_the_same(model, monkeypatch):
     monkeypatch.setattr("powerkern.completion.ratings._AT_A_TIME", 999)
     assert fit_ratings((ROW, COLUMN, VALUE), rng=0).rmse == model.rmse
 
 
 @pytest.mark.parametrize("constant", [0.0, 7.0])
-def test_equal_ratings(constant):
+def test_equal_ratings_are_predicted_exactly(constant):
     model = fit_ratings((ROW, COLUMN, np.full(K, constant)), rng=0)
     assert_allclose(model.predict(ROW, COLUMN), constant, atol=1e-12)
 
 
-def test_ratings_that_cannot_be_fitted():
+def test_ratings_that_cannot_be_fitted_are_refused():
     with pytest.raises(ValueError, match=r"three arrays of one length .*, got shapes \(3,\), \(2,\)"):
         fit_ratings(([1, 2, 3], [1, 2], [1.0, 2.0, 3.0]))
     with pytest.raises(TypeError, match=r"must be a sparse matrix, or .* got ndarray; uv_decompose and UVImputer"):
@@ -234,7 +234,7 @@ def test_ratings_that_cannot_be_fitted():
         fit_ratings((ROW, COLUMN, VALUE), 0).fold_in([1, 2], [1.0])
 
 
-def test_invalid_queries(model):
+def test_queries_of_another_type_are_refused(model):
     with pytest.raises(TypeError, match="labels are of type int64, got <U1; pass labels of the fitted type"):
         model.predict("7", 3)
 
@@ -285,7 +285,7 @@ def test_lists_of_labels_from_below_zero_to_beyond_int64_are_exact() -> None:
     assert model.predict(2**63 + 1, 0) < 2.0
 
 
-def test_labels_beyond_64_bits_and_text_in_objects() -> None:
+def test_labels_beyond_64_bits_and_text_are_distinguished() -> None:
     films, stars = np.tile([0, 1], 10), np.arange(20.0)
     huge = [2**70 + k // 2 for k in range(20)]
     model = fit_ratings((huge, films, stars), 0, rng=0)

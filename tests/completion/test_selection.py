@@ -47,7 +47,7 @@ def epoch(values, mean, covariance, shrinkage):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2, 0.8])
-def test_epochs_of_expectation_maximisation(missing):
+def test_two_epochs_agree_with_a_plain_implementation(missing):
     values, _, _ = low_rank_with_holes(missing=missing)
     mean, covariance = np.zeros(12), np.eye(12)
     for _ in range(2):
@@ -153,7 +153,7 @@ def test_a_small_budget_takes_fewer_rows_or_none():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [{"n": 1500}, {"n": 150, "p": 250, "missing": 0.7}])
-def test_threads_and_seeds(size):
+def test_threads_do_not_and_seeds_hardly_change_results(size):
     values, full, mask = low_rank_with_holes(**size)
     one = chosen(values)
     filled = one.complete_rows(values, 1)
@@ -166,7 +166,7 @@ def test_threads_and_seeds(size):
 @pytest.mark.parametrize(
     "values", [[[1.0]], [[nan, 1.0]], [[1.0, -1.0]], [[0.0, 0.0], [nan, 0.0]], [[1.0, nan], [nan, nan], [-1.0, nan]]]
 )
-def test_hardly_anything_to_learn_from(values):
+def test_tiny_matrices_are_completed_with_finite_values(values):
     values = np.array(values)
     filled = chosen(values).complete_rows(values, 1)
     assert np.isfinite(filled).all()

@@ -80,7 +80,7 @@ def test_skewed_sites_equal_the_pooled_rows(name: str, family: str, x: np.ndarra
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 @pytest.mark.parametrize("n", [6, 40])
 @pytest.mark.parametrize("base", [1.0, 1e3, 2.0, 3e-5])
-def test_error_bound_of_columns_that_span_a_few_ulps(base: float, n: int, family: str) -> None:
+def test_the_error_bound_holds_for_columns_of_a_few_ulps(base: float, n: int, family: str) -> None:
     """The error bound holds although lambda and its standard error are about 1e15.
 
     The score, computed with 60 digits, changes sign between lambda - bound and lambda + bound.
@@ -132,7 +132,7 @@ SPLITS = {"by row": np.array_split(X, 9), "sorted": np.array_split(X[np.argsort(
 @pytest.mark.parametrize("sums", [{}, SUMS], ids=["open", "integers"])
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("options", METHODS, ids=str)
-def test_many_columns_at_once(split: str, options: dict[str, Any], sums: dict[str, Any]) -> None:
+def test_many_columns_equal_the_pooled_rows(split: str, options: dict[str, Any], sums: dict[str, Any]) -> None:
     expected = pooled(X)
     server, fit = federated(SPLITS[split], **options, **sums)
     assert_array_equal(fit.status, expected.status)
@@ -172,7 +172,7 @@ def test_the_order_of_clients_does_not_change_a_bit(sums: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("search", ["newton", "brent"])
 @pytest.mark.parametrize("seed", range(8))
-def test_values_of_both_signs_over_600_decades(search: str, seed: int) -> None:
+def test_values_over_600_decades_equal_the_pooled_rows(search: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 60))
     x = rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-300, 300, n)
@@ -245,7 +245,7 @@ def test_a_lambda_that_overflows_is_warned_of() -> None:
 @pytest.mark.parametrize("sums", [{}, SUMS], ids=["open", "integers"])
 @pytest.mark.parametrize("bounded", [False, True])
 @pytest.mark.parametrize("ymax", [None, 3.0])
-def test_shifted_box_cox(sums: dict[str, Any], bounded: bool, ymax: float | None) -> None:
+def test_shifted_box_cox_equals_the_pooled_rows(sums: dict[str, Any], bounded: bool, ymax: float | None) -> None:
     """The first column has values on both sides of 0, all above -7.3; the second is above 2."""
     shift = np.array([7.3, -2.0])
     rows = np.random.default_rng(0).lognormal([1.5, 0.0], [0.9, 0.6], size=(240, 2)) - shift + 0.01
@@ -356,7 +356,7 @@ def test_a_constant_between_bounds_is_not_resolved(options: dict[str, Any]) -> N
     assert_allclose(fit.transform(parts[0]), parts[0], rtol=1e-15)
 
 
-def test_clients_that_give_sums_only() -> None:
+def test_clients_that_give_sums_only_refuse_other_answers() -> None:
     x = np.random.default_rng(3).lognormal(size=(300, 2))
     clients = [Client(part, name=n, sums_only=True) for n, part in zip("abc", np.array_split(x, 3), strict=True)]
     fit = fit_federated(clients, "box-cox", quantum=2.0**-80, data_bounds=(1e-3, 1e3))

@@ -21,7 +21,7 @@ def message(body: np.ndarray = BODIES[0], **changes: object) -> Message:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_round_trip(body: np.ndarray) -> None:
+def test_unpacking_a_packed_message_restores_it(body: np.ndarray) -> None:
     sent = message(body)
     got = unpack(pack(sent), "north")
     assert got[:-1] == sent[:-1]
@@ -94,7 +94,7 @@ GOOD = {
 }
 
 
-def test_the_forger_forges_well() -> None:
+def test_a_forged_valid_header_is_accepted() -> None:
     assert unpack(made(GOOD, bytes(16)), "north").round == 1
 
 

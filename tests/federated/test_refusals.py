@@ -100,7 +100,7 @@ def test_a_bad_answer_is_refused_and_leaves_no_trace(bad: str) -> None:
     assert_array_equal(server.fit.lmbda, fit_federated(clients).lmbda)
 
 
-def test_duplicates_strangers_and_false_names() -> None:
+def test_duplicates_strangers_and_false_names_are_refused() -> None:
     server, clients = conversation(1)
     answer = clients[0].answer(server.request)
     server.receive(answer, sender="a")
@@ -124,7 +124,7 @@ def test_a_lost_site_is_named_and_the_fit_waits_for_it() -> None:
     assert server.round == 3
 
 
-def test_before_and_after_the_end() -> None:
+def test_results_before_the_end_and_answers_after_it_are_refused() -> None:
     server, clients = conversation(1)
     answer = clients[0].answer(server.request)
     with pytest.raises(ProtocolError, match="there is no fit yet: round 2 is open"):
@@ -138,7 +138,7 @@ def test_before_and_after_the_end() -> None:
         server.receive_total([1])
 
 
-def test_ranges_of_other_columns_or_families() -> None:
+def test_ranges_of_other_columns_or_families_are_refused() -> None:
     server = Server(NAMES, family="box-cox")
     request = server.request
     server.receive(site("a", column_names=["x", "y"]).answer(request), sender="a")
@@ -232,7 +232,7 @@ def test_questions_in_the_open_and_for_sums_are_not_confused() -> None:
         server.receive(open_answer, sender="a")
 
 
-def test_weights_too_large_to_add_up() -> None:
+def test_weights_too_large_to_add_up_are_refused() -> None:
     heavy = Client(ROWS, name="a", sample_weight=np.full(90, 1e20))
     with pytest.raises(ProtocolError, match="client 'a': the weights are too large for a secure sum; divide them"):
         fit_federated([heavy], quantum=2.0**-80)
@@ -284,7 +284,7 @@ def test_a_bad_request_is_refused(bad: str) -> None:
 
 
 @pytest.mark.parametrize("quantum", [None, 0.3, -1.0, "x", True])
-def test_a_request_with_a_quantum_that_makes_no_sense(quantum: object) -> None:
+def test_a_request_with_an_invalid_quantum_is_refused(quantum: object) -> None:
     server, (client, *_) = conversation(1, quantum=2.0**-80)
     message = unpack(server.request, "server")
     bad = pack(message._replace(details={**message.details, "quantum": quantum}))

@@ -59,7 +59,7 @@ def calls() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("what", MOST)
-def test_calls_before_the_first_kernel(what: str, calls: dict[str, list[str]]) -> None:
+def test_few_python_calls_precede_the_first_kernel(what: str, calls: dict[str, list[str]]) -> None:
     found = calls[what]
     print(f"{what}: {len(found)} calls, {len({call.split(':')[0] for call in found})} files")
     assert len(found) <= MOST[what], "\n".join(found)

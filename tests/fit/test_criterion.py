@@ -32,7 +32,7 @@ def pearson(z: np.ndarray) -> float:
     return float(stats.chisquare(counts).statistic / (k - 3))
 
 
-def test_the_statistic() -> None:
+def test_the_statistic_agrees_with_counting() -> None:
     for j, column in enumerate(table().T):
         assert pearson_normality(column, None) == pytest.approx(pearson(column), rel=1e-12), j
     normal = np.random.default_rng(1).normal(size=(300, 200))
@@ -84,14 +84,14 @@ def test_criteria_differ_and_weights_repeat_rows() -> None:
         assert pearson_normality(X[:, j], weight.astype(float)) == pytest.approx(repeats, rel=1e-12)
 
 
-def test_refusals() -> None:
+def test_invalid_criteria_are_refused() -> None:
     with pytest.raises(ValueError, match="criterion works only with family='best', not with family='box-cox'"):
         pk.fit([1.0, 2.0, 4.0], "box-cox", criterion="ppcc")
     with pytest.raises(ValueError, match="criterion must be"):
         pk.fit([1.0, 2.0, 4.0], "best", criterion="aic")
 
 
-def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_uses_the_criterion(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "x.npy", table())
     assert cli.main(["fit", str(tmp_path / "x.npy"), "--family", "best", "--criterion", "pearson", "--json"]) == 0
     columns = json.loads(capsys.readouterr().out)["columns"]

@@ -65,14 +65,14 @@ def test_box_cox_does_not_depend_on_the_unit(seed, n, spread, exponent, factor):
 
 
 @given(seeds, sizes, spreads)
-def test_box_cox_of_reciprocals(seed, n, spread):
+def test_box_cox_of_reciprocals_has_the_opposite_lambda(seed, n, spread):
     """The optimum for 1/x is -lambda."""
     x = skewed_column("box-cox", seed, n, spread)
     assert lambdas_agree(pk.fit(1.0 / x, "box-cox").lmbda, -pk.fit(x, "box-cox").lmbda, 1e-12 + 10.0 * EPS / spread**2)
 
 
 @given(seeds, sizes, spreads)
-def test_yeo_johnson_of_mirrored_data(seed, n, spread):
+def test_yeo_johnson_of_mirrored_data_is_mirrored(seed, n, spread):
     x = skewed_column("yeo-johnson", seed, n, spread)
     fit, mirrored = pk.fit(x), pk.fit(-x)
     assert lambdas_agree(mirrored.lmbda, 2.0 - fit.lmbda)
@@ -144,7 +144,7 @@ def test_transforms_increase(family, seed, n, spread, standardize):
 
 @both_families
 @given(seed=seeds, n=sizes, spread=spreads, standardize=st.booleans())
-def test_round_trip(family, seed, n, spread, standardize):
+def test_round_trips_are_accurate_to_a_few_ulps(family, seed, n, spread, standardize):
     """The error of a round trip is a few ulps of x plus a few ulps of z times dx/dz = scale/psi'(x)."""
     x = skewed_column(family, seed, n, spread)
     fit = pk.fit(x, family, standardize=standardize)
@@ -273,7 +273,7 @@ def test_input_is_not_changed():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_out_and_in_place(dtype, order):
+def test_output_arrays_hold_the_bits_of_new_arrays(dtype, order):
     x = columns_of_all_spreads().astype(dtype, order=order)
     fit = pk.fit(x)
     z = fit.transform(x)
@@ -290,7 +290,7 @@ def test_out_and_in_place(dtype, order):
     np.testing.assert_array_equal(fit.transform(x, out=strided), z)
 
 
-def test_vectors_in_place():
+def test_vectors_are_transformed_in_place():
     x = columns_of_all_spreads(p=1)[:, 0]
     fit = pk.fit(x)
     z = fit.transform(x)
@@ -371,13 +371,13 @@ def test_attributes_cannot_be_assigned_by_accident():
             getattr(fit, name)[0] = 1.0
 
 
-def test_repr():
+def test_repr_counts_the_fitted_columns():
     with pytest.warns(UserWarning, match="column 0"):
         fit = pk.fit(np.column_stack([np.ones(5), np.arange(5.0)]))
     assert repr(fit).startswith("PowerFit(family='yeo-johnson', estimator=ML(), 1 of 2 columns fitted)\n")
 
 
-def test_vectors_and_one_column_matrices():
+def test_vectors_and_one_column_matrices_give_one_fit():
     x = columns_of_all_spreads(p=1)
     fit, vector = pk.fit(x), pk.fit(x[:, 0])
     np.testing.assert_array_equal(kernel_rows(vector), kernel_rows(fit))
@@ -437,7 +437,7 @@ def record():
 
 
 @pytest.mark.parametrize("key", ["family", "estimator", "standardize", "columns", "column_names", "vector", "families"])
-def test_json_without_a_key(key):
+def test_json_without_a_key_is_refused(key):
     damaged = record()
     del damaged[key]
     with pytest.raises(ValueError, match="damaged"):
@@ -446,7 +446,7 @@ def test_json_without_a_key(key):
 
 @pytest.mark.parametrize("key", ["lmbda", "status", "x_max", "intercept"])
 @pytest.mark.parametrize("damage", ["missing", "short", "text", "a number", "nested"])
-def test_json_with_a_damaged_column(key, damage):
+def test_json_with_a_damaged_column_is_refused(key, damage):
     damaged = record()
     values = damaged["columns"].pop(key)
     replacements = {"short": values[:2], "text": ["x"] * 3, "a number": 1.0, "nested": [values]}
@@ -470,19 +470,19 @@ def test_json_with_a_damaged_column(key, damage):
         ({"columns": None}, "damaged"),
     ],
 )
-def test_json_of_something_else(changes, message):
+def test_json_of_something_else_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         PowerFit.from_json(json.dumps({**record(), **changes}), check=False)
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", "3", '"text"', "{}", "lmbda\n1.0"])
-def test_text_that_is_not_a_fit(text):
+def test_text_that_is_not_a_fit_is_refused(text):
     with pytest.raises(ValueError, match="not a fit"):
         PowerFit.from_json(text)
 
 
 @pytest.mark.parametrize("clone", [lambda f: pickle.loads(pickle.dumps(f)), copy.copy, copy.deepcopy])
-def test_pickles_and_copies(clone):
+def test_pickles_and_copies_are_bit_identical(clone):
     x, fit = hard_fit(column_names=list("abcde"))
     again = clone(fit)
     assert_same(again, fit)
@@ -516,7 +516,7 @@ def longdouble_nll(family, lmbda, x, weight=None):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @both_families
-def test_profile(family, weighted):
+def test_profiles_agree_with_long_double(family, weighted):
     x = columns_of_all_spreads(family, p=4)
     x[3, 1] = np.nan
     weight = np.random.default_rng(3).exponential(size=60) if weighted else None
@@ -538,7 +538,7 @@ def test_profile(family, weighted):
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.9999])
 @pytest.mark.parametrize("weighted", [False, True])
 @both_families
-def test_confidence_intervals(family, level, weighted):
+def test_confidence_intervals_agree_with_root_finding(family, level, weighted):
     x = columns_of_all_spreads(family, p=3)
     weight = np.random.default_rng(4).exponential(size=60) if weighted else None
     fit = pk.fit(x, family, sample_weight=weight)
@@ -571,7 +571,7 @@ def test_intervals_nest_and_shrink_to_the_estimate():
     assert ends[0]._fields == ("low", "high")
 
 
-def test_interval_of_two_values_of_very_different_weight():
+def test_interval_ends_hold_where_the_profile_is_nearly_flat():
     """g is nearly flat next to one end of the interval.
 
     Up to constants, g is log(sinh(u)/u) - (2p - 1) u, where u = lambda delta/2 and p is the fraction of the weight on a
@@ -590,7 +590,7 @@ def test_interval_of_two_values_of_very_different_weight():
     np.testing.assert_allclose(rises, 1.920729410347062, rtol=1e-7)
 
 
-def test_no_interval_without_an_optimum():
+def test_columns_without_an_optimum_have_no_interval():
     x = np.column_stack([np.arange(1.0, 9.0), np.ones(8), np.arange(8.0) ** 2 + 1.0, [10.0] * 7 + [9.9]])
     with pytest.warns(UserWarning, match="column 1"):
         fit = pk.fit(x, "box-cox", lmbda=[np.nan, np.nan, 0.3, np.nan], ymax=1e4)
@@ -611,7 +611,7 @@ def assert_forgotten(fit):
 
 @pytest.mark.parametrize("ymax", [6.0, 50.0, 1e6, 1e150, None])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_skipping_bounds_of_columns_far_from_the_limit(monkeypatch, family, ymax):
+def test_skipping_bounds_far_from_the_limit_changes_no_bit(monkeypatch, family, ymax):
     """Computing the bound of every column gives the same fits."""
     rng = np.random.default_rng(9)
     power = rng.choice([0.5, -0.5, 0.2], 40)
@@ -693,7 +693,7 @@ def test_a_fit_travels_without_its_data(clone):
 
 @pytest.mark.parametrize("lmbda", [0.0, 1.0, 2.0, -3.5, 1e-12, np.float32(0.5), 1])
 @both_families
-def test_given_lambda(family, lmbda):
+def test_a_given_lambda_is_used_unchanged(family, lmbda):
     x = columns_of_all_spreads(family, p=3)
     fit = pk.fit(x, family, lmbda=lmbda)
     assert (fit.lmbda == float(lmbda)).all()
@@ -704,7 +704,7 @@ def test_given_lambda(family, lmbda):
         assert fit.nll[j] == pytest.approx(longdouble_nll(family, lmbda, c), rel=1e-12)
 
 
-def test_lambda_given_for_some_columns():
+def test_columns_without_a_given_lambda_are_fitted():
     """Columns whose lambda is NaN are fitted, with the same bits as if none were given."""
     x = columns_of_all_spreads(p=4)
     free = pk.fit(x)
@@ -719,7 +719,7 @@ def test_lambda_given_for_some_columns():
 
 @pytest.mark.parametrize("ymax", [1e3, 1e10, 1e300, np.finfo(np.float64).max])
 @both_families
-def test_ymax(family, ymax):
+def test_ymax_bounds_only_columns_that_exceed_it(family, ymax):
     """|psi| <= ymax holds on the data, and columns for which the limit is not active are unchanged."""
     x = np.column_stack([[10.0, 10.0, 10.0, 9.9], [1.0, 2.0, 3.0, 5.0], [0.1, 0.1, 0.1, 0.101]])
     free, fit = pk.fit(x, family), pk.fit(x, family, ymax=ymax)
@@ -733,7 +733,7 @@ def test_ymax(family, ymax):
     assert np.isfinite(fit.transform(x)).all()
 
 
-def test_no_bound():
+def test_an_infinite_ymax_does_not_bound_lambda():
     x = np.array([10.0, 10.0, 10.0, 9.9])
     np.testing.assert_array_equal(kernel_rows(pk.fit(x, ymax=np.inf)), kernel_rows(pk.fit(x)))
     unbounded = pk.fit(x, "box-cox", ymax=np.inf, standardize=False)
@@ -761,12 +761,12 @@ def test_bound_must_be_positive(ymax):
         pk.fit(columns_of_all_spreads(p=2), ymax=ymax)
 
 
-def test_bound_that_nothing_satisfies():
+def test_a_bound_that_no_lambda_satisfies_is_refused():
     with pytest.raises(ValueError, match="column 1: no lambda satisfies ymax=10; raise ymax"):
         pk.fit(np.column_stack([np.arange(9.0), [-1e300, -1.0, -0.5, 0.0, 0.1, 0.2, 0.3, 1.0, 1e300]]), ymax=10.0)
 
 
-def test_bound_with_weights():
+def test_bounds_ignore_rows_of_weight_0():
     x = np.array([10.0, 10.0, 9.9, 10.0, 7.0])
     weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
     weighted, dropped = pk.fit(x, "box-cox", sample_weight=weight, ymax=1e9), pk.fit(x[:4], "box-cox", ymax=1e9)
@@ -786,7 +786,7 @@ BEYOND = [
 
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("family, lmbda, z, end", BEYOND)
-def test_values_beyond_the_range(family, lmbda, z, end, standardize):
+def test_values_beyond_the_range_are_treated_as_requested(family, lmbda, z, end, standardize):
     """Values without an inverse become NaN with a warning, raise, or become the nearest end of the data.
 
     These are the results of `out_of_range` "nan" (the default), "raise" and "clip". Other values are inverted.

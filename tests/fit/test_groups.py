@@ -55,7 +55,7 @@ def test_each_group_is_fitted_as_by_itself(family, estimator):
 
 
 @pytest.mark.parametrize("lengths", [(3, 4, 500, 512, 513, 700, 700), (2, 2, 3, 100_001)])
-def test_lengths_on_both_sides_of_lockstep(lengths):
+def test_long_and_short_groups_are_fitted_as_by_themselves(lengths):
     codes = RNG.permutation(np.repeat(np.arange(len(lengths)), lengths))
     x = RNG.gamma(3.0, size=codes.size)
     fit = pk.fit(x, groups=codes)
@@ -63,7 +63,7 @@ def test_lengths_on_both_sides_of_lockstep(lengths):
 
 
 @pytest.mark.parametrize("estimator", ["mle", "robust"])
-def test_weights(estimator):
+def test_weighted_groups_are_fitted_as_by_themselves(estimator):
     X, codes = panel()
     w = RNG.integers(0, 4, codes.size).astype(float)
     fit = pk.fit(X, "box-cox", estimator, groups=codes, sample_weight=w)
@@ -82,7 +82,7 @@ def test_weights(estimator):
         {"standardize": False},
     ],
 )
-def test_other_arguments(options):
+def test_other_arguments_apply_to_each_group(options):
     X, codes = panel()
     fit = pk.fit(X, **options, groups=codes)
     Z = fit.transform(X, groups=codes)
@@ -95,7 +95,7 @@ def test_other_arguments(options):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, ">f8"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_types_and_memory_orders(dtype, order):
+def test_types_and_memory_orders_do_not_change_groups(dtype, order):
     X, codes = panel()
     X = np.asarray(10 * X).astype(dtype, order=order)
     fit = pk.fit(X, groups=codes)
@@ -139,7 +139,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("kind", LABELS)
-def test_kinds_of_labels(kind):
+def test_every_kind_of_label_gives_the_same_fit(kind):
     X, codes = panel(3)
     labels = LABELS[kind][codes]
     fit = pk.fit(X, groups=labels)
@@ -173,7 +173,7 @@ def test_kinds_of_labels(kind):
         lambda labels: pa.array(labels.tolist()).dictionary_encode(),
     ],
 )
-def test_labels_of_other_libraries(labels_of):
+def test_labels_of_other_libraries_give_the_same_fit(labels_of):
     X, codes = panel(3)
     labels = np.array(NAMES)[codes]
     fit = pk.fit(X, groups=labels_of(labels))
@@ -279,7 +279,7 @@ def test_a_lazy_frame_is_transformed_in_batches():
         np.array(["2020", "NaT", "2021"], "M8[Y]"),
     ],
 )
-def test_missing_labels(labels):
+def test_missing_labels_raise_are_dropped_or_are_a_group(labels):
     X, codes = panel(3)
     own = labels[codes]
     first = int(np.flatnonzero(codes == 1)[0])
@@ -300,7 +300,7 @@ def test_missing_labels(labels):
     np.testing.assert_array_equal(again.transform(X, groups=own), kept.transform(X, groups=own))
 
 
-def test_groups_that_the_fit_has_not_seen():
+def test_unknown_groups_raise_become_nan_or_use_the_pooled_fit():
     X, codes = panel(6)
     known = codes < 4
     fits = {how: pk.fit(X[known], groups=codes[known], unknown=how) for how in ("raise", "nan", "pooled")}
@@ -391,7 +391,7 @@ def test_tables_that_are_read_in_batches_are_refused_with_the_remedy():
         pk.fit(frame, groups="id")
 
 
-def test_all_rows_in_one_group():
+def test_one_group_of_all_rows_is_the_fit_of_all_rows():
     x = RNG.lognormal(size=1000)
     fit = pk.fit(x, groups=np.zeros(1000))
     assert same(fit, pk.fit(x), 0)
@@ -416,7 +416,7 @@ def test_a_value_outside_the_domain_is_named_by_its_own_row():
         pk.fit(X, "box-cox", groups=codes, sample_weight=np.ones(len(X)))
 
 
-def test_values_without_an_inverse():
+def test_values_without_an_inverse_are_named_by_group():
     x = np.exp(RNG.normal(size=60))
     labels = np.repeat([1, 2], 30)
     fit = pk.fit(x, "box-cox", groups=labels, lmbda=-0.8)
@@ -458,7 +458,7 @@ X0 = np.arange(1.0, 7.0)
         ([10**30] * 6, r"convert them to text"),
     ],
 )
-def test_wrong_labels(groups, message):
+def test_wrong_labels_are_refused(groups, message):
     with pytest.raises((TypeError, ValueError), match=message):
         pk.fit(X0, groups=groups)
 
@@ -479,12 +479,12 @@ def test_wrong_labels(groups, message):
         ({"unknown": "nan"}, r"work only with groups="),
     ],
 )
-def test_wrong_arguments(options, message):
+def test_wrong_arguments_are_refused(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         pk.fit(pd.DataFrame({"id": [1, 1, 1, 2, 2, 2], "x": X0}), **options)
 
 
-def test_wrong_calls_of_the_fit():
+def test_wrong_calls_of_the_fit_are_refused():
     fit = pk.fit(X0, groups=[1, 1, 1, 2, 2, 2])
     with pytest.raises(TypeError, match="groups= is missing"):
         fit.transform(X0)
@@ -512,7 +512,7 @@ def test_a_group_has_its_own_rows_for_intervals():
     np.testing.assert_array_equal(travelled.transform(X, groups=codes), fit.transform(X, groups=codes))
 
 
-def test_files(tmp_path):
+def test_saved_fits_of_groups_are_loaded(tmp_path):
     X, codes = panel(4)
     fit = pk.fit(X, groups=codes, unknown="pooled")
     fit.save(tmp_path / "fit.json")
@@ -521,7 +521,7 @@ def test_files(tmp_path):
     np.testing.assert_array_equal(again.transform(X, groups=codes), fit.transform(X, groups=codes))
 
 
-def test_loops_lengths_and_frames():
+def test_a_fit_of_groups_has_length_labels_and_a_frame():
     X, codes = panel(4)
     labels = np.array(["a", "b", "c", "d"])[codes]
     fit = pk.fit(pd.DataFrame({"id": labels, "u": X[:, 0], "v": X[:, 1]}), groups="id")
@@ -549,7 +549,7 @@ def test_damaged_json_is_refused(what):
             GroupedFit.from_json(json.dumps({**record, what: wrong}), check=False)
 
 
-def test_inverse_mean_of_one_column_of_a_frame():
+def test_inverse_mean_of_one_column_takes_vectors():
     frame = pd.DataFrame({"label": ["a", "b"] * 10, "x": np.random.default_rng(0).lognormal(size=20)})
     fit, labels = pk.fit(frame, groups="label"), ["b", "a", "b"]
     found = fit.inverse_mean([0.1, 0.2, 0.3], [1.0, 2.0, 3.0], labels)
@@ -557,7 +557,7 @@ def test_inverse_mean_of_one_column_of_a_frame():
     assert found.tolist() == fit.inverse_mean([[0.1], [0.2], [0.3]], [1.0, 2.0, 3.0], labels)[:, 0].tolist()
 
 
-def test_inverse_mean_row_by_row():
+def test_inverse_mean_uses_the_group_of_each_row():
     X, codes = panel(5)
     fit = pk.fit(X, groups=codes)
     mean, sd = RNG.normal(size=X.shape), RNG.uniform(0.1, 0.5, len(X))
@@ -626,7 +626,7 @@ def test_groups_without_a_fit_do_not_shrink():
 
 
 @pytest.mark.slow
-def test_a_million_groups():
+def test_a_million_groups_are_fitted():
     n_groups = 1_000_000
     codes = np.repeat(np.arange(n_groups), 5)
     x = RNG.lognormal(size=codes.size)

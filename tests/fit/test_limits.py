@@ -134,7 +134,7 @@ def test_negative_columns_are_mirrored() -> None:
     npt.assert_allclose(fit.loc, -mirrored.loc, rtol=1e-9)
 
 
-def test_a_shift_moves_limits_too() -> None:
+def test_a_shift_applies_to_limits_too() -> None:
     x = LOGNORMAL[:, 0]
     fit = pk.fit(x - 0.05, "box-cox", shift=0.05, limits=(LOW[0] - 0.05, None))
     plain = pk.fit(x, "box-cox", limits=(LOW[0], None))

@@ -119,7 +119,7 @@ def test_lambda_is_where_the_score_changes_sign(name: str, family: str) -> None:
 
 
 @every_case
-def test_standardised(name: str, family: str) -> None:
+def test_transformed_columns_have_mean_0_and_sd_1(name: str, family: str) -> None:
     X, fit = load_and_fit(name, family)
     Z = fit.transform(X)
     assert_array_equal(np.isnan(Z), np.isnan(X))
@@ -160,7 +160,7 @@ def test_any_number_of_threads_and_any_order_give_the_same_bits(name: str, famil
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("shift", [0.0, 100.0, -3.0, -100.0])
-def test_the_oracle_itself(family: str, shift: float) -> None:
+def test_the_oracle_agrees_with_multiprecision(family: str, shift: float) -> None:
     """The score in long double, this module's oracle, agrees with the multiprecision derivative of the likelihood."""
     x = np.random.default_rng(0).normal(size=20) + shift
     if family == "box-cox":

@@ -23,7 +23,7 @@ from powerkern import Status
 
 
 @each_case(FITTED)
-def test_lambda_and_likelihood(case):
+def test_lambda_and_likelihood_agree_with_multiprecision(case):
     fit = pk.fit(case.x, case.family, sample_weight=case.weight)
     assert fit.status[0] == Status.OK
     assert relative_error(fit.lmbda[0], case.lmbda) <= lambda_tolerance(case)
@@ -32,7 +32,7 @@ def test_lambda_and_likelihood(case):
 
 
 @each_case([case for case in FITTED if case.bounded])
-def test_bounded_lambda(case):
+def test_bounded_lambdas_agree_with_multiprecision(case):
     for ymax, lmbda in case.bounded.items():
         fit = pk.fit(case.x, case.family, sample_weight=case.weight, ymax=ymax)
         assert fit.status[0] == Status.AT_BOUND
@@ -68,7 +68,7 @@ def test_standardised_output_is_right(case):
 
 
 @each_case(WITHOUT_OPTIMUM)
-def test_columns_without_an_optimum(case):
+def test_columns_without_an_optimum_are_unchanged_with_a_warning(case):
     expected = Status.CONSTANT if case.kind == "degenerate" else Status.UNREPRESENTABLE
     with pytest.warns(UserWarning, match=f"column 0: {expected.sentence[:10]}") as caught:
         fit = pk.fit(case.x, case.family)

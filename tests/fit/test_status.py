@@ -45,7 +45,7 @@ def test_codes_never_change():
 
 
 @pytest.mark.parametrize("status", Status)
-def test_sentences(status):
+def test_sentences_have_no_full_stop_and_say_what_is_unchanged(status):
     assert status.sentence.strip() == status.sentence != ""
     assert not status.sentence.endswith(".")
     assert ("identity transform" in status.sentence) is status.failed

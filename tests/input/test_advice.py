@@ -81,7 +81,7 @@ def named_parameters(text):
 
 
 @pytest.mark.parametrize("callee", [*FITS, *APPLIED], ids=lambda f: f.__qualname__)
-def test_values_outside_the_domain(callee):
+def test_advice_on_values_outside_the_domain_names_parameters(callee):
     text = message({**FITS, **APPLIED}[callee], NEGATIVE)
     assert "strictly positive" in text
     own = set(inspect.signature(callee).parameters)
@@ -95,7 +95,7 @@ def test_values_outside_the_domain(callee):
 
 @pytest.mark.parametrize("X", [TEXT, TIMES, CATEGORIES], ids=["text", "times", "categories"])
 @pytest.mark.parametrize("callee", [*FITS, *APPLIED, *OTHERS], ids=lambda f: f.__qualname__)
-def test_advice_for_columns_without_numbers(callee, X):
+def test_advice_on_columns_without_numbers_names_parameters(callee, X):
     text = message({**FITS, **APPLIED, **OTHERS}[callee], X)
     own = inspect.signature(callee).parameters
     assert ("non_numeric=" in text) == ("non_numeric" in own)
@@ -104,7 +104,7 @@ def test_advice_for_columns_without_numbers(callee, X):
         assert "leave it out" not in text or callee is PowerTransformer.partial_fit
 
 
-def test_the_shift_of_a_transformer():
+def test_advice_on_shifts_names_method_or_family():
     with pytest.raises(ValueError, match="shift works only with method='box-cox', not with method='yeo-johnson'"):
         PowerTransformer(shift=1.0).fit(NUMBERS)
     with pytest.raises(ValueError, match="shift works only with family='box-cox'"):
@@ -117,6 +117,6 @@ def test_a_transformer_names_its_variables():
     assert PowerTransformer(variables=["a"]).fit(TEXT).lambdas_.shape == (2,)
 
 
-def test_the_advice_helps():
+def test_advice_on_text_columns_helps():
     assert pk.fit(TEXT, non_numeric="ignore").column_names == ["a"]
     assert sketch.fit_chunks([TEXT], non_numeric="ignore").column_names == ["a"]

@@ -140,7 +140,7 @@ class TestRows:
             figure(repeated, pd.Series(values, index=repeated.index).iloc[::-1])
 
 
-def test_labels_of_several_levels_and_of_time() -> None:
+def test_labels_of_several_levels_and_of_time_are_aligned() -> None:
     right = pk.fit(VALUES, "box-cox", sample_weight=WEIGHTS).lmbda
     pairs = pd.MultiIndex.from_arrays([np.arange(N) // 7, LABELS], names=["site", "id"])
     days = pd.date_range("2024-01-01", periods=N, tz="Europe/Berlin")
@@ -483,7 +483,7 @@ def test_predicted_means_of_other_columns_are_refused() -> None:
             fit.inverse_mean(FRAME, other, *more)
 
 
-def test_spreads_by_column_beside_as_many_rows_of_means() -> None:
+def test_spreads_by_column_are_aligned_by_label() -> None:
     mean = FRAME.iloc[:2] * 0.1
     right = pk.fit(VALUES).inverse_mean(mean.to_numpy(), [0.1, 0.4])
     np.testing.assert_array_equal(pk.fit(FRAME).inverse_mean(mean, pd.Series({"b": 0.4, "a": 0.1})), right)

@@ -92,7 +92,7 @@ def test_results_are_arrays_of_the_same_library(library):
 
 
 @libraries
-def test_arrays_in_double_precision(library):
+def test_arrays_in_double_precision_keep_their_bits(library):
     if library == "jax":
         pytest.skip("JAX has single precision unless it is told otherwise")
     make, read, _ = LIBRARIES[library]()
@@ -101,7 +101,7 @@ def test_arrays_in_double_precision(library):
 
 
 @libraries
-def test_weights_and_groups(library):
+def test_weights_and_groups_may_be_such_arrays(library):
     make, read, kind = LIBRARIES[library]()
     weight, groups = np.arange(60.0, dtype=np.float32), np.arange(60) % 3
     assert_array_equal(pk.fit(X, sample_weight=make(weight)).lmbda, pk.fit(X, sample_weight=weight).lmbda)
@@ -132,7 +132,7 @@ def test_tensors_that_pytorch_does_not_export():
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int64", "bool", "float16", "uint8"])
-def test_other_types(dtype):
+def test_integers_booleans_and_half_precision_are_read(dtype):
     values = (X * 10).astype(dtype) if dtype != "bool" else X > 1.0
     assert_array_equal(pk.fit(Array(values)).lmbda, pk.fit(values).lmbda)
     torch = pytest.importorskip("torch")

@@ -102,11 +102,11 @@ def test_vectors_become_one_column_without_copy(x: np.ndarray) -> None:
     ],
 )
 @pytest.mark.filterwarnings(r"ignore:X holds integers beyond 2\*\*53")
-def test_sequences(X: Any, expected: Any) -> None:
+def test_sequences_are_read_as_columns(X: Any, expected: Any) -> None:
     assert_array_equal(as_matrix(X).values, expected)
 
 
-def test_anything_with_array_interface() -> None:
+def test_objects_with_an_array_method_are_read() -> None:
     class Column:
         def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
             return np.array([1.0, 2.0], dtype=dtype)
@@ -187,7 +187,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("case", FRAMES)
-def test_data_frames(case: str) -> None:
+def test_data_frames_are_read_with_their_names(case: str) -> None:
     build, expected = FRAMES[case]
     X = build()
     with warnings.catch_warnings():
@@ -212,7 +212,7 @@ SERIES = {
 
 
 @pytest.mark.parametrize("case", SERIES)
-def test_series(case: str) -> None:
+def test_series_are_read_as_vectors(case: str) -> None:
     build, expected, expected_names = SERIES[case]
     values, names, was_vector, *_ = as_matrix(build())
     assert_array_equal(values, expected)
@@ -443,14 +443,14 @@ REFUSED_FRAMES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED_FRAMES)
-def test_refused_data_frames(case: str) -> None:
+def test_data_frames_of_other_than_numbers_are_refused(case: str) -> None:
     build, message = REFUSED_FRAMES[case]
     X = build()
     with pytest.raises(TypeError, match=message):
         as_matrix(X)
 
 
-def test_empty_data_frames() -> None:
+def test_empty_data_frames_are_refused() -> None:
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="X has no columns"):
         as_matrix(pd.DataFrame())
@@ -477,7 +477,7 @@ def test_the_argument_is_called_by_its_name() -> None:
         ("ab", TypeError, "column_names is one string; pass a list of 2 names"),
     ],
 )
-def test_bad_column_names(names: Any, error: type[Exception], message: str) -> None:
+def test_invalid_column_names_are_refused(names: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         as_matrix([[1.0, 2.0]], names)
 
@@ -490,7 +490,7 @@ def test_column_names_are_used_for_bad_cells() -> None:
         as_matrix(X, ["only one"])
 
 
-def test_column_label() -> None:
+def test_column_labels_have_position_and_name() -> None:
     assert column_label(3, None) == "column 3"
     assert column_label(1, ["a", "price"]) == "column 1 ('price')"
 
@@ -504,7 +504,7 @@ def test_column_label() -> None:
         (("not positive", 0, 2, np.int64(-3), None), "column 0, row 2: the value is -3.0, and the Box-Cox"),
     ],
 )
-def test_domain_error(arguments: tuple[Any, ...], message: str) -> None:
+def test_domain_errors_name_column_row_and_value(arguments: tuple[Any, ...], message: str) -> None:
     error = domain_error(*arguments)
     assert type(error) is ValueError
     assert str(error).startswith(message)
@@ -531,7 +531,7 @@ def test_domain_error_contains_the_words_of_scikit_learn() -> None:
         ),
     ],
 )
-def test_other_columns_than_fitted(p: int, p_fitted: int, names: Any, fitted: Any, message: str) -> None:
+def test_other_columns_than_fitted_are_refused(p: int, p_fitted: int, names: Any, fitted: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_n_features(np.ones((4, p)), p_fitted, names, fitted)
 
@@ -568,7 +568,7 @@ def test_columns_as_fitted(p: int, names: Any, fitted: Any) -> None:
         [1, 2**60 + 1, 3],
     ],
 )
-def test_weights(weights: Any) -> None:
+def test_weights_become_contiguous_float64(weights: Any) -> None:
     result = as_weights(weights, 3)
     assert result.dtype == np.float64
     assert result.dtype.isnative
@@ -576,7 +576,7 @@ def test_weights(weights: Any) -> None:
     assert_array_equal(result, np.array(weights, dtype=np.float64))
 
 
-def test_weights_in_a_series() -> None:
+def test_weights_in_a_series_are_read() -> None:
     pd = pytest.importorskip("pandas")
     for dtype in ("Int64", "int64"):
         assert_array_equal(as_weights(pd.Series([1, 2**60 + 1], dtype=dtype, name="w"), 2), [1.0, 2.0**60])
@@ -606,7 +606,7 @@ def test_weights_in_a_series() -> None:
         (scipy.sparse.csr_array(np.ones((1, 3))), TypeError, r"sample_weight is sparse.*sample_weight\.toarray\(\)"),
     ],
 )
-def test_bad_weights(weights: Any, error: type[Exception], message: str) -> None:
+def test_invalid_weights_are_refused(weights: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         as_weights(weights, 3)
 
@@ -614,13 +614,13 @@ def test_bad_weights(weights: Any, error: type[Exception], message: str) -> None
 # --- output arrays ------------------------------------------------------------------------------------
 
 
-def test_out_apart_from_the_input() -> None:
+def test_out_apart_from_the_input_is_accepted() -> None:
     X = np.ones((4, 3))
     for out in (np.empty((4, 3)), np.empty((4, 3), order="F"), np.empty((8, 3))[::-2], X.copy()):
         assert as_out(out, (4, 3), np.float64, X) is out
 
 
-def test_out_is_the_input() -> None:
+def test_out_may_be_the_input() -> None:
     X = np.ones((4, 3))
     assert as_out(X, (4, 3), np.float64, X) is X
     assert as_out(X[:], (4, 3), np.float64, X) is not None
@@ -630,7 +630,7 @@ def test_out_is_the_input() -> None:
     assert as_out(one_row, (1, 3), np.float64, one_row[:, :]) is one_row
 
 
-def test_out_beside_the_input_in_one_buffer() -> None:
+def test_out_beside_the_input_in_one_buffer_is_accepted() -> None:
     buffer = np.ones((4, 6))
     out = buffer[:, 1::2]
     assert as_out(out, (4, 3), np.float64, buffer[:, ::2]) is out
@@ -645,13 +645,13 @@ def test_out_beside_the_input_in_one_buffer() -> None:
         (np.broadcast_to(0.0, (4, 3)), "out is read-only"),
     ],
 )
-def test_bad_out(out: np.ndarray, message: str) -> None:
+def test_invalid_out_is_refused(out: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         as_out(out, (4, 3), np.float64)
 
 
 @pytest.mark.parametrize("out", [[[0.0] * 3] * 4, None, np.ma.zeros((4, 3)), 0.0])
-def test_out_that_is_not_an_array(out: Any) -> None:
+def test_out_that_is_not_an_array_is_refused(out: Any) -> None:
     with pytest.raises(TypeError, match=rf"out is a {type(out).__name__}; pass a plain NumPy array"):
         as_out(out, (4, 3), np.float64)
 
@@ -666,7 +666,7 @@ def test_out_that_is_not_an_array(out: Any) -> None:
         lambda b: (b.view("i8"), b),
     ],
 )
-def test_out_that_overlaps_the_input(shift: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> None:
+def test_out_that_overlaps_the_input_is_refused(shift: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> None:
     X, out = shift(np.ones((5, 3)))
     with pytest.raises(ValueError, match="out overlaps X in memory; pass X itself"):
         as_out(out, out.shape, np.float64, X)

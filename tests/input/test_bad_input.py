@@ -89,7 +89,7 @@ NO_NUMBERS: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", NO_NUMBERS)
-def test_no_matrix_of_real_numbers(case: str, fitted: PowerFit) -> None:
+def test_input_other_than_a_matrix_of_real_numbers_is_refused(case: str, fitted: PowerFit) -> None:
     X, error, message = NO_NUMBERS[case]
     with pytest.raises(error, match=message):
         pk.fit(X, family=fitted.family)
@@ -134,7 +134,7 @@ def test_box_cox_needs_positive_values(value: float) -> None:
 
 
 @pytest.mark.parametrize("X", [[[0, 1], [1, 2]], [[False, True], [True, True]]])
-def test_box_cox_of_integers_and_booleans_with_zero(X: list[Any]) -> None:
+def test_box_cox_refuses_zero_in_integers_and_booleans(X: list[Any]) -> None:
     with pytest.raises(ValueError, match=r"column 0, row 0: the value is 0\.0, .*strictly positive"):
         pk.fit(X, family="box-cox")
 
@@ -173,7 +173,7 @@ def test_vectors_have_rows_only(family: str, value: float) -> None:
         pk.fit(GOOD[:, 0], family=family).transform(x)
 
 
-def test_longdouble_beyond_float64() -> None:
+def test_longdouble_beyond_float64_is_refused_as_infinite() -> None:
     if np.finfo(np.longdouble).max == np.finfo(np.float64).max:
         pytest.skip("longdouble is float64 here")
     X = with_value(np.longdouble("1e400"), 2, 1, np.longdouble)
@@ -251,7 +251,7 @@ def test_unfittable_column_passes_unchanged_and_leaves_the_others(case: str) -> 
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_one_row(family: str) -> None:
+def test_one_row_is_not_fitted(family: str) -> None:
     with pytest.warns(UserWarning, match="column 0, column 1, column 2: not fitted: fewer than two distinct values"):
         fit = pk.fit(GOOD[:1], family=family)
     assert_array_equal(fit.transform(GOOD), GOOD)
@@ -267,7 +267,7 @@ def test_many_unfittable_columns_make_one_short_warning() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_two_distinct_values(family: str) -> None:
+def test_two_distinct_values_are_standardised(family: str) -> None:
     fit = pk.fit([[1.0, 5.0], [3.0, 7.0], [3.0, 5.0]], family=family)
     assert (fit.status == Status.OK).all()
     assert_allclose(fit.transform([[1.0, 5.0], [3.0, 7.0], [3.0, 5.0]]).std(axis=0), 1.0, rtol=1e-12)
@@ -329,7 +329,7 @@ def test_narrow_types_fit_as_float64(dtype: str, family: str) -> None:
     assert_allclose(Z, pk.fit(COUNTS, family=family).transform(COUNTS), rtol=1e-6, atol=1e-6)
 
 
-def test_booleans() -> None:
+def test_booleans_are_fitted_as_0_and_1() -> None:
     X = np.array([[True, False], [False, False], [True, True], [True, False]])
     fit = pk.fit(X)
     same_fit(fit, pk.fit(X.astype(float)))
@@ -339,7 +339,7 @@ def test_booleans() -> None:
 @pytest.mark.parametrize("x", [[2**62, 2**61, 2**60, 5], np.array([2**64 - 1, 1, 2**63], dtype=np.uint64)])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.filterwarnings(r"ignore:X holds integers beyond 2\*\*53")
-def test_huge_integers(x: Any, family: str) -> None:
+def test_huge_integers_are_fitted_as_float64(x: Any, family: str) -> None:
     fit = pk.fit(x, family=family)
     assert fit.status[0] == Status.OK
     Z = fit.transform(x)
@@ -347,7 +347,7 @@ def test_huge_integers(x: Any, family: str) -> None:
     assert_allclose(fit.inverse_transform(Z), np.asarray(x, dtype=np.float64), rtol=1e-12)
 
 
-def test_missing_values_in_every_disguise() -> None:
+def test_masks_and_nan_are_missing_values_alike() -> None:
     holes = np.random.default_rng(3).random(GOOD.shape) < 0.2
     X = np.where(holes, NAN, GOOD)
     expected = pk.fit(X)
@@ -383,7 +383,7 @@ def test_missing_values_do_not_affect_the_fit(n: int, family: str, sign: int) ->
             assert_allclose([fit.lmbda[j], fit.nll[j]], [alone.lmbda[0], alone.nll[0]], rtol=1e-12, atol=1e-12)
 
 
-def test_pandas_nullable_and_mixed_types() -> None:
+def test_nullable_and_mixed_types_of_pandas_are_read() -> None:
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame(
         {
@@ -398,7 +398,7 @@ def test_pandas_nullable_and_mixed_types() -> None:
     same_fit(fit, pk.fit(X.astype(float).to_numpy(na_value=NAN)))
 
 
-def test_polars() -> None:
+def test_frames_of_polars_are_read() -> None:
     pl = pytest.importorskip("polars")
     X = pl.DataFrame({"float": GOOD[:, 0], "count": [None, *COUNTS[1:, 1].tolist()]})
     fit = pk.fit(X)
@@ -408,7 +408,7 @@ def test_polars() -> None:
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_out_and_in_place(dtype: str, order: Any, fitted: PowerFit, tmp_path: Path) -> None:
+def test_output_arrays_hold_the_bits_of_new_arrays(dtype: str, order: Any, fitted: PowerFit, tmp_path: Path) -> None:
     X = GOOD.astype(dtype, order=order)
     Z = fitted.transform(X)
     outs = [
@@ -429,7 +429,7 @@ def test_out_and_in_place(dtype: str, order: Any, fitted: PowerFit, tmp_path: Pa
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_vector_in_place(family: str) -> None:
+def test_vectors_are_transformed_in_place(family: str) -> None:
     x = np.repeat(GOOD[:, 0], 2)[::2]
     fit = pk.fit(x, family=family)
     Z = fit.transform(x)
@@ -463,7 +463,7 @@ IN_DOMAIN += [("box-cox", case) for case, x in MAGNITUDES.items() if min(x) > 0]
 
 
 @pytest.mark.parametrize("family, case", IN_DOMAIN)
-def test_any_magnitude_standardises(family: str, case: str) -> None:
+def test_values_of_any_magnitude_are_standardised(family: str, case: str) -> None:
     x = np.array(MAGNITUDES[case])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the optimal lambda may be beyond float64; the status says so
@@ -486,7 +486,7 @@ def test_any_magnitude_standardises(family: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("family, case", IN_DOMAIN)
-def test_any_magnitude_without_standardising(family: str, case: str) -> None:
+def test_raw_values_of_any_magnitude_are_finite(family: str, case: str) -> None:
     x = np.array(MAGNITUDES[case])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -602,7 +602,7 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_ARGUMENTS)
-def test_bad_arguments_of_fit(case: str) -> None:
+def test_invalid_arguments_of_fit_are_refused(case: str) -> None:
     arguments, error, message = BAD_ARGUMENTS[case]
     with pytest.raises(error, match=message):
         pk.fit(GOOD, **arguments)
@@ -624,7 +624,7 @@ def test_ymax_that_no_lambda_satisfies_names_the_column(family: str) -> None:
         (np.ones(3), "X has 1 column, the fit has 3"),
     ],
 )
-def test_other_number_of_columns_than_fitted(X: np.ndarray, message: str, fitted: PowerFit) -> None:
+def test_another_number_of_columns_than_fitted_is_refused(X: np.ndarray, message: str, fitted: PowerFit) -> None:
     for apply in (fitted.transform, fitted.inverse_transform):
         with pytest.raises(ValueError, match=message):
             apply(X)
@@ -643,14 +643,14 @@ BAD_OUT: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_OUT)
-def test_bad_out(case: str, fitted: PowerFit) -> None:
+def test_invalid_out_is_refused(case: str, fitted: PowerFit) -> None:
     out, error, message = BAD_OUT[case]
     for apply in (fitted.transform, fitted.inverse_transform):
         with pytest.raises(error, match=message):
             apply(GOOD, out=out)
 
 
-def test_out_that_overlaps_the_input() -> None:
+def test_out_that_overlaps_the_input_is_refused() -> None:
     buffer = np.ones((61, 3))
     buffer[1:] = GOOD
     before = buffer.copy()
@@ -662,26 +662,26 @@ def test_out_that_overlaps_the_input() -> None:
 
 
 @pytest.mark.parametrize("n_threads, error", [(0, ValueError), (-1, ValueError), ("2", TypeError), (1.5, TypeError)])
-def test_bad_n_threads_when_applying(n_threads: Any, error: type[Exception], fitted: PowerFit) -> None:
+def test_invalid_n_threads_are_refused_when_applying(n_threads: Any, error: type[Exception], fitted: PowerFit) -> None:
     for apply in (fitted.transform, fitted.inverse_transform):
         with pytest.raises(error, match="n_threads must be"):
             apply(GOOD, n_threads=n_threads)
 
 
 @pytest.mark.parametrize("value", ["ignore", None, "NaN"])
-def test_bad_out_of_range(value: Any, fitted: PowerFit) -> None:
+def test_invalid_out_of_range_is_refused(value: Any, fitted: PowerFit) -> None:
     with pytest.raises(ValueError, match="out_of_range must be one of 'nan', 'raise', 'clip', got"):
         fitted.inverse_transform(GOOD, out_of_range=value)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95, -0.5, NAN])
-def test_bad_level(level: float, fitted: PowerFit) -> None:
+def test_invalid_levels_are_refused(level: float, fitted: PowerFit) -> None:
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         fitted.confint(level=level)
 
 
 @pytest.mark.parametrize("lmbdas", [NAN, [0.0, INF], [[1.0]]])
-def test_bad_lambdas_of_a_profile(lmbdas: Any, fitted: PowerFit) -> None:
+def test_invalid_lambdas_of_a_profile_are_refused(lmbdas: Any, fitted: PowerFit) -> None:
     with pytest.raises(ValueError, match="lmbdas must be a finite number or a one-dimensional array"):
         fitted.profile(lmbdas)
 
@@ -716,7 +716,7 @@ def _damaged() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("k", range(10))
-def test_damaged_json(k: int) -> None:
+def test_damaged_json_is_refused(k: int) -> None:
     text, message = list(_damaged())[k]
     with pytest.raises(ValueError, match=message):
         PowerFit.from_json(text, check=False)

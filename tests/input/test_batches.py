@@ -120,7 +120,7 @@ def test_transforms_are_those_of_memory(source, folder):
     assert_allclose(back["size"].to_numpy(), TABLE["size"].to_numpy(), rtol=1e-12)
 
 
-def test_types_of_results(folder):
+def test_results_are_lazy_as_the_input(folder):
     polars = pytest.importorskip("polars")
     fit = pk.fit(TABLE.select(NUMERIC))
     lazily = fit.transform(SOURCES["lazy frame"](folder))
@@ -145,7 +145,7 @@ def test_results_of_any_batches_are_the_same(monkeypatch):
     assert_same(fits[0], fits[2])
 
 
-def test_a_file_of_parquet(folder):
+def test_a_parquet_file_is_read_in_batches(folder):
     file = parquet.ParquetFile(folder / "0.parquet")
     expected = pk.fit(TABLE[:400], non_numeric="ignore")
     assert_same(fit_chunks(file, non_numeric="ignore"), expected)

@@ -33,7 +33,7 @@ def test_pandas_frames_keep_index_and_names(family):
     pd.testing.assert_frame_equal(fit.inverse_transform(out), frame, check_freq=False)
 
 
-def test_pandas_series():
+def test_pandas_series_keep_name_and_index():
     series = pandas_frame()["a"]
     out = pk.fit(series).transform(series)
     assert out.name == "a"
@@ -54,7 +54,7 @@ def test_pandas_series():
         ("Sparse[float64]", "float64"),
     ],
 )
-def test_pandas_types(dtype, expected):
+def test_pandas_types_are_kept_or_become_float64(dtype, expected):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
     series = pd.Series(np.arange(1, 30)).astype(dtype)
@@ -67,7 +67,7 @@ def test_pandas_types(dtype, expected):
         assert np.array_equal(pd.isna(out).to_numpy().ravel(), pd.isna(series))
 
 
-def test_pandas_types_side_by_side():
+def test_pandas_types_side_by_side_are_kept():
     frame = pd.DataFrame(
         {"a": pd.array([1, 2, None, 9], dtype="Int64"), "b": [1.0, np.nan, 3.0, 4.0]}, index=[3, 3, 1, 0]
     )
@@ -126,14 +126,14 @@ def test_large_integers_warn_once_and_name_their_columns(library):
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "UInt64", "int64[pyarrow]"])
-def test_large_integers_of_nullable_types(dtype):
+def test_large_nullable_integers_warn(dtype):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
     with pytest.warns(UserWarning, match=TOO_LARGE % r"column 0 \('id'\)"):
         pk.fit(pd.DataFrame({"id": pd.Series([*LARGE, None], dtype=dtype), "x": [*A, None]}))
 
 
-def test_large_integers_of_objects_in_frames():
+def test_large_integers_of_objects_warn():
     frame = pd.DataFrame({"id": pd.Series([*LARGE.tolist(), 2**70, None], dtype=object), "x": [*A, 1.0, 2.0]})
     with pytest.warns(UserWarning, match=TOO_LARGE % r"column 0 \('id'\)"):
         pk.fit(frame)
@@ -144,7 +144,7 @@ def test_large_integers_of_objects_in_frames():
     [LARGE, LARGE.astype(">i8"), LARGE.astype("u8"), -LARGE, LARGE.tolist(), [*LARGE.tolist(), 2**70]],
     ids=["int64", "big-endian", "uint64", "negative", "list", "beyond 64 bits"],
 )
-def test_large_integers_of_arrays(values):
+def test_large_integers_of_arrays_warn(values):
     with pytest.warns(UserWarning, match=TOO_LARGE % "column 0"):
         pk.fit(values)
 
@@ -210,7 +210,7 @@ def test_polars_frames_keep_names_and_nulls(family):
     assert out.select(["n", "b", "a"]).equals(fit.transform(frame.select(["n", "b", "a"])))
 
 
-def test_polars_series():
+def test_polars_series_keep_name_and_nulls():
     series = pl.Series("a", [None, *A[1:]])
     out = pk.fit(series).transform(series)
     assert isinstance(out, pl.Series)
@@ -274,7 +274,7 @@ def test_arrow_tables_are_preserved(kind):
     )
 
 
-def test_arrow_columns_and_single_precision():
+def test_arrow_columns_keep_type_and_precision():
     pa = pytest.importorskip("pyarrow")
     for one in (pa.array(A), pa.chunked_array([A[:9], A[9:]])):
         out = pk.fit(one).transform(one)
@@ -295,7 +295,7 @@ def test_arrow_tables_of_pandas_can_go_back_to_pandas():
     )
 
 
-def test_numeric_columns_of_arrow_tables():
+def test_text_columns_of_arrow_tables_raise_or_are_left_out():
     pa = pytest.importorskip("pyarrow")
     table = arrow_table(pa, "Table")
     with pytest.raises(TypeError, match=r"column 0 \('name'\), row 0: 'x' is not a real number"):
@@ -330,7 +330,7 @@ def test_weights_are_a_column(library, estimator):
     )
 
 
-def test_weights_that_are_not_a_column():
+def test_weights_that_are_not_a_column_are_refused():
     with pytest.raises(ValueError, match=r"sample_weight='v': there is no column of that name among 'a', 'w', 'b'"):
         pk.fit(weighted("pandas"), sample_weight="v")
     with pytest.raises(TypeError, match=r"sample_weight='w' names a column, but X is a ndarray, not a data fr"):

@@ -312,7 +312,7 @@ FAILED = {
 
 
 @pytest.mark.parametrize("call", FAILED)
-def test_calls_that_have_failed(call):
+def test_calls_that_once_failed_raise_documented_errors(call):
     try:
         assert [fault for value in FAILED[call] if (fault := outcome(call, CALLS[call], value))] == []
     finally:
@@ -321,7 +321,7 @@ def test_calls_that_have_failed(call):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
-def test_hostile_calls(call):
+def test_hostile_arguments_raise_documented_errors_only(call):
     try:
         assert faults(call, CALLS[call]) == []
     finally:
@@ -381,7 +381,7 @@ COMMANDS: dict[str, Callable[[Path, Path, Path], list[Any]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_hostile_tables(run, tmp_path, command):
+def test_hostile_tables_end_with_one_sentence(run, tmp_path, command):
     """The exit code is 0, or 1 or 2 with one sentence; there is no traceback, and earlier output is not damaged."""
     fit, out = tmp_path / "fit.json", tmp_path / "out"
     fit.write_text(FIT.to_json())
@@ -421,7 +421,7 @@ OPTIONS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", OPTIONS)
-def test_hostile_options(run, tmp_path, option):
+def test_hostile_options_end_with_one_sentence(run, tmp_path, option):
     table = tmp_path / "table.csv"
     table.write_text("a,b\n1,2\n3,5\n4,4\n")
     found = []

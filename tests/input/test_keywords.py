@@ -60,7 +60,7 @@ def test_every_public_function_suggests_a_keyword(module):
         assert pickle.loads(pickle.dumps(function)) is function
 
 
-def test_constants_of_location_scale():
+def test_unknown_constants_of_location_scale_suggest_a_name():
     from powerkern.location import location_scale
     from powerkern.outliers import zscore
 

@@ -106,7 +106,7 @@ def test_lazy_frames_of_narwhals_are_refused_with_what_to_call():
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_streams_of_arrow_data(once):
+def test_streams_of_arrow_data_become_tables(once):
     def stream():
         return Stream(FRAMES["pyarrow"](), once)
 
@@ -134,14 +134,14 @@ def test_streams_that_can_be_read_once_have_weights_groups_and_other_columns():
     assert_array_equal(np.asarray(out["a"])[::2], pk.fit(X[::2]).transform(X[::2])[:, 0])
 
 
-def test_batches_of_arrow_data():
+def test_batches_of_arrow_data_are_read():
     batch = FRAMES["pyarrow"]().to_batches()[0]
     fit = pk.fit(Batch(batch))
     assert fit.column_names == ["a", "b"]
     assert_array_equal(np.column_stack(fit.transform(Batch(batch)).columns), EXPECTED)
 
 
-def test_data_frames_of_arro3():
+def test_data_frames_of_arro3_are_read():
     arro3 = pytest.importorskip("arro3.core")
     table = arro3.Table.from_arrow(FRAMES["pyarrow"]())
     assert_array_equal(np.column_stack(pk.fit(table).transform(table).columns), EXPECTED)
@@ -225,7 +225,7 @@ def test_estimators_know_the_names_and_give_the_same_kind(make):
     assert_array_equal(narwhals.from_native(pa.table(out) if make is as_batch else out)["a"].to_numpy(), X[:, 0])
 
 
-def test_cells_of_a_record_batch():
+def test_cells_of_a_record_batch_come_back_as_one():
     from powerkern.cellwise import ddc
 
     batch = as_batch(FRAMES["pyarrow"]())
@@ -251,7 +251,7 @@ LABELS = {
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow", "categories", "narwhals"])
 @pytest.mark.parametrize("labels", LABELS)
-def test_labels_of_groups(kind, labels):
+def test_labels_of_groups_agree_with_pandas(kind, labels):
     values = LABELS[labels]
     column = pa.chunked_array([pa.array(values)])
     if kind != "pyarrow":

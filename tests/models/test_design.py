@@ -71,7 +71,7 @@ def test_bad_values_are_named() -> None:
         read_covariates(["a", "b"], None, True, 2, np.zeros((2, 1)))
 
 
-def test_rows_that_are_not_those_of_the_fit() -> None:
+def test_covariates_with_other_rows_or_columns_are_refused() -> None:
     covariates, _ = read_covariates(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]}), None, True, 2, np.zeros((2, 1)))
     other = pd.DataFrame({"b": [4.0], "c": [0.0], "a": [9.0]})
     assert covariates.matrix(other).tolist() == [[1.0, 9.0, 4.0]]
@@ -84,7 +84,7 @@ def test_rows_that_are_not_those_of_the_fit() -> None:
 
 
 @pytest.mark.parametrize("key", ["names", "columns", "intercept", "formula"])
-def test_records(key: str) -> None:
+def test_damaged_records_of_covariates_are_refused(key: str) -> None:
     covariates, _ = read_covariates(pd.DataFrame({"a": [1.0, 2.0]}), None, True, 2, np.zeros((2, 1)))
     record = json.loads(json.dumps(covariates.to_record()))
     assert Covariates.from_record(record) == covariates

@@ -14,7 +14,7 @@ rng = np.random.default_rng(11)
 P = rng.uniform(size=(200, 9))
 
 
-def test_combinations():
+def test_combinations_agree_with_numpy():
     assert combine_probabilities(P) == pytest.approx(P.mean(axis=1), rel=1e-14)
     assert np.array_equal(combine_probabilities(P, "median"), np.median(P, axis=1))
     assert np.array_equal(combine_probabilities(P, "maximum"), P.max(axis=1))

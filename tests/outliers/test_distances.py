@@ -21,7 +21,7 @@ CLOUD = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)) + [1.0, -5.0, 20.0]
 # --- Mahalanobis ---------------------------------------------------------------------------------------
 
 
-def test_mahalanobis_in_many_digits():
+def test_mahalanobis_agrees_with_multiprecision():
     """Distances agree with those by the inverse of the exact covariance, and their squares sum to (n - 1) p."""
     with mpmath.workdps(40):
         rows = mpmath.matrix(CLOUD.tolist())
@@ -35,7 +35,7 @@ def test_mahalanobis_in_many_digits():
     assert (found**2).sum() == pytest.approx((n - 1) * p, rel=1e-13)
 
 
-def test_mahalanobis_as_scipy():
+def test_mahalanobis_agrees_with_scipy():
     loc, cov = CLOUD.mean(axis=0), np.cov(CLOUD.T)
     inverse = np.linalg.inv(cov)
     expected = [scipy_distance.mahalanobis(row, loc, inverse) for row in CLOUD]
@@ -53,7 +53,7 @@ def test_mahalanobis_does_not_depend_on_affine_maps():
 
 
 @pytest.mark.parametrize("factor", [1e300, 1e-300, 1e-305])
-def test_distances_in_any_unit(factor):
+def test_distances_do_not_depend_on_the_unit(factor):
     assert mahalanobis(factor * CLOUD) == pytest.approx(mahalanobis(CLOUD), rel=1e-8)
     center = CLOUD[0]
     assert mahalanobis(factor * CLOUD, loc=factor * center) == pytest.approx(mahalanobis(CLOUD, loc=center), rel=1e-8)
@@ -83,7 +83,7 @@ def test_rows_with_missing_values_have_no_distance():
         (np.where(np.arange(40)[:, None] == 5, np.inf, CLOUD), "column 0, row 5: the value is inf"),
     ],
 )
-def test_mahalanobis_refuses(points, message):
+def test_mahalanobis_refuses_invalid_data(points, message):
     with pytest.raises(ValueError, match=message):
         mahalanobis(points)
 
@@ -130,14 +130,14 @@ def lilliefors(x):
     return stats.kstest(x, stats.norm(x.mean(), x.std(ddof=1)).cdf).statistic
 
 
-def test_ks_distance_of_columns():
+def test_ks_distance_agrees_with_scipy():
     assert ks_distance(CLOUD) == pytest.approx([lilliefors(x) for x in CLOUD.T], rel=1e-12)
     assert ks_distance(CLOUD[:, 0]) == ks_distance(CLOUD)[0]
     given = [stats.kstest(x, stats.norm(1.0, s).cdf).statistic for x, s in zip(CLOUD.T, (1.0, 2.0, 3.0), strict=True)]
     assert ks_distance(CLOUD, 1.0, [1.0, 2.0, 3.0]) == pytest.approx(given, rel=1e-12)
 
 
-def test_ks_distance_of_two_distributions():
+def test_ks_distance_of_uniform_and_normal_is_exact():
     """The distributions are the uniform one on (-2, 2), represented by a fine grid of its quantiles, and N(0, 1).
 
     Their distribution functions differ most where the densities are equal: phi(x) = 1/4.
@@ -156,13 +156,13 @@ def test_ks_distance_leaves_missing_values_out_and_its_argument_alone():
     assert np.array_equal(holes, before, equal_nan=True)
 
 
-def test_ks_distance_without_a_fit():
+def test_ks_distance_without_a_fit_is_nan():
     table = np.array([[1.0, 2.0, math.nan], [1.0, math.nan, math.nan], [1.0, math.nan, math.nan]])
     assert np.isnan(ks_distance(table)).all()
     assert ks_distance(table, 1.0, 1.0)[0] == pytest.approx(0.5)
 
 
-def test_ks_distance_of_subnormal_values():
+def test_ks_distance_holds_for_subnormal_values():
     x = np.random.default_rng(2).normal(size=50)
     small = ks_distance(x * 2.0**-1040, loc=0.0, scale=2.0**-1040)
     assert small == pytest.approx(ks_distance(x, loc=0.0, scale=1.0), rel=1e-6)
@@ -185,13 +185,13 @@ def test_ks_distance_is_the_same_for_any_threads_and_order():
         (lambda: ks_distance(CLOUD, loc=[1.0, 2.0]), "loc must be finite numbers of shape"),
     ],
 )
-def test_ks_distance_refuses(call, message):
+def test_ks_distance_refuses_invalid_arguments(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_mahalanobis_of_many_blocks_of_rows(monkeypatch, given):
+def test_mahalanobis_in_blocks_of_rows_is_the_same(monkeypatch, given):
     """Long computations consist of many blocks, so that they can be interrupted; the result is that of one block."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 3)) + 10.0

@@ -45,7 +45,7 @@ def cases(n=60, seed=0):
 
 
 @pytest.mark.slow
-def test_every_measure_of_the_reference(reference):
+def test_every_measure_agrees_with_the_reference(reference):
     for sample in reference:
         for rule, expected in sample["rules"].items():
             for key, value in expected["measures"].items():
@@ -56,7 +56,7 @@ def test_every_measure_of_the_reference(reference):
                 assert found == pytest.approx(value, rel=1e-9, abs=1e-9), (sample["name"], rule, key)
 
 
-def test_edges_of_the_reference(reference):
+def test_edges_of_bins_agree_with_the_reference(reference):
     for sample in reference:
         for n_bins, edges in sample["edges"].items():
             p = sample["rules"]["mean+nmad"]["p"]
@@ -65,7 +65,7 @@ def test_edges_of_the_reference(reference):
 
 
 @pytest.mark.slow
-def test_improvement_scores_of_the_reference(reference):
+def test_improvement_scores_agree_with_the_reference(reference):
     for sample in reference:
         errors = stratified_errors(
             np.array(sample["labels"]), np.column_stack([found["p"] for found in sample["rules"].values()])
@@ -102,7 +102,7 @@ def test_certain_and_right_is_perfect(measure):
     assert measure(y, [1 - label for label in y]) == (1.0 if measure in (brier_score, calibration_error) else 0.0)
 
 
-def test_entropy():
+def test_sharpness_of_one_probability_is_its_entropy():
     p = np.array([0.0, 1.0, 0.5, 1e-20, 0.25])
     exact = [0.0, 0.0, 1.0, float(oracles.entropy(1e-20)), float(oracles.entropy(0.25))]
     for value, expected in zip(p, exact, strict=True):
@@ -111,7 +111,7 @@ def test_entropy():
 
 @pytest.mark.parametrize("strategy", ["equal-area", "equal-count", "equal-width"])
 @given(st.integers(0, 1000), st.integers(1, 12))
-def test_bins_partition(strategy, seed, n_bins):
+def test_bins_contain_every_score_once(strategy, seed, n_bins):
     y, p = cases(n=25, seed=seed)
     diagram = reliability_diagram(y, p, strategy=strategy, n_bins=n_bins)
     assert diagram.n_scores.sum() == y.size
@@ -197,7 +197,7 @@ def test_number_of_bins_is_a_whole_number():
         refinement_error([0, 1], [0.1, 0.2], n_bins=2.5)
 
 
-def test_skill_score():
+def test_skill_scores_are_log_ratios_of_errors():
     assert skill_score(0.25, 0.5) == 1.0
     assert skill_score([0.0, 0.0, 0.1], [0.0, 0.1, 0.0]).tolist() == [0.0, np.inf, -np.inf]
     assert skill_score(1e-300, 1e300) == pytest.approx(600 * np.log2(10))
@@ -207,7 +207,7 @@ def test_skill_score():
         skill_score(1.0, np.nan)
 
 
-def test_public_harmonic_improvement_score():
+def test_harmonic_improvement_agrees_with_scipy():
     errors = np.random.default_rng(0).uniform(size=(4, 6))
     relative = errors / errors.mean(axis=0)
     expected = scipy.stats.hmean(relative, axis=1)

@@ -47,7 +47,7 @@ def reference():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_parameters_and_probabilities_of_the_reference(reference, rule):
+def test_parameters_and_probabilities_agree_with_the_reference(reference, rule):
     for sample in reference:
         expected = sample["rules"][rule]
         scaling = quietly(fit_scaling, sample["scores"], **RULES[rule])
@@ -56,7 +56,7 @@ def test_parameters_and_probabilities_of_the_reference(reference, rule):
         assert scaling.probability(sample["scores"]) == pytest.approx(expected["p"], abs=1e-9), sample["name"]
 
 
-def test_gamma_rule_of_the_reference(reference):
+def test_the_gamma_rule_agrees_with_the_reference(reference):
     for sample in reference:
         found = quietly(outlier_probability, sample["scores"], method="gamma")
         if sample["gamma"] is not None:
@@ -74,7 +74,7 @@ def test_the_script_still_writes_its_file(reference):
     assert make_again(make_scaling_reference.record(*drawn[1])) == reference[1]
 
 
-def test_rule_with_one_formula_each():
+def test_rules_agree_with_their_formulas():
     s = SCORES[:, 0]
     mu, sigma = s.mean(), stats.median_abs_deviation(s, scale="normal")
     expected = np.maximum(0.0, special.erf((s - mu) / (sigma * math.sqrt(2.0))))
@@ -103,7 +103,7 @@ def test_trimming_counts_the_scores_that_are_there():
     assert fit_scaling(holes, "trimmed", "trimmed-sd").sigma[1] == pytest.approx(kept.std(), rel=1e-13)
 
 
-def test_a_given_center():
+def test_a_given_center_is_used():
     s = SCORES[:, 0]
     scaling = fit_scaling(s, 1.0, "sd")
     assert (scaling.mu[0], scaling.sigma[0]) == (1.0, pytest.approx(math.sqrt(np.mean((s - 1.0) ** 2)), rel=1e-13))
@@ -117,7 +117,7 @@ def test_a_given_center():
     assert scaling.probability([0.999, 1.0])[1] == 0.0 < scaling.probability([1.01])[0]
 
 
-def test_robust_gamma_rule():
+def test_the_robust_gamma_rule_agrees_with_scipy():
     s = SCORES[:, 0]
     mu, sigma = np.median(s), stats.iqr(s) / 1.3489795003921634
     cdf = stats.gamma((mu / sigma) ** 2, scale=sigma**2 / mu).cdf
@@ -129,7 +129,7 @@ def test_robust_gamma_rule():
 
 
 @pytest.mark.parametrize("options", [{}, {"estimator": "mle"}, {"estimator": "ppcc", "center": "median"}])
-def test_power_transform_route(options):
+def test_transformed_scores_have_gaussian_probabilities(options):
     s = SCORES[:, 0]
     center = {"center": options["center"]} if "center" in options else {}
     fit = pk.fit(s, estimator=options.get("estimator", "robust"))
@@ -153,7 +153,7 @@ def test_robust_power_transform_tells_outliers_from_skewness():
 @pytest.mark.parametrize("center", ["median", "mean"])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("far, dtype", [(1e300, "float64"), (3e38, "float32")])
-def test_transformed_scores_beyond_all_numbers(center, sign, far, dtype):
+def test_transformed_scores_that_overflow_have_probability_0_or_1(center, sign, far, dtype):
     scores = (sign * np.append(np.random.default_rng(1).normal(5.0, 1.0, size=97), [far] * 3)).astype(dtype)
     p = outlier_probability(scores, method="yeo-johnson", center=center)
     assert (p[97:] == (sign > 0.0)).all()
@@ -164,7 +164,7 @@ def test_transformed_scores_beyond_all_numbers(center, sign, far, dtype):
 
 
 @pytest.mark.parametrize("rule", ALL_RULES)
-def test_laws_of_every_rule(rule):
+def test_every_rule_is_monotone_and_between_0_and_1(rule):
     p = outlier_probability(SCORES, **rule)
     assert p.shape == SCORES.shape
     assert ((p >= 0.0) & (p <= 1.0)).all()
@@ -192,7 +192,7 @@ def test_missing_scores_are_left_out_and_stay_missing(rule):
 
 
 @pytest.mark.parametrize("rule", ALL_RULES)
-def test_same_for_any_threads_and_layout(rule):
+def test_threads_and_layout_do_not_change_a_bit(rule):
     wide = rng.lognormal(size=(200, 200))
     expected = outlier_probability(wide, n_threads=1, **rule)
     assert np.array_equal(outlier_probability(wide, n_threads=3, **rule), expected)
@@ -211,7 +211,7 @@ def test_scores_are_not_changed():
 
 
 @pytest.mark.parametrize("rule", ALL_RULES)
-def test_new_scores_by_an_old_map(rule):
+def test_new_scores_are_mapped_by_the_fitted_rule(rule):
     scaling = fit_scaling(SCORES, **rule)
     assert np.array_equal(scaling.probability(SCORES[:3]), scaling.probability(SCORES)[:3])
     assert (scaling.probability(np.full((1, 5), 1e9)) > 0.9).all()
@@ -251,13 +251,13 @@ def test_infinite_scores_are_certain_and_left_out(rule, dtype):
 
 
 @pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
-def test_scores_that_are_all_infinite(rule):
+def test_scores_that_are_all_infinite_have_probability_0_or_1(rule):
     with pytest.warns(UserWarning, match="no values|no scores"):
         found = outlier_probability([math.inf, -math.inf, math.inf], **rule)
     assert found.tolist() == [1.0, 0.0, 1.0]
 
 
-def test_distribution_behind_each_rule():
+def test_cdf_is_the_distribution_of_each_rule():
     s = SCORES[:, 0]
     scaling = fit_scaling(s)
     assert scaling.cdf(s) == pytest.approx(stats.norm(scaling.mu[0], scaling.sigma[0]).cdf(s), rel=1e-12)
@@ -284,7 +284,7 @@ def test_distribution_without_a_scale_is_a_step(rule):
 
 @pytest.mark.parametrize("rule", [*ALL_RULES, {"method": "yeo-johnson", "estimator": "mle"}])
 @pytest.mark.parametrize("probability", [0.0, 0.01, 0.5, 0.99])
-def test_the_inverse_map(rule, probability):
+def test_score_at_inverts_probabilities(rule, probability):
     scaling = fit_scaling(SCORES, **rule)
     scores = scaling.score_at(probability)
     assert (scaling.probability(scores[None, :]) <= probability).all()
@@ -294,7 +294,7 @@ def test_the_inverse_map(rule, probability):
     assert np.array_equal(scaling.probability(beyond[None, :])[0] > probability, reached)
 
 
-def test_the_inverse_map_at_the_ends():
+def test_score_at_takes_probabilities_0_and_1():
     assert fit_scaling(SCORES[:, 0]).score_at(1.0).tolist() == [np.finfo(np.float64).max]
     assert quietly(fit_scaling, [2.0, 2.0, 2.0]).score_at(0.5).tolist() == [2.0]
     assert np.isnan(quietly(fit_scaling, [math.nan, math.nan]).score_at(0.5)).all()
@@ -318,7 +318,7 @@ def test_map_knows_its_detectors():
 # --- types and layouts ---------------------------------------------------------------------------------
 
 
-def test_types_in_and_out():
+def test_types_of_scores_are_read_and_kept():
     expected = outlier_probability(SCORES)
     assert outlier_probability(SCORES.astype(np.float32)).dtype == np.float32
     assert outlier_probability(SCORES.tolist()) == pytest.approx(expected, rel=1e-14)
@@ -334,7 +334,7 @@ def test_types_in_and_out():
 
 
 @pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
-def test_constant_scores(rule):
+def test_constant_scores_have_probability_0(rule):
     table = np.column_stack([SCORES[:, 0], np.full(300, 0.1)])
     with pytest.warns(UserWarning, match="column 1: the scores have scale 0"):
         p = outlier_probability(table, **rule)
@@ -348,7 +348,7 @@ def test_constant_scores_have_no_power_transform():
 
 
 @pytest.mark.parametrize("rule", RULES.values())
-def test_one_score(rule):
+def test_one_score_has_probability_0(rule):
     with pytest.warns(UserWarning, match="scale 0"):
         assert outlier_probability([3.0], **rule).tolist() == [0.0]
 
@@ -363,7 +363,7 @@ def test_mostly_equal_scores_jump():
 
 
 @pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
-def test_no_scores(rule):
+def test_columns_without_scores_have_no_probabilities(rule):
     table = np.column_stack([SCORES[:, 0], np.full(300, math.nan)])
     with pytest.warns(UserWarning, match="column 1: no"):
         p = outlier_probability(table, **rule)
@@ -380,7 +380,7 @@ def test_gamma_rule_needs_a_positive_mean():
 
 
 @pytest.mark.parametrize("rule", RULES.values())
-def test_one_warning_a_column(rule):
+def test_each_column_has_one_warning(rule):
     with pytest.warns(UserWarning, match="no values|no scores") as caught:
         outlier_probability([math.nan] * 3, **rule)
     assert len(caught) == 1
@@ -399,7 +399,7 @@ def test_one_warning_a_column(rule):
         ({"estimator": "rewlm"}, "did you mean 'rewml'"),
     ],
 )
-def test_unknown_words(options, message):
+def test_unknown_words_are_refused_with_a_suggestion(options, message):
     with pytest.raises(ValueError, match=message):
         outlier_probability(SCORES, **options)
 
@@ -414,7 +414,7 @@ def test_scores_are_numbers():
 # --- z-scores ------------------------------------------------------------------------------------------
 
 
-def test_zscores_in_many_digits():
+def test_zscores_agree_with_multiprecision():
     with mpmath.workdps(40):
         s = [mpmath.mpf(v) for v in SCORES[:, 0].tolist()]
         mean = mpmath.fsum(s) / len(s)
@@ -423,7 +423,7 @@ def test_zscores_in_many_digits():
     np.testing.assert_allclose(zscore(SCORES[:, 0], ddof=1), expected, rtol=1e-12, atol=1e-14)
 
 
-def test_zscores():
+def test_zscores_agree_with_scipy():
     np.testing.assert_allclose(zscore(SCORES), stats.zscore(SCORES), rtol=1e-12)
     np.testing.assert_allclose(zscore(SCORES, ddof=1), stats.zscore(SCORES, ddof=1), rtol=1e-12)
     robust = (SCORES - np.median(SCORES, axis=0)) / stats.median_abs_deviation(SCORES, scale="normal")
@@ -432,7 +432,7 @@ def test_zscores():
     assert frame.columns.tolist() == ["a"]
 
 
-def test_zscores_with_missing_values():
+def test_zscores_omit_missing_values():
     holes = SCORES.copy()
     holes[4, 1] = math.nan
     np.testing.assert_allclose(zscore(holes), stats.zscore(holes, nan_policy="omit"), rtol=1e-12)
@@ -449,7 +449,7 @@ def test_trim_is_a_number():
         outlier_probability(SCORES, trim="some")
 
 
-def test_zscores_of_one_value():
+def test_zscores_of_one_value_are_nan():
     with pytest.warns(UserWarning, match="column 1: too few values for a scale: z-scores are NaN"):
         z = zscore([[1.0, 2.0], [2.0, math.nan], [4.0, math.nan]], ddof=1)
     assert np.isnan(z[:, 1]).all()
@@ -503,7 +503,7 @@ def test_calibrated_probabilities_have_smaller_brier_scores():
             assert brier_score(y, given) < (1.3 if shift == 1.0 else 1.0) * 0.05 * 0.95  # of the base rate
 
 
-def test_contamination_of_missing_infinite_and_few_scores():
+def test_contamination_holds_for_missing_infinite_and_few_scores():
     scores = np.append(SCORES[:, 0], [math.nan, math.inf, -math.inf])
     assert np.nanmean(outlier_probability(scores, contamination=0.1)) == pytest.approx(0.1, rel=1e-7)
     with pytest.warns(UserWarning, match="scale 0: probabilities are 1 above the location"):
@@ -522,7 +522,7 @@ def test_contamination_must_be_a_fraction(share):
 # --- z-scores ------------------------------------------------------------------------------------------
 
 
-def test_zscores_without_scale():
+def test_zscores_without_a_scale_are_nan():
     with pytest.warns(UserWarning, match="column 1: the scale is 0"):
         found = zscore(np.column_stack([SCORES[:, 0], np.ones(300)]))
     assert np.isnan(found[:, 1]).all()

@@ -125,7 +125,7 @@ def test_residuals_are_drawn_of_regressions():
         residual_plot(X, X, FIT)
 
 
-def test_other_arguments_of_the_wrong_kind():
+def test_other_arguments_of_the_wrong_kind_are_refused():
     X = skewed()
     with pytest.raises(TypeError, match="columns must be a sequence of positions or names, got 0"):
         before_after_plot(X, pk.fit(X), columns=0)
@@ -138,7 +138,7 @@ def test_other_arguments_of_the_wrong_kind():
 
 @pytest.mark.parametrize("layout", [None, "constrained"])
 @pytest.mark.parametrize("draw", [*DRAW.values()], ids=DRAW)
-def test_axes_in_a_subfigure(draw, layout):
+def test_plots_are_drawn_on_axes_of_a_subfigure(draw, layout):
     """matplotlib's SubFigure has neither a size in inches nor a canvas."""
     figure = plt.figure(layout=layout)
     part = figure.subfigures(1, 2)[1]
@@ -150,7 +150,7 @@ def test_axes_in_a_subfigure(draw, layout):
 
 
 @pytest.mark.slow
-def test_panels_in_a_subfigure():
+def test_panels_are_drawn_in_a_subfigure():
     part = plt.figure().subfigures(1, 2)[0]
     panels = before_after_plot(X, FIT, ax=part.subplots(3, 2))
     assert {panel.figure for panel in panels.flat} == {part}

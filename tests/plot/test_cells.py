@@ -168,7 +168,7 @@ def test_cell_map_leaves_columns_that_were_not_fitted_blank():
         ({"max_shape": 10}, "max_shape must be two whole numbers of at least 1"),
     ],
 )
-def test_cell_map_options(options, message):
+def test_invalid_options_of_cell_maps_are_refused(options, message):
     X = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.raises(ValueError, match=message):
         cell_map(X, pk.fit(X), **options)
@@ -192,7 +192,7 @@ def test_cell_map_needs_standardised_values():
 # --- residuals of predictions ------------------------------------------------------------------------
 
 
-def test_cell_map_of_deviating_cells():
+def test_cell_map_shows_the_residuals_of_deviating_cells():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 1)) + 0.3 * rng.normal(size=(60, 4))
     X[7, 2] = X[7, 0] + 4.0

@@ -40,7 +40,7 @@ def positions_by_definition(values: list[float], is_below: list[bool]) -> list[F
     return found
 
 
-def test_positions_by_hand() -> None:
+def test_positions_agree_with_a_calculation_by_hand() -> None:
     """For the cells <1, <1, 2, <3, 4 and 5, the estimated fractions above 3 and above 1 are 1/3 and 5/9."""
     values, below = np.array([1.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([True, True, False, True, False, False])
     assert censored_positions(values, below) == pytest.approx([5 / 9, 7 / 9, 8 / 9], abs=1e-15)

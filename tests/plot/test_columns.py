@@ -166,7 +166,7 @@ def test_histograms_count_every_value():
     assert np.allclose(density, scipy.stats.norm.pdf(z))
 
 
-def test_many_columns_in_one_figure():
+def test_many_columns_have_rows_of_panels():
     X = skewed(p=5)
     fit = pk.fit(X, "box-cox", column_names=list("abcde"))
     axes = before_after_plot(X, fit, columns=["e", 0, 2])
@@ -193,13 +193,13 @@ def test_many_columns_in_one_figure():
         ({"columns": [0] * 101}, ValueError, "at most 200 panels, not 202"),
     ],
 )
-def test_bad_choices_of_columns(options, error, message):
+def test_invalid_choices_of_columns_are_refused(options, error, message):
     X = skewed(p=1)
     with pytest.raises(error, match=message):
         before_after_plot(X, pk.fit(X, column_names=["a"]), **options)
 
 
-def test_many_columns_on_given_axes():
+def test_many_columns_are_drawn_on_given_axes():
     X = skewed(p=2)
     given = plt.subplots(2, 2)[1]
     assert before_after_plot(X, pk.fit(X), ax=given)[1, 1] is given[1, 1]

@@ -81,7 +81,7 @@ def test_rows_of_a_frame_are_labelled_by_its_index():
 
 
 @pytest.mark.slow
-def test_outlier_map_labels():
+def test_outlier_map_labels_the_farthest_rows():
     fit = wrapped_pca(_with_outliers(), 2)
     assert [text.get_text() for text in outlier_map(None, fit, labels=2).texts] == ["9", "7"]
     names = [f"row {i}" for i in range(100)]
@@ -91,7 +91,7 @@ def test_outlier_map_labels():
         outlier_map(None, fit, labels=names[1:])
 
 
-def test_outlier_map_of_new_rows():
+def test_outlier_map_draws_new_rows():
     fit = wrapped_pca(_with_outliers(), 2)
     ax = outlier_map(_with_outliers()[:20], fit)
     assert sum(line.get_xdata().size for line in ax.lines[:2]) == 20

@@ -126,7 +126,7 @@ def test_lognormal_means_are_exact() -> None:
     assert_allclose(raw_fit("box-cox", 0.0).inverse_mean(m, s), np.exp(m + s * s / 2.0), rtol=1e-12)
 
 
-def test_centers_far_beyond_the_range() -> None:
+def test_means_with_centers_far_beyond_the_range_are_exact() -> None:
     """For lambda = 1, the mean is that of a normal variable above 0, whose center is r standard deviations below 0."""
     r = np.array([5.0, 20.0, 30.0])
     hazard = np.sqrt(2.0 / np.pi) / special.erfcx(r / np.sqrt(2.0))
@@ -143,7 +143,7 @@ FORECAST = {
 
 
 @pytest.mark.parametrize("lmbda", FORECAST)
-def test_against_forecast(lmbda: float) -> None:
+def test_means_agree_with_forecast(lmbda: float) -> None:
     """R's InvBoxCox(biasadj=TRUE) stops after the second derivative, so the remainder is of the order of sd**4."""
     z, theirs, variance = np.array([-1.0, 0.0, 0.5, 1.0, 2.0]), np.array(FORECAST[lmbda]), 0.09
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -164,7 +164,7 @@ def test_against_forecast(lmbda: float) -> None:
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_standardised_and_raw_scales(family: str) -> None:
+def test_standardised_and_raw_fits_give_the_same_means(family: str) -> None:
     data = np.exp(np.random.default_rng(1).normal(size=(60, 3)) * [0.5, 1.0, 0.2])
     raw, fit = pk.fit(data, family, standardize=False), pk.fit(data, family)
     z, sd = np.random.default_rng(2).normal(size=(5, 3)), 0.4
@@ -175,7 +175,7 @@ def test_standardised_and_raw_scales(family: str) -> None:
     assert_allclose(at_9, fit.inverse_transform(z + sd * special.ndtri(0.9)), rtol=1e-13)
 
 
-def test_shapes() -> None:
+def test_shapes_of_arguments_are_broadcast() -> None:
     vector, matrix = pk.fit(X), pk.fit(np.column_stack([X, X * X]))
     assert vector.inverse_mean(0.0, 0.3).shape == ()
     assert vector.inverse_mean(np.zeros((2, 3, 4)), 0.3).shape == (2, 3, 4)
@@ -188,7 +188,7 @@ def test_shapes() -> None:
     assert_array_equal(vector.inverse_mean(many, 0.3)[::50], vector.inverse_mean(many[::50], 0.3))
 
 
-def test_shift_robust_and_best_fits() -> None:
+def test_means_of_shifted_robust_and_best_fits_agree() -> None:
     fit = pk.fit(X - 1.0, "box-cox", shift=1.0)
     assert_allclose(fit.inverse_mean([0.0, 1.0], 0.3), pk.fit(X, "box-cox").inverse_mean([0.0, 1.0], 0.3) - 1.0)
     for options in ({"estimator": "robust"}, {"family": "best"}, {}):
@@ -198,7 +198,7 @@ def test_shift_robust_and_best_fits() -> None:
         assert_allclose(robust.inverse_mean(np.full(3, 0.2), 0.05), means, rtol=1e-9)
 
 
-def test_extreme_lambdas() -> None:
+def test_means_under_extreme_lambdas_are_close_to_the_data() -> None:
     years = np.array([1950.0, 1980.0, 1991.0, 1997.0, 1999.0, 2000.0, 2003.0, 2007.0, 2009.0, 2009.0])
     for data, family in ((years, "box-cox"), (years, "yeo-johnson"), (-years, "yeo-johnson"), (1.0 / years, "box-cox")):
         fit = pk.fit(data, family)
@@ -207,7 +207,7 @@ def test_extreme_lambdas() -> None:
         assert (means != data).all()
 
 
-def test_no_spread_missing_and_unfitted() -> None:
+def test_no_spread_missing_values_and_unfitted_columns_are_special_cases() -> None:
     fit = pk.fit(X)
     assert_array_equal(fit.inverse_mean([0.1, np.nan], 0.0)[:1], fit.inverse_transform([0.1]))
     assert np.isnan(fit.inverse_mean([0.1, np.nan], 0.2)[1])
@@ -236,7 +236,7 @@ def test_quantiles_beyond_the_range_are_the_end_of_the_domain() -> None:
         ((np.zeros((3, 2)), np.zeros((4, 2))), r"common shape, got mean \(3, 2\), sd \(4, 2\)$"),
     ],
 )
-def test_refusals(arguments: tuple[object, object], match: str) -> None:
+def test_invalid_arguments_are_refused(arguments: tuple[object, object], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         pk.fit(np.column_stack([X, X])).inverse_mean(*arguments)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="quantile must be between 0 and 1"):

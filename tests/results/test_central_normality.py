@@ -29,7 +29,7 @@ def plainly(x: np.ndarray) -> float:
 
 @pytest.mark.parametrize("n", [6, 20, 57, 300])
 @pytest.mark.parametrize("kind", ["normal", "skewed", "tied", "heavy"])
-def test_statistic_against_a_plain_program(kind, n):
+def test_statistics_agree_with_a_plain_implementation(kind, n):
     rng = np.random.default_rng(n)
     x = {
         "normal": rng.normal(size=n),
@@ -41,7 +41,7 @@ def test_statistic_against_a_plain_program(kind, n):
     assert found == pytest.approx(plainly(x), rel=1e-7)
 
 
-def test_missing_values_weights_and_vectors():
+def test_weights_repeat_rows_and_missing_values_are_ignored():
     rng = np.random.default_rng(1)
     x, w = np.round(rng.normal(size=100), 1), rng.integers(0, 4, size=100)
     repeated = pk.fit(np.repeat(x, w), **FIXED).central_normality()
@@ -52,7 +52,7 @@ def test_missing_values_weights_and_vectors():
         np.testing.assert_allclose(other.pvalue, repeated.pvalue, rtol=1e-9)
 
 
-def test_columns_that_cannot_be_tested():
+def test_columns_that_cannot_be_tested_have_no_pvalue():
     X = np.full((8, 3), np.nan)
     X[:, 1], X[:5, 2] = 3.0, np.arange(5.0)
     with pytest.warns(UserWarning, match="not fitted"):
@@ -65,7 +65,7 @@ def test_columns_that_cannot_be_tested():
 @pytest.mark.parametrize(
     ("n", "five_percent"), [(20, 0.1801), (50, 0.1155), (100, 0.0821), (200, 0.0580), (500, 0.0369), (1000, 0.0260)]
 )
-def test_published_quantiles(n, five_percent):
+def test_pvalues_agree_with_published_quantiles(n, five_percent):
     from powerkern._results.central_normality import central_pvalue
 
     assert central_pvalue(np.array([five_percent]), np.array([float(n)]))[0] == pytest.approx(0.05, abs=0.012)

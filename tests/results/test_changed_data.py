@@ -131,7 +131,7 @@ WITH_OWN_VALUES = ("group", "limits", "between", "group, limits")
 
 @pytest.mark.parametrize("kind", FITS)
 @pytest.mark.parametrize("n", [SMALL, LARGE])
-def test_arrays_changed_in_place(kind, n):
+def test_arrays_changed_in_place_are_detected_until_restored(kind, n):
     X = values_of(n)
     assert (X.nbytes > COPIED_BYTES) == (n == LARGE)
     fit = FITS[kind](X)
@@ -197,7 +197,7 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_memory_shared_with_the_user(container, tmp_path):
+def test_changes_of_shared_memory_are_detected(container, tmp_path):
     given, memory = CONTAINERS[container](np.asfortranarray(values_of(2 * LARGE)), tmp_path)
     fit = pk.fit(given, "box-cox")
     before = answers(fit)
@@ -205,7 +205,7 @@ def test_memory_shared_with_the_user(container, tmp_path):
     assert_same_or_refused(before, answers(fit), may_refuse=True)
 
 
-def test_a_polars_frame_set_in_place():
+def test_a_changed_polars_frame_does_not_change_results():
     X = pl.DataFrame(values_of(LARGE), schema=NAMES)
     fit = pk.fit(X, "box-cox")
     before = answers(fit)
@@ -242,7 +242,7 @@ def test_covariates_changed_in_place(intercept, n):
     assert_same_or_refused(before, answers(fit), may_refuse=False)
 
 
-def test_groups_answer_for_their_own_rows():
+def test_a_change_affects_only_the_group_of_its_row():
     X, groups = values_of(LARGE), np.arange(LARGE) % 4
     fit = pk.fit(X, groups=groups)
     before = {label: fit[label].profile(0.5) for label in fit}
@@ -254,7 +254,7 @@ def test_groups_answer_for_their_own_rows():
         np.testing.assert_array_equal(fit[label].profile(0.5), before[label])
 
 
-def test_columns_answer_for_themselves():
+def test_a_change_affects_only_its_column():
     X = values_of(LARGE)
     fit = pk.fit(X, column_names=NAMES)
     before = fit["a"].profile(0.5)
@@ -275,7 +275,7 @@ def test_exchanged_rows_are_detected_as_a_change():
         fit.profile(0.5)
 
 
-def test_signs_of_all_values():
+def test_a_change_of_all_signs_is_detected():
     X = np.random.default_rng(0).normal(size=(50_000, 1))
     fit = pk.fit(X, lmbda=1.0)
     X *= -1.0
@@ -340,7 +340,7 @@ def test_fingerprints_of_many_blocks_are_those_of_one(order):
     assert fingerprint_columns(X, 2).tolist() == right
 
 
-def test_fingerprints_of_fields_of_records():
+def test_fingerprints_of_strided_fields_are_as_defined():
     records = np.zeros(500, dtype=[("a", "<f8"), ("b", "i1"), ("c", "<f8")])  # 17 bytes apart
     records["c"] = np.random.default_rng(0).normal(size=500)
     assert fingerprint_columns(records["c"][:, np.newaxis], 1).tolist() == [plain_fingerprint(records["c"].copy())]

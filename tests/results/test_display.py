@@ -70,7 +70,7 @@ def test_odd_labels_are_shown_in_one_cell_each(X, labels):
 
 
 @pytest.mark.parametrize("labels", ODD.values(), ids=ODD)
-def test_odd_labels_of_groups_and_of_cells(X, labels):
+def test_odd_labels_of_groups_and_cells_are_escaped(X, labels):
     data = np.vstack([X, X, X])
     if len(set(labels)) == 4 and labels is not ODD["tuples"]:
         fit = pk.fit(data, groups=[labels[i % 4] for i in range(len(data))], column_names=labels)
@@ -107,7 +107,7 @@ def test_columns_without_names_are_shown_by_their_positions_in_the_data():
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_cells_of_data_frames(library):
+def test_results_on_cells_show_names_of_data_frames(library):
     module = pytest.importorskip(library)
     data = np.random.default_rng(3).uniform(-1.0, 1.0, size=(60, 2))
     data[5, 1] = 99.0
@@ -166,7 +166,7 @@ def test_a_summary_of_few_columns_is_shown_whole(X):
     assert "more columns" not in str(more)
 
 
-def test_wide_tables_scroll_in_their_cell(X):
+def test_wide_tables_can_be_scrolled(X):
     for result in (pk.fit(X), pk.fit(X).summary(), pk.fit(X).confint()):
         text = result._repr_html_()
         assert text.count("overflow-x: auto") == text.count("<table>") > 0

@@ -94,7 +94,7 @@ def test_likelihood_ratios_agree_with_mass_and_car():
         (np.nan, np.nan, 0.2),
     ],
 )
-def test_first_convenient_power_inside(low, high, expected):
+def test_the_first_convenient_power_inside_is_chosen(low, high, expected):
     assert rounded_power([0.2], Interval(np.array([low]), np.array([high])))[0] == expected
 
 
@@ -104,7 +104,7 @@ def test_each_power_may_be_found():
 
 
 @pytest.mark.parametrize("df", [1, 2, 7])
-def test_pvalue(df):
+def test_pvalues_are_of_the_chi_squared_distribution(df):
     nll = np.array([0.0, -5.0, 1e6])
     test = likelihood_ratio(nll + np.array([0.0, 0.5, 40.0]), nll, df)
     assert test.statistic.tolist() == [0.0, 1.0, 80.0]
@@ -117,13 +117,13 @@ def test_rounding_does_not_make_a_statistic_negative():
     assert np.isnan(likelihood_ratio(np.nan, 1.0).pvalue)
 
 
-def test_no_standard_error_without_curvature():
+def test_standard_errors_need_a_positive_curvature():
     assert standard_error_from([4.0, 0.0, -1.0, np.nan]).tolist()[0] == 0.5
     assert np.isnan(standard_error_from([4.0, 0.0, -1.0, np.nan])[1:]).all()
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 1 - 1e-12])
-def test_wald_interval(level):
+def test_wald_intervals_have_normal_quantiles(level):
     low, high = wald_interval(1.0, 0.25, level)
     assert (1.0 - low) / 0.25 == pytest.approx(stats.norm.isf((1.0 - level) / 2), rel=1e-12)
     assert high - 1.0 == 1.0 - low
@@ -135,7 +135,7 @@ def test_wald_interval(level):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_lr_test_against_mpmath(family, weighted):
+def test_lr_tests_agree_with_mpmath(family, weighted):
     x = mixed(family)
     weight = np.random.default_rng(3).uniform(0.5, 2.0, len(x)) if weighted else None
     fit = pk.fit(x, family, sample_weight=weight)
@@ -165,7 +165,7 @@ def test_lr_test_against_mpmath(family, weighted):
     ],
     ids=["years", "wide", "rare", "subnormal", "offset"],
 )
-def test_lr_test_of_nasty_columns(column):
+def test_lr_tests_of_extreme_columns_agree_with_mpmath(column):
     fit = pk.fit(np.column_stack([column, column]), "box-cox")
     assert (fit.status == Status.OK).all()
     lowest = likelihood("box-cox", most_likely_lambda("box-cox", column, fit.lmbda[0]), column)[0]
@@ -175,7 +175,7 @@ def test_lr_test_of_nasty_columns(column):
             assert test.statistic.tolist() == pytest.approx([exact] * 2, rel=1e-10, abs=1e-12 * (1 + abs(fit.nll[0])))
 
 
-def test_lr_test_against_scipy():
+def test_lr_tests_agree_with_scipy():
     x = np.random.default_rng(5).gamma(2.0, size=1000)
     fit = pk.fit(x, "box-cox")
     exact = 2 * (stats.boxcox_llf(fit.lmbda[0], x) - stats.boxcox_llf(0.5, x))
@@ -192,7 +192,7 @@ def test_the_test_rejects_outside_the_interval(family):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_wald_interval_of_a_fit(family):
+def test_wald_intervals_of_a_fit_use_its_standard_errors(family):
     x = mixed(family)
     low, high = pk.fit(x, family).confint(level=0.8, method="wald")
     for j in range(x.shape[1]):
@@ -263,7 +263,7 @@ def test_inference_from_power_sums_agrees_with_inference_from_rows():
 
 
 @pytest.mark.parametrize("estimator", ["robust", "mtl", "ppcc"])
-def test_only_of_maximum_likelihood(estimator):
+def test_tests_need_maximum_likelihood(estimator):
     fit = pk.fit(lognormal_with_holes(), "box-cox", estimator)
     for call in (lambda: fit.lr_test(0.0), fit.rounded, fit.rounded_fit):
         with pytest.raises(ValueError, match=f"need estimator='mle', not '{estimator}'"):
@@ -290,7 +290,7 @@ def test_only_of_maximum_likelihood(estimator):
         (lambda f: f.normality(lognormal_with_holes()[:, :2]), ValueError, "2"),
     ],
 )
-def test_bad_arguments(call, error, match):
+def test_invalid_arguments_are_refused(call, error, match):
     with pytest.raises(error, match=match):
         call(pk.fit(lognormal_with_holes(), "box-cox"))
 

@@ -81,7 +81,7 @@ def test_a_reference_that_rounding_moves_out_of_the_data_comes_back() -> None:
         ("status", 18, "a bracketed lambda has no lmbda_error"),
     ],
 )
-def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None:
+def test_numbers_that_no_fit_has_are_refused(field: str, value: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=rf"not a fit: the JSON text is damaged \(.*{complaint}"):
         PowerFit.from_json(changed(field, value), check=False)
 
@@ -115,27 +115,27 @@ def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None
         ({"columns": {}}, "lmbda is missing"),
     ],
 )
-def test_descriptions_that_no_fit_has(changes: dict[str, Any], complaint: str) -> None:
+def test_descriptions_that_no_fit_has_are_refused(changes: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=rf"not a fit: the JSON text is damaged \(.*{complaint}"):
         PowerFit.from_json(json.dumps({**json.loads(text_of()), **changes}), check=False)
 
 
 @pytest.mark.parametrize("version", ["1", 1.5, 0, 2, None, [1]])
-def test_versions_that_there_are_not(version: Any) -> None:
+def test_unknown_versions_are_refused(version: Any) -> None:
     with pytest.raises(
         ValueError, match=r"a fit in version .*; this powerkern reads version 1: (update powerkern|write it again)"
     ):
         PowerFit.from_json(json.dumps({**json.loads(text_of()), "version": version}), check=False)
 
 
-def test_a_record_without_columns() -> None:
+def test_a_record_without_columns_is_refused() -> None:
     record = json.loads(text_of())
     record.update(column_names=None, columns={name: [] for name in record["columns"]})
     with pytest.raises(ValueError, match="damaged"):
         PowerFit.from_json(json.dumps(record), check=False)
 
 
-def test_an_integer_longer_than_python_reads() -> None:
+def test_an_integer_longer_than_python_reads_is_refused() -> None:
     with pytest.raises(ValueError, match="lmbda is not finite"):
         PowerFit.from_json(changed("lmbda", 12345.0).replace("12345.0", "9" * 10_000), check=False)
 
@@ -199,7 +199,7 @@ def check_that_it_can_be_used(fit: PowerFit) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("standardize", [True, False])
-def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
+def test_mutated_texts_are_refused_or_usable(fit: tuple[str, str], standardize: bool) -> None:
     """Some hundred changed texts of each fit either raise the documented error or give a usable fit.
 
     Over ten thousand were tried once.

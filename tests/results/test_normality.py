@@ -28,7 +28,7 @@ def by_scipy(x: np.ndarray) -> tuple[float, float, float, float]:
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_against_scipy(name, family):
+def test_measures_agree_with_scipy(name, family):
     x = COLUMNS[name]
     fit = pk.fit(x, family)
     before, after = fit.normality()
@@ -76,13 +76,13 @@ NASTY = {
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_nasty_columns_against_mpmath(name):
+def test_measures_of_extreme_columns_agree_with_mpmath(name):
     x = NASTY[name]
     fit = pk.fit(x, "box-cox", lmbda=1.0)
     np.testing.assert_allclose(np.ravel(fit.normality().before)[:3], exact(x), rtol=1e-13, atol=1e-13)
 
 
-def test_negative_values_of_any_size():
+def test_measures_of_negative_values_of_any_size_agree_with_mpmath():
     for scale in (1e-300, 1.0, 1e307):
         x = scale * np.random.default_rng(3).normal(size=60)
         figures = pk.fit(x, lmbda=1.0).normality().before
@@ -90,7 +90,7 @@ def test_negative_values_of_any_size():
 
 
 @pytest.mark.parametrize("n", [8, 9, 20, 1000])
-def test_pvalue_against_scipy(n):
+def test_pvalues_agree_with_scipy(n):
     rng = np.random.default_rng(n)
     for x in (rng.normal(size=n), rng.lognormal(size=n), rng.uniform(size=n), rng.standard_t(2, size=n)):
         p = dagostino_pearson(stats.skew([x], axis=1), stats.kurtosis([x], axis=1), np.array([n]))
@@ -104,7 +104,7 @@ def test_symmetric_values_have_no_skewness():
     assert p[0] == pytest.approx(stats.chi2.sf(stats.kurtosistest(x).statistic ** 2, 2), rel=1e-9)
 
 
-def test_columns_without_figures():
+def test_constant_and_empty_columns_have_no_measures():
     x = np.full((9, 3), np.nan)
     x[:, 0], x[:7, 1] = 4.0, np.arange(1.0, 8.0)
     with pytest.warns(UserWarning, match="not fitted"):
@@ -126,7 +126,7 @@ def test_weights_repeat_rows():
     np.testing.assert_allclose(np.array(small[0]), np.array(small[1]), rtol=1e-8)
 
 
-def test_of_other_data_robust_fits_and_shifts():
+def test_measures_of_other_data_robust_fits_and_shifts_agree():
     x, y = COLUMNS["lognormal"], COLUMNS["gamma"]
     for fit in (pk.fit(x, "box-cox", "robust"), pk.fit(x, "box-cox", shift=0.5), pk.fit(x, estimator="robust")):
         before, after = fit.normality(y)
@@ -134,7 +134,7 @@ def test_of_other_data_robust_fits_and_shifts():
         np.testing.assert_allclose(np.ravel(after)[:3], by_scipy(fit.transform(y))[:3], rtol=1e-9, atol=1e-10)
 
 
-def test_needs_data():
+def test_measures_need_the_data():
     fit = pk.PowerFit.from_json(pk.fit(COLUMNS["gamma"]).to_json())
     with pytest.raises(ValueError, match="no longer has its data"):
         fit.normality()

@@ -36,7 +36,7 @@ def slow_error(x: np.ndarray, family: str, estimator: str, replicates: int, **op
 
 @families
 @estimators
-def test_replicate_by_replicate(family, estimator):
+def test_standard_errors_agree_with_a_plain_bootstrap(family, estimator):
     X = lognormal(40)
     fit = fit_quietly(X, family, estimator)
     expected = [slow_error(x, family, estimator, 20) for x in X.T]
@@ -75,13 +75,13 @@ def test_weights_are_repetitions():
     assert_array_equal(fit.standard_error(replicates=20), repeated.standard_error(replicates=20))
 
 
-def test_shift():
+def test_a_shift_does_not_change_standard_errors():
     X = lognormal(50)
     shifted, plain = fit_quietly(X - 0.5, shift=0.5), fit_quietly(X)
     assert_allclose(shifted.standard_error(replicates=20), plain.standard_error(replicates=20), rtol=1e-6)
 
 
-def test_best_of_the_families():
+def test_errors_of_the_best_family_are_those_of_that_family():
     X = np.column_stack([lognormal(60, 1), np.random.default_rng(0).normal(size=60)])
     fit = fit_quietly(X, "best")
     assert fit.families == ["box-cox", "yeo-johnson"]
@@ -104,7 +104,7 @@ def test_errors_are_as_large_as_the_spread_over_samples(family, estimator):
 
 @pytest.mark.slow
 @families
-def test_coverage(family):
+def test_intervals_have_nearly_nominal_coverage(family):
     """Intervals cover the lambda of a long column nearly as often as the nominal level (results: report_coverage)."""
     y = np.random.default_rng(3).normal(size=(50, 300))
     X, long = y, ndtri((np.arange(20_001) + 0.5) / 20_001)
@@ -143,7 +143,7 @@ def test_maximum_likelihood_needs_no_bootstrap():
         fit.confint(method="bootstrap")
 
 
-def test_refusals():
+def test_invalid_arguments_are_refused():
     fit = fit_quietly(lognormal(30))
     for method in ("profile", "wald"):
         with pytest.raises(ValueError, match="intervals of estimator='robust' need method='bootstrap'"):
@@ -186,7 +186,7 @@ def test_half_of_the_replicates_suffice():
     assert np.isnan(fewer)
 
 
-def test_size_of_replicates_of_weighted_values() -> None:
+def test_replicates_are_scaled_by_the_effective_number_of_rows() -> None:
     """Replicates of six rows give errors that are scaled by sqrt(6/n), where n is the effective number of rows."""
     x, weight = np.arange(1.0, 25.0), np.full(24, 0.25)
     uniform, out = np.random.default_rng(0).random((2, 6)), np.empty((2, 6))

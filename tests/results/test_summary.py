@@ -25,7 +25,7 @@ def x() -> np.ndarray:
     return np.random.default_rng(0).lognormal(size=(100, 3))
 
 
-def test_entries(x):
+def test_entries_are_the_results_of_the_fit(x):
     fit = pk.fit(x, "box-cox", column_names=["a", "b", "c"])
     entries = fit.summary(level=0.8).to_dict()
     names = [
@@ -65,7 +65,7 @@ def test_entries(x):
     assert entries["family"].tolist() == ["box-cox"] * 3
 
 
-def test_text(x):
+def test_text_has_blocks_of_all_columns(x):
     text = str(pk.fit(x, "box-cox", column_names=["a", "b", "c"]).summary())
     blocks = text.split("\n\n")
     assert blocks[0] == "PowerFit(family='box-cox', estimator=ML(), 3 of 3 columns fitted)"
@@ -91,7 +91,7 @@ def test_many_columns_are_cut_short():
     assert summary.to_dict()["lmbda"].shape == (2000,)
 
 
-def test_one_column():
+def test_one_column_is_numbered_0():
     text = str(pk.fit(np.arange(1.0, 40.0), "box-cox").summary())
     assert "\n0       box-cox" in text
 
@@ -102,7 +102,7 @@ def test_names_of_several_lines_stay_on_one():
     assert fit.summary().to_dict()["column"] == ["height\r\nin m"]
 
 
-def test_frame(x):
+def test_a_frame_has_the_entries_by_column(x):
     pandas = pytest.importorskip("pandas")
     fit = pk.fit(pandas.DataFrame(x, columns=["a", "b", "c"]))
     summary = fit.summary()
@@ -114,7 +114,7 @@ def test_frame(x):
     assert frame.loc["b", "status"] == "optimum found and certified"
 
 
-def test_frame_without_pandas(x, monkeypatch):
+def test_a_frame_needs_pandas(x, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_frame needs pandas: pip install pandas"):
         pk.fit(x).summary().to_frame()
@@ -160,7 +160,7 @@ def test_summaries_of_other_estimators_have_no_tests(x, estimator):
     assert f"no tests: estimator='{estimator}' is not maximum likelihood" in str(summary)
 
 
-def test_weights(x):
+def test_weights_repeat_rows(x):
     whole, broken = np.arange(100) % 3, np.linspace(0.5, 2.0, 100)
     repeated = pk.fit(np.repeat(x, whole, axis=0)).summary().to_dict()
     for name, entry in pk.fit(x, sample_weight=whole).summary().to_dict().items():
@@ -170,7 +170,7 @@ def test_weights(x):
     assert {"lr_0", "skewness"} <= set(summary.to_dict())
 
 
-def test_columns_that_were_not_fitted(x):
+def test_columns_that_were_not_fitted_have_no_tests_in_the_summary(x):
     x[:, 1], x[:, 2] = 5.0, np.nan
     with pytest.warns(UserWarning, match="not fitted"):
         fit = pk.fit(x, "box-cox")
@@ -181,7 +181,7 @@ def test_columns_that_were_not_fitted(x):
     assert "nan" not in str(fit.summary())
 
 
-def test_tests_of_all_columns_together():
+def test_joint_tests_have_a_table_of_their_own():
     tests = {"lambda = 0": likelihood_ratio(-100.0, -160.5, 2), "lambda = 1": likelihood_ratio(-160.0, -160.5, 2)}
     text = str(Summary("joint", ["a", "b"], [{"lmbda": np.array([0.1, -0.0])}], tests=tests))
     assert text.splitlines()[-3:] == [
@@ -192,7 +192,7 @@ def test_tests_of_all_columns_together():
     assert "b           0" in text
 
 
-def test_html(x):
+def test_html_escapes_names_and_is_cut_short(x):
     fit = pk.fit(x, "box-cox", column_names=["<a>", "b", "c"])
     summary = fit.summary()
     text = summary._repr_html_()

@@ -125,7 +125,7 @@ def test_hostile_frames_never_stop_a_pipeline(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_more_hostile_frames(part):
+def test_many_more_hostile_frames_never_stop_a_pipeline(part):
     for seed in range(N_FRAMES + part * 110, N_FRAMES + (part + 1) * 110):
         _check_hostile_frames(seed)
 

@@ -23,7 +23,7 @@ def cell(data: bytes, column: int, entry: int, value: float) -> bytes:
     return forged(data, lambda _, payload: struct.pack_into("<d", payload, 8 * (width * column + entry), value))
 
 
-def test_the_forger_forges_well() -> None:
+def test_forged_valid_bytes_are_accepted() -> None:
     data = range_of(ROWS).to_bytes()
     assert Range.from_bytes(forged(data, lambda *_: None)) == range_of(ROWS)
     assert Range.from_bytes(cell(data, 1, ranges.R_MAX, 1e9)).x_max[1] == 1e9
@@ -32,7 +32,7 @@ def test_the_forger_forges_well() -> None:
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("entry", range(ranges.N_RANGE))
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0, 1e308])
-def test_ranges_that_no_rows_have(family: str, entry: int, value: float) -> None:
+def test_ranges_that_no_rows_have_are_refused(family: str, entry: int, value: float) -> None:
     data = cell(range_of(ROWS, family).to_bytes(), 1, entry, value)
     fits = (entry, value) in {(ranges.R_COUNT, 1e308), (ranges.R_MAX, 1e308)}
     fits |= entry in (ranges.R_LOGS, ranges.R_LEVEL) and value == -1.0
@@ -60,7 +60,7 @@ def test_a_column_without_values_has_one_range_only(entry: int, value: float) ->
 @pytest.mark.parametrize("rows", [ONE_SIGN, -ONE_SIGN, BOTH_SIGNS])
 @pytest.mark.parametrize("entry", range(grids.N_GRID))
 @pytest.mark.parametrize("value", [np.nan, np.inf, -5.0, 2.0**63, 1e308, -1e308, 0.5, -70000.0])
-def test_grids_that_no_rows_have(rows: np.ndarray, entry: int, value: float) -> None:
+def test_grids_that_no_rows_have_are_refused(rows: np.ndarray, entry: int, value: float) -> None:
     data = cell(range_of(rows).grid().to_bytes(), 0, entry, value)
     with contextlib.suppress(ValueError):
         assert Grid.from_bytes(data).refined().n_bins.max() <= grids.MAX_REFINED  # it ends
@@ -95,7 +95,7 @@ def test_grids_of_all_kinds_are_read_back(x: float, other: float) -> None:
     ],
     ids=str,
 )
-def test_descriptions_that_make_no_sense(change: dict[str, object]) -> None:
+def test_invalid_descriptions_are_refused(change: dict[str, object]) -> None:
     data = summarize_chunk(ROWS, range_of(ROWS).grid()).to_bytes()
     with pytest.raises(ValueError, match="not a sketch: the bytes are damaged"):
         Sketch.from_bytes(forged(data, lambda record, _: record.update(change)))

@@ -53,7 +53,7 @@ def assert_same_fit(found: Any, expected: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [TEXT, WHOLE, TUPLES])
 @pytest.mark.parametrize(("family", "estimator"), [("box-cox", "mle"), ("yeo-johnson", "rewml"), ("best", "mle")])
-def test_fits(labels, family, estimator):
+def test_fits_of_permuted_columns_are_aligned(labels, family, estimator):
     chunks = chunks_in_order(labels)
     options: dict[str, Any] = {"bounds": ([-1.0, -2.0, -3.0], [0.01, 2.0, 3.0])}
     expected = fit_chunks(chunks, family, estimator, **options)
@@ -62,7 +62,7 @@ def test_fits(labels, family, estimator):
     assert_same_fit(fit_chunks(MapReduce(engine(permuted(chunks))), family, estimator, **options), expected)
 
 
-def test_polars():
+def test_chunks_of_polars_are_aligned():
     polars = pytest.importorskip("polars")
     chunks = chunks_in_order(TEXT)
     changed = [polars.DataFrame({name: chunk[name].to_numpy() for name in chunk}) for chunk in permuted(chunks)]
@@ -84,7 +84,7 @@ def test_names_weights_shifts_and_text_go_by_the_first_chunk():
 
 @pytest.mark.parametrize("labels", [TEXT, WHOLE, TUPLES])
 @pytest.mark.parametrize("method", ["mean-sd", "huber"])
-def test_location(labels, method):
+def test_locations_of_permuted_columns_are_aligned(labels, method):
     chunks = chunks_in_order(labels)
     expected = location_chunks(chunks, method)
     for found in (
@@ -96,7 +96,7 @@ def test_location(labels, method):
 
 
 @pytest.mark.parametrize("estimator", ["mle", "rewml"])
-def test_groups(estimator):
+def test_groups_of_permuted_columns_are_aligned(estimator):
     chunks = [chunk.assign(id=np.arange(len(chunk)) // 350) for chunk in chunks_in_order(TEXT)]
     changed = [chunks[0], *(chunk[["c", "id", "b", "a"]] for chunk in chunks[1:])]
     expected = fit_chunks(chunks, "box-cox", estimator, groups="id")
@@ -116,7 +116,7 @@ def test_chunks_without_rows_do_not_change_the_order_of_groups():
 
 
 @pytest.mark.parametrize("labels", [TEXT, WHOLE, TUPLES])
-def test_streams_ranges_and_sketches(labels):
+def test_streams_ranges_and_sketches_are_aligned(labels):
     chunks = chunks_in_order(labels)
     assert reduce(extend, permuted(chunks), None) == reduce(extend, chunks, None)
     total = reduce(merge, map(range_of, chunks))
@@ -222,7 +222,7 @@ def test_new_names_do_not_hide_other_labels(fit):
 
 
 @pytest.mark.parametrize("estimator", ["mle", "rewml"])
-def test_new_names_of_groups(estimator):
+def test_new_names_of_groups_are_kept(estimator):
     chunks = [chunk.assign(id=np.arange(len(chunk)) // 350) for chunk in chunks_in_order(TEXT)]
     changed = [chunks[0], *(chunk[["c", "id", "b", "a"]] for chunk in chunks[1:])]
     expected = fit_chunks(chunks, "box-cox", estimator, groups="id", column_names=NAMES)

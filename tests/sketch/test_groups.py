@@ -46,7 +46,7 @@ def test_groups_are_those_in_memory(family, estimator):
 
 
 @pytest.mark.parametrize("order", ["sorted", "one group in a chunk", "shuffled"])
-def test_the_order_of_the_rows(order, monkeypatch):
+def test_the_order_of_the_rows_does_not_matter(order, monkeypatch):
     monkeypatch.setattr("powerkern.sketch.grouped._CELLS", 300)  # several steps for each chunk
     frame = table()
     frame = frame if order == "shuffled" else frame.sort_values("id")
@@ -55,7 +55,7 @@ def test_the_order_of_the_rows(order, monkeypatch):
     np.testing.assert_allclose(fit_chunks(chunks, groups="id").lmbda, whole.lmbda, rtol=0, atol=1e-10)
 
 
-def test_several_keys_and_arguments_by_column():
+def test_several_keys_agree_with_the_fit_in_memory():
     frame = table().assign(plate=lambda frame: np.arange(len(frame)) % 2)
     options = {"bounds": ([0.0, -1.0], [0.2, 0.1])}
     whole = pk.fit(frame, "box-cox", groups=["id", "plate"], **options)
@@ -72,7 +72,7 @@ def test_tables_that_are_read_in_batches():
         np.testing.assert_allclose(fit_chunks(source, groups="id").lmbda, expected, rtol=0, atol=1e-10)
 
 
-def test_engines_that_pickle():
+def test_engines_may_pickle_functions():
     frame = table()
 
     def map_reduce(function, merge):
@@ -100,7 +100,7 @@ def test_chunks_without_rows_and_groups_without_a_fit():
         (lambda frame: frame, {"lmbda": [1.0, 2.0, 3.0]}, r"lmbda must be one number or one per column"),
     ],
 )
-def test_wrong_input(change, options, message):
+def test_wrong_input_is_refused(change, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         fit_chunks(cut(change(table())), groups="id", **options)
     with pytest.raises(TypeError, match="groups must name"):

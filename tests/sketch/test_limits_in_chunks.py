@@ -81,7 +81,7 @@ def test_maxima_are_those_of_the_reference(number: int) -> None:
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_limits_of_columns(family: str, weight: FloatArray | None) -> None:
+def test_limits_of_columns_agree_with_the_fit_in_memory(family: str, weight: FloatArray | None) -> None:
     expected = pk.fit(X, family, limits=LIMITS, sample_weight=weight)
     found = fit_chunks(split(X), family, limits=LIMITS, sample_weight=None if weight is None else split(weight))
     assert_same_fit(found, expected)
@@ -101,7 +101,7 @@ def make_marks() -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatA
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_marked_cells(family: str) -> None:
+def test_marked_cells_agree_with_the_fit_in_memory(family: str) -> None:
     x, below, above, lower, upper = make_marks()
     if family == "yeo-johnson":
         x, lower, upper = x - 1.0, lower - 1.0, upper - 1.0  # of both signs
@@ -150,7 +150,7 @@ def test_the_error_bound_holds_for_hard_columns(family: str, name: str, share: f
 
 @pytest.mark.filterwarnings("ignore:column")
 @pytest.mark.parametrize("rows", [slice(0, 0), slice(0, 1), slice(0, 3), slice(0, 30)])
-def test_few_values_beside_many_limits(rows: slice) -> None:
+def test_few_values_beside_many_limits_agree_with_the_fit_in_memory(rows: slice) -> None:
     limit = np.repeat([0.1, 0.3, 0.7, 1.1], 5)
     x = np.append(np.linspace(0.6, 2.0, 30)[rows], limit)
     below = np.arange(x.size) >= x.size - limit.size
@@ -163,7 +163,7 @@ def test_few_values_beside_many_limits(rows: slice) -> None:
 
 
 @pytest.mark.parametrize("first", [slice(0, 100), slice(100, N)])
-def test_a_chunk_of_censored_or_missing_cells_only(first: slice) -> None:
+def test_chunks_may_hold_censored_or_missing_cells_only(first: slice) -> None:
     x = np.where(np.arange(N)[:, None] < 100, 0.2, X)
     x[3] = np.nan
     expected = pk.fit(x, "box-cox", limits=(0.2, None))
@@ -242,7 +242,7 @@ def make_flagged() -> tuple[pd.DataFrame, pd.DataFrame, FloatArray]:
     return data.assign(b_flag=flag), data, np.column_stack([np.zeros(N, bool), flag, np.zeros(N, bool)])
 
 
-def test_columns_of_flags_in_chunks_tables_and_engines() -> None:
+def test_chunks_tables_and_engines_may_have_columns_of_flags() -> None:
     pyarrow = pytest.importorskip("pyarrow")
     frame, data, marks = make_flagged()
     expected = pk.fit(data, "box-cox", below=marks)
@@ -265,7 +265,7 @@ def test_groups_have_limits() -> None:
     npt.assert_allclose(found.lmbda, expected.lmbda, rtol=0.0, atol=1e-9)
 
 
-def test_a_shift_moves_limits_too() -> None:
+def test_a_shift_applies_to_limits_too() -> None:
     expected = pk.fit(X - 0.5, "box-cox", limits=(0.1, None), shift=0.6)
     assert_same_fit(fit_chunks(split(X - 0.5), "box-cox", limits=(0.1, None), shift=0.6), expected)
 

@@ -44,7 +44,7 @@ def assert_close(found: LocationScale, expected: LocationScale, tolerance: float
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if not method.endswith("-qn")])
-def test_every_method(method):
+def test_every_method_agrees_with_the_result_in_memory(method):
     size = np.abs(X[:, 1]).max() / 1e-3 * 1e-15  # rounding errors in sums over a cluster far from 0
     tolerance = LOOSE.get(method, 1e-12) + size
     engine = Engine(*((part,) for part in np.split(X, CUTS)))
@@ -76,13 +76,13 @@ def test_any_order_of_merging_gives_the_same_bits(method):
 
 
 @pytest.mark.parametrize("sides", ["upper", "both"])
-def test_trimming(sides):
+def test_trimmed_methods_agree_with_the_result_in_memory(sides):
     options = {"fraction": 0.07, "sides": sides}
     found = location_chunks(np.split(X, CUTS), "trimmed-sd", **options)
     assert_close(found, location_scale(X, "trimmed-sd", **options), 1e-8)
 
 
-def test_short_columns_and_columns_without_values():
+def test_short_and_empty_columns_agree_with_the_result_in_memory():
     short = np.column_stack([np.arange(5.0), np.full(5, np.nan), np.full(5, 3.0)])
     with pytest.warns(UserWarning, match="column 1"):
         found = location_chunks([short[:2], short[2:]], "huber")
@@ -93,7 +93,7 @@ def test_short_columns_and_columns_without_values():
     assert found.status[1] == LocationStatus.EMPTY
 
 
-def test_wrong_use():
+def test_wrong_use_is_refused():
     with pytest.raises(ValueError, match="in chunk 1: row 1: the value is inf"):
         location_chunks([X[:, 0], np.array([1.0, np.inf])])
     with pytest.raises(TypeError, match="method 'median-mad' has no constant 'k'; it has: none"):
@@ -106,7 +106,7 @@ def test_wrong_use():
 
 
 @pytest.mark.parametrize(("center", "scale"), [("mean", "nmad"), ("median", "niqr"), ("mean", "sd")])
-def test_maps_of_scores_from_a_location_and_a_scale(center, scale):
+def test_score_maps_from_chunks_agree_with_those_in_memory(center, scale):
     scores = np.column_stack([rng.gamma(2.0, size=N), rng.lognormal(size=N)])
     scores[50:90, 0] = np.nan
     chunks = np.split(scores, CUTS)

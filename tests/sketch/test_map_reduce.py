@@ -30,7 +30,7 @@ def assert_same(fit: PowerFit, expected: PowerFit) -> None:
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])
-def test_any_engine(weight):
+def test_any_engine_gives_the_fit_of_all_rows(weight):
     parts = np.split(X, CUTS)
     pairs = [(part,) for part in parts] if weight is None else zip(parts, np.split(weight, CUTS), strict=True)
     engine = Engine(*pairs)
@@ -73,7 +73,7 @@ def blocks_of_columns(function, merge):
     return function.join([functools.reduce(merge, [own(part[:, at]) for part in rows]) for at, own in each])
 
 
-def test_blocks_of_columns():
+def test_blocks_of_columns_give_the_fit_of_all_rows():
     names, shift = list("abc"), np.array([0.0, 1.0, 5.0])
     assert_same(fit_chunks(MapReduce(blocks_of_columns), column_names=names), pk.fit(X))
     moved = fit_chunks(MapReduce(blocks_of_columns), "box-cox", shift=shift, column_names=names)
@@ -96,7 +96,7 @@ def test_blocks_of_columns():
         ),
     ],
 )
-def test_what_an_engine_cannot_take(call, message):
+def test_arguments_that_an_engine_cannot_take_are_refused(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
 
@@ -114,7 +114,7 @@ def test_threads_of_tasks_are_those_of_the_engine():
     assert (asked[:6], set(asked[6:])) == ([1, 1, 2, 2, None, None], {3})
 
 
-def test_no_chunks():
+def test_an_engine_without_chunks_is_refused():
     with pytest.raises(ValueError, match="there are no chunks; pass at least one, in a form that can be read"):
         fit_chunks(MapReduce(Engine()))
 
@@ -145,7 +145,7 @@ def test_progress_counts_passes_and_chunks(monkeypatch):
         (["name"], TypeError, "column 'name' is of type string, which holds no numbers"),
     ],
 )
-def test_columns_that_cannot_be_read(columns, error, match):
+def test_columns_that_cannot_be_read_are_refused(columns, error, match):
     table = [
         TableColumn("price", "double", True),
         TableColumn("name", "string", False),
@@ -189,7 +189,7 @@ def columns_of_all_kinds(n):
 @pytest.mark.parametrize("criterion", ["likelihood", "ppcc", "pearson"])
 @pytest.mark.parametrize("estimator", ["mle", "robust"])
 @pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_better_of_two_families(estimator, criterion, weighted):
+def test_best_chooses_the_families_chosen_in_memory(estimator, criterion, weighted):
     rows = columns_of_all_kinds(6000)
     weight = np.random.default_rng(1).integers(0, 3, len(rows)).astype(float) if weighted else None
     chunks = [(part,) for part in np.array_split(rows, 5)]
@@ -214,7 +214,7 @@ def test_fits_of_two_families_need_no_data():
     assert_allclose(fit.lr_test(whole.lmbda + 0.1).statistic, whole.lr_test(whole.lmbda + 0.1).statistic, rtol=1e-6)
 
 
-def test_the_better_of_two_families_of_blocks_of_columns():
+def test_best_chooses_families_in_blocks_of_columns():
     names = list("abc")
     for bounds in (None, ([-1.0, 0.5, 0.0], [0.1, 2.0, 0.3])):
         fit = fit_chunks(MapReduce(blocks_of_columns), "best", column_names=names, bounds=bounds)
@@ -235,7 +235,7 @@ def test_weights_by_name_and_two_families():
     assert_same(fit, whole)
 
 
-def test_what_does_not_go_with_two_families():
+def test_options_incompatible_with_best_are_refused():
     for options, match in (
         ({"lmbda": 1.0}, "lmbda cannot be given with family='best'"),
         ({"shift": [1.0, 2.0, 0.0]}, "shift works only with family='box-cox'"),

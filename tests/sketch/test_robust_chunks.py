@@ -48,7 +48,7 @@ def assert_fits_agree(fit, whole, tolerance):
 
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_long_column(family, estimator):
+def test_long_columns_agree_with_the_fit_in_memory(family, estimator):
     x = contaminated_column(60_000, family)
     whole = pk.fit(x, family, estimator)
     fit = fit_chunks(np.array_split(x, 7), family, estimator)
@@ -161,7 +161,7 @@ def test_more_than_half_equal():
 
 
 @pytest.mark.slow
-def test_weights_and_missing_values():
+def test_weights_repeat_rows_beside_missing_values():
     rng = np.random.default_rng(3)
     x = contaminated_column(20_000, "box-cox")
     x[rng.random(x.size) < 0.2] = np.nan
@@ -188,7 +188,7 @@ def test_columns_that_have_no_fit():
 
 
 @pytest.mark.slow
-def test_shift_bounds_and_no_reweighting():
+def test_shifts_bounds_and_reweighting_agree_with_the_fit_in_memory():
     x = contaminated_column(20_000, "box-cox")
     options = {"family": "box-cox", "estimator": "robust"}
     chunks = np.array_split(x - 2.0, 3)
@@ -392,7 +392,7 @@ def test_the_lower_of_two_minima_close_to_each_other_is_found():
     ("seed", "index", "rows"),
     [(2026112406, 3382, (3, 6000)), (2026112412, 824, (3, 6000))],
 )
-def test_bounds_that_an_earlier_version_exceeded(seed, index, rows):
+def test_bounds_hold_where_an_earlier_version_exceeded_them(seed, index, rows):
     """The new bound holds and is at most four times the error.
 
     In these columns the effect of many rows near the cut-offs was 1.6 to 2.9 times the effect that simulation gave.

@@ -93,7 +93,7 @@ def test_a_fit_from_chunks_is_the_fit_of_all_rows(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_stream_of_unknown_range(family):
+def test_a_stream_of_unknown_range_gives_the_fit_of_all_rows(family):
     X = columns(family)[:, [0, 1, 3, *range(6, 10)]] if family == "yeo-johnson" else columns(family)[:, [0, 1, 3, 5]]
     total = None
     for chunk in [X[:1], X[1:2], X[2:10], *np.array_split(X[10:], 9)]:
@@ -129,7 +129,7 @@ def test_weights_count_as_repetition(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_profiles_far_from_the_optimum(family):
+def test_profiles_far_from_the_optimum_need_a_wider_grid(family):
     """A profile far from the optimum is accurate to 1e-7 on the grid of the fit, and to 1e-13 on a wider grid."""
     rng = np.random.default_rng(1)
     X = np.column_stack([rng.lognormal(size=3000), rng.gamma(3.0, size=3000)])
@@ -141,7 +141,7 @@ def test_profiles_far_from_the_optimum(family):
     assert_allclose(fine.profile(at) / len(X), expected, rtol=1e-13, atol=1e-13)
 
 
-def test_given_lambdas():
+def test_given_lambdas_are_used_unchanged():
     X = columns("box-cox")
     lmbda = [0.5, np.nan, 1.0, -2.0, 0.0, np.nan]
     fit = fit_of_chunks([X], "box-cox", lmbda=lmbda, standardize=False)
@@ -152,7 +152,7 @@ def test_given_lambdas():
     assert_allclose(fit.transform(X[:5]), expected.transform(X[:5]), rtol=1e-9)
 
 
-def test_values_of_many_orders_of_magnitude():
+def test_values_of_many_orders_of_magnitude_are_fitted():
     """Fits stay accurate although most logs of 1 + x are close to 0, where rounding may move a node out of its bin."""
     rng = np.random.default_rng(5)
     for _ in range(10):
@@ -174,7 +174,7 @@ REFERENCES = [case for case in reference.FITTED if case.weight is None and case.
 
 
 @reference.each_case(REFERENCES)
-def test_reference_values(case):
+def test_lambdas_agree_with_multiprecision_references(case):
     fit, refinements = resolved(case.x, case.family)
     assert fit.status[0] == Status.OK
     assert refinements <= 2
@@ -247,7 +247,7 @@ MISSING = np.full((4, 2), np.nan)
         [NARROW[:0], NARROW, NARROW[:0], -np.abs(WIDE), np.abs(WIDE)],
     ],
 )
-def test_a_stream_whose_range_grows_a_millionfold(chunks):
+def test_a_stream_may_grow_its_range_a_millionfold(chunks):
     expected = pk.fit(np.concatenate(chunks))
     grown = functools.reduce(extend, chunks, None)
     for total in (grown, functools.reduce(merge, streams(*chunks))):
@@ -275,7 +275,7 @@ def test_growing_streams_merge_in_any_order_and_grouping():
     assert merge(a, b) == merge(b, a)
 
 
-def test_weighted_streams_with_rows_of_no_weight():
+def test_weighted_streams_ignore_rows_of_weight_0():
     x = np.concatenate([NARROW, WIDE])
     weight = np.tile([0.0, 0.5, 2.0], 200)
     weight[:300] *= 1e-3
@@ -324,7 +324,7 @@ def streams_of_steps(low: float, seed: int, family: str) -> list[Sketch]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("low", [2.0, 1e-300, 1e300, 1.0, 0.3])
-def test_box_cox_streams_a_few_roundings_wide(low, seed):
+def test_box_cox_streams_a_few_ulps_wide_are_resolved(low, seed):
     expected = slope_of_steps() * low / np.spacing(low)
     for total in streams_of_steps(low, seed, "box-cox"):
         assert Sketch.from_bytes(total.to_bytes()) == total
@@ -335,7 +335,7 @@ def test_box_cox_streams_a_few_roundings_wide(low, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("near", [2.0, 1e-300, 1e300, 0.3])
-def test_box_cox_streams_between_two_references(near, seed):
+def test_box_cox_streams_between_two_references_keep_the_bound(near, seed):
     """The values lie on both sides of a number at which the reference of the logs changes.
 
     Chunks then have different references, whose rounding errors exceed the width of many bins; the error of lambda must
@@ -366,13 +366,13 @@ def test_a_box_cox_stream_whose_chunks_are_at_different_places():
         assert relative(finish(total).lmbda, pk.fit(np.concatenate(parts), "box-cox").lmbda).max() < 1e-11
 
 
-def test_yeo_johnson_streams_a_few_roundings_wide_say_that_they_are_not_resolved():
+def test_yeo_johnson_streams_a_few_ulps_wide_are_reported():
     for total in streams_of_steps(2.0, 0, "yeo-johnson"):
         with pytest.warns(UserWarning, match="column 0: the summaries are too coarse for this column"):
             assert finish(total).status[0] == Status.UNRESOLVED
 
 
-def test_box_cox_streams_of_the_smallest_numbers():
+def test_box_cox_streams_of_the_smallest_numbers_are_fitted():
     x = np.array([5e-324, 1e-268, 3e-300, 2e-290])
     total = extend(extend(None, x[:2], "box-cox"), x[2:])
     assert relative(finish(total).lmbda, pk.fit(x, "box-cox").lmbda).max() < 1e-11
@@ -408,7 +408,7 @@ def summaries() -> list[Range | Grid | Sketch]:
     return [found, found.grid(), summarize_chunk(frame, found.grid())]
 
 
-def test_bytes_round_trip():
+def test_bytes_and_pickles_restore_summaries():
     for one in summaries():
         assert type(one).from_bytes(one.to_bytes()) == one
         assert pickle.loads(pickle.dumps(one)) == one
@@ -417,7 +417,7 @@ def test_bytes_round_trip():
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2])
-def test_bytes_that_are_not_what_was_written(kind):
+def test_changed_bytes_are_refused(kind):
     data = summaries()[kind].to_bytes()
     read = (Range, Grid, Sketch)[kind].from_bytes
     for cut in (0, 3, 10, 30, len(data) // 2, len(data) - 1):
@@ -452,7 +452,7 @@ def test_text_nested_beyond_all_reason_is_damage():
         (0.0, 1.0, "boxcox", "did you mean 'box-cox'"),
     ],
 )
-def test_bounds_that_cannot_be(low, high, family, match):
+def test_impossible_bounds_are_refused(low, high, family, match):
     with pytest.raises(ValueError, match=match):
         Range.from_bounds(low, high, family, 100.0)
 
@@ -487,7 +487,7 @@ def test_wrong_data_are_named():
         range_of([1.0, 2.0]).grid(largest_exponent=-1.0)
 
 
-def test_what_does_not_merge():
+def test_incompatible_summaries_are_not_merged():
     a, b = range_of([1.0, 2.0]), range_of([1.0, 2.0], "box-cox")
     with pytest.raises(ValueError, match="one summary is of family 'yeo-johnson', another of 'box-cox'; use one"):
         merge(a, b)
@@ -535,7 +535,7 @@ def test_columns_that_are_not_resolved_are_read_again():
     assert relative(fit.lmbda, pk.fit(X).lmbda).max() < 1e-10
 
 
-def test_chunks_with_options():
+def test_options_agree_with_the_fit_in_memory():
     X = columns("box-cox")[:, :3]
     weight = rng.integers(0, 3, size=len(X)).astype(float)
     chunks, weights = np.array_split(X, 4), np.array_split(weight, 4)
@@ -568,7 +568,7 @@ def test_raw_values_that_overflow_at_a_given_lambda():
             fit(x, lmbda=300.0, standardize=False)
 
 
-def test_chunks_that_cannot_be_fitted():
+def test_chunks_that_cannot_be_fitted_are_refused():
     X = np.arange(1.0, 9.0).reshape(4, 2)
     for view in (memoryview(np.ones((4, 2))), memoryview(np.ones(4))):
         with pytest.raises(TypeError, match=r"chunks must be a list with an array for each chunk, .* got memoryview"):
@@ -604,7 +604,7 @@ def test_chunks_that_cannot_be_fitted():
 
 
 @pytest.mark.parametrize("columns", [True, 1.0, "1", None])
-def test_a_number_of_columns_that_is_none(columns):
+def test_an_invalid_number_of_columns_is_refused(columns):
     made = range_of(np.arange(5.0))
     described = {**made._describe(), "columns": columns}
     with pytest.raises(ValueError, match="the bytes are damaged"):
@@ -616,7 +616,7 @@ def test_a_number_of_columns_that_is_none(columns):
     [("box-cox", low) for low in (1.0102355670074506e16, 1.35921880488e-16, 7.3, 3e-200, 1e300)]
     + [("yeo-johnson", low) for low in (1.0102355670074506e16, 7.3, 1e300)],
 )
-def test_two_neighbouring_numbers(family, low):
+def test_two_adjacent_numbers_solve_the_score_equation(family, low):
     """The lambda of two adjacent numbers solves coth(u) - 1/u = 2p - 1.
 
     Here u is lambda/2 times the difference of the logs, and p is the weight fraction of the larger number.

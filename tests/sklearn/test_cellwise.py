@@ -24,7 +24,7 @@ from powerkern.sklearn import DDC, WrappingTransformer
     "estimator", [WrappingTransformer(), DDC(quantile=0.8, max_discrete=0)], ids=["WrappingTransformer", "DDC"]
 )
 @pytest.mark.filterwarnings("ignore:.*no positive, finite scale")
-def test_scikit_learns_checks(estimator):
+def test_scikit_learns_checks_pass(estimator):
     check_estimator(estimator, on_skip=None)
 
 
@@ -50,7 +50,7 @@ def test_ddc_is_ddc():
     assert set(model.predict(x[:2])) == {-1}
 
 
-def test_in_pipelines_and_frames():
+def test_pipelines_keep_names_clone_and_pickle():
     frame = pd.DataFrame(factors_with_outlying_cells(150, 5, missing=0.0), columns=list("abcde"))
     pipeline = make_pipeline(DDC().set_output(transform="pandas"), WrappingTransformer(), PCA(2))
     assert pipeline.fit_transform(frame).shape == (150, 2)
@@ -59,7 +59,7 @@ def test_in_pipelines_and_frames():
     np.testing.assert_array_equal(again.transform(frame), pipeline.transform(frame))
 
 
-def test_without_scikit_learn(monkeypatch):
+def test_without_scikit_learn_the_import_says_what_to_install(monkeypatch):
     real = builtins.__import__
 
     def refuse(name, *args, **kwargs):

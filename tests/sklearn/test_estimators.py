@@ -84,7 +84,7 @@ def test_missing_values_are_for_the_classifier_to_take():
     assert np.isnan(takes.transform(X)[4, 1])
 
 
-def test_null_entries_of_polars():
+def test_null_entries_of_polars_are_missing():
     polars = pytest.importorskip("polars")
     X = polars.DataFrame({"a": A, "b": [None, *range(1, N)]})
     expected = PowerTransformer().fit_transform(np.column_stack([A, np.r_[np.nan, 1.0:N]]))
@@ -99,7 +99,7 @@ def test_lazy_frames_are_to_be_collected(estimator):
         estimator.fit(polars.DataFrame({"a": A}).lazy(), Y)
 
 
-def test_sparse_data(estimator):
+def test_sparse_data_are_refused(estimator):
     with pytest.raises(TypeError, match=r"X is sparse.*pass X.toarray\(\)"):
         estimator.fit(scipy.sparse.csr_array(np.column_stack([A, B])), Y)
     with pytest.raises((TypeError, ValueError), match=r"X is sparse; pass X.sparse.to_dense\(\)"):
@@ -140,6 +140,6 @@ def test_tables_whose_columns_something_else_reads(estimator):
         estimator.fit(lazy, Y)
 
 
-def test_some_variables_of_a_sparse_matrix():
+def test_some_variables_of_a_sparse_matrix_are_refused():
     with pytest.raises(TypeError, match=r"X is sparse.*pass X.toarray\(\)"):
         SupervisedPowerTransformer(GaussianNB(), variables=[0]).fit(scipy.sparse.csr_array(np.column_stack([A, B])), Y)

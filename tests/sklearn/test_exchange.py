@@ -39,7 +39,7 @@ def test_to_sklearn_gives_an_equal_transformer(method: str, standardize: bool) -
 
 @pytest.mark.parametrize(("method", "standardize"), KINDS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_conversion_back(method: str, standardize: bool, dtype: type) -> None:
+def test_converted_transformers_agree_with_scikit_learn(method: str, standardize: bool, dtype: type) -> None:
     data = X.astype(dtype)
     theirs = preprocessing.PowerTransformer(method=method, standardize=standardize).fit(data)
     ours = PowerTransformer.from_sklearn(theirs)

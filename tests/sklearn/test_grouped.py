@@ -32,11 +32,11 @@ def table(n=240):
 
 
 @parametrize_with_checks([GroupedPowerTransformer(), GroupedPowerTransformer(shrink=True)])
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 
 
-def test_labels_in_a_column():
+def test_labels_may_be_in_a_column():
     X = table()
     transformer = GroupedPowerTransformer(groups="id")
     Z = transformer.fit_transform(X)
@@ -62,7 +62,7 @@ def test_labels_in_a_column():
         transformer.transform(X[["u", "v"]])
 
 
-def test_several_columns_of_labels():
+def test_labels_may_be_in_several_columns():
     X = table().assign(plate=lambda frame: np.arange(len(frame)) % 2)
     transformer = GroupedPowerTransformer(groups=["id", "plate"]).fit(X)
     assert len(transformer.grouped_fit_) == 8
@@ -88,13 +88,13 @@ def test_labels_are_routed():
         )
 
 
-def test_new_groups_in_a_fold():
+def test_new_groups_in_a_fold_use_the_pooled_fit():
     X, y = table(), RNG.normal(size=240)
     model = make_pipeline(GroupedPowerTransformer(groups="id", unknown="pooled"), LinearRegression())
     assert np.isfinite(cross_val_score(model, X, y, groups=X["id"], cv=GroupKFold(4))).all()
 
 
-def test_sample_weight():
+def test_weights_repeat_rows():
     X = table()
     w = RNG.integers(1, 4, len(X)).astype(float)
     numbers, labels = X[["u", "v"]].to_numpy(), X["id"].to_numpy()

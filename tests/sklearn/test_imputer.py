@@ -26,7 +26,7 @@ nan = np.nan
         UVImputer(2, missing_values=-1, random_state=0),
     ]
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 
 
@@ -35,7 +35,7 @@ def holes(X, fraction=0.2, seed=0):
     return np.where(mask, nan, X), mask
 
 
-def test_better_than_means_and_neighbors():
+def test_errors_are_smaller_than_of_means_and_neighbors():
     X = load_breast_cancer().data
     M, mask = holes(X)
 
@@ -62,7 +62,7 @@ def test_units_of_columns_do_not_matter(rank):
 
 
 @pytest.mark.parametrize("normalize", ["columns", "rows", "both", None])
-def test_one_unit_for_all_columns(normalize):
+def test_a_common_unit_of_columns_scales_results(normalize):
     rng = np.random.default_rng(0)
     full = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 8)) + rng.normal(size=8) + 0.1 * rng.normal(size=(200, 8))
     M, mask = holes(full)
@@ -90,7 +90,7 @@ def test_the_seed_hardly_matters():
     assert max(errors) < 1.02 * min(errors)
 
 
-def test_the_best_of_several_starts_predicts():
+def test_the_best_of_several_starts_is_used():
     M, mask = holes(load_breast_cancer().data[:100, :8])
     options = {"tol": 1e-2, "shrinkage": 0.01, "random_state": 3}
     best = UVImputer(3, n_starts=4, **options).fit(M)
@@ -113,7 +113,7 @@ def test_ranks_are_compared_by_their_scores():
     assert np.isnan(auto.score(np.full((2, 20), nan)))
 
 
-def test_new_rows_in_a_pipeline():
+def test_new_rows_in_a_pipeline_are_imputed_one_by_one():
     M, _ = holes(load_breast_cancer().data)
     pipeline = make_pipeline(UVImputer(random_state=0), StandardScaler()).fit(M[:400])
     assert np.isfinite(pipeline.transform(M[400:])).all()
@@ -130,7 +130,7 @@ def test_float32_stays():
     assert UVImputer(random_state=0).fit_transform(M).dtype == np.float32
 
 
-def test_columns_without_values_and_constant_ones():
+def test_empty_and_constant_columns_are_imputed():
     X = np.array([[1.0, nan, 5.0], [2.0, nan, 5.0], [nan, nan, nan]])
     with pytest.warns(UserWarning, match="no entries in row 2, column 1"):
         filled = UVImputer(random_state=0).fit_transform(X)
@@ -186,7 +186,7 @@ def test_nothing_missing_needs_no_indicators():
 @pytest.mark.parametrize(
     ("marker", "dtype"), [(-1, np.float64), (0.1, np.float32), (-999, np.int64), (np.inf, np.float64)]
 )
-def test_a_number_for_missing(rank, marker, dtype):
+def test_a_number_may_mark_missing_values(rank, marker, dtype):
     M, mask = holes(np.round(load_breast_cancer().data[:60, :5] * 8))
     marked = np.where(mask, marker, M).astype(dtype)
     options = {"add_indicator": True, "random_state": 0}
@@ -197,7 +197,7 @@ def test_a_number_for_missing(rank, marker, dtype):
     assert imputer.score(marked) == as_nan.score(M)
 
 
-def test_nan_beside_a_number_for_missing():
+def test_nan_beside_another_marker_is_refused():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1.0, -1.0, 3.0, 4.0], "b": [2.0, 4.0, nan, 8.0]})
     message = r"^column 1 \('b'\), row 2: the value is NaN, but missing_values is -1; mark missing values with it"
@@ -206,7 +206,7 @@ def test_nan_beside_a_number_for_missing():
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames_with_indicators(library):
+def test_frames_have_named_indicators(library):
     frames = pytest.importorskip(library)
     frame = frames.DataFrame({"a": [1.0, None, 3.0, 4.0], "b": [2.0, 4.0, 6.0, 8.0], "c": [1.0, 3.0, None, 7.0]})
     imputer = UVImputer(1, add_indicator=True, random_state=0).set_output(transform=library).fit(frame)
@@ -226,7 +226,7 @@ def test_missing_as_pandas_says():
     assert filled.shape == (4, 4)
 
 
-def test_clones_and_seeds():
+def test_clones_with_a_seed_give_the_same_result():
     M, _ = holes(load_breast_cancer().data)
     for imputer in (UVImputer(3, random_state=5), UVImputer(random_state=5)):
         assert (clone(imputer).fit_transform(M) == imputer.fit_transform(M)).all()
@@ -245,7 +245,7 @@ def test_clones_and_seeds():
         {"add_indicator": "yes"},
     ],
 )
-def test_bad_parameters(options):
+def test_invalid_parameters_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         UVImputer(**options).fit([[1.0, 2.0], [3.0, 4.0]])
 
@@ -288,7 +288,7 @@ def test_a_wild_cell_ruins_neither_its_column_nor_its_row():
     assert errors(M, max_deviation=None)[1] > 1e3
 
 
-def test_limits_of_outliers():
+def test_limits_of_outliers_agree_with_the_definition():
     x = np.array([0.0, 1.0, 2.0, 3.0, 7.0, nan, 11.0, 1e300])  # row 5 has values in other columns
     X = np.column_stack([x, -x, np.full(8, 5.0), [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 4.0]])
     found = UVImputer(1, max_deviation=10.0).fit(X).limits_

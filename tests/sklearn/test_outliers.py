@@ -49,7 +49,7 @@ class PyODLike(BaseEstimator):
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=lambda detector: type(detector).__name__)
-def test_detectors_of_scikit_learn(detector):
+def test_detectors_of_scikit_learn_have_probabilities(detector):
     model = OutlierProbability(detector).fit(X)
     assert model.predict(NEW).tolist() == [1, -1]
     p = model.predict_proba(NEW)
@@ -79,7 +79,7 @@ def test_high_scores_are_outliers_in_pyod():
 @pytest.mark.parametrize(
     "name", ["knn.KNN", "lof.LOF", "iforest.IForest", "ecod.ECOD", pytest.param("hbos.HBOS", marks=pytest.mark.slow)]
 )
-def test_detectors_of_pyod(name):
+def test_detectors_of_pyod_have_probabilities(name):
     module, kind = name.split(".")
     models = pytest.importorskip(f"pyod.models.{module}", reason="PyOD is not installed")
     model = OutlierProbability(getattr(models, kind)(), center="median").fit(X)
@@ -91,7 +91,7 @@ def test_detectors_of_pyod(name):
 
 
 @pytest.mark.parametrize("options, method", [({"scale": "sd"}, "unify"), ({"method": "linear"}, "linear")])
-def test_rules_of_pyod(options, method):
+def test_rules_agree_with_those_of_pyod(options, method):
     models = pytest.importorskip("pyod.models.knn", reason="PyOD is not installed")
     expected = models.KNN().fit(X).predict_proba(NEW, method=method)
     found = OutlierProbability(models.KNN(), **options).fit(X).predict_proba(NEW)
@@ -126,7 +126,7 @@ def test_training_scores_that_the_last_step_of_a_pipeline_keeps(wrap, novelty):
 
 
 @pytest.mark.parametrize("name", ["knn.KNN", "iforest.IForest"])
-def test_detectors_of_pyod_in_a_pipeline(name):
+def test_detectors_of_pyod_may_end_a_pipeline(name):
     module, kind = name.split(".")
     models = pytest.importorskip(f"pyod.models.{module}", reason="PyOD is not installed")
     model = OutlierProbability(make_pipeline(StandardScaler(), getattr(models, kind)())).fit(X)
@@ -165,14 +165,14 @@ def test_sense_holds_for_the_scores_that_a_detector_keeps():
     assert np.array_equal(model.predict_proba(X)[:, 1], model.probability_)
 
 
-def test_decision_function_and_threshold():
+def test_decision_function_is_threshold_minus_probability():
     strict = OutlierProbability(DETECTORS[0], threshold=0.999).fit(X)
     loose = OutlierProbability(DETECTORS[0], threshold=0.1).fit(X)
     assert (strict.predict(X) == -1).sum() < (loose.predict(X) == -1).sum()
     assert strict.decision_function(X) == pytest.approx(0.999 - strict.predict_proba(X)[:, 1])
 
 
-def test_threshold_of_any_kind_of_number():
+def test_threshold_may_be_any_kind_of_number():
     assert OutlierProbability(DETECTORS[1], threshold=np.float32(0.5)).fit(X).predict(NEW).tolist() == [1, -1]
 
 
@@ -301,7 +301,7 @@ def test_contamination_is_a_fraction(contamination):
         OutlierProbability(contamination=contamination).fit(X)
 
 
-def test_one_way_to_say_what_an_outlier_is():
+def test_threshold_and_contamination_exclude_each_other():
     with pytest.raises(ValueError, match="give one"):
         OutlierProbability(contamination=0.1, threshold=0.5).fit(X)
 
@@ -387,7 +387,7 @@ def test_certain_outliers_of_several_detectors_are_outliers_all():
     assert (model.fit_predict(X)[190:] == -1).all()
 
 
-def test_no_detectors():
+def test_an_empty_list_of_detectors_is_refused():
     with pytest.raises(ValueError, match="empty list"):
         OutlierProbability([]).fit(X)
 
@@ -422,12 +422,12 @@ def test_rows_need_no_columns():
     assert not hasattr(model, "n_features_in_")
 
 
-def test_detectors_without_scores_for_new_data():
+def test_detectors_without_scores_for_new_data_are_refused():
     with pytest.raises(TypeError, match="neither score_samples nor decision_function"):
         OutlierProbability(StandardScaler()).fit(X)
 
 
-def test_pickle_and_clone():
+def test_models_can_be_pickled_and_cloned():
     model = OutlierProbability(DETECTORS[1]).fit(X)
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(NEW), model.predict_proba(NEW))
     assert not hasattr(clone(model), "scaling_")

@@ -29,7 +29,7 @@ def pandas_frame():
 
 
 @pytest.mark.parametrize("estimator", ["mle", "robust"])
-def test_pandas(estimator):
+def test_other_columns_of_pandas_pass_unchanged(estimator):
     frame = pandas_frame()
     transformer = PowerTransformer("box-cox", variables=["area", "price"], estimator=estimator)
     Z = transformer.fit_transform(frame)
@@ -49,7 +49,7 @@ def test_pandas(estimator):
     assert again.transform(frame).equals(Z)
 
 
-def test_polars():
+def test_other_columns_of_polars_pass_unchanged():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"price": X[:, 0], "town": WORDS, "area": X[:, 1]})
     transformer = PowerTransformer(variables=["area"], copy=False).fit(frame)
@@ -62,7 +62,7 @@ def test_polars():
 
 
 @pytest.mark.parametrize("variables", [[2, 0], [-1, 0], (True, False, True), np.array([0, 2])])
-def test_arrays(variables):
+def test_other_columns_of_arrays_pass_unchanged(variables):
     transformer = PowerTransformer(variables=variables).fit(X)
     Z = transformer.transform(X)
     np.testing.assert_array_equal(Z[:, 1], X[:, 1])
@@ -71,11 +71,11 @@ def test_arrays(variables):
     assert np.isnan(transformer.lambdas_).tolist() == [False, True, False]
 
 
-def test_all_columns_in_another_order():
+def test_the_order_of_variables_does_not_matter():
     np.testing.assert_array_equal(PowerTransformer(variables=[2, 0, 1]).fit_transform(X), pk.fit(X).transform(X))
 
 
-def test_types_of_arrays():
+def test_types_of_arrays_are_kept():
     Z = PowerTransformer(variables=[0]).fit_transform(X.astype(np.float32))
     assert Z.dtype == np.float32
     mixed = np.array([[x, word] for x, word in zip(X[:, 0], WORDS, strict=True)], dtype=object)
@@ -125,7 +125,7 @@ def test_lambdas_may_be_assigned(standardize):
         transformer.lambdas_ = [1.0, 2.0]
 
 
-def test_values_beyond_the_range():
+def test_values_beyond_the_range_are_clipped():
     transformer = PowerTransformer("box-cox", variables=[1], out_of_range="clip").fit(X)
     back = transformer.inverse_transform([[5.0, 1e9, -7.0]])
     np.testing.assert_array_equal(back, [[5.0, X[:, 1].max(), -7.0]])
@@ -167,7 +167,7 @@ def test_messages_name_the_column():
         (1, ValueError, "The 'variables' parameter"),
     ],
 )
-def test_wrong_variables(variables, error, message):
+def test_wrong_variables_are_refused(variables, error, message):
     with pytest.raises(error, match=message):
         PowerTransformer(variables=variables).fit(pandas_frame())
 
@@ -177,7 +177,7 @@ def test_there_is_no_such_transformer_of_scikit_learn():
         PowerTransformer(variables=[0]).fit(X).to_sklearn()
 
 
-def test_in_a_pipeline():
+def test_two_transformers_in_a_pipeline_treat_two_columns():
     steps = make_pipeline(
         PowerTransformer("box-cox", variables=["price"]),
         PowerTransformer(variables=["area"]),
@@ -189,7 +189,7 @@ def test_in_a_pipeline():
     np.testing.assert_allclose(steps.inverse_transform(Z)[["price", "area"]], X[:, :2], rtol=1e-9)
 
 
-def test_like_the_wrapper_of_feature_engine():
+def test_results_agree_with_the_wrapper_of_feature_engine():
     wrappers = pytest.importorskip("feature_engine.wrappers")
     frame = pandas_frame()
     wrapper = wrappers.SklearnTransformerWrapper(PowerTransformer(), variables=["price", "area"])

@@ -32,7 +32,7 @@ def series(n: int, seed: int, length: int = 12) -> np.ndarray:
 
 @pytest.mark.needs_shared_data
 @pytest.mark.parametrize("name", ["AirPassengers", "lynx", "sunspots", "UKgas", "JohnsonJohnson"])
-def test_against_forecast(name: str) -> None:
+def test_lambdas_agree_with_forecast(name: str) -> None:
     records = {one["name"]: one for one in json.loads(REFERENCE.read_text())["forecast"]}
     record = records[name]
     x = np.array(record["x"], dtype=float)
@@ -47,7 +47,7 @@ def test_against_forecast(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_against_a_bounded_line_search(seed: int) -> None:
+def test_lambdas_agree_with_a_bounded_line_search(seed: int) -> None:
     x = series(147, seed)
     exact = optimize.minimize_scalar(
         variation, bounds=(-1.0, 2.0), args=(x, 12), method="bounded", options={"xatol": 1e-9}
@@ -58,7 +58,7 @@ def test_against_a_bounded_line_search(seed: int) -> None:
     assert variation(found, x, 12) <= grid + 1e-14
 
 
-def test_columns_axis_and_units() -> None:
+def test_columns_axis_and_units_do_not_matter() -> None:
     X = np.column_stack([series(147, seed) for seed in range(4)])
     each = [boxcox_guerrero(X[:, j], 12) for j in range(4)]
     assert_array_equal(boxcox_guerrero(X, 12), each)
@@ -103,7 +103,7 @@ def test_seasons_of_one_level_give_an_end_of_the_bounds() -> None:
         (([1.0, 2.0, 3.0, 4.0], 1), "`season_length` must be at least 2"),
     ],
 )
-def test_refusals(arguments: tuple[object, ...], match: str) -> None:
+def test_invalid_arguments_are_refused(arguments: tuple[object, ...], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         boxcox_guerrero(*arguments)  # type: ignore[arg-type]
     for bounds in ((2.0, 1.0), (0.0, np.inf), 3.0):
@@ -111,7 +111,7 @@ def test_refusals(arguments: tuple[object, ...], match: str) -> None:
             boxcox_guerrero([1.0, 2.0, 3.0, 5.0], bounds=bounds)  # type: ignore[arg-type]
 
 
-def test_series_of_groups() -> None:
+def test_groups_agree_with_series_by_themselves() -> None:
     rng = np.random.default_rng(5)
     x, labels = rng.lognormal(3.0, 0.3, size=(150, 2)), rng.choice(["b", "a", "c"], 150)
     found = boxcox_guerrero(x, 5, groups=labels)

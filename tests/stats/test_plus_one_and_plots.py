@@ -29,7 +29,7 @@ def test_boxcox1p_is_scipys():
         np.testing.assert_allclose(ours.boxcox1p(VALUES, each), scipy.special.boxcox1p(VALUES, each), rtol=2e-14)
 
 
-def test_boxcox1p_to_all_digits():
+def test_boxcox1p_agrees_with_mpmath_to_all_digits():
     with mpmath.workdps(60):
         for x in VALUES[2:-1]:
             for lmbda in LAMBDAS:
@@ -60,7 +60,7 @@ def test_inv_boxcox1p_of_a_tiny_lambda_is_that_of_0():
     np.testing.assert_allclose(ours.inv_boxcox1p(y, 5e-324), np.expm1(y), rtol=1e-14)
 
 
-def test_inverse_and_forms():
+def test_the_inverse_out_and_broadcasting_work():
     x = np.array([-0.9, -0.2, 0.0, 0.3, 5.0])
     np.testing.assert_allclose(ours.inv_boxcox1p(ours.boxcox1p(x, 0.7), 0.7), x, rtol=1e-14)
     out = np.empty(5)

@@ -265,7 +265,7 @@ def _flat(result: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", SAME)
 @pytest.mark.skipif(not scipy.__version__.startswith(("1.17.", "1.18.")), reason="compares with SciPy 1.17 and 1.18")
-def test_as_scipy(name: str) -> None:
+def test_results_errors_and_warnings_agree_with_scipy(name: str) -> None:
     expected, expected_warnings = _outcome(partial(SAME[name], scipy.stats))
     result, result_warnings = _outcome(partial(SAME[name], ours))
     if isinstance(expected, Exception):
@@ -331,7 +331,7 @@ def _is_off(lmbda: float, case: Case, ymax: float = math.inf) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:The optimal lambda is", "ignore:not fitted")
-def test_boxcox_references() -> None:
+def test_boxcox_agrees_with_multiprecision_references() -> None:
     for case in _unweighted("box-cox", WITHOUT_OPTIMUM):
         with pytest.raises(ValueError, match="must not be constant"):
             ours.boxcox(case.x)
@@ -346,7 +346,7 @@ def test_boxcox_references() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The optimal lambda is", "ignore:not fitted")
-def test_yeojohnson_references() -> None:
+def test_yeojohnson_agrees_with_multiprecision_references() -> None:
     for case in _unweighted("yeo-johnson", WITHOUT_OPTIMUM):
         if case.kind == "degenerate":
             free, bounded = (ours.yeojohnson_normmax(case.x, ymax=ymax) for ymax in (math.inf, YMAX))
@@ -368,7 +368,7 @@ def test_yeojohnson_references() -> None:
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-def test_llf_at_the_reference_optimum(family: str) -> None:
+def test_llf_agrees_with_multiprecision_references(family: str) -> None:
     llf = ours.boxcox_llf if family == "box-cox" else ours.yeojohnson_llf
     failures = []
     for case in _unweighted(family, FITTED):
@@ -437,7 +437,7 @@ def test_right_where_scipys_likelihood_is_wrong(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_interval_wider_than_scipys_search() -> None:
+def test_an_interval_wider_than_scipys_search_is_found() -> None:
     x = np.array([0.1, 0.1, 0.1, 0.101])
     with pytest.warns(UserWarning, match="The optimal lambda is"):
         _, lmbda, (low, high) = ours.boxcox(x, alpha=0.05)
