@@ -93,6 +93,7 @@ def center_and_scale(
         Maximum number of threads.
     """
 
+    @np.errstate(all="ignore")  # infinite values, which the fit refuses
     def measure(block: FloatArray, group: slice) -> FloatArray:
         columns, weights = sort_with_weights(block, weight)
         center, spread = row_moments(columns, weights)
