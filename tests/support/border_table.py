@@ -298,7 +298,7 @@ def public_functions() -> Iterator[Entry]:
 
 
 def fits() -> dict[str, Callable[[Inputs], Any]]:
-    """List the ways to get each kind of result that has methods."""
+    """Return a function for each kind of result that has methods; it computes the result from `Inputs`."""
     pk, get = importlib.import_module("powerkern"), importlib.import_module
     return {
         "PowerFit": lambda d: call("fit", pk.fit, ("X", "sample_weight"), d),
@@ -351,7 +351,7 @@ def methods(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def methods_with_data(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
-    """List the public methods that take data if they are given, with the names of their arguments and of these data."""
+    """List the public methods that accept optional data, with the names of all arguments to pass, data included."""
     found = []
     for name, required in methods(kind, result):
         if kind in CENSORED:
@@ -407,7 +407,7 @@ def call_method(kind: str, result: Any, method: str, required: tuple[str, ...], 
 
 
 def numbers(value: Any) -> list[Any]:
-    """Flatten any result to a list of float arrays, in a fixed order."""
+    """Flatten a result of any kind to a list of float arrays, in a fixed order."""
     if value is None or isinstance(value, str | bytes | types.FunctionType):
         return []
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Data frames with degenerate columns, and options to go with them, for messages about columns."""
+"""Data frames with degenerate columns, and sets of options, for tests of messages about columns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COLUMNS: dict[str, Callable[[Any], Any]] = {
 
 
 def named(x: Any) -> pd.DataFrame:
-    """Return a data frame whose columns have names."""
+    """Return an array as a data frame whose columns have names."""
     x = np.asarray(x)
     return pd.DataFrame(x, columns=NAMES[: x.shape[1]])
 
@@ -97,7 +97,7 @@ OPTIONS: dict[str, list[Any]] = {
 
 
 def option_sets(function: Callable[..., Any]) -> Iterator[dict[str, Any]]:
-    """Iterate over keyword arguments of a function: none, each option alone, and each with family="box-cox"."""
+    """Yield keyword arguments for a function: none, each option alone, and each option with family="box-cox"."""
     parameters = inspect.signature(function).parameters
     yield {}
     for name in parameters:

@@ -1,4 +1,4 @@
-"""An engine for fits from chunks, and a comparison of robust fits from chunks."""
+"""An engine that pickles functions and results, and a comparison of robust fits from chunks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 
 class Engine:
-    """Engine that sends functions and results as bytes, merges in a random tree, and counts its passes."""
+    """Engine that pickles functions and results, merges them in a random tree, and counts its passes."""
 
     def __init__(self, *chunks: tuple, seed: int = 0) -> None:
         self.chunks, self.passes, self.random = chunks, 0, random.Random(seed)
@@ -25,9 +25,9 @@ class Engine:
 
 
 def assert_same_robust_fit(found, expected):
-    """Check that fits of the same rows in other chunks agree.
+    """Check that two robust fits of the same rows in different chunks agree up to the stated errors of lambda.
 
-    They agree up to sampling, which depends on a row's place in its chunk.
+    They are not equal, because the sampled rows depend on the chunks.
     """
     assert_allclose(found.lmbda, expected.lmbda, rtol=0, atol=1e-3)
     assert (abs(found.lmbda - expected.lmbda) <= found.lmbda_error + expected.lmbda_error).all()

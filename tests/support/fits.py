@@ -21,12 +21,12 @@ def kernel_rows(fit):
 
 
 def fit_from_rows(rows, family, *, standardize=True, lmbda_error=None):
-    """Make a fit with these rows.
+    """Make a fit from rows of results.
 
     Parameters
     ----------
     rows : (p, N_RESULTS) ndarray
-        The rows.
+        The rows of results.
     family : str or (p,) ndarray of int
         The family, or the code of the family of each column.
     standardize : bool

@@ -1,4 +1,4 @@
-"""Split bytes with powerkern's header into their parts, and reassemble them, by the documented layout."""
+"""Functions that split powerkern's serialised bytes into their parts and reassemble them, by the documented layout."""
 
 import hashlib
 import json
@@ -10,20 +10,20 @@ _START = _HEAD.size + 16
 
 
 def parts_of(data):
-    """Return the description, as parsed from JSON, and the payload."""
+    """Return the parsed JSON description, and the payload as bytes."""
     magic, layout, n_text, n_payload = _HEAD.unpack_from(data)
     assert (magic, layout, len(data)) == (b"PKRN", 1, _START + n_text + n_payload)
     return json.loads(data[_START : _START + n_text]), data[_START + n_text :]
 
 
 def forge(text, payload=b""):
-    """Return bytes with the right digest of any text and payload."""
+    """Return serialised bytes, with a valid digest, of any description text and payload."""
     head = _HEAD.pack(b"PKRN", 1, len(text), len(payload))
     return head + hashlib.blake2b(head + text + payload, digest_size=16).digest() + text + payload
 
 
 def forged(data, change):
-    """Return bytes with the right digest, their description or numbers modified by ``change(description, payload)``."""
+    """Apply ``change(description, payload)`` in place to the parts of `data`; return bytes with a valid digest."""
     description, payload = parts_of(data)
     payload = bytearray(payload)
     change(description, payload)

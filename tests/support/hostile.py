@@ -1,4 +1,4 @@
-"""Hostile arguments (`VALUES`), and a check of what functions do with them."""
+"""Hostile arguments (`VALUES`), and a check that functions reject them with a documented error or return."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def new(value: str) -> Any:
 
 
 def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
-    """Return the fault in the outcome of a call; None if the call returns or raises a documented error."""
+    """Call with one of the VALUES; return a description of the fault, or None after a result or a documented error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UserWarning)
@@ -177,7 +177,7 @@ def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
 
 
 def faults(name: str, call: Callable[[Any], Any]) -> list[str]:
-    """Return the faults in calls with a fixed selection of the values."""
+    """Call with a fixed selection of the VALUES; return descriptions of all faults."""
     rng = random.Random(f"2026 {name}")
     found = [outcome(name, call, value) for value in rng.sample(sorted(VALUES), EACH)]
     return [one for one in found if one]

@@ -1,4 +1,4 @@
-"""A plugin of pytest that records which test executes which line of the package, for `tests/mutation.py`.
+"""Pytest plugin that records the lines of the package that each test executes, for `tests/mutation.py`.
 
 ``RECORD_LINES_IN=FOLDER pytest -n 2 -p lines_of_tests`` writes ``.coverage.*`` files, which ``coverage combine`` joins,
 and the seconds that each test took. Kernels are left out: compiled code cannot be traced.
@@ -17,7 +17,7 @@ import pytest
 
 
 class LineRecorder:
-    """Traces the lines of one worker of pytest-xdist, under the name of the test that runs."""
+    """Recorder of one pytest-xdist worker: it stores executed lines and seconds under the name of the running test."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

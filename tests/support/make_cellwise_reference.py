@@ -93,7 +93,7 @@ def curves() -> list[dict[str, Any]]:
 def steps_at_lambdas(unit: dict[str, Any]) -> dict[str, Any]:
     """Select R's results for one vector at given lambdas, and a few of its transformed values.
 
-    The results at a lambda are the change point, Huber's estimate and the criterion, without and with rectification.
+    A result is the change point, then Huber's estimates and the criteria of the plain and the rectified transform.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def steps() -> dict[str, Any]:
 
 
 def write(file: str, about: str, content: dict[str, list[Any] | dict[str, Any]]) -> None:
-    """Write one line for each vector or record."""
+    """Write a JSON file with one line for each vector or record; `about` describes its content."""
     parts = [f'"about": {json.dumps(about)}']
     for key, value in content.items():
         if isinstance(value, dict):

@@ -1,5 +1,6 @@
-"""Write tests/data/decomposition.json: U V of a textbook's matrix with two blanks, element by element, from 40 digits.
+"""Write tests/data/decomposition.json: the UV decomposition of a textbook's 5 x 5 matrix, computed with 40 digits.
 
+The matrix has two missing entries. Results after single elements and after epochs are stored.
 Run ``python tests/support/make_decomposition_reference.py`` from anywhere: ten seconds; it needs mpmath, not powerkern.
 """
 
@@ -26,7 +27,7 @@ Matrix = list[list[mpmath.mpf]]
 
 
 class Decomposition:
-    """U and V, whose elements are set one by one to their best values."""
+    """Factors U and V, which start from ones; each element can be set to its optimum given all other elements."""
 
     def __init__(self) -> None:
         self.U: Matrix = [[mpmath.mpf(1)] * RANK for _ in LECTURE]
@@ -41,14 +42,14 @@ class Decomposition:
         return mpmath.sqrt(mpmath.fsum(squares) / len(squares))
 
     def improve_u(self, r: int, s: int) -> None:
-        """Set U[r, s] to its best value, all other elements fixed."""
+        """Set U[r, s] to its optimum given all other elements."""
         seen = [j for j, m in enumerate(LECTURE[r]) if m is not None]
         rest = [LECTURE[r][j] - sum(self.U[r][k] * self.V[k][j] for k in range(RANK) if k != s) for j in seen]
         weights = [self.V[s][j] for j in seen]
         self.U[r][s] = mpmath.fdot(weights, rest) / mpmath.fdot(weights, weights)
 
     def improve_v(self, s: int, j: int) -> None:
-        """Set V[s, j] to its best value, all other elements fixed."""
+        """Set V[s, j] to its optimum given all other elements."""
         seen = [r for r in range(len(LECTURE)) if LECTURE[r][j] is not None]
         rest = [LECTURE[r][j] - sum(self.U[r][k] * self.V[k][j] for k in range(RANK) if k != s) for r in seen]
         weights = [self.U[r][s] for r in seen]
@@ -77,7 +78,7 @@ def first_elements() -> dict[str, Any]:
 
 
 def all_epochs() -> Iterator[Decomposition]:
-    """Yield U and V after each epoch, until 25 digits of the product no longer change."""
+    """Yield the decomposition after each epoch until the sum of the elements of U V changes by less than 1e-25."""
     parts, before = Decomposition(), mpmath.mpf(0)
     while True:
         parts.run_epoch()

@@ -1,4 +1,4 @@
-"""Write the reference of likelihoods with censored cells, tests/data/limits.json: multiprecision maxima.
+"""Write tests/data/limits.json, the maxima of likelihoods with censored cells, computed with 60 digits.
 
 Run ``python -m tests.support.make_limits_reference`` from the root of the repository; it takes a minute. It imports
 nothing from powerkern. Each case is a small column: values and intervals (null for an end that is infinite), weights,
@@ -35,7 +35,7 @@ def psi(lmbda: Any, x: Any, family: str) -> Any:
 
 
 def log_probability(a: Any, b: Any) -> Any:
-    """Return the logarithm of the normal probability of an interval, on the side where both tails are small."""
+    """Return the logarithm of the normal probability of (a, b), the difference of two small tail probabilities."""
     if a + b > 0:
         a, b = -b, -a
     low = 0 if a == -mp.inf else mp.erfc(-a / mp.sqrt(2))
@@ -43,7 +43,7 @@ def log_probability(a: Any, b: Any) -> Any:
 
 
 def minus_log_likelihood(parameters: Any, case: dict[str, Any]) -> Any:
-    """Return minus the log-likelihood at lambda, mean and ln sd."""
+    """Return minus the log-likelihood of a case at (lambda, mean, ln sd)."""
     lmbda, mean, log_sd = (mp.mpf(p) for p in parameters)
     sd, family, total = mp.exp(log_sd), case["family"], mp.mpf(0)
     for low, high, weight in zip(case["low"], case["high"], case["weight"], strict=True):
@@ -61,7 +61,7 @@ def minus_log_likelihood(parameters: Any, case: dict[str, Any]) -> Any:
 
 
 def derivatives(at: Any, case: dict[str, Any]) -> tuple[Any, Any]:
-    """Return gradient and Hessian by central differences."""
+    """Return gradient and Hessian of `minus_log_likelihood` at a point, by central differences."""
     h = mp.mpf(STEP)
 
     def f(*steps: tuple[int, int]) -> Any:

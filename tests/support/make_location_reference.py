@@ -28,7 +28,7 @@ DIGITS = 40
 
 
 def samples() -> Iterator[tuple[str, list[float]]]:
-    """Yield samples by name: tiny, skewed, contaminated, of several modes, of a tiny scale, constant."""
+    """Yield samples by name: tiny, skewed, contaminated, multimodal, constant, and of a tiny scale."""
     rng = np.random.default_rng(7)
     normal = rng.normal(size=40)
     yield "three", [1.0, 2.0, 10.0]
@@ -80,7 +80,19 @@ def bisquare_weight(c: str) -> Any:
 
 
 def fixed_point(x: list[mpmath.mpf], mu: mpmath.mpf, s: mpmath.mpf, weight: Any, scale: Any) -> list[mpmath.mpf]:
-    """Iterate location (a weighted mean) and s (times the factor `scale`, if given) until neither changes."""
+    """Solve for location and scale by iteration from `mu` and `s`.
+
+    Parameters
+    ----------
+    x : list of mpf
+        The sample.
+    mu, s : mpf
+        Location and scale at the start.
+    weight : callable
+        Weight of a residual (v - mu)/s in the mean that is the next location.
+    scale : callable or None
+        Factor by which s is multiplied, as a function of all residuals; None keeps s.
+    """
     for _ in range(100_000):
         w = [weight((v - mu) / s) for v in x]
         step = mpmath.fdot(w, [v - mu for v in x]) / mpmath.fsum(w)
@@ -95,7 +107,7 @@ def fixed_point(x: list[mpmath.mpf], mu: mpmath.mpf, s: mpmath.mpf, weight: Any,
 
 
 def huber_factor(k: str, n: int) -> Any:
-    """Return the function of the residuals that equals 1 if the scale solves Huber's equation."""
+    """Return a function of the residuals: the factor of the scale, which is 1 if the scale solves Huber's equation."""
     limit = mpmath.mpf(k)
     return lambda u: mpmath.sqrt(mpmath.fsum(clip(v, limit) ** 2 for v in u) / (n * beta(limit)))
 

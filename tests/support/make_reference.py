@@ -1,4 +1,4 @@
-"""Write tests/data/mle.json and mle_hard.json: optima of small columns to 20 digits, in multiprecision.
+"""Write tests/data/mle.json and mle_hard.json: optima of small columns, computed with mpmath and correct to 20 digits.
 
 Run ``python tests/support/make_reference.py`` from anywhere: three minutes; it needs mpmath and NumPy, not powerkern.
 """
@@ -32,7 +32,7 @@ Column = tuple[str, str, list[float], list[float] | None]
 
 
 def columns() -> Iterator[Column]:
-    """Yield ordinary columns, and columns that break other implementations."""
+    """Yield name, family, values and weights of ordinary columns and of columns that defeat other implementations."""
     rng = np.random.default_rng(20)
     normal = rng.normal(size=30)
     few = normal[:12]
@@ -84,9 +84,9 @@ def columns() -> Iterator[Column]:
 
 
 def hard_columns() -> Iterator[tuple[str, str, list[float], list[int] | None]]:
-    """Yield columns on which other implementations overflow, stop early or guess.
+    """Yield name, family, values, and counts of the values (or None) of difficult columns.
 
-    The last item is the count of each value, or None.
+    On these columns, other implementations overflow, stop early or guess.
     """
     rng = np.random.default_rng(2025)
     normal = rng.normal(size=24)
@@ -185,7 +185,7 @@ def score(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[float] | 
 
 
 def root(f: Callable[[mpmath.mpf], mpmath.mpf], digits: int) -> mpmath.mpf:
-    """Return the root of an increasing function, by doubling an interval and bisection."""
+    """Return the root of an increasing function: double an interval until it contains the root, then bisect."""
     low, high = mpmath.mpf(-1), mpmath.mpf(1)
     while f(low) > 0:
         low *= 2
@@ -203,7 +203,9 @@ def optimum(family: str, x: list[float], weight: list[float] | None) -> mpmath.m
 
 
 def sensitivity(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[float] | None) -> float:
-    """Return the first-order change of lambda, over max(1, |lambda|), for half-ulp changes of the data.
+    """Return the largest change of lambda, over max(1, |lambda|), for five random half-ulp changes of the data.
+
+    The change is computed to first order.
 
     Parameters
     ----------
@@ -228,7 +230,9 @@ def sensitivity(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[flo
 
 
 def bounded(family: str, lmbda: mpmath.mpf, x: list[float], ymax: float) -> mpmath.mpf | None:
-    """Return the optimum clipped to where |psi| <= ymax; None if there is no such lambda. psi increases with lambda.
+    """Return the lambda nearest to the optimum with |psi| <= ymax for all values; None if there is none.
+
+    psi increases with lambda, so the smallest and the largest value determine the two bounds.
 
     Parameters
     ----------
@@ -254,7 +258,7 @@ def bounded(family: str, lmbda: mpmath.mpf, x: list[float], ymax: float) -> mpma
 
 
 def record(name: str, family: str, x: list[float], weight: list[float] | None) -> dict[str, Any]:
-    """Return the entry of a column in the reference.
+    """Return the entry of a column in mle.json.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Write tests/data/scaling.json: outlier probabilities by thirteen rules, and measures of twelve of them.
+"""Write tests/data/scaling.json: outlier probabilities by thirteen rules, and quality measures of twelve of them.
 
 Run ``python tests/support/make_scaling_reference.py`` from anywhere: half a minute; it needs mpmath and NumPy, not
 powerkern. Parameters and probabilities are computed with 40 digits, bins of equal area in rational arithmetic.
@@ -50,7 +50,7 @@ def samples() -> Iterator[tuple[str, list[float], list[int]]]:
 
 
 def parameters(s: list[mpmath.mpf]) -> dict[str, tuple[mpmath.mpf, mpmath.mpf]]:
-    """Return the two parameters of every rule for the scores `s`."""
+    """Return by rule its two parameters, such as center and scale, for the scores `s`."""
     n = len(s)
     mean, median = mpmath.fsum(s) / n, location.median(s)
     normal_quartile = location.normal_quantile(mpmath.mpf(3) / 4)

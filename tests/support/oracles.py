@@ -1,4 +1,4 @@
-"""Slow, obvious versions of powerkern's computations. The module imports nothing from powerkern."""
+"""Slow, obvious versions of powerkern's computations; they import nothing from powerkern."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scipy import stats
 
 
 def netlib_fmin(f: Callable[[float], float], ax: float, bx: float, tol: float) -> list[float]:
-    """Return the points at which fmin of netlib (Brent's localmin, R's optimize) evaluates f, in order.
+    """Return the points at which netlib's fmin (Brent's localmin, R's optimize) evaluates `f`, in order.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def exact_moments(x: Sequence[float], w: Sequence[float] | None = None) -> tuple
 
 
 def log_numbers(logs: Sequence[float], signs: Sequence[float] | None = None) -> tuple[mpmath.mpf, list[mpmath.mpf]]:
-    """Return (c, x) such that the numbers equal x e^c, c the largest finite log."""
+    """Return the largest finite log c, and the numbers sign e^log divided by e^c, as mpmath numbers."""
     factors = [1.0] * len(logs) if signs is None else list(signs)
     counted = [float(v) for v, s in zip(logs, factors, strict=True) if s != 0.0 and v != -math.inf]
     c = mpmath.mpf(max(counted, default=0.0))
@@ -114,14 +114,14 @@ def log_numbers(logs: Sequence[float], signs: Sequence[float] | None = None) -> 
 
 
 def log_sum(logs: Sequence[float], weights: Sequence[float] | None = None) -> float:
-    """Return the logarithm of the sum of w e^l, with enough digits for a sum that differs from 1 in the 200th."""
+    """Return the logarithm of the sum of weight e^log, with enough digits for a sum that differs from 1 by 1e-200."""
     with mpmath.workdps(300):
         c, numbers = log_numbers(logs, weights)
         return float(c + mpmath.log(mpmath.fsum(numbers)))
 
 
 def log_mean(logs: Sequence[float], signs: Sequence[float] | None = None) -> tuple[float, float]:
-    """Return the logarithm and the sign of the mean of s e^l."""
+    """Return the logarithm of the absolute mean of the numbers sign e^log, and the sign of the mean."""
     with mpmath.workdps(60):
         c, numbers = log_numbers(logs, signs)
         mean = mpmath.fsum(numbers) / len(numbers)
@@ -129,7 +129,7 @@ def log_mean(logs: Sequence[float], signs: Sequence[float] | None = None) -> tup
 
 
 def log_var(logs: Sequence[float], signs: Sequence[float] | None = None) -> float:
-    """Return the logarithm of the variance (1/n) of s e^l, with enough digits for numbers that differ in the 400th."""
+    """Return the logarithm of the variance (1/n) of the numbers sign e^log, even if they differ by only 1e-400."""
     with mpmath.workdps(800):
         c, numbers = log_numbers(logs, signs)
         mean = mpmath.fsum(numbers) / len(numbers)
@@ -141,7 +141,10 @@ def log_var(logs: Sequence[float], signs: Sequence[float] | None = None) -> floa
 
 
 def _branch_derivatives(m: mpmath.mpf, a: mpmath.mpf) -> list[mpmath.mpf]:
-    """Return b = expm1(m a)/m and three derivatives in m: a^(k+1) times the integral of s^k e^(m a s) over [0, 1]."""
+    """Return b = expm1(m a)/m and its first three derivatives in m.
+
+    The k-th derivative is a^(k+1) times the integral of s^k e^(m a s) over [0, 1].
+    """
     t = m * a
     if abs(t) < 1:
         phi = [mpmath.mpf(0)] * 4
@@ -159,7 +162,7 @@ def _branch_derivatives(m: mpmath.mpf, a: mpmath.mpf) -> list[mpmath.mpf]:
 
 
 def log_and_branch(family: str, lmbda: object, x: float) -> tuple[mpmath.mpf, mpmath.mpf, int]:
-    """Return (a, m, s) with psi(lambda, x) = s b_m(a) and J = s a."""
+    """Return (a, m, s), where psi(lambda, x) = s b_m(a), b_m(a) = (e^(m a) - 1)/m, and J = s a."""
     value, lam = x if isinstance(x, mpmath.mpf) else mpmath.mpf(float(x)), mpmath.mpf(lmbda)
     if family == "box-cox":
         return mpmath.log(value), lam, 1
@@ -167,9 +170,9 @@ def log_and_branch(family: str, lmbda: object, x: float) -> tuple[mpmath.mpf, mp
 
 
 def power_derivatives(family: str, lmbda: object, x: float, reference: float | None = None) -> list[mpmath.mpf]:
-    """Return psi(lambda, x), or its excess over psi(lambda, reference), and three derivatives in lambda.
+    """Return psi(lambda, x), minus psi(lambda, reference) if this is given, and three derivatives in lambda.
 
-    b_m(a) - b_m(r) = e^(m r) b_m(a - r), differentiated by Leibniz' rule.
+    The formula b_m(a) - b_m(r) = e^(m r) b_m(a - r) is differentiated by Leibniz' rule.
 
     Parameters
     ----------
@@ -193,7 +196,7 @@ def power_derivatives(family: str, lmbda: object, x: float, reference: float | N
 def _centered_moments(
     family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None
 ) -> tuple[list[list[mpmath.mpf]], dict[tuple[int, int], mpmath.mpf], mpmath.mpf] | None:
-    """Return psi and its derivatives about their means, the means of their products, and mean(J).
+    """Return psi and three derivatives in lambda, centered at their means; the means of their products; and mean(J).
 
     The result is None if the working precision leaves less than 30 digits of the variance.
 
@@ -233,7 +236,10 @@ def _centered_moments(
 def _accurate_moments(
     family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None, digits: int
 ) -> Iterator[tuple[list[list[mpmath.mpf]], dict[tuple[int, int], mpmath.mpf], mpmath.mpf]]:
-    """Yield `_centered_moments`, in a precision of `digits` that is doubled until the variance has 30 digits."""
+    """Double the precision from `digits` on until `_centered_moments` has 30 digits of the variance; yield its result.
+
+    The other arguments are those of `_centered_moments`.
+    """
     moments = None
     while moments is None:
         with mpmath.workdps(digits):
@@ -275,7 +281,7 @@ def likelihood(
 def standardized(
     family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None = None, digits: int = 60
 ) -> list[float]:
-    """Return (psi - mean)/sd of every value, sd with 1/n; arguments as in `likelihood`."""
+    """Return (psi - mean)/sd for every value, where sd has the divisor n; the arguments are as in `likelihood`."""
     with _accurate_moments(family, lmbda, x, weight, digits) as (centered, products, _):
         return [float(v / mpmath.sqrt(products[0, 0])) for v in centered[0]]
 
@@ -315,7 +321,7 @@ def most_likely_lambda(
 
 
 def orthonormal(columns: Sequence[Sequence[object]]) -> list[list[mpmath.mpf]]:
-    """Orthonormalise independent columns by Gram-Schmidt."""
+    """Orthonormalise linearly independent columns by the Gram-Schmidt process."""
     basis: list[list[mpmath.mpf]] = []
     for column in columns:
         rest = [mpmath.mpf(v) for v in column]
@@ -338,7 +344,9 @@ def regression_likelihood(
     shifts: bool = True,
     digits: int = 60,
 ) -> list[mpmath.mpf]:
-    """Return g = 1/2 ln(RSS/n) - (lambda - 1) mean(J) and two derivatives, RSS that of psi(lambda, y) regressed on X.
+    """Return g = 1/2 ln(RSS/n) - (lambda - 1) mean(J) and its first two derivatives in lambda.
+
+    RSS is the residual sum of squares of the regression of psi(lambda, y) on X.
 
     Parameters
     ----------
@@ -353,7 +361,7 @@ def regression_likelihood(
     weight : sequence of float, optional
         Weights of the rows.
     shifts : bool
-        Whether the constant is a combination of the columns of X, so that psi can be taken relative to that of a value.
+        Whether the columns of X span the constant, so that a constant may be subtracted from psi.
     digits : int
         Working precision.
     """
@@ -482,7 +490,7 @@ def branch(a: object, m: object) -> mpmath.mpf:
 
 
 def inverse_branch(y: object, m: object) -> mpmath.mpf:
-    """Return ln(1 + m y)/m: NaN outside the range, infinite at its end."""
+    """Return ln(1 + m y)/m, the inverse of `branch`; NaN for y outside its range, infinite at the range's end."""
     y, m = mpmath.mpf(y), mpmath.mpf(m)
     if not m or 1 + m * y <= 0:
         return y if not m else (mpmath.nan if 1 + m * y < 0 else -mpmath.sign(m) * mpmath.inf)
@@ -514,7 +522,7 @@ def power_transform_slope(family: str, x: float, lmbda: float) -> mpmath.mpf:
 
 
 def error_in_ulp(got: float, exact: mpmath.mpf) -> float:
-    """Return the distance in units in the last place of the exact value; 0 also for the right NaN or infinity."""
+    """Return the error of `got` in units in the last place of `exact`; 0 if both are NaN or the same infinity."""
     if mpmath.isnan(exact):
         return 0.0 if math.isnan(got) else math.inf
     largest = mpmath.mpf(sys.float_info.max)
@@ -529,7 +537,9 @@ def error_in_ulp(got: float, exact: mpmath.mpf) -> float:
 
 
 def uv_element(M: np.ndarray, U: np.ndarray, V: np.ndarray, factor: str, r: int, s: int, ridge: float = 0.0) -> float:
-    """Return the best U[r, s] or V[r, s] with all others fixed (Leskovec, Rajaraman and Ullman, section 9.4.4).
+    """Return the least-squares optimum of U[r, s] or V[r, s] given all other elements.
+
+    J. Leskovec, A. Rajaraman, J. D. Ullman, "Mining of Massive Datasets", section 9.4.4.
 
     Parameters
     ----------
@@ -563,7 +573,7 @@ def uv_visit(
     ridge: float = 0.0,
     damping: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return U and V after improving these elements one after the other.
+    """Set elements of U and V to their optima, one after the other; return U and V.
 
     Parameters
     ----------
@@ -586,7 +596,7 @@ def uv_visit(
 
 
 def uv_all_elements(m: int, n: int, d: int) -> list[tuple[str, int, int]]:
-    """Return all elements of U, row by row, then those of V."""
+    """Return (factor, row, column) of all elements of U, row by row, then of all elements of V."""
     return [("U", r, s) for r in range(m) for s in range(d)] + [("V", r, s) for r in range(d) for s in range(n)]
 
 
@@ -596,7 +606,7 @@ def uv_rmse(M: np.ndarray, U: np.ndarray, V: np.ndarray) -> float:
 
 
 def uv_least_squares(M: np.ndarray, V: np.ndarray, ridge: float = 0.0) -> np.ndarray:
-    """Return the U that fits M best for this V; the shortest one if it is not unique."""
+    """Return the least-squares optimum of U for a given V, of minimum norm if it is not unique."""
     rows = []
     for row in M:
         seen = ~np.isnan(row)
@@ -611,7 +621,10 @@ def uv_least_squares(M: np.ndarray, V: np.ndarray, ridge: float = 0.0) -> np.nda
 def _greedy_bins(
     values: Sequence[Fraction], counts: Sequence[int], area: Fraction, n_bins: int
 ) -> list[tuple[Fraction, int]] | None:
-    """Return (left edge, first value) of bins of at most `area`, count times width, over [0, 1]; None if too many.
+    """Fill bins over [0, 1] from the left with counted values, each bin as far as its area allows.
+
+    The area of a bin is its count times its width. Return a list of (left edge, index of the first value), or None if
+    more than `n_bins` bins are needed.
 
     Parameters
     ----------
@@ -648,7 +661,10 @@ def _greedy_bins(
 def equal_area_bins(
     values: Sequence[float], counts: Sequence[int], n_bins: int
 ) -> tuple[list[int], list[float], Fraction]:
-    """Return greedy bins of ascending values by the smallest area, to 2**-80: first values, edges, and that area."""
+    """Bisect for the smallest area for which `_greedy_bins` needs at most `n_bins` bins.
+
+    Return the index of the first value of each bin and the number of values, the edges of the bins, and the area.
+    """
     exact = [Fraction(float(value)) for value in values]
     low, high = Fraction(0), Fraction(sum(int(c) for c in counts))
     for _ in range(80):
@@ -663,7 +679,7 @@ def equal_area_bins(
 
 
 def binned_errors(y: np.ndarray, p: np.ndarray, n_bins: Sequence[int]) -> dict[str, tuple[float, float]]:
-    """Return refinement and calibration error of each stratum in bins of equal area, averaged over numbers of bins."""
+    """Return each stratum's refinement and calibration error in equal-area bins, averaged over numbers of bins."""
     values, counts = np.unique(p, return_counts=True)
     strata = {"all": np.ones(y.size), "outliers": y, "inliers": 1.0 - y}
     errors = {stratum: np.zeros(2) for stratum in strata}
@@ -690,7 +706,7 @@ def entropy(p: float) -> mpmath.mpf:
 
 
 def clipped_sums(x: Sequence[float], w: Sequence[float], mu: float, s: float, k: float) -> tuple[Fraction, Fraction]:
-    """Return the weighted sums of psi((x - mu)/s) and of its square, psi(u) = max(-k, min(k, u)), exactly.
+    """Return the exact weighted sums of psi((x - mu)/s) and of its square, where psi(u) = max(-k, min(k, u)).
 
     Parameters
     ----------
@@ -708,20 +724,20 @@ def clipped_sums(x: Sequence[float], w: Sequence[float], mu: float, s: float, k:
 
 
 def clipped_normal_variance(k: float) -> mpmath.mpf:
-    """Return E min(Z**2, k**2) of a standard normal Z, by quadrature."""
+    """Return the expectation of min(Z**2, k**2) for a standard normal Z, by quadrature."""
     with mpmath.workdps(30):
         inner = mpmath.quad(lambda z: z * z * mpmath.npdf(z), [-k, 0, k])
         return +(inner + 2 * mpmath.mpf(k) ** 2 * mpmath.ncdf(-k))
 
 
 def bisquare_sum(x: Sequence[float], mu: float, reach: float) -> Fraction:
-    """Return the sum of u (1 - u**2)**2 over abs(u) < 1, u = (x - mu)/reach, exactly."""
+    """Return the exact sum of u (1 - u**2)**2 over all u = (x - mu)/reach with abs(u) < 1."""
     u = [(Fraction(float(v)) - Fraction(mu)) / Fraction(reach) for v in x]
     return sum((v * (1 - v * v) ** 2 for v in u if abs(v) < 1), Fraction(0))
 
 
 def biweight(x: np.ndarray, c_location: float, c_scale: float) -> tuple[float, float]:
-    """Return the one-step biweight location and the root of the midvariance (Beers, Flynn and Gebhardt 1990)."""
+    """Return the one-step biweight location and the square root of the midvariance (Beers, Flynn and Gebhardt 1990)."""
     d = x - np.median(x)
     mad = np.median(abs(d))
     u = d / (c_location * mad)
@@ -736,7 +752,7 @@ def biweight(x: np.ndarray, c_location: float, c_scale: float) -> tuple[float, f
 
 
 def huber_one_step(x: np.ndarray, k: float, beta: float) -> tuple[float, float]:
-    """Take one reweighting step of Huber's location and scale from median and normalised MAD (R's cellWise)."""
+    """Return location and scale after one reweighting step from median and normalised MAD, as in R's cellWise."""
     factor = 1.4826022185056018
     center = np.median(x)
     distance = abs(x - center) / (factor * np.median(abs(x - center)))
@@ -747,7 +763,7 @@ def huber_one_step(x: np.ndarray, k: float, beta: float) -> tuple[float, float]:
 
 
 def filliben_quantiles(n: int) -> np.ndarray:
-    """Return normal quantiles of the medians of uniform order statistics (Filliben 1975), as a vector of length 1."""
+    """Return normal quantiles at medians of uniform order statistics (Filliben 1975), scaled to Euclidean norm 1."""
     from scipy.stats import norm
 
     ranks = [0.5 ** (1.0 / n) if i == n else (i - 0.3175) / (n + 0.365) for i in range(1, n + 1)]
@@ -778,7 +794,7 @@ def power_transforms(family: str, x: np.ndarray, lmbda: float) -> np.ndarray:
 
 
 def quartiles(x: np.ndarray, points: tuple[float, float] = (0.25, 0.75)) -> tuple[float, float]:
-    """Return order statistics number ceil(n/4) and n - ceil(n/4) + 1, or those at other points than 1/4 and 3/4."""
+    """Return the order statistics of rank ceil(n/4) and n + 1 - ceil(n/4), or those for other `points`."""
     lower, upper = Fraction(str(points[0])), 1 - Fraction(str(points[1]))
     ordered = np.sort(x)
     return float(ordered[math.ceil(len(x) * lower) - 1]), float(ordered[len(x) - math.ceil(len(x) * upper)])
@@ -787,9 +803,10 @@ def quartiles(x: np.ndarray, points: tuple[float, float] = (0.25, 0.75)) -> tupl
 def change_point(
     family: str, x: np.ndarray, lmbda: float, rule: str, points: tuple[float, float] = (0.25, 0.75)
 ) -> float:
-    """Return where the rectified transform of a column becomes linear: a quartile ("paper"), or as in R ("cellwise").
+    """Return the value at which the rectified transform of a column becomes linear.
 
-    R: psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range of psi, and the result inside the data.
+    By the rules "paper" and "both" it is a quartile. By "cellwise", as in R, it is psi^-1(1.5 psi(quartile)), where
+    1.5 psi is kept 1e-5 inside the range of psi, and the result inside the range of the data.
 
     Parameters
     ----------
@@ -820,7 +837,7 @@ def change_point(
 
 
 def rectified(family: str, x: np.ndarray, lmbda: float, lower: float, upper: float) -> np.ndarray:
-    """Return psi up to the change point on the side that lambda flattens, and its tangent there beyond.
+    """Return psi, replaced by its tangent beyond the change point on the side that lambda flattens.
 
     Parameters
     ----------
@@ -846,9 +863,9 @@ def rectified(family: str, x: np.ndarray, lmbda: float, lower: float, upper: flo
 def rectified_by_rule(
     family: str, x: np.ndarray, lmbda: float, rule: str, points: tuple[float, float] = (0.25, 0.75)
 ) -> np.ndarray:
-    """Return the rectified transform with the change point of a rule; "none" is the plain transform.
+    """Return the transform of a column, rectified by a rule; "none" gives the plain transform.
 
-    "both": as "paper", but small values go on in ln x below the lower quartile, for lambda > 0 under Box-Cox.
+    "both" differs from "paper" for Box-Cox with lambda > 0: below the lower quartile, the transform is linear in ln x.
 
     Parameters
     ----------
@@ -875,14 +892,16 @@ def rectified_by_rule(
 
 
 def normal_scores(n: int) -> np.ndarray:
-    """Return Phi^-1((i - 1/3)/(n + 1/3)), from 40 digits."""
+    """Return the normal scores Phi^-1((i - 1/3)/(n + 1/3)), i = 1, ..., n, rounded from 40 digits."""
     with mpmath.workdps(40):
         p = [(i - mpmath.mpf(1) / 3) / (n + mpmath.mpf(1) / 3) for i in range(1, n + 1)]
         return np.array([float(mpmath.sqrt(2) * mpmath.erfinv(2 * v - 1)) for v in p])
 
 
 def bisquare_distance(y: np.ndarray, scores: np.ndarray, loc: float, scale: float, c: float) -> float:
-    """Return the mean of rho((y - loc)/scale - scores), rho(t) = 1 - (1 - (t/c)^2)^3 for abs(t) <= c and 1 beyond.
+    """Return the mean of rho((y - loc)/scale - scores).
+
+    Here rho(t) = 1 - (1 - (t/c)^2)^3 for abs(t) <= c, and 1 beyond.
 
     Parameters
     ----------
@@ -910,7 +929,7 @@ def qq_objective(
     c: float = 0.5,
     points: tuple[float, float] = (0.25, 0.75),
 ) -> float:
-    """Return the objective that RewML minimises first, of a sorted prestandardised column.
+    """Return the QQ objective of a sorted, prestandardised column, whose minimum is the start of RewML.
 
     Parameters
     ----------
@@ -936,9 +955,10 @@ def qq_objective(
 
 
 def carroll_objective(family: str, x: np.ndarray, lmbda: float) -> float:
-    """Return ln s - (lambda - 1) mean(J), s the scale of Huber's joint M-estimate of location and scale.
+    """Return ln s - (lambda - 1) mean(J), where s is the scale of Huber's joint M-estimate of location and scale.
 
-    mu and s minimise ln s + c^-1 mean rho((y - mu)/s), c = P(abs(Z) < k), by reweighting from median and MAD.
+    Location mu and scale s minimise ln s + mean(rho((y - mu)/s))/c, where rho is Huber's and c = P(abs(Z) < k).
+    They are computed by reweighting from median and MAD.
     """
     y = power_transforms(family, x, lmbda)
     c = math.erf(HUBER_K / math.sqrt(2))
@@ -959,7 +979,9 @@ def mean_log_slope(family: str, x: np.ndarray) -> float:
 
 
 def trimmed_objective(family: str, x: np.ndarray, lmbda: float, size: int) -> tuple[float, int]:
-    """Return the least 1/2 ln Var(psi) - (lambda - 1) mean(J) of `size` consecutive values, and their start.
+    """Return the minimum of 1/2 ln Var(psi) - (lambda - 1) mean(J) over all windows of `size` consecutive values.
+
+    The index of the first value of this window is returned, too.
 
     Parameters
     ----------
@@ -982,7 +1004,7 @@ def trimmed_objective(family: str, x: np.ndarray, lmbda: float, size: int) -> tu
 
 
 def lowest(f: Callable[[float], float], low: float = -4.0, high: float = 6.0, step: float = 0.02) -> float:
-    """Return the least value of f on a grid, continued where f falls at an end, and refined near the lowest points.
+    """Return the minimum of `f` on a grid, extended while `f` falls at an end, and refined near its lowest points.
 
     Parameters
     ----------
@@ -1009,7 +1031,7 @@ def lowest(f: Callable[[float], float], low: float = -4.0, high: float = 6.0, st
 
 
 class RobustFit(NamedTuple):
-    """RewML from a given start: masks of the values kept in each step, all lambdas, and the final moments."""
+    """RewML from a given start: masks of the kept values and lambdas in each step, and final location and scale."""
 
     kept: list[np.ndarray]
     lmbdas: list[float]
@@ -1019,9 +1041,10 @@ class RobustFit(NamedTuple):
 
 
 def prestandardized(family: str, x: np.ndarray, how: str) -> tuple[np.ndarray, float, float, float]:
-    """Return a column brought to a common scale, with its center, divisor, and power (Box-Cox).
+    """Return a prestandardised column, and its center, divisor and power (the MAD of the logs, else 1).
 
-    "mad": (x - median)/MAD, or exp((ln x - median)/MAD of the logs); "median": x/median; MAD with R's 1.4826.
+    By "mad", values become (x - median)/MAD, or under Box-Cox exp((ln x - median)/MAD) with median and MAD of ln x. By
+    "median" they become x/median. MADs are multiplied by 1.4826, as in R.
     """
     x = np.asarray(x, dtype=np.longdouble)
     median = np.median(x)
@@ -1110,10 +1133,10 @@ def reweighted(
 
 
 def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: float = 0.5) -> float:
-    """Return the fraction of values that a fit from lambda0 brings to the quantiles of a normal cut at +-CUTOFF.
+    """Return the fraction of values that a fit from lambda0 maps near quantiles of a truncated normal.
 
-    Values kept are standardised to the standard deviation of that distribution; each counts (1 - (d/c)^2)^3, d its
-    distance from the quantile of its rank among them. A value left out counts 1/2.
+    This distribution is normal between -CUTOFF and CUTOFF. The values kept are scaled to its standard deviation.
+    Each counts (1 - (d/c)^2)^3, where d is its distance from the quantile of its rank. A value left out counts 1/2.
 
     Parameters
     ----------
@@ -1137,7 +1160,7 @@ def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: 
 
 
 def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:
-    """Return the root of `longdouble_score`, by bisection."""
+    """Return the root of `longdouble_score`, by bisection around `start`."""
     low = high = np.longdouble(start)
     step = np.longdouble(0.25)
     while longdouble_score(family, low, x) >= 0:
@@ -1159,7 +1182,7 @@ def sd_within(reach: float) -> float:
 
 
 def normal_quantile(p: float) -> float:
-    """Return Phi^-1(p)."""
+    """Return the standard normal quantile Phi^-1(p)."""
     with mpmath.workdps(40):
         return float(mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(p) - 1))
 
@@ -1168,14 +1191,14 @@ def normal_quantile(p: float) -> float:
 
 
 def shifted_box_cox(x: float, shift: float, lmbda: float) -> mpmath.mpf:
-    """Return ((x + c)^lambda - 1)/lambda, Box & Cox 1964, eq. (2), without intermediate rounding to float64."""
+    """Return ((x + shift)^lambda - 1)/lambda (Box & Cox 1964, eq. (2)) without rounding x + shift to float64."""
     with mpmath.workdps(60):
         y, power = mpmath.mpf(float(x)) + mpmath.mpf(float(shift)), mpmath.mpf(lmbda)
         return mpmath.log(y) if power == 0 else (y**power - 1) / power
 
 
 def shifted_box_cox_lambda(x: Sequence[float], shift: float, start: float) -> mpmath.mpf:
-    """Return the lambda of maximum likelihood for a given shift: the root of the log-likelihood's derivative."""
+    """Return the maximum likelihood estimate of lambda for a given shift: the root of the derivative near `start`."""
     with mpmath.workdps(60):
         logs = [mpmath.log(mpmath.mpf(float(v)) + mpmath.mpf(float(shift))) for v in x]
         n, mean_log = len(logs), mpmath.fsum(logs) / len(logs)
@@ -1201,9 +1224,10 @@ def joint_nll(
     covariates: np.ndarray | None = None,
     weight: Sequence[float] | None = None,
 ) -> mpmath.mpf:
-    """Return 1/2 ln det S - sum_j (lambda_j - 1) mean(J_j), S the covariance (1/n) given an intercept and covariates.
+    """Return 1/2 ln det S - sum_j (lambda_j - 1) mean(J_j), where S is the covariance (divisor n) of the residuals.
 
-    The value is computed by normal equations in the working precision, which should be twice the desired one.
+    The transformed columns are regressed on an intercept and the covariates by normal equations. Their condition costs
+    digits, so the working precision should be twice the desired one.
 
     Parameters
     ----------
@@ -1247,7 +1271,7 @@ def joint_derivatives(
     weight: Sequence[float] | None = None,
     digits: int = 120,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return `joint_nll`, its gradient and Hessian, by central differences with half of the digits to spare.
+    """Return `joint_nll`, and its gradient and Hessian by central differences of step 10^(-digits/5).
 
     Parameters
     ----------
@@ -1288,7 +1312,7 @@ def joint_derivatives(
 
 
 def qn(x: Sequence[float]) -> float:
-    """Return Rousseeuw and Croux's Qn without its factor, from all pairs."""
+    """Return Rousseeuw and Croux's Qn without its consistency factor, from the distances of all pairs."""
     half = len(x) // 2 + 1
     distances = sorted(abs(a - b) for a, b in itertools.combinations(map(float, x), 2))
     return distances[half * (half - 1) // 2 - 1]

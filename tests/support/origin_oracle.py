@@ -1,4 +1,4 @@
-"""Origin and unit by a published optimiser: likelihood, ranges, and its results for 500 columns.
+"""Fits of origin and unit by a published optimiser: likelihood, ranges, and the results for 500 columns.
 
 ``python tests/support/origin_oracle.py`` writes tests/data/origin.json (some ten minutes; SciPy 1.14 or later).
 """
@@ -20,7 +20,7 @@ SEED, N_COLUMNS = 2, 500
 
 
 class Case(NamedTuple):
-    """A column, a family, and the highest log-likelihood per observation that the published optimiser finds."""
+    """A column, a family, and the highest log-likelihood per observation found by the published optimiser."""
 
     x: np.ndarray
     family: str
@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
 
 def likelihood(family: str, lmbda: float, origin: float, unit: float, x: np.ndarray) -> float:
-    """Return L of NUMERICS and the guide, per observation, without its constants; -inf outside the domain.
+    """Return the profile log-likelihood of (x - origin)/unit per observation; -inf outside the domain.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ def ranges(family: str, x: np.ndarray) -> tuple[float, list[tuple[float, float]]
 
 
 def published(family: str, x: np.ndarray) -> float:
-    """Return the likelihood that a derivative-free trust region method reaches from the published starts.
+    """Return the highest likelihood that the published optimiser finds from its start.
 
-    It uses COBYQA, a successor of BOBYQA, from the published start, and twice more in half the ranges about the best
-    point.
+    It is COBYQA, a derivative-free trust region method. It runs from the published start, and twice
+    more, in half of the ranges, about the best point.
     """
     iqr, box = ranges(family, x)
     low, high = np.array(box).T
@@ -117,7 +117,7 @@ def generate_columns() -> Iterator[np.ndarray]:
 
 
 def read_cases() -> Iterator[Case]:
-    """Yield the cases of the reference; raise if the columns are no longer generated as when the reference was made."""
+    """Yield the cases of tests/data/origin.json; raise ValueError if the columns are no longer generated equally."""
     for x, record in zip(generate_columns(), json.loads(REFERENCE.read_text(encoding="utf-8")), strict=True):
         if not np.isclose(x.sum(), record["sum"], rtol=1e-9, atol=1e-9):
             raise ValueError(f"NumPy now draws other columns: run {Path(__file__).name} again")

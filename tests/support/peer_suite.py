@@ -1,4 +1,4 @@
-"""Run a peer's own tests on our functions, in a process in which names are rebound.
+"""Run a peer's own tests in a process in which its functions are replaced by ours.
 
 A test module that uses it calls `outcome` in its tests, and `run` if it is executed as a script.
 """
@@ -39,7 +39,10 @@ class Recorder:
 
 
 def outcome(script: str, *arguments: str) -> dict[str, int]:
-    """Return the record of a script; fail with its output if a test failed, or if our functions were never called."""
+    """Run a script that calls `run`; return its counts of outcomes and of calls of our functions.
+
+    Fail with the script's output if a test failed, or if our functions were never called.
+    """
     same_package = [
         str(Path(powerkern.__file__).parents[1]),
         str(Path(__file__).parent),
@@ -63,7 +66,7 @@ def outcome(script: str, *arguments: str) -> dict[str, int]:
 
 
 def run(plugin: Recorder, module: str, selection: str) -> int:
-    """Run the tests of an installed module that match the -k expression `selection`, with the peer's settings.
+    """Run the tests of an installed module that match the -k expression `selection`; return pytest's exit code.
 
     As in SciPy's configuration, which is not installed, every unexpected warning is an error.
     """

@@ -22,7 +22,7 @@ def read_reference(file: str) -> Any:
 
 
 def make_again(record: object) -> Any:
-    """Return a record of a script as it would be read from its file."""
+    """Convert a record to JSON and back, so that it equals a record read from a file."""
     return json.loads(json.dumps(record))
 
 
@@ -42,17 +42,17 @@ class CellwiseStep(NamedTuple):
     #: Location and scale of the plain and of the rectified transform.
     huber_plain: list[float]
     huber_rectified: list[float]
-    #: Objective of both, halved.
+    #: Objective of the plain and of the rectified transform, halved.
     objective_plain: float | None
     objective_rectified: float | None
-    #: Where `plain` and `rectified` are the transforms.
+    #: Indices of the values whose transforms are `plain` and `rectified`.
     positions: list[int]
     plain: list[float]
     rectified: list[float]
 
 
 def cellwise_steps() -> Iterator[CellwiseStep]:
-    """Yield the steps of cellwise_steps.json."""
+    """Yield R's results at given lambdas from cellwise_steps.json."""
     for unit in read_reference("cellwise_steps.json")["at_lambda"]:
         x = np.sort(cellwise_vectors()[unit["column"]])
         columns = {"yj": ("yeo-johnson", (x - unit["median"]) / unit["mad"]), "bc": ("box-cox", x / unit["median"])}

@@ -15,8 +15,8 @@ DBL_MAX = float(np.finfo(np.float64).max)
 class Case(NamedTuple):
     """A column with its optimum; numbers are decimal text with more digits than a float has.
 
-    `kind`: "well" or "ill" conditioned, "flat" (the likelihood hardly depends on lambda), or without an optimum:
-    "degenerate" (constant) and "unrepresentable".
+    `kind` is "well" or "ill" (conditioned), or "flat" if the likelihood hardly depends on lambda. Columns without an
+    optimum are "degenerate" (constant) or "unrepresentable".
     """
 
     name: str
@@ -52,7 +52,7 @@ def case_from_record(record: dict[str, Any]) -> Case:
 
 
 def each_case(cases: list[Case]) -> Any:
-    """Parametrize a test by cases; their names are its ids."""
+    """Parametrize a test by cases; the ids are their names."""
     return pytest.mark.parametrize("case", cases, ids=[case.name for case in cases])
 
 

@@ -8,7 +8,7 @@ from powerkern.outliers import calibration_error, refinement_error, sharpness_er
 
 
 def stratified_errors(y, P):
-    """Return sharpness, refinement and calibration errors of k rules, each for outliers and inliers: (k, 6)."""
+    """Return sharpness, refinement and calibration errors of k rules, for outliers and for inliers, (k, 6)."""
     measures = (sharpness_error, refinement_error, calibration_error)
     return np.stack([m(y, P, stratum=stratum) for m in measures for stratum in ("outliers", "inliers")], axis=1)
 

@@ -12,7 +12,7 @@ def lognormal_columns(n: int, sigma: ArrayLike, mean: float = 0.0, seed: int = 0
 
 
 def contaminated_lognormal(n: int = 200, p: int = 12, seed: int = 5) -> np.ndarray:
-    """Draw lognormal columns and multiply a twentieth of the rows by 30; the rows are in no order."""
+    """Draw lognormal columns in which a twentieth of the rows, at random positions, is multiplied by 30."""
     rng = np.random.default_rng(seed)
     x = rng.lognormal(sigma=0.6, size=(n, p))
     x[: n // 20] *= 30.0
@@ -20,9 +20,9 @@ def contaminated_lognormal(n: int = 200, p: int = 12, seed: int = 5) -> np.ndarr
 
 
 def factors_with_outlying_cells(n: int = 90, p: int = 6, seed: int = 0, missing: float = 0.05) -> np.ndarray:
-    """Draw columns of two common factors, in different units, with outlying and missing cells and two outlying rows.
+    """Draw columns that depend on two common factors, in different units, with outlying and missing cells.
 
-    The last column depends on no factor.
+    Two rows are outlying as a whole, and the last column depends on no factor.
     """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 2)) @ rng.normal(size=(2, p)) + 0.3 * rng.normal(size=(n, p))
