@@ -160,7 +160,7 @@ def contiguous_columns(values: Columns, group: slice, scratch: BlockScratch) -> 
     The caller must not modify them.
     """
     part = values[:, group]
-    # nothing writes to the columns, but entries require that one might
+    # the type of entries demands writable arrays, although no entry writes to these columns
     if not isinstance(part, AffineView) and has_contiguous_columns(part) and is_native(part) and part.flags.writeable:
         return part.T
     return gather_columns(part, scratch)

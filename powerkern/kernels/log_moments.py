@@ -107,6 +107,7 @@ def _block_exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -
 
 @kernel
 def _exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
+    """Return the two sums of `_block_exp_sum` over all blocks; the second sum is compensated."""
     at_scale, rest, lost = 0.0, 0.0, 0.0
     for start in range(0, logs.size, BLOCK):
         stop = start + BLOCK

@@ -7,7 +7,7 @@ from powerkern._typing import FloatArray
 
 #: Distance from 1 to the next larger number, 2**-52.
 EPS = 2.220446049250313e-16
-#: Its square root, 2**-26.
+#: The square root of EPS, 2**-26.
 SQRT_EPS = 1.4901161193847656e-08
 
 #: The smallest positive number with all 53 bits, 2**-1022.

@@ -54,8 +54,8 @@ _Q = (
 
 #: 2**-54: below it ln(1 + x) and e^x - 1 round to x.
 TINY = 5.551115123125783e-17
-#: exp overflows above the first and is 0 below the second: the largest float64 is e**709.78, half the smallest
-#: e**-745.13.
+#: exp overflows above _EXP_MAX and is 0 below _EXP_MIN. The largest float64 is e**709.78, and half of the smallest
+#: positive float64 is e**-745.13.
 _EXP_MAX, _EXP_MIN = 710.0, -746.0
 #: Larger than 1454, the log of the ratio of the largest to the smallest positive float64.
 _RATIO_MAX = 1460.0

@@ -21,16 +21,15 @@ from powerkern.kernels.likelihood.score import Scratch, nll_at, score
 from powerkern.kernels.likelihood.two_pass import MAX_EVAL, Centered
 from powerkern.kernels.optimize.newton import halley_step
 
-#: Tolerance of the drop at the ends of intervals: this relative error, or this many rounding errors of g. On 108
-#: intervals, a tenth and ten times the first take 4.20 and 4.10 evaluations per end instead of 4.11; half and ten times
-#: the second make no difference. The ends are accurate to 1e-13 in all cases (report_constants interval).
+#: Tolerance of the drop at the ends of intervals: the relative error _END_ERROR, or _ROUNDINGS rounding errors of g. On
+#: 108 intervals, a tenth and ten times _END_ERROR take 4.20 and 4.10 evaluations per end instead of 4.11; half and ten
+#: times _ROUNDINGS make no difference. The ends are accurate to 1e-13 in all cases (report_constants interval).
 _END_ERROR, _ROUNDINGS = 1e-12, 8.0
-#: For drops below the first, as a fraction of g, the increase of g is integrated from g', since the rounding error of
-#: g, 1e-16, would exceed 1e-10 of the drop. The second is the tolerance of a panel's integral, the third that of the
-#: drop at the ends, both relative to the drop. On 108 intervals with drops of 1e-7 to 1e-12 the ends are accurate to
-#: 4e-10.
-#: Half the third takes 3.00 evaluations instead of 2.99 and gives 1e-10; half and ten times the others change nothing
-#: (report_constants interval).
+#: For drops below _FELT, as a fraction of g, the increase of g is integrated from g', since the rounding error of g,
+#: 1e-16, would exceed 1e-10 of the drop. _PANEL_ERROR is the tolerance of the integral over a panel, and _FELT_ERROR
+#: the tolerance of the drop at the ends of the interval, both relative to the drop. On 108 intervals with drops of 1e-7
+#: to 1e-12 the ends are accurate to 4e-10. With half of _FELT_ERROR the search takes 3.00 evaluations instead of 2.99,
+#: and the ends are accurate to 1e-10; half and ten times the other two change nothing (report_constants interval).
 _FELT, _PANEL_ERROR, _FELT_ERROR = 1e-6, 1e-8, 1e-9
 #: After a Halley step of this relative size the next one, by cubic convergence, is accurate to 1e-12. Half of it takes
 #: 1 % more evaluations, double makes no difference (report_constants interval).
@@ -160,6 +159,7 @@ def _integral(a: _Excess, b: _Excess) -> tuple[float, float]:
 
 @kernel
 def _tangent_zero(at: _Excess) -> float:
+    """Return the distance at which the tangent of the excess at a point is zero; inf unless the tangent increases."""
     return at.distance - at.value / at.d1 if at.d1 > 0.0 else math.inf
 
 

@@ -118,7 +118,7 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: fl
         loc, sign = best.mean * factor, 1.0
         row[field.SLOPE] = 1.0 / (best.sd * factor)
     else:
-        # psi(x) - psi(ref) = e^(m log_ref) b_m(d): the slope needs no power of ref, mean and sd do
+        # psi(x) - psi(ref) = e^(m log_ref) b_m(d), so mean and sd need a power of ref, but the slope does not
         t = m * best.log_ref
         log_factor = t if t > _LARGE_LOG else 0.0
         factor = exp(t - log_factor)

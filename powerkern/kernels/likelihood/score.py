@@ -65,7 +65,7 @@ _CHUNK = 4 * BLOCK
 #: Smallest |m| * sd for which raw sums are used. For smaller t = m a, y'' loses digits in proportion to 1/t; y and y'
 #: lose none.
 _FAR_FROM_ZERO = 1e-4
-#: Largest |t| for sums of squares of e^t: e^(2 300) is less than e^709, the largest float64.
+#: Largest |t| for sums of squares of e^t: e^(2 * 300) is less than e^709, the largest float64.
 _SUMMABLE = 300.0
 
 
@@ -128,8 +128,8 @@ class _Scale(NamedTuple):
     """Scaling of the transform for values of one sign: a value with the log a has y = e^-log_factor b_m(a - shift)."""
 
     shift: float
-    exponent: float  #: in units of the logs
-    sign: float  #: of the values
+    exponent: float  #: the exponent of these values, in units of the logs
+    sign: float  #: the sign of these values
     largest_t: float  #: upper bound of |t|
     top: float  #: the log at which e^t is largest
     rest: float  #: non-negative; log_factor = exponent * top + rest
@@ -502,6 +502,7 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
 
 @kernel
 def _add_branch(branch: _Branch, origin: Origin, scratch: Scratch) -> None:
+    """Merge the moments of the values of one sign, block by block, into ``scratch.moments[0]``."""
     y, part = scratch.y, scratch.moments[1]
     for start in range(0, branch.logs.size, BLOCK):
         _derivatives(branch.logs[start : start + BLOCK], branch.scale, y)

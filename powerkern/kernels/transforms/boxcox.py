@@ -196,16 +196,19 @@ _SLOPE_INVERSE, _REF_K, _REF_M = 3, 6, 7
 
 @inlined
 def _write_exponent(lmbda: float, e: Exponent, c: FloatArray, j: int) -> None:
+    """Write lambda and the constants of its `Exponent` to column j of the constants `c`."""
     c[_LMBDA, j], c[_M, j], c[_INVERSE, j], c[_INVERSE_LO, j] = lmbda, e.m, e.inverse * e.unit, e.inverse_lo * e.unit
 
 
 @inlined
 def _block_exponent(c: FloatArray, j: int) -> Exponent:
+    """Rebuild the `Exponent` of column j from its constants, with the unit 1 and without bounds."""
     return Exponent(c[_M, j], 0.0, c[_INVERSE, j], c[_INVERSE_LO, j], 1.0, make_rounder(0.0), -math.inf, math.inf)
 
 
 @inlined
 def _boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    """Write the constants with which `_boxcox_block` transforms column j."""
     lmbda = fit.lmbda
     e = exponent(lmbda)
     span = largest_ratio(e, abs(lmbda))
@@ -215,6 +218,7 @@ def _boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Transform ordinary values by Box-Cox; `Transform` describes the arguments."""
     a, a_lo = spare[0], spare[1]
     for j in range(out.size):
         k, m = split_normal(x[j])
@@ -227,6 +231,7 @@ def _boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArr
 
 @inlined
 def _inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    """Write the constants with which `_inv_boxcox_block` inverts the transform of column j."""
     lmbda = fit.lmbda
     most = moderate_log(lmbda)
     low, high = invertible_interval(
@@ -238,6 +243,7 @@ def _inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Invert the Box-Cox transform of ordinary values; `Transform` describes the arguments."""
     a, a_lo = spare[0], spare[1]
     for j in range(out.size):
         a[j], a_lo[j] = inverse_branch_unchecked(y[j], c[_LMBDA, j], 0.0, _block_exponent(c, j))
@@ -247,6 +253,7 @@ def _inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
 
 @inlined
 def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    """Write the constants with which `_standardized_block` transforms column j."""
     lmbda, ref = fit.lmbda, fit.ref
     e = exponent(lmbda)
     span = largest_ratio(e, abs(lmbda))
@@ -258,6 +265,7 @@ def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Apply `boxcox_standardized` to ordinary values; `Transform` describes the arguments."""
     d = spare[0]
     for j in range(out.size):
         d[j] = _log_ratio_unchecked(x[j], c[_REF, j], c[_REF_INVERSE, j]) + 0.0 * x[j]
@@ -268,6 +276,7 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
 
 @inlined
 def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    """Write the constants with which `_unstandardized_block` inverts the transform of column j."""
     lmbda, ref, a, b = fit.lmbda, fit.ref, fit.slope, fit.intercept
     e, log_ref = exponent(lmbda), log(ref)
     low, high = invertible_interval(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
@@ -278,6 +287,7 @@ def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Apply `boxcox_unstandardized` to ordinary values; `Transform` describes the arguments."""
     d = spare[0]
     for j in range(out.size):
         y = (z[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]

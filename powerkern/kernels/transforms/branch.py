@@ -96,7 +96,8 @@ class Transform(NamedTuple):
     image: Callable[[float, Fit], float]
     #: computes the constants of a column from its fit
     prepare: Prepare
-    #: transforms a block x without range checks, with constants c: (x, c, out, spare); `spare` has N_SPARE blocks
+    #: transforms ordinary values x, without range checks, and writes the images to out: (x, c, out, spare). c[:, i] has
+    #: the constants of the column of value i; spare is scratch of N_SPARE blocks
     block: Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
     #: number of constants per column
     n_constants: int

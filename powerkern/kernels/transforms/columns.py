@@ -115,6 +115,7 @@ def _count_without_image(x: FloatArray, place: FloatArray, image: FloatArray, en
 
 @kernel
 def _count_not_finite(x: FloatArray) -> int:
+    """Return the number of infinite and NaN values."""
     n = 0
     for i in range(x.size):
         n += not (abs(x[i]) < math.inf)

@@ -75,11 +75,13 @@ _Copy = Callable[[AnyArray, AnyArray, int, int], None]
 
 @inlined
 def _to_block(x: AnyArray, block: AnyArray, i: int, j: int) -> None:
+    """Copy a value from ``x[i, j]`` to ``block[j, i]``."""
     block[j, i] = x[i, j]
 
 
 @inlined
 def _from_block(x: AnyArray, block: AnyArray, i: int, j: int) -> None:
+    """Copy a value from ``block[j, i]`` to ``x[i, j]``."""
     x[i, j] = block[j, i]
 
 

@@ -88,11 +88,12 @@ from powerkern.kernels.transforms.lines import (
     read_placement,
 )
 
-#: Index of a row of `bounds`, after LOW and HIGH.
+#: Index of the row of `bounds` that marks columns with values that need range checks; LOW and HIGH precede it.
 EXTREME = 2
-#: Number of rows of `bounds`, if ends are not restored.
+#: Number of rows of `bounds`, if the extremes of the fitted data are not restored.
 N_BOUNDS = 3
-#: Indices of further rows of `bounds`, if ends are restored: a mark, and `N_WATCHED` rows of bounds and values.
+#: Indices of further rows of `bounds`, if the extremes are restored: marks of columns with values outside the safe
+#: bounds, and `N_WATCHED` rows of bounds and values.
 BEYOND, INNER_LOW, INNER_HIGH, SAFE_LOW, SAFE_HIGH, Z_MIN, Z_MAX, WATCHED_MIN, WATCHED_MAX = range(3, 12)
 #: Number of rows after BEYOND.
 N_WATCHED = 8

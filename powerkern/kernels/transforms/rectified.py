@@ -471,7 +471,7 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
     y : (n + ROOM,)
         Receives the images.
     """
-    n, first, last = column.n, 0, column.n  # psi is not linear from index first to before last
+    n, first, last = column.n, 0, column.n  # the transform is psi, not linear, at the indices first <= i < last
     change, in_logs = ChangePoint(0.0, 0, 0.0, 0.0), is_low_tail_in_logs(column, rule) and lmbda > 0.0
     if rule != NOT_RECTIFIED and lmbda != 1.0:
         change = change_point(column, lmbda, rule)
@@ -573,5 +573,6 @@ def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) ->
 
 @kernel
 def _tangents(x: FloatArray, change: ChangePoint, y: FloatArray) -> None:
+    """Set y to the values at x of the tangent at a change point; `x` may also hold the logs of values."""
     for i in range(y.size):
         y[i] = change.psi + (x[i] - change.x) * change.slope

@@ -161,6 +161,7 @@ def ordinary_size(lmbda: float, e: Exponent) -> float:
 
 @inlined
 def _write_exponents(lmbda: float, upper: Exponent, lower: Exponent, c: FloatArray, j: int) -> None:
+    """Write lambda and the constants of both `Exponent` tuples, for x >= 0 and for x < 0, to column j of `c`."""
     c[_LMBDA, j], c[_LOWER_M_LO, j] = lmbda, lower.m_lo
     write_pair(_M, upper.m, lower.m, c, j)
     write_pair(_INVERSE, upper.inverse * upper.unit, lower.inverse * upper.unit, c, j)
@@ -177,6 +178,7 @@ def _block_exponent(c: FloatArray, j: int, negative: bool) -> Exponent:
 
 @inlined
 def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    """Write the constants with which `_yeojohnson_block` transforms column j."""
     lmbda = fit.lmbda
     upper, lower = exponent_pair(lmbda)
     size = ordinary_size(lmbda, upper)
@@ -186,6 +188,7 @@ def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Transform ordinary values by Yeo-Johnson; `Transform` describes the arguments."""
     a, a_lo, kept = spare[0], spare[1], spare[2]
     for j in range(out.size):
         kept[j] = x[j]
@@ -201,6 +204,7 @@ def _yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
 
 @inlined
 def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    """Write the constants with which `_inv_yeojohnson_block` inverts the transform of column j."""
     lmbda = fit.lmbda
     upper, lower = exponent_pair(lmbda)
     write_bounds(-_ordinary_image(2.0 - lmbda), _ordinary_image(lmbda), True, c, j)
@@ -216,6 +220,7 @@ def _ordinary_image(m: float) -> float:
 
 @inlined
 def _inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Invert the Yeo-Johnson transform of ordinary values; `Transform` describes the arguments."""
     a, a_lo, kept = spare[0], spare[1], spare[2]
     for j in range(out.size):
         kept[j] = y[j]

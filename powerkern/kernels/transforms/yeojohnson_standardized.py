@@ -91,7 +91,7 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     negative, total = x < 0.0, _log_scale(fit)
     upper, lower = exponent_pair(fit.lmbda)
     e, beside = select_exponent(negative, upper, lower), _is_beside(fit, negative)
-    # one alternative of each is the same for all values of a column
+    # the alternatives are constants of the column; only the choice depends on the sign of x
     size, shift, factor = abs(fit.ref), 0.0 if beside else total, 1.0 if beside else exp(-total)
     # multiply by half the inverse of the mantissa of 1 + |ref|; the product with 1 + |x| cannot overflow
     ref_k, ref_m = split(1.0 + size)
@@ -175,6 +175,7 @@ _SLOPE_INVERSE, _ZERO, _GROWTH, _EXPONENT, _LOG_BASE = 4, 5, 8, 10, 11
 
 @inlined
 def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    """Write the constants with which `_standardized_block` transforms column j."""
     ref = fit.ref
     upper, lower = exponent_pair(fit.lmbda)
     low, high = _ordinary_range(fit, _log_scale(fit), upper)
@@ -206,6 +207,7 @@ def _ordinary_range(fit: Fit, shift: float, e: Exponent) -> tuple[float, float]:
 
 @inlined
 def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Apply `yeojohnson_standardized` to ordinary values; `Transform` describes the arguments."""
     d, kept = spare[0], spare[1]
     for j in range(out.size):
         kept[j] = x[j]
@@ -222,6 +224,7 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
 
 @inlined
 def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    """Write the constants with which `_unstandardized_block` inverts the transform of column j."""
     lmbda, a, b = fit.lmbda, fit.slope, fit.intercept
     upper, lower = exponent_pair(lmbda)
     shift = _log_scale(fit)
@@ -264,6 +267,7 @@ def _ordinary_image(fit: Fit, zero: float, growth: float, lower_growth: float) -
 
 @inlined
 def _unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Apply `yeojohnson_unstandardized` to ordinary values; `Transform` describes the arguments."""
     d, signs = spare[0], spare[1]
     for j in range(out.size):
         lmbda, zero = c[_EXPONENT, j], c[_ZERO, j]
