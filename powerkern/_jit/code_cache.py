@@ -46,7 +46,7 @@ _said: list[bool] = []
 
 
 class _File(Protocol):
-    """The methods of a path, or of a member of a zip file, that are used here."""
+    """The methods that a path and a member of a zip file share, and that this module uses."""
 
     @property
     def name(self) -> str:

@@ -442,8 +442,8 @@ def _sums_by_coordinates(
 ) -> Sums:
     """Return `Sums` by the chain rule, given the derivatives of the log-probability of a cell in two coordinates.
 
-    The coordinates are ``alpha c - delta`` and ``alpha h - share_of_delta delta``, where c is the number in `first` and
-    h is the number in `second`.
+    The coordinates are ``alpha c - delta`` and ``alpha h - share_of_delta delta``, where `first` holds c and `second`
+    holds h.
 
     Parameters
     ----------

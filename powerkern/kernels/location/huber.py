@@ -486,7 +486,7 @@ def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -
 def weighted_likelihood_columns(
     columns: FloatArray, weights: FloatArray, counts: IntArray, work: FrequencyWork, out: FloatArray
 ) -> None:
-    """Write the weighted location and scale of each row by `sorted_huber_likelihood`.
+    """Write location and scale of each weighted row by `sorted_huber_likelihood`.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
 
 
 def _read_number(what: str, value: object, least: float) -> float:
-    """Convert an argument to a float; raise ValueError unless it is finite and exceeds `least`."""
+    """Convert the argument called `what` to a float; raise ValueError unless it is finite and exceeds `least`."""
     if not isinstance(value, Real):
         raise TypeError(f"{what} must be a number, got {format_argument(value)}")
     number = as_real(what, value)

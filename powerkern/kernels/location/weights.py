@@ -32,7 +32,7 @@ _MOST = 1000
 
 
 class ScoreNodes(NamedTuple):
-    """Nodes that represent the normal scores of repeated rows, several copies of a row per node.
+    """Nodes that represent the normal scores of repeated rows; a node stands for several copies of one row.
 
     Robust objectives use the nodes (`powerkern.kernels.robust.qq`).
     """

@@ -109,7 +109,9 @@ def coordinate_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Improve one factor of a UV decomposition by coordinate descent: minimise the objective over each element in turn.
+    """Improve one factor of a UV decomposition by coordinate descent over its elements.
+
+    The objective, a penalised sum of squares, is in the module docstring.
 
     Parameters
     ----------
@@ -300,7 +302,9 @@ def update_elements(
     damping: float,
     residual: FloatArray,
 ) -> None:
-    """Minimise the objective over single elements of both factors, one after the other in a given order.
+    """Improve single elements of both factors of a UV decomposition, one after the other in a given order.
+
+    Each step minimises the objective in the module docstring over one element.
 
     Parameters
     ----------
@@ -340,7 +344,7 @@ def _update_element(
     residual: FloatArray,
     work: FloatArray,
 ) -> None:
-    """Minimise the objective over one element of `factor`, with all other elements fixed, and update the residuals.
+    """Minimise the penalised sum of squares over one element of `factor`, and update the residuals.
 
     Parameters
     ----------

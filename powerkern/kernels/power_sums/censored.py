@@ -189,7 +189,7 @@ def _write_counts(intervals: FloatArray, censored: FloatArray) -> None:
 def _prepare(
     sums: FloatArray, base: float, grid: FloatArray, intervals: FloatArray, nodes: Nodes, censored_work: CensoredWork
 ) -> tuple[Sample, CensoredColumn]:
-    """Compute the nodes of the sample of a column, and the logs of the ends of its intervals.
+    """Compute the sample that represents the values of a column, and the logs of the ends of its intervals.
 
     Parameters
     ----------

@@ -77,7 +77,10 @@ class SumErrors(NamedTuple):
 
 @kernel
 def shift_at(sample: Sample, mu: float) -> float:
-    """Return the log relative to which powers are formed: the end of the range where e^(mu log) is largest."""
+    """Return the log that is subtracted before powers are formed: the log in the range with the largest e^(mu log).
+
+    The result is 0 if the column has both signs.
+    """
     if sample.sign == 0.0:
         return 0.0
     return sample.centered.logs.high if mu > 0.0 else sample.centered.logs.low

@@ -78,7 +78,7 @@ def fit_sums(
 
 @kernel
 def rounded_sums(grid: FloatArray, counts: FloatArray) -> Rounded:
-    """Return how the sums of a column were rounded; `counts` is the column's row in `roundings` (see `fit_sums`)."""
+    """Return the `Rounded` record of a column; `counts` is the column's row in `roundings` (see `fit_sums`)."""
     return Rounded(2.0 ** grid[G_QUANTUM], counts[0], counts[1], counts[2], counts[3] > 0.0)
 
 
@@ -156,7 +156,9 @@ def profile_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """Write g of every column of a sketch at every lambda; NaN for a column with fewer than two distinct values.
+    """Write the negative log-likelihood of every column of a sketch at every lambda.
+
+    The result is NaN for a column with fewer than two distinct values.
 
     Parameters
     ----------

@@ -243,7 +243,7 @@ def _drop_point(column: ResponseColumn, start: float, drop: float, side: float, 
 def profile_columns(
     columns: FloatArray, design: Design, family: int, lmbdas: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """Evaluate g of each column at the lambdas in its row of `lmbdas`.
+    """Evaluate the negative log-likelihood g of each column at the lambdas in its row of `lmbdas`.
 
     The columns are not checked: `regress_columns` must have fitted each without an error.
 
@@ -274,7 +274,10 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, design: Design, family: int, at: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """Find, for each fitted column, the two lambdas at which g exceeds its minimum by a given amount.
+    """Find the likelihood interval of lambda for each fitted column.
+
+    The ends of an interval are the two lambdas at which the negative log-likelihood g exceeds its minimum by a given
+    amount.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ class Rows(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """g and its derivatives at one exponent.
+    """The negative log-likelihood g and its derivatives at one exponent.
 
     The fields d1, d2 and d3 are S'/(2 S), S''/(2 S) and S'''/(2 S), where S = e^(-2 mu J) |P psi|^2. J is the mean of
     the log-Jacobian terms; P and psi are explained in the module docstring.
@@ -381,7 +381,7 @@ def _subtract(y: FloatArray, factor: float, x: FloatArray) -> None:
 
 @kernel
 def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
-    """Evaluate g and its derivatives at the exponent `mu`.
+    """Evaluate the negative log-likelihood g and its derivatives at the exponent `mu`.
 
     If `mu`, or the exponent of the negative values, is close to 0, inner products of residuals are computed at a nearby
     exponent and extrapolated by a Taylor expansion.
@@ -396,7 +396,7 @@ def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
 
 @kernel
 def evaluate_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> Evaluation:
-    """Compute g and its derivatives from the inner products of residuals at an exponent.
+    """Compute the negative log-likelihood g and its derivatives from the inner products of residuals.
 
     Parameters
     ----------

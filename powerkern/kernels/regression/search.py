@@ -55,10 +55,10 @@ class _Scanned(NamedTuple):
 
 @kernel
 def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
-    """Evaluate g at evenly spaced points about `center`, and beyond either end as long as g decreases outwards.
+    """Evaluate the negative log-likelihood g on a grid about `center`, and beyond either end while g decreases.
 
-    The distance between points is _STEP/`spread`, where `spread` is the standard deviation of the logs; beyond the ends
-    the distances grow. Points and values are written to `work.grid`.
+    The distance between grid points is _STEP/`spread`, where `spread` is the standard deviation of the logs. Beyond the
+    ends of the grid the distances grow. Points and values are written to `work.grid`.
     """
     grid, step = work.grid, _STEP / spread
     middle = STEPS + MORE
@@ -84,14 +84,14 @@ def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Sc
 
 @kernel
 def _evaluate_point(rows: Rows, mu: float, k: int, work: RegressionWork) -> None:
-    """Evaluate g at the exponent `mu`; write mu, g and the derivative of g to column k of `work.grid`."""
+    """Evaluate the negative log-likelihood g at `mu`; write mu, g and the derivative to column k of `work.grid`."""
     at = evaluate(rows, mu, work)
     work.grid[_MU, k], work.grid[_G, k], work.grid[_D1, k] = mu, at.g, at.d1
 
 
 @kernel
 def _encloses(grid: FloatArray, i: int, last: int) -> bool:
-    """Return whether the derivative changes from negative to positive just after grid point i.
+    """Return whether the derivative of g changes from negative to positive just after grid point i.
 
     The next point is skipped if the fit at that point is exact. If the fits at all later points are exact, this is an
     artefact of rounding, and the result is False. `last` is the index of the last point evaluated.
@@ -101,7 +101,7 @@ def _encloses(grid: FloatArray, i: int, last: int) -> bool:
 
 
 class LambdaOptimum(NamedTuple):
-    """A minimum of g. The coefficients at the minimum are in `RegressionWork`."""
+    """A minimum of the negative log-likelihood g. The coefficients at the minimum are in `RegressionWork`."""
 
     mu: float  #: the exponent, in units of the logs
     at: Evaluation  #: g and derivatives at `mu`
@@ -113,7 +113,7 @@ class LambdaOptimum(NamedTuple):
 def _descend(
     rows: Rows, start: float, low: float, high: float, max_step: float, rough: bool, work: RegressionWork
 ) -> LambdaOptimum:
-    """Find a root of the derivative of g in [low, high] by Halley steps.
+    """Find a root of the derivative of the negative log-likelihood in [low, high] by Halley steps.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _descend(
 
 
 class ResponseOptimum(NamedTuple):
-    """The lowest minimum of g for a column, its status, and the exponents at the ends of the grid."""
+    """The lowest minimum of the negative log-likelihood, its status, and the exponents at the ends of the grid."""
 
     optimum: LambdaOptimum
     status: int
@@ -161,7 +161,7 @@ class ResponseOptimum(NamedTuple):
 
 @kernel
 def search_minimum(column: ResponseColumn, work: RegressionWork) -> ResponseOptimum:
-    """Find the lowest minimum of g.
+    """Find the lowest minimum of the negative log-likelihood of a response.
 
     The grid is evaluated on a sample of the rows, and its minimum refined on all rows. If the sample has no minimum,
     several minima or an exact fit, or if refining fails, the grid is evaluated on all rows.
@@ -259,10 +259,10 @@ def _lowest(
 
 @kernel
 def _secant(grid: FloatArray, k: int) -> float:
-    """Return the zero of the chord of the derivative between grid points k and k + 1.
+    """Return the zero of the linear interpolant of the derivative of g between grid points k and k + 1.
 
-    A zero closer to one of the points than a tenth of the interval is moved to that distance. If the fit at point k + 1
-    is exact, the result is point k + 1.
+    The result is at least a tenth of the interval away from both points. If the fit at point k + 1 is exact, the result
+    is point k + 1 instead.
     """
     a, c = grid[_MU, k], grid[_MU, k + 1]
     if grid[_D1, k + 1] == 0.0:

@@ -67,7 +67,10 @@ FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column, or set the status DEFERRED; the arguments are those of `rewml._fit`."""
+    """Fit a prestandardised column, or set the status DEFERRED if `fit` cannot fit the values.
+
+    The arguments are those of `rewml._fit`.
+    """
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     start, chosen = initial_lambda(fit, column, options, work)
     if work.trial[STATUS] == DEFERRED:
@@ -205,7 +208,7 @@ def _fraction_at_quantiles(
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the range of values within a cut-off: `options.cutoff` or, if `adaptive`, the adapted cut-off.
+    """Return the range of values within a cut-off: `options.cutoff` or, if `adaptive` is true, the adapted cut-off.
 
     The arguments are those of `qq_column.keep_within`.
     """

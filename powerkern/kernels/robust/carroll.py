@@ -241,10 +241,10 @@ def _keep(
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column, or set the status DEFERRED; the arguments are those of `rewml._fit`.
+    """Fit a prestandardised column, or set the status DEFERRED if `fit` cannot fit the values.
 
     The likelihood is that of all values. The constants of the standardised transform come from values within the
-    cut-off.
+    cut-off. The arguments are those of `rewml._fit`.
     """
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     start = find_start(_SEARCH, standardized, options.low, options.high, ALL, options, work)

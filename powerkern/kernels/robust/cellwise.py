@@ -63,7 +63,10 @@ _SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column, or set the status DEFERRED; the arguments are those of `rewml._fit`."""
+    """Fit a prestandardised column, or set the status DEFERRED if `fit` cannot fit the values.
+
+    The arguments are those of `rewml._fit`.
+    """
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     low, high, n_eval, n_fits = options.low, options.high, 0.0, max_fits(options)
     start, kept, widened = SearchResult(math.nan, 0, 0, False, math.nan), kept_by_index(0, 0), True

@@ -74,7 +74,7 @@ class EstimatorEntries(NamedTuple):
     """The compiled entries of an estimator.
 
     Columns are passed as rows, sorted, NaN last. Weights have the shape of the columns, and are ignored for NaN. The
-    first entry of each pair ignores weights, the second uses them.
+    first entry of each pair ignores weights; the second one uses them.
     """
 
     #: fit the columns whose status is DEFERRED; return how many remain: (columns, weights, family, options, work, out)

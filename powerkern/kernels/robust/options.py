@@ -48,7 +48,7 @@ def with_rule(o: Options, rule: int, adaptive: bool) -> Options:
 
 @kernel
 def change_ranks(counts: FrequencyWeights | None, n: int, options: Options) -> tuple[int, int]:
-    """Return the indices of the two order statistics that determine the change points of a column of n values."""
+    """Return the indices of the two order statistics beyond which the rectified transform of n values is linear."""
     if counts is not None:
         return position_at(counts, options.lower_tail), position_from_above(counts, options.upper_tail)
     return tail_rank(n, options.lower_tail), n - 1 - tail_rank(n, options.upper_tail)

@@ -350,7 +350,7 @@ def nearness(t2: float) -> float:
     """Return 1 - rho, given the squared residual in units of c, which must be at most 1.
 
     This is the fast form of `rho`, without branch or division. With weights, `_weighted_bisquare_sum` and
-    `powerkern.kernels.robust.qq_lanes` add a term in its second derivative.
+    `powerkern.kernels.robust.qq_lanes` add a term with the second derivative of rho.
     """
     u = 1.0 - t2
     return u * u * u

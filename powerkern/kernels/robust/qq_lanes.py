@@ -70,7 +70,7 @@ def qq_objectives(
     y: Floats,
     out: Floats,
 ) -> None:
-    """Write the objective at `lmbdas`, one vector at a time; NaN where it is not defined.
+    """Write the QQ objective of a column at each of `lmbdas`, one vector at a time; NaN where it is undefined.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ QQ_SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
 def evaluate_at_start(
     standardized: Prestandardized, start: SearchResult, options: Options, work: RobustWork
 ) -> SearchResult:
-    """Return a copy of a search result whose `value` is the objective evaluated at lambda.
+    """Return a copy of a search result in which `value` is the objective, evaluated at the result's lambda.
 
     In columns of up to ALL values, the search itself only interpolates the value.
 

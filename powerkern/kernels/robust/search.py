@@ -56,7 +56,7 @@ LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, _MINIMISER, _FLOOR = range(8)
 
 
 class GridScan(NamedTuple):
-    """Result of evaluating the objective on a grid of lambda: the cells to search, and the cost."""
+    """Result of evaluating the objective on a grid of lambda: the cells to search, and the number of evaluations."""
 
     n_cells: int  #: number of cells in `RobustWork.cells`
     n_eval: int  #: number of evaluations

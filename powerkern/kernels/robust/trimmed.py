@@ -315,7 +315,10 @@ _SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column, or set the status DEFERRED; the arguments are those of `rewml._fit`."""
+    """Fit a prestandardised column, or set the status DEFERRED if `fit` cannot fit the values.
+
+    The arguments are those of `rewml._fit`.
+    """
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
     start = find_start(_SEARCH, standardized, options.low, options.high, SAMPLE, options, work)
     kept = reweight(_keep, fit, column, start.lmbda, max_fits(options), options, work, row)
