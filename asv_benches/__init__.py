@@ -1,7 +1,7 @@
-"""Benchmarks for asv: a class for each kernel and job, with the peers as a parameter.
+"""Benchmarks for asv. A class measures one kernel or task; the libraries to compare are a parameter.
 
-asv forks a process for each set of parameters from one that has imported this module, so the initialisation of numba,
-half a second per process, is done here.
+asv imports this module once and forks a process for each set of parameters. numba is therefore initialised here, which
+takes half a second.
 """
 
 import numba  # noqa: F401  (before powerkern, so that it knows kernels in a checkout that is not installed)

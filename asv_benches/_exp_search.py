@@ -1,4 +1,4 @@
-"""ExpSearch, the search of SecureFedYJ for federated Yeo-Johnson fits, as a comparator.
+"""ExpSearch, the search for lambda in SecureFedYJ (federated Yeo-Johnson fits), for comparison.
 
 The negative log-likelihood is convex, so the sign of its derivative tells on which side of the optimum an exponent
 lies. Steps double until the sign changes; bisection follows. Every sign needs five sums over all sites: the sums of the
@@ -24,7 +24,7 @@ N_SUMS = 5
 
 
 def transformed(x: np.ndarray, lmbda: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return Yeo-Johnson's y and its derivative in lambda, by the textbook formulas in double precision."""
+    """Return the Yeo-Johnson transform of x and its derivative in lambda, by the textbook formulas in float64."""
     y, dy = np.empty_like(x), np.empty_like(x)
     for side, exponent, sign in ((x >= 0, lmbda, 1.0), (x < 0, 2.0 - lmbda, -1.0)):
         log = np.log1p(np.abs(x[side]))
@@ -38,19 +38,22 @@ def transformed(x: np.ndarray, lmbda: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def site_sums(x: np.ndarray, lmbda: float) -> np.ndarray:
-    """Return the five sums that a site sends."""
+    """Return the five sums that a site sends for one exponent."""
     y, dy = transformed(x, lmbda)
     return np.array([y.sum(), (y * y).sum(), dy.sum(), (y * dy).sum(), np.copysign(np.log1p(np.abs(x)), x).sum()])
 
 
 def slope(sums: np.ndarray, n: int) -> float:
-    """Return the derivative of the negative log-likelihood, up to a positive factor."""
+    """Return the derivative of the negative log-likelihood, up to a positive factor, from the sums of n values."""
     y, yy, dy, ydy, logs = sums.tolist()
     return (n * ydy - y * dy) * n / (n * yy - y * y) - logs if n * yy > y * y else math.nan
 
 
 def exp_search(parts: Sequence[np.ndarray], n_steps: int = N_STEPS) -> tuple[float, list[float]]:
-    """Return lambda of the rows of all sites, `parts`, and the exponents tried; NaN slopes count as negative."""
+    """Search for the lambda of the pooled values of all sites; return it and the exponents evaluated.
+
+    `parts` holds the values of each site. A slope of NaN counts as negative.
+    """
     n = sum(part.size for part in parts)
 
     def sign(lmbda: float) -> bool:
@@ -83,9 +86,9 @@ def one_pass_variance(parts: Sequence[np.ndarray]) -> float:
 
 
 def pairwise_variance(parts: Sequence[np.ndarray]) -> float:
-    """Return the variance from counts, means and sums about the means of each site, merged in pairs.
+    """Return the variance by merging, in pairs, the count, mean and sum of squares about the mean of each site.
 
-    Chan, Golub and LeVeque's formula.
+    The merge is Chan, Golub and LeVeque's formula.
     """
     told = [(part.size, float(part.mean()), float(((part - part.mean()) ** 2).sum())) for part in parts if part.size]
     while len(told) > 1:

@@ -1,4 +1,4 @@
-"""Functions that benchmarks share: timing, alternating calls, seeded matrices, and measurements in new processes."""
+"""Functions that benchmarks share: timing, alternating calls, random matrices, and measurements in new processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 def best_of(call: Callable[[], Any], seconds: float = 0.05, at_least: int = 5) -> float:
-    """Return the seconds of the fastest of the calls that fit into `seconds`, after one call that warms up."""
+    """After one warm-up, call for `seconds`, and at least `at_least` times; return the shortest time in seconds."""
     call()
     best, calls = np.inf, 0
     end = time.perf_counter() + seconds
@@ -43,16 +43,16 @@ def best_of(call: Callable[[], Any], seconds: float = 0.05, at_least: int = 5) -
 
 
 def exp_units(call: Callable[[], Any], n: int) -> float:
-    """Return the time of `call` in units of a pass of np.exp over n moderate values, measured at the same time."""
+    """Return the time of `call`, divided by the time of np.exp for n values in [-1, 1]; both are measured now."""
     x, out = np.linspace(-1.0, 1.0, n), np.empty(n)
     return best_of(call) / best_of(lambda: np.exp(x, out=out))
 
 
 @functools.cache
 def own_exp() -> Callable[[FloatArray, FloatArray], object]:
-    """Compile a pass of the package's own exp, a unit of time that is comparable between CPUs.
+    """Compile a loop of the package's own exp over an array: a unit of time that is comparable between CPUs.
 
-    np.exp is vectorised only on CPUs with AVX-512, so its passes are a poor unit for comparing CPUs.
+    np.exp is vectorised only on CPUs with AVX-512, so its time is a poor unit for comparing CPUs.
     """
     import numba
 
@@ -73,21 +73,21 @@ _BLOCK = 2_000
 
 
 class Units(NamedTuple):
-    """Cost of one pass in ns per value: of np.exp, and of the package's own exp."""
+    """Time per value, in ns, of np.exp (`numpys`) and of the package's own exp (`ours`)."""
 
     numpys: float
     ours: float
 
 
 def exp_passes() -> Units:
-    """Measure the cost of both units over a block in cache."""
+    """Measure both `Units` over a block that fits in cache."""
     x, out, own = np.linspace(-1.0, 1.0, _BLOCK), np.empty(_BLOCK), own_exp()
     passes = best_of(lambda: np.exp(x, out=out)), best_of(lambda: own(x, out))
     return Units(*(seconds / _BLOCK * 1e9 for seconds in passes))
 
 
 def units() -> str:
-    """Describe the two units of the reports, in ns per value, and the instruction set, on one line."""
+    """Describe on one line the `Units`, in ns per value, and the instruction set."""
     numpys, ours = exp_passes()
     return (
         f"a pass of np.exp {numpys:.2f} ns a value, of powerkern's exp {ours:.2f} ns; compiled for {instruction_set()}"
@@ -136,11 +136,11 @@ class InTurns:
                 self.laps[name] = min(self.laps[name], lap_of(call))
 
     def compare_on_free_cores(self, calls: Mapping[str, Callable[[], Any]]) -> dict[str, Lap]:
-        """Time calls on one and two threads, alternating with np.exp, until two cores were free.
+        """Time calls on one and two threads, alternating with np.exp, until two cores were free at the same time.
 
-        If other processes use the cores, two threads do 1.2 to 1.97 times the work of one, varying by the minute. Laps
-        continue until two threads of np.exp did 1.9 times the work of one, but at most ten times as long as for other
-        figures.
+        If other processes use the cores, two threads do 1.2 to 1.97 times the work of one, varying by the minute. Calls
+        are repeated until two threads of np.exp have done 1.9 times the work of one, or until ten times the usual time
+        has passed.
         """
         with ThreadPoolExecutor(2) as pool:
             every = {**calls, **passes_of_np_exp(pool)}
@@ -161,7 +161,7 @@ NP_EXP = ("np.exp, 1", "np.exp, 2")
 
 
 def passes_of_np_exp(pool: ThreadPoolExecutor) -> dict[str, Callable[[], Any]]:
-    """Return passes of np.exp over equal data in cache, by one thread and by the two threads of the pool."""
+    """Return, by name, two functions that do the same work of np.exp: on one thread, and on the pool's two."""
     x = np.linspace(-1.0, 1.0, 20_000)
     outs = np.empty((2, x.size))
 
@@ -178,7 +178,7 @@ OWN_EXP = "powerkern's exp"
 
 
 def passes_of_own_exp() -> Callable[[], None]:
-    """Return a pass of the package's own exp over a million values, in blocks that stay in cache."""
+    """Return a function that computes the package's own exp of a million values, in blocks that stay in cache."""
     x, out, own = np.linspace(-1.0, 1.0, _BLOCK), np.empty(_BLOCK), own_exp()
     own(x, out)  # compiles
 
@@ -199,7 +199,9 @@ def lap_of(call: Callable[[], Any]) -> Lap:
 
 
 def matrix(family: str, n: int, p: int, order: str = "C", dtype: str = "float64") -> np.ndarray:
-    """Return skewed columns: gamma variables to powers of either sign, or (with both signs) less their means.
+    """Return skewed columns: powers of gamma variables, or for Yeo-Johnson centered and scaled gamma variables.
+
+    Powers and scales have either sign.
 
     Parameters
     ----------
@@ -236,8 +238,8 @@ def in_new_process(code: str, **environment: str) -> str:
 def in_new_process_for(cpu: Cpu, code: str) -> str:
     """Run `code` in a new interpreter whose kernels are compiled for this CPU; return the last line of its output.
 
-    Code for another CPU than the present one is kept in a separate folder. Otherwise code for a lesser CPU would be
-    loaded, and measured, where there is none for the given one.
+    Code for other CPUs is cached in separate folders. In a shared folder, a process for one CPU might load and measure
+    code for an older CPU.
     """
     from powerkern._jit.cpus import this_cpu
     from powerkern.kernels.compilation import writable_folder
@@ -251,7 +253,7 @@ def in_new_process_for(cpu: Cpu, code: str) -> str:
 
 
 def lap_in_new_process(statement: str, preparation: str = "", **environment: str) -> Lap:
-    """Time one statement in a new interpreter, without the interpreter's start and the `preparation`."""
+    """Time one statement in a new interpreter; its start and the `preparation` are not timed."""
     code = (
         f"import time\n{preparation}\nwall, cpu = time.perf_counter(), time.process_time()\n{statement}\n"
         "print(time.perf_counter() - wall, time.process_time() - cpu)"

@@ -1,4 +1,4 @@
-"""transform and inverse_transform compared with scikit-learn's; new output, out= and in place."""
+"""transform and inverse_transform compared with scikit-learn's, with new output, out= and in place."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OUTPUTS = ["raw", "standardized"]
 
 
 class _Apply(InTurns):
-    """A fitted matrix, the input of a job (for the inverse, transformed values), and an array for its output."""
+    """A fitted matrix, the input of a job (for an inverse transform, the transformed values), and an output array."""
 
     def prepare(self, job: str, family: str, output: str, order: str, n: int, p: int) -> None:
         x = matrix(family, n, p, order)
@@ -58,7 +58,7 @@ class _Apply(InTurns):
 
 
 class Time(_Apply):
-    """Seconds of a job with a new array for its result."""
+    """Seconds of a job that returns a new array."""
 
     params = (JOBS, FAMILIES, ORDERS, [10_000], [100])
     param_names = ("job", "family", "order", "n", "p")
@@ -108,7 +108,7 @@ class Memory(_Apply):
 
 
 class Peers(_Apply):
-    """Speed relative to scikit-learn on a row-major matrix: ours with all threads, the peer with its defaults."""
+    """Speed relative to scikit-learn on a C-ordered matrix; powerkern uses all threads, scikit-learn its defaults."""
 
     params = (JOBS, FAMILIES, OUTPUTS, ["scikit-learn"], [10_000], [100])
     param_names = ("job", "family", "output", "library", "n", "p")
@@ -131,7 +131,7 @@ class Peers(_Apply):
 
 
 def laid_out(x: np.ndarray, order: str) -> np.ndarray:
-    """Return the matrix in a memory order: C, F, or every other column of a matrix twice as wide."""
+    """Return the matrix in C order, in F order, or as every other column of a matrix twice as wide."""
     return np.repeat(x, 2, axis=1)[:, ::2] if order == "strided" else np.asarray(x, order=order)
 
 
@@ -169,12 +169,15 @@ def _call(job: str, family: str, output: str, call: Call) -> Callable[[], Any]:
 
 
 class _Regime(InTurns):
-    """A job on a million values in some shape; all figures come from the same laps."""
+    """A job on a million values in some shape; all results of a regime come from the same run of alternating calls."""
 
     _measured: ClassVar[tuple[tuple[object, ...], dict[Any, Lap]]] = ((), {})
 
     def laps_of(self, job: str, family: str, output: str, shape: str) -> dict[Any, Lap]:
-        """Measure this shape on one and two threads, the best shape, both dtypes, and both passes of exp."""
+        """Measure a job for one shape, in a single run of alternating calls.
+
+        The calls are the shape on one and two threads and the best shape on one thread, in both dtypes; and both exps.
+        """
         regime = (job, family, output, shape, self.seconds)
         if _Regime._measured[0] != regime:
             every = [(shape, dtype, k) for dtype in DTYPES for k in (1, 2)] + [(BEST, dtype, 1) for dtype in DTYPES]
@@ -184,7 +187,7 @@ class _Regime(InTurns):
         return _Regime._measured[1]
 
     def chosen(self, where: tuple[str, str, str, str], *calls: Call | str) -> list[Lap]:
-        """Return the laps of these calls; `where` holds the arguments of `laps_of`."""
+        """Return the laps of the given calls; `where` holds the arguments of `laps_of`."""
         every = self.laps_of(*where)
         self.laps = {call if isinstance(call, str) else ", ".join(map(str, call)): every[call] for call in calls}
         return list(self.laps.values())
@@ -205,7 +208,7 @@ class Shape(_Regime):
 class OwnExp(_Regime):
     """CPU time of the best shape on one thread, in passes of the package's own exp over a block in cache.
 
-    It also shows losses that affect all shapes alike, such as missing vectorisation.
+    It reveals losses that affect all shapes alike, such as missing vectorisation.
     """
 
     params = (JOBS, FAMILIES, OUTPUTS, DTYPES)
@@ -228,7 +231,7 @@ class Float32(_Regime):
 
 
 class Threads(_Regime):
-    """Speedup of two threads over one, by the clock, for the job and for np.exp in the same laps."""
+    """Speedup of two threads over one in elapsed time, of the job and of np.exp in the same run."""
 
     params = (JOBS, ["yeo-johnson"], ["standardized"], ["20 x 50000", "vector"], DTYPES)
     param_names = ("job", "family", "output", "shape", "dtype")
@@ -243,7 +246,7 @@ class Threads(_Regime):
 
 
 class Fit32(InTurns):
-    """CPU time of a fit of float32 on one thread, relative to a fit of float64."""
+    """CPU time of a fit of a float32 matrix on one thread, relative to a fit of a float64 matrix."""
 
     params = (FAMILIES, ["C"], [(10_000, 100), (200, 5_000)])
     param_names = ("family", "order", "shape")

@@ -68,7 +68,7 @@ class Memory:
 
 
 class BesideMemory(InTurns):
-    """Cost of Arrow batches of rows, relative to all rows in one array."""
+    """CPU time with Arrow batches of rows, relative to all rows in one array."""
 
     params = (FAMILIES, [100_000], [20])
     param_names = ("family", "n", "p")

@@ -1,4 +1,4 @@
-"""Wrapped correlations, detection of deviating cells and robust components, compared with NumPy's classical ones."""
+"""Wrapped correlations, detection of deviating cells and robust components, compared with NumPy's classical methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def contaminated(n: int, p: int) -> np.ndarray:
 
 
 class Correlation(InTurns):
-    """Time of the correlation of wrapped columns, location and scale included, relative to np.corrcoef."""
+    """Time to estimate location and scale, wrap the columns and correlate them, relative to np.corrcoef."""
 
     params = ([(1000, 200), (2000, 500)],)
     param_names = ("shape",)
@@ -43,7 +43,7 @@ class Correlation(InTurns):
 
 
 class Wrapping(InTurns):
-    """Time of wrapping, relative to np.median of the columns."""
+    """Time of wrapping, relative to the time of np.median of the columns."""
 
     params = ([(2000, 200)],)
     param_names = ("shape",)
@@ -58,7 +58,7 @@ class Wrapping(InTurns):
 
 
 class DeviatingCells:
-    """Seconds to detect deviating cells, and the number of planted cells that are detected."""
+    """Seconds to detect deviating cells, and the number of the planted cells that are detected."""
 
     params = (["pairs", "wrapped"], [(1000, 200), (200, 1000)])
     param_names = ("search", "shape")

@@ -42,7 +42,7 @@ def holes(m: int, n: int, rank: int, share: float = 0.3) -> tuple[np.ndarray, np
 
 
 def cmfrec_estimate(M: np.ndarray, rank: int, ridge: float, n_threads: int) -> np.ndarray:
-    """Return U V as fitted by cmfrec, by alternating least squares without biases, as here.
+    """Return the product U V fitted by cmfrec, which is set to powerkern's model: alternating least squares, no biases.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class _Holes(InTurns):
 
 
 class Decompose(_Holes):
-    """Time of one decomposition."""
+    """Seconds of one decomposition."""
 
     params = ([2000], [500], [5], METHODS, [1, 2])
     param_names = ("m", "n", "rank", "method", "n_threads")
@@ -98,7 +98,7 @@ class Decompose(_Holes):
 
 
 class BesideCmfrec(_Holes):
-    """Speed and held-out error relative to cmfrec at its best, both on two threads."""
+    """Speed and held-out error relative to cmfrec, on two threads; the error with cmfrec's best ridge counts."""
 
     params = ([2000], [500], [5], METHODS)
     param_names = ("m", "n", "rank", "method")
@@ -140,7 +140,7 @@ def ratings(m: int = 1000, n: int = 300, rank: int = 5) -> np.ndarray:
 
 
 def complete_table(name: str) -> np.ndarray:
-    """Return a table without missing values, in standard deviations of its columns (ratings: of all values)."""
+    """Return a table without missing values, with standardised columns; ratings are standardised as a whole."""
     from sklearn.datasets import load_breast_cancer, load_digits
 
     if name == "ratings":
@@ -155,7 +155,7 @@ def complete_table(name: str) -> np.ndarray:
 
 
 def soft_impute(M: np.ndarray, truth: np.ndarray, n_steps: int = 12) -> np.ndarray:
-    """Soft-threshold singular values along a path with warm starts; return its point with the smallest error."""
+    """Soft-threshold singular values along a path of thresholds, warm-started; return the result of smallest error."""
     missing = np.isnan(M)
     filled = np.where(missing, np.nanmean(M, axis=0), M)
     top = np.linalg.norm(np.where(missing, 0.0, M), 2)
@@ -199,10 +199,10 @@ def iterative_filled(M: np.ndarray) -> np.ndarray:
 
 
 class Impute(InTurns):
-    """Error, in standard deviations, and time of imputers with their defaults, with a fifth of a table missing.
+    """Time of imputers with their defaults, and their error in standard deviations, if a fifth of a table is missing.
 
-    Of ratings, nine tenths are missing. For cmfrec the best of several ridges counts, for softImpute the best point of
-    its path, chosen by the error on the missing entries.
+    Of ratings, nine tenths are missing. The error of cmfrec is that for the best of several ridges, and the error of
+    softImpute that of the best point of its path, both chosen by the error on the missing entries.
     """
 
     params = (["philips", "cancer"],)
@@ -243,7 +243,7 @@ class Impute(InTurns):
         return self.track_error(table) / min(error for error, _ in peers(table).values())
 
     def track_error_with_a_wild_cell(self, table: str) -> float:
-        """Error with one value of a million standard deviations, relative to the error without it."""
+        """Error if one observed value is set to a million standard deviations, relative to the error without it."""
         clean, seen = self.M, np.argwhere(~self.missing)
         i, j = seen[np.random.default_rng(5).integers(len(seen))]
         error = self.track_error(table)
@@ -271,7 +271,7 @@ class Impute(InTurns):
 
 @functools.cache
 def peers(table: str) -> dict[str, tuple[float, float]]:
-    """Return each peer's error and the seconds of a single call, because some peers are slow."""
+    """Return by peer its error, and the seconds of one call, which is not repeated because some peers are slow."""
     bench, found = Impute(), {}
     bench.setup(table)
     for name, call in bench.calls.items():
@@ -299,7 +299,7 @@ class Lecture:
 
 
 class Trajectory:
-    """The example of `Lecture` over many epochs, compared with the reference."""
+    """The example of `Lecture` over many epochs, compared with reference values."""
 
     def setup(self) -> None:
         if not _REFERENCE.exists():
@@ -307,7 +307,7 @@ class Trajectory:
         self.reference = json.loads(_REFERENCE.read_text())
 
     def track_error(self) -> float:
-        """Largest deviation from the reference after 1, 10 and 5,000 epochs, and in the errors of the first 20."""
+        """Largest error of U and V after 1 and 10 epochs, of U V after 5,000, and of the first 20 RMSEs."""
         ones = np.ones((5, 2)), np.ones((2, 5))
         runs = {epochs: uv_decompose(Lecture.M, 2, init=ones, max_epochs=epochs, tol=0) for epochs in (1, 10, 5000)}
         first, tenth = self.reference["epoch1_order_U_rowmajor_then_V_rowmajor"], self.reference["epoch10"]
@@ -365,7 +365,7 @@ class Ratings(InTurns):
 
 
 class RatingsBesideCmfrec(Ratings):
-    """Held-out error and time, relative to cmfrec with the true rank and the best of five ridges."""
+    """Speed and held-out error relative to cmfrec with the true rank; its best error for five ridges counts."""
 
     def setup(self) -> None:
         if not find_spec("cmfrec"):

@@ -1,4 +1,4 @@
-"""Intervals of robust fits: coverage and cost; fraction of clean values that are flagged as outliers."""
+"""Intervals of robust fits: coverage and cost; and the fraction of clean values that are flagged as outliers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Case = tuple[str, float]
 
 
 def untransformed(case: Case, y: np.ndarray) -> np.ndarray:
-    """Return values that are y after the transform.
+    """Return the inverse transform of y.
 
-    For Box-Cox with lambda = 1 they are 1 + y/3, between 0.01 and 1.99 if clean.
+    For Box-Cox with lambda = 1, y is scaled first: the inverse is 1 + y/3, and at least 0.01.
     """
     family, lmbda = case
     if family == "box-cox":
@@ -40,7 +40,7 @@ def fit(X: np.ndarray, case: Case, estimator: str) -> pk.PowerFit:
 
 
 def samples(case: Case, n: int, columns: int, share: float = 0.0, k: float = 0.0) -> np.ndarray:
-    """Return columns that are normal after the transform, except a fraction of values at k (-k for lambda > 1).
+    """Return columns that are normal after the transform, except for a fraction of outliers at k (-k for lambda > 1).
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def samples(case: Case, n: int, columns: int, share: float = 0.0, k: float = 0.0
 
 @cache
 def target(case: Case, estimator: str) -> float:
-    """Return the lambda of a very long clean column."""
+    """Return the lambda of a very long clean column, the value that intervals should contain."""
     grid = untransformed(case, ndtri((np.arange(_LONG) + 0.5) / _LONG))
     return float(fit(grid, case, estimator).lmbda[0])
 
 
 class Coverage:
-    """Fraction of columns whose 95 % interval contains the lambda of a very long clean column."""
+    """Fraction of columns whose 95 % interval contains the `target`."""
 
     params = ([("yeo-johnson", 1.0)], [50], ["robust"], [(0.0, 0.0)], [100])
     param_names = ("case", "n", "estimator", "contamination", "columns")
@@ -77,7 +77,7 @@ class Coverage:
         return float(np.mean((low <= at_last) & (at_last <= high)))
 
     def track_off(self, case: Case, n: int, estimator: str, at: tuple[float, float], columns: int) -> float:
-        """Distance of the coverage from its level, in percentage points."""
+        """Difference between the coverage and 95 %, in percentage points."""
         return 100.0 * abs(self.track_coverage(case, n, estimator, at, columns) - LEVEL)
 
 

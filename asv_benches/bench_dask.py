@@ -1,4 +1,4 @@
-"""powerkern.dask compared with powerkern.fit of the same rows in memory: time, passes, memory, differences."""
+"""powerkern.dask compared with powerkern.fit in memory: time, passes over the data, memory, differences of lambda."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class BesideSum(BesideNumpy):
 
 
 class Chunks:
-    """Chunks by rows, by columns and by both: differences of lambda from powerkern.fit, and reads of every chunk."""
+    """Fits with chunks of rows, of columns, or of both: differences of lambda from powerkern.fit; reads of a chunk."""
 
     params = (FAMILIES, [10_000], [12])
     param_names = ("family", "n", "p")
@@ -76,7 +76,7 @@ class Chunks:
         self.x[::7, ::3] = np.nan
 
     def track_worst(self, family: str, n: int, p: int) -> float:
-        """Track the largest difference, relative to max(1, |lambda|)."""
+        """Track the largest difference of lambda, relative to max(1, |lambda|)."""
         expected = pk.fit(self.x, family).lmbda
         sizes = itertools.product((n, n // 3 + 1, 997), (p, 5, 1))
         with dask.config.set(scheduler="synchronous"):
@@ -101,7 +101,7 @@ class Chunks:
 
 
 class LargerThanMemory:
-    """A worker process with less memory than the data, which are generated chunk by chunk."""
+    """A fit in a worker process that has less memory than the data, which are generated chunk by chunk."""
 
     params = ([600_000], [10], [75_000])
     param_names = ("n", "p", "rows")

@@ -1,4 +1,4 @@
-"""The functions of `powerkern.kernels` in a user's jitted code, compared with a plain numba loop.
+"""The functions of `powerkern.kernels`, called in a user's jitted code, compared with plain numba loops.
 
 python -m asv_benches.bench_drop_in    # prints the ratios
 """
@@ -23,7 +23,7 @@ _XTOL = 1e-6
 
 
 class Pair(NamedTuple):
-    """Our function, the plain peer (both are called in jitted code), and the data for both."""
+    """Our function, a plain implementation of it, and a function that draws data; both are called from jitted code."""
 
     ours: Callable[..., Any]
     plain: Callable[..., Any]
@@ -242,7 +242,7 @@ def bowl(x: float) -> float:
 
 @numba.njit
 def slope(x: float) -> tuple[float, float, float]:
-    """Return the first three derivatives of `bowl`."""
+    """Return the first three derivatives of `bowl` at x."""
     e = math.exp(x - 0.3)
     sinh, cosh = 0.5 * (e - 1.0 / e), 0.5 * (e + 1.0 / e)
     return sinh + 0.4 * x**3, cosh + 1.2 * x**2, sinh + 2.4 * x
@@ -368,7 +368,7 @@ PAIRS = {
 
 
 def _jitted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a user's jitted function that calls ours or the plain peer."""
+    """Compile a plain implementation, or a user's function that calls ours."""
 
     def call(x: np.ndarray) -> Any:
         return function(x)
@@ -378,7 +378,7 @@ def _jitted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class DropIn(InTurns):
-    """Time of a jitted loop over ours divided by the time of the plain loop."""
+    """Time of a jitted function that calls ours, divided by the time of the plain implementation."""
 
     params = (list(PAIRS),)
     param_names = ("function",)

@@ -1,4 +1,4 @@
-"""exp, expm1, log and log1p compared with NumPy's, and the unguarded forms inside a loop."""
+"""exp, expm1, log and log1p compared with NumPy's, and the time of the functions that kernels use inside loops."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def values(function: str, n: int) -> np.ndarray:
 
 
 class Elementary:
-    """Time of one pass over n values."""
+    """Time for n values, in passes of np.exp."""
 
     params = (list(FUNCTIONS), LIBRARIES, SIZES)
     param_names = ("function", "library", "n")
@@ -61,7 +61,7 @@ class Elementary:
 
 
 class Ratio:
-    """Speed of each function relative to numpy, measured in turn."""
+    """Speed of each function relative to NumPy's."""
 
     params = (list(FUNCTIONS), SIZES)
     param_names = ("function", "n")
@@ -116,7 +116,7 @@ INNER = {
 
 
 class Inner:
-    """The building blocks of other kernels."""
+    """Time of functions that other kernels use inside their loops, in passes of np.exp."""
 
     params = (list(INNER), ["float64", "float32"], [10_000])
     param_names = ("function", "dtype", "n")

@@ -1,4 +1,4 @@
-"""The column driver: gathering columns from a matrix, handing groups of them to threads."""
+"""The engine that runs kernels: gathering columns from a matrix, and scheduling groups of columns on threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._measure import NP_EXP, InTurns, matrix, passes_of_np_exp
 
 
 class Cores(InTurns):
-    """Speedup of two threads on this machine at the moment: np.exp of data in their caches."""
+    """Speedup of two threads over one for np.exp on data in cache, which shows how many cores are free now."""
 
     def track_thread_scaling(self) -> float:
         with ThreadPoolExecutor(2) as pool:
@@ -22,7 +22,7 @@ class Cores(InTurns):
 
 
 class Gather(InTurns):
-    """Cost of making the columns of a row-major matrix contiguous, compared with NumPy's transposed copy."""
+    """Time to copy the columns of a C-ordered matrix to contiguous memory, compared with NumPy's transposed copy."""
 
     params = (["powerkern", "numpy"], [10_000], [96])
     param_names = ("library", "n", "p")
@@ -47,7 +47,7 @@ class Gather(InTurns):
 
 
 class Driver(InTurns):
-    """Overhead of scheduling a group of columns, in microseconds, without the group's work."""
+    """Time to schedule a group of columns, in microseconds, without the group's work."""
 
     params = ([1, 2], [10_000], [8_000])
     param_names = ("n_threads", "n", "p")

@@ -30,9 +30,9 @@ _SHARED = Path(__file__).resolve().parents[2] / "shared" / "refs"
 
 
 def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
-    """Split a column unevenly: no rows for site 0, positive values for 1, negative ones for 2, a constant for 3.
+    """Split a column among sites unevenly.
 
-    Other sites get the rest.
+    Site 0 has no rows, site 1 positive values, site 2 negative values, site 3 one repeated value. Others get the rest.
     """
     rng = np.random.default_rng(1)
     site = rng.integers(4, n_sites, x.size)
@@ -44,7 +44,7 @@ def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
 
 
 def cases(kind: str) -> list[tuple[str, np.ndarray]]:
-    """Return the columns that can be fitted, if half an ulp in the data moves their optimum by at most 1e-3."""
+    """Return family and values of the reference columns whose optimum moves by less than 1e-3 for half-ulp changes."""
     path = _SHARED / REFERENCES[kind]
     if not path.exists():
         raise NotImplementedError(f"no reference values at {_SHARED}")
@@ -101,7 +101,7 @@ class HundredSites(InTurns):
 
 
 class References:
-    """Unevenly split reference columns: the largest error of lambda and the largest number of rounds."""
+    """Reference columns, unevenly split among sites: largest error of lambda, and largest number of rounds."""
 
     params = (list(METHODS), list(REFERENCES), [8])
     param_names = ("method", "columns", "sites")
@@ -119,6 +119,7 @@ class References:
         return found
 
     def track_worst(self, method: str, kind: str, sites: int) -> float:
+        """Track the largest error of lambda, relative to max(1, |lambda|) of the pooled fit."""
         return max(error for error, _ in self._all(method, kind, sites))
 
     def track_most_rounds(self, method: str, kind: str, sites: int) -> int:

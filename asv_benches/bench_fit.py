@@ -92,9 +92,9 @@ REGIMES_WITH_GAPS = [f"{weights}, {gaps}" for weights in ("weights", "half zero 
 
 
 class Regimes(InTurns):
-    """A fit with weights, missing values or a given lambda, compared with the plain fit of the same matrix.
+    """CPU time of a fit with weights, missing values or a given lambda, relative to the plain fit of the same matrix.
 
-    With both weights and missing values, it is compared with the unweighted fit of the same values.
+    With both weights and missing values, it is relative to the unweighted fit of the same values.
     """
 
     params = (FAMILIES, [256, 10_000], ["weights", "1 % missing", "given lambda", "weights, 30 % missing"], [1])
@@ -158,7 +158,7 @@ class Shift(InTurns):
 
 
 class Peers(InTurns):
-    """Speed relative to a peer on a row-major matrix: ours with all threads, the peer with its defaults."""
+    """Speed relative to a peer on a C-ordered matrix; powerkern uses all threads, the peer its defaults."""
 
     params = (FAMILIES, list(SCALED_PEERS), [10_000], [100])
     param_names = ("family", "library", "n", "p")
@@ -175,7 +175,7 @@ class Peers(InTurns):
 
 
 class ByLength(InTurns):
-    """Cost per value in columns of n rows relative to columns of 10,000, in a row-major matrix, on one thread."""
+    """Time per value in columns of n rows, relative to columns of 10,000 rows, on one thread."""
 
     params = (FAMILIES, ["C"], [20, 50, 255], ["unweighted"], [300_000])
     param_names = ("family", "order", "n", "weights", "n_values")
@@ -251,7 +251,7 @@ class ShortPeers(InTurns):
 
 
 class LimitOnLambda(InTurns):
-    """Time saved by skipping the bound on lambda where raw output is far from overflow, on one thread."""
+    """Time saved if the bound on lambda is computed only for columns whose raw output may overflow, on one thread."""
 
     params = (FAMILIES, [30, 100])
     param_names = ("family", "n")
@@ -277,7 +277,7 @@ class LimitOnLambda(InTurns):
 
 
 class Columns(InTurns):
-    """Cost of a column, on one thread."""
+    """Time and number of evaluations per column, on one thread."""
 
     params = (FAMILIES, [30, 1_000])
     param_names = ("family", "n")
@@ -311,7 +311,7 @@ class Memory:
     track_resident.unit = "MB"  # type: ignore[attr-defined]
 
     def track_traced(self, family: str, order: str, n: int, p: int) -> float:
-        """Peak of the memory that Python allocates for arrays and other objects."""
+        """Peak of the memory that Python allocates during a fit for arrays and other objects, in MB."""
         x = matrix(family, n, p, order)
         fit(x[:, :8], family)
         tracemalloc.start()
@@ -325,7 +325,9 @@ class Memory:
 
 
 def growth(family: str, order: str, n: int, p: int) -> float:
-    """Return the rise in MB of the peak memory, by a fit, of a process that holds the matrix and has fitted before.
+    """Return the growth of the process's peak memory during a fit, in MB.
+
+    The matrix exists, and the kernels are compiled, before the first measurement.
 
     Parameters
     ----------
@@ -354,7 +356,7 @@ _CASES = {"tests": [_ROOT / "tests/data/mle.json"], "shared": [*_ROOT.parent.glo
 
 
 class Case(NamedTuple):
-    """A column, its optimum, and the change of the optimum, over max(1, |lambda|), by half an ulp in the data."""
+    """A column, its optimum, and the change of the optimum for half-ulp changes of the data, over max(1, |lambda|)."""
 
     family: str
     x: np.ndarray
@@ -371,7 +373,7 @@ class Case(NamedTuple):
 
 
 def _read_cases(name: str) -> list[Case]:
-    """Read the unweighted cases that have an optimum; the two collections name their fields differently."""
+    """Read the unweighted cases that have an optimum; the two collections use different field names."""
     cases = []
     for record in (record for file in _CASES[name] for record in json.loads(file.read_text())["cases"]):
         if name == "tests" and "weight" not in record:
@@ -398,9 +400,9 @@ def _fit_one(library: str, x: np.ndarray, family: str) -> float:
 
 
 class Accuracy:
-    """Distance from optima known to many digits, over max(1, |lambda|), for all columns of a collection.
+    """Distance of lambda from the multiprecision optimum, over max(1, |lambda|), for all columns of a collection.
 
-    A column is ill-conditioned if half an ulp in its values moves the optimum by more than 1e-12.
+    A column is ill-conditioned if half-ulp changes of its values move the optimum by more than 1e-12.
     """
 
     params = (["tests"], ["powerkern", "scikit-learn", "scipy"])
@@ -413,7 +415,7 @@ class Accuracy:
         self.well, self.ill = [case for case in every if not case.ill], [case for case in every if case.ill]
 
     def track_worst(self, cases: str, library: str) -> float:
-        """Track the error of the worst well-conditioned column."""
+        """Track the largest error among well-conditioned columns."""
         return max(case.error(_fit_one(library, case.x, case.family)) for case in self.well)
 
     def track_share_to_1e_10(self, cases: str, library: str) -> float:
@@ -421,13 +423,13 @@ class Accuracy:
         return float(np.mean([case.error(_fit_one(library, case.x, case.family)) <= 1e-10 for case in self.well]))
 
     def track_worst_ill(self, cases: str, library: str) -> float:
-        """Track the error of the worst ill-conditioned column, in units of the effect of half an ulp."""
+        """Track the largest error among ill-conditioned columns, in units of the effect of half-ulp changes."""
         errors = [case.error(_fit_one(library, case.x, case.family)) / case.sensitivity for case in self.ill]
         return max(errors, default=0.0)
 
 
 class Identity:
-    """Number of lambdas that change by any bit with settings that should not matter."""
+    """Number of lambdas that change by any bit between settings that should not matter."""
 
     params = (FAMILIES, [10_000], [40])
     param_names = ("family", "n", "p")
@@ -440,14 +442,14 @@ class Identity:
         return float(sum(np.count_nonzero(other != self.expected) for other in others))
 
     def track_differences(self, family: str, n: int, p: int) -> float:
-        """Track differences between numbers of threads, memory orders, and orders of the columns."""
+        """Compare numbers of threads, memory orders, and orders of the columns."""
         shuffled = np.random.default_rng(0).permutation(p)
         others = [fit(x, family, k).lmbda for x in (self.x, np.asfortranarray(self.x)) for k in (1, 2, 8)]
         others += [fit(self.x[:, shuffled], family, k).lmbda[np.argsort(shuffled)] for k in (1, 2, 8)]
         return self.differences(others)
 
     def track_differences_at_once(self, family: str, n: int, p: int) -> float:
-        """Differences between eight Python threads that fit at once, a forked child, and an unpickled fit."""
+        """Compare eight fits in concurrent Python threads, a fit in a forked child, and an unpickled fit."""
         with ThreadPoolExecutor(8) as pool:
             fits = list(pool.map(lambda _: fit(self.x, family), range(8)))
         fits.append(pickle.loads(pickle.dumps(fits[0])))

@@ -18,7 +18,7 @@ N_ROWS, N_NEW, N_COLUMNS, N_MEASURED = 1_000, 500, 2_000, 100
 
 
 def tables() -> tuple[np.ndarray, np.ndarray]:
-    """Return rows to fit, and new rows that go beyond their range."""
+    """Return rows to fit, and new rows with values beyond the range of the fitted ones."""
     rng = np.random.default_rng(0)
     sigma = rng.uniform(0.1, 1.0, N_COLUMNS)
     train, new = (rng.lognormal(sigma=sigma, size=(n, N_COLUMNS)) for n in (N_ROWS, N_NEW))
@@ -58,7 +58,7 @@ def powerkern(train: np.ndarray, new: np.ndarray, n_threads: int = 1) -> np.ndar
 
 
 class FoundationModels:
-    """Time of a published sequence of steps, relative to ours, on one thread."""
+    """Time of the steps of TabICL or TabPFN with scikit-learn, relative to powerkern alone, on one thread."""
 
     params = (["tabicl", "tabpfn"],)
     param_names = ("sequence",)

@@ -1,4 +1,4 @@
-"""Fits of groups, compared with lockstep in a matrix, the transform of a vector, and pandas' groupby.apply of SciPy."""
+"""Fits of groups, compared with lockstep in a matrix, the transform of a vector, and pandas' groupby with SciPy."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Groups:
 
 
 class Memory:
-    """Growth of a process's peak memory in bytes per group of five rows, the results not included."""
+    """Growth of a process's peak memory during a fit, in bytes per group of five rows; the results do not count."""
 
     params = ([1_000_000],)
     param_names = ("groups",)
@@ -97,7 +97,7 @@ class Memory:
 
 
 class Peers:
-    """Box-Cox by group on one thread, compared with coreforecast (C++) and OpenTURNS (C++, one group per call)."""
+    """Box-Cox by group on one thread, compared with coreforecast (C++) and OpenTURNS (C++, a call per group)."""
 
     params = (["powerkern", "coreforecast", "openturns"], list(SHAPES))
     param_names = ("library", "shape")
@@ -132,7 +132,7 @@ class Peers:
         return best_of(self.apply) / own * self.x.size / n
 
     def track_error_of_lambda(self, library: str, shape: tuple[int, int, int]) -> float:
-        """Largest error of lambda in the first groups, against the root of the score in long double."""
+        """Largest error of lambda in the first groups, compared with the root of the score in long double."""
         return max(
             abs(self.lambdas[g] - reference_lambda(self.x[self.ends[g] : self.ends[g + 1]])) for g in range(_CHECKED)
         )
@@ -143,7 +143,17 @@ _SEPARATE, _CHECKED = 20, 20
 
 
 def _fit_lambdas(library: str, x: np.ndarray, labels: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return the lambda of each group by a library (OpenTURNS: the first groups); `ends` are the ends of groups."""
+    """Return the lambda of each group by a library; by OpenTURNS, of the first `_SEPARATE` groups only.
+
+    Parameters
+    ----------
+    library : str
+        Name of the library.
+    x, labels : (n,) ndarray
+        Values and their groups.
+    ends : (n_groups + 1,) ndarray
+        First row of each group, and n.
+    """
     if library == "powerkern":
         return pk.fit(x, "box-cox", groups=labels, n_threads=1).lmbda[:, 0]
     if library == "coreforecast":
@@ -159,7 +169,10 @@ def _fit_lambdas(library: str, x: np.ndarray, labels: np.ndarray, ends: np.ndarr
 
 
 def _transform_of(library: str, x: np.ndarray, labels: np.ndarray, ends: np.ndarray) -> Callable[[], object]:
-    """Return a function that transforms the rows by the fits of their groups; by OpenTURNS, of the first groups."""
+    """Fit the groups by a library; return a function that transforms their rows.
+
+    The arguments are those of `_fit_lambdas`. By OpenTURNS, only the first `_SEPARATE` groups are fitted.
+    """
     if library == "powerkern":
         fit = pk.fit(x, "box-cox", groups=labels, standardize=False)
         return lambda: fit.transform(x, labels, n_threads=1)
@@ -178,7 +191,7 @@ def _transform_of(library: str, x: np.ndarray, labels: np.ndarray, ends: np.ndar
 
 
 def reference_lambda(x: np.ndarray) -> float:
-    """Return the root of the score of Box-Cox between -1 and 2, in long double."""
+    """Return the root between -1 and 2 of Box-Cox's score, in long double."""
     logs = np.log(x.astype(np.longdouble))
 
     def score(lmbda: float) -> float:

@@ -1,4 +1,4 @@
-"""Joint fits, compared with a SciPy minimiser of the same function without derivatives."""
+"""Joint fits, compared with a SciPy minimiser that has no derivatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._measure import InTurns
 
 
 def correlated(n: int, p: int) -> np.ndarray:
-    """Return columns that Box-Cox makes normal and equally correlated, lambda between -0.5 and 1.2."""
+    """Return columns that are normal and equally correlated after Box-Cox transforms with lambdas from -0.5 to 1.2."""
     rng = np.random.default_rng(20240601)
     z = np.sqrt(0.5) * (rng.normal(size=(n, p)) + rng.normal(size=(n, 1)))
     return np.asarray(scipy.special.inv_boxcox(0.2 * np.clip(z, -4.0, 4.0), np.linspace(-0.5, 1.2, p)))
@@ -54,7 +54,7 @@ class Joint(InTurns):
 
 
 class Peer(InTurns):
-    """Speed relative to the peer, both with all threads."""
+    """Speed relative to `peer`, both with all threads."""
 
     params = ([(1_000, 5)],)
     param_names = ("shape",)
@@ -69,7 +69,7 @@ class Peer(InTurns):
 
 
 class Wide:
-    """Seconds of one fit of a hundred or more columns."""
+    """Seconds of one fit of a hundred columns or more."""
 
     params = ([100],)
     param_names = ("p",)

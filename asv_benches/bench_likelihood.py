@@ -22,7 +22,7 @@ def _evaluate(d: np.ndarray, exponent: float, both_signs: bool) -> float:
 
 
 class PlainSums(InTurns):
-    """Cost of one evaluation in one pass, as for most columns: all derivatives come from the logs."""
+    """Time of one evaluation in one pass, as in most columns: all derivatives come from sums over the logs."""
 
     params = ([False, True], ["float64", "float32"], [10_000])
     param_names = ("both_signs", "dtype", "n")
@@ -42,7 +42,7 @@ class PlainSums(InTurns):
 
 
 class TwoPass(InTurns):
-    """Cost of one evaluation in two passes, from the difference between profiles at 65 lambdas and at one."""
+    """Time of one evaluation in two passes: the difference between profiles at 65 lambdas and at one, divided by 64."""
 
     params = (FAMILIES, [0.9, 40.0], [10_000])
     param_names = ("family", "lmbda", "n")

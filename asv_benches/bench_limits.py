@@ -34,7 +34,7 @@ class Limits:
         fit(self.marked, family, below=self.below)
 
     def track_ratio_to_a_plain_fit(self, shape: tuple[int, int], family: str, limit: str) -> float:
-        """Time relative to a fit that treats all cells as values: the shortest of three alternating calls each."""
+        """Time relative to a fit that treats all cells as values; each is the shortest of three alternating calls."""
         best = [np.inf, np.inf]
         for _ in range(3):
             for k, below in enumerate((self.below, None)):

@@ -1,4 +1,4 @@
-"""Location and scale of columns, compared with statsmodels, astropy and SciPy; Huber's kernels on a sorted column."""
+"""Location and scale of columns, compared with statsmodels, astropy and SciPy; Huber's kernels for a sorted column."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHARED = Path(__file__).resolve().parents[2] / "shared/refs"
 
 
 def contaminated(n: int, p: int) -> np.ndarray:
-    """Return normal columns with a tenth of the values far off."""
+    """Return normal columns in which a tenth of the values are distant outliers."""
     rng = np.random.default_rng(20240601)
     x = rng.normal(size=(n, p))
     x[rng.random((n, p)) < 0.1] += 8.0
@@ -68,7 +68,7 @@ PEERS: dict[str, tuple[str, bool, Callable[[np.ndarray], Any]]] = {
 
 
 class OneThread(InTurns):
-    """Cost of a matrix on one thread, including the sort, in passes of np.exp; and the speedup by a second thread."""
+    """Time for a matrix on one thread, including the sort, in passes of np.exp; and the speedup by a second thread."""
 
     params = (["median-mad", "huber-proposal2", "biweight"], ["C"], [10_000], [100])
     param_names = ("method", "order", "n", "p")
@@ -156,7 +156,7 @@ def _estimate(estimator: str, y: np.ndarray) -> loc_scale.LocScale:
 
 
 class Sorted:
-    """Huber's estimators on one sorted column, in passes of np.exp, including the call from Python."""
+    """Time of Huber's estimators for one sorted column, in passes of np.exp, including the call from Python."""
 
     params = (list(ESTIMATORS), [10_000])
     param_names = ("estimator", "n")
@@ -174,7 +174,7 @@ class Sorted:
 
 
 class Reference(NamedTuple):
-    """Keys of a method's values in refs/mestimator_reference.json."""
+    """The names of a method's values in refs/mestimator_reference.json."""
 
     method: str
     constants: dict[str, float]

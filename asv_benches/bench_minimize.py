@@ -1,4 +1,4 @@
-"""Solvers compared with scipy.optimize: overhead of a call, evaluations, and many problems in lockstep."""
+"""Solvers compared with scipy.optimize: overhead of a call, number of evaluations, and many problems in lockstep."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def bowl(x: float) -> float:
 
 
 def slope(x: float) -> tuple[float, float, float]:
-    """Return the first three derivatives of `bowl`."""
+    """Return the first three derivatives of `bowl` at x."""
     return math.sinh(x - 0.3) + 0.4 * x**3, math.cosh(x - 0.3) + 1.2 * x**2, math.sinh(x - 0.3) + 2.4 * x
 
 
@@ -136,7 +136,7 @@ def _newton_each(centers: np.ndarray, out: np.ndarray) -> None:
 
 
 class Many:
-    """A jitted loop over independent problems: cost of the search steps, without that of the function."""
+    """Time per problem in a jitted loop over problems with a cheap function: mostly that of the search steps."""
 
     params = (["Brent", "Halley"], [10_000])
     param_names = ("method", "problems")

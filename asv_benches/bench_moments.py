@@ -33,7 +33,7 @@ def _numpy_weighted_variance(x: np.ndarray, w: np.ndarray) -> float:
 
 
 def _scipy_log_var(x: np.ndarray) -> float:
-    """Return the logarithmic variance as scipy.stats does for its llf functions, with imaginary pi for the sign."""
+    """Return the log of the variance as scipy.stats does, in which logs of negative numbers have imaginary part pi."""
     mean = scipy.special.logsumexp(x) - np.log(x.size)
     deviations = scipy.special.logsumexp([x + 0j, np.full(x.size, mean + np.pi * 1j)], axis=0)
     return float(np.real(scipy.special.logsumexp(2.0 * deviations)) - np.log(x.size))
@@ -56,7 +56,7 @@ SIZES = [100_000]
 
 
 def _exact(job: str, x: np.ndarray, w: np.ndarray) -> float:
-    """Compute the reference for a job in extended precision; `w` are the weights, if it has any."""
+    """Compute the reference for a job in extended precision; weighted jobs use the weights `w`."""
     long = x.astype(np.longdouble)
     if job == "variance":
         return float(np.var(long))
@@ -109,7 +109,7 @@ class Error(_Vector):
 
 
 class Ratio(_Vector):
-    """Time of the peer relative to powerkern, and of powerkern relative to one pass of np.exp over the vector."""
+    """Time of the peer relative to powerkern, and of powerkern in passes of np.exp over the vector."""
 
     params = (list(JOBS), SIZES)
     param_names = ("job", "n")

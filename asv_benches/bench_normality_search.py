@@ -11,7 +11,7 @@ from ._measure import FAMILIES, PEER_COLUMNS, InTurns, exp_units, matrix
 
 
 class Fit:
-    """Fits of many columns on one thread, in passes of np.exp over the matrix."""
+    """Time of fits of many columns on one thread, in passes of np.exp over the matrix."""
 
     params = (FAMILIES, [200, 10_000])
     param_names = ("family", "n")

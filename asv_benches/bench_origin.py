@@ -33,7 +33,7 @@ class Origin:
         fit(self.x, family, estimator, origin="fit")
 
     def track_ratio_to_a_plain_fit(self, shape: tuple[int, int], family: str, estimator: str) -> float:
-        """Time relative to maximum likelihood at the data's origin; the shortest of three alternating calls each."""
+        """Time relative to maximum likelihood at the data's origin; each is the shortest of three alternating calls."""
         best = [np.inf, np.inf]
         for _ in range(3):
             for k, run in enumerate(

@@ -59,7 +59,7 @@ def skewed(n: int, p: int, order: str = "C") -> np.ndarray:
 
 
 class Probabilities(InTurns):
-    """Time to convert a matrix of scores to probabilities, relative to NumPy's medians of the columns."""
+    """Time to convert a matrix of scores to probabilities, relative to NumPy's medians of its columns."""
 
     params = (["mean+nmad", "mean+sd", "huberT", "linear"], ["C", "F"], [10_000], [200])
     param_names = ("rule", "order", "n", "p")
@@ -102,7 +102,7 @@ class Proposal2(InTurns):
 
 
 class OverPyOD(InTurns):
-    """Speed relative to PyOD's predict_proba, for the two rules that it has; one detector at a time, one thread."""
+    """Speed relative to PyOD's predict_proba, for the two rules that PyOD has; one detector, one thread."""
 
     params = (["unify", "linear"], [10_000], [50])
     param_names = ("rule", "n", "p")
@@ -177,7 +177,7 @@ class Accuracy:
 
 
 class MeasureAccuracy:
-    """Largest error of a measure over the vectors and rules of the reference, overall and by class."""
+    """Largest error of a measure over the vectors and rules of the reference, for all rows, outliers, and inliers."""
 
     params = (list(MEASURES),)
     param_names = ("measure",)
@@ -199,7 +199,7 @@ class MeasureAccuracy:
 
 
 class Distances(InTurns):
-    """Speed relative to functions of SciPy or scikit-learn for the same task, over all columns or rows."""
+    """Speed relative to the functions of SciPy or scikit-learn for the same task, for all columns or rows."""
 
     params = (["zscore", "ks_distance", "mahalanobis"],)
     param_names = ("distance",)

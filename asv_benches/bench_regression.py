@@ -1,4 +1,4 @@
-"""Regressions of many responses, compared with fits of their columns and with a loop of SciPy's minimiser."""
+"""Regressions of many responses, compared with fits of these columns and with a loop of SciPy's minimiser."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def scipy_loop(Y: np.ndarray, X: np.ndarray) -> list[float]:
 
 
 class _BesideFit(InTurns):
-    """Box-Cox of responses given covariates, compared with fits of their columns."""
+    """Box-Cox regressions of responses on covariates, compared with fits of the response columns."""
 
     param_names = ["n", "p", "k"]
     params = [[2000], [100], [5]]
@@ -63,16 +63,16 @@ class _BesideFit(InTurns):
         fit_regression(self.Y, self.X)
 
     def track_over_fit(self, n: int, p: int, k: int) -> float:
-        """Time of a regression relative to a fit of the columns, on two threads."""
+        """Time of the regressions relative to a fit of the response columns, on two threads."""
         self.compare(self._calls(2))
         return self.ratio("regression", "fit")
 
 
 class Regression(_BesideFit):
-    """Complete responses; also compared with SciPy."""
+    """Responses without missing values; also compared with SciPy."""
 
     def track_over_scipy(self, n: int, p: int, k: int) -> float:
-        """Time of SciPy's loop over ours, scaled from a few columns."""
+        """Time of SciPy's loop, extrapolated from a few columns, relative to ours."""
         few = self.Y[:, :_PEER_COLUMNS].copy()
         calls = {"regression": self._calls(None)["regression"], "scipy": lambda: scipy_loop(few, self.X)}
         self.compare(calls)

@@ -1,4 +1,4 @@
-"""Robust fits: cost in passes of np.exp, agreement with R's cellWise, the simulation of the paper, nasty columns."""
+"""Robust fits: time in passes of np.exp, agreement with R's cellWise, the paper's simulation, and extreme columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 def contaminated(n: int, p: int) -> np.ndarray:
-    """Return lognormal columns with a twentieth of the values far off."""
+    """Return lognormal columns in which a twentieth of the values are distant outliers."""
     rng = np.random.default_rng(20240601)
     x = rng.lognormal(sigma=0.7, size=(n, p))
     x[rng.random((n, p)) < 0.05] *= 50.0
@@ -43,7 +43,7 @@ def fit(
     n_threads: int | None = None,
     **options: Any,
 ) -> pk.PowerFit:
-    """Fit by an estimator with these options.
+    """Fit by an estimator, given its name and options.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def fit(
 
 
 class OneThread(InTurns):
-    """Cost of a matrix on one thread, including sort and gather, in passes of np.exp; speedup by a second thread."""
+    """Time for a matrix on one thread, with sort and gather, in passes of np.exp; speedup by a second thread."""
 
     params = (RESISTANT, ["yeo-johnson"], [2_000], [40])
     param_names = ("estimator", "family", "n", "p")
@@ -97,7 +97,7 @@ class OneThread(InTurns):
 
 
 class Weighted(InTurns):
-    """CPU time of a fit with real weights, relative to one without, on one thread, including sort and gather."""
+    """CPU time of a fit with fractional weights, relative to an unweighted fit, on one thread, with sort and gather."""
 
     params = ([*RESISTANT, "ppcc"], [100, 2_000])
     param_names = ("estimator", "n")
@@ -150,7 +150,7 @@ class ShortColumns(InTurns):
 
 
 class Spectra(InTurns):
-    """Milliseconds for 500 columns of 180 values: many short columns."""
+    """Milliseconds for 500 columns of 180 values, an example of many short columns."""
 
     params = (["robust"], FAMILIES, ["simulated"])
     param_names = ("estimator", "family", "data")
@@ -213,7 +213,7 @@ def _huber(y: np.ndarray) -> loc_scale.LocScale:
 
 
 class _Column:
-    """A sorted column in the form that the objective requires."""
+    """A sorted column in the form that the kernel of the objective requires."""
 
     def __init__(self, x: np.ndarray, family: str) -> None:
         self.x = np.sort(np.asarray(x, dtype=float))
@@ -241,7 +241,7 @@ class _Column:
 
 
 class Kernels:
-    """One evaluation of the objective and of its parts, in passes of np.exp, including the calls from Python."""
+    """Time of one evaluation of the objective, or of a part of it, in passes of np.exp, including calls from Python."""
 
     params = (["transform", "huber", "bisquare", "objective"], ["yeo-johnson"], [10_000])
     param_names = ("part", "family", "n")
@@ -305,7 +305,7 @@ def _records(file: str) -> list[dict[str, Any]]:
 
 
 class Cellwise:
-    """Differences from all records of R's cellWise 2.5.3 with standardize=TRUE in a file."""
+    """Differences from all records in a file by R's cellWise 2.5.3 with standardize=TRUE."""
 
     params = (["brands"],)
     param_names = ("records",)
@@ -335,11 +335,11 @@ class Cellwise:
         return max(abs(fitted.lmbda[0] - record["lambda"]) for record, _, fitted in self.fits(file))
 
     def track_from_polished(self, file: str) -> float:
-        """Distance from R's lambda after refining it to a tolerance of 1e-12; its accuracy is about 1e-8/curvature."""
+        """Largest distance from R's lambda after refinement to tolerance 1e-12; its error is near 1e-8/curvature."""
         return max(abs(fitted.lmbda[0] - record["lambda_polished"]) for record, _, fitted in self.fits(file))
 
     def track_from_optimum(self, file: str) -> float:
-        """Largest difference in lambda from the maximum likelihood fit to the cells that R keeps in its last fit."""
+        """Largest difference in lambda from the maximum likelihood fit of the cells that R keeps in its last fit."""
         worst = 0.0
         for record, x, fitted in self.fits(file):
             if x.size == record["n"]:
@@ -349,7 +349,7 @@ class Cellwise:
         return worst
 
     def track_objective_over_rs(self, file: str) -> float:
-        """Largest excess of the minimum that we find over the value at which R's search ends."""
+        """Largest excess of the objective at our start over the objective at R's."""
         worst = -math.inf
         for record, x, fitted in self.fits(file, search="global"):
             column = _Column((x - record["locx"]) / record["scalex"], _FAMILIES[record["type"]])
@@ -359,7 +359,7 @@ class Cellwise:
 
 
 class Units:
-    """Largest relative error of Huber's location and scale of transformed columns, over refs/cellwise/units.json."""
+    """Largest relative error of Huber's location and scale of the transformed columns of refs/cellwise/units.json."""
 
     def setup(self) -> None:
         _data("synthetic")
@@ -396,13 +396,13 @@ class TopGear:
 
 
 class Sensitivity:
-    """Sensitivity of lambda to one value z added to 99 normal quantiles (Box-Cox: their exponentials), by R's rules."""
+    """Sensitivity of lambda to a value z added to 99 normal quantiles (Box-Cox: exponentials), by R's rules."""
 
     params = (FAMILIES,)
     param_names = ("family",)
 
     def curves(self, family: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return z, and the curves of RewML and of maximum likelihood."""
+        """Return the values z, and the sensitivity curves of RewML and of maximum likelihood."""
         base, z = ndtri(np.arange(1, 100) / 100), np.linspace(-10.0, 10.0, 401)
         X, x = np.vstack([np.repeat(base[:, None], z.size, axis=1), z]), base
         if family == "box-cox":
@@ -412,12 +412,12 @@ class Sensitivity:
         return z, 100 * robust, 100 * (fit(X, family, "mle").lmbda - fit(x, family, "mle").lmbda)
 
     def track_near_center(self, family: str) -> float:
-        """Largest difference from the curve of maximum likelihood, abs(z) <= 2."""
+        """Largest difference between the two curves for abs(z) <= 2."""
         z, robust, likelihood = self.curves(family)
         return float(np.abs(robust - likelihood)[np.abs(z) <= 2.0].max())
 
     def track_last_that_counts(self, family: str) -> float:
-        """Largest abs(z) that still changes lambda; for maximum likelihood every z does."""
+        """Largest abs(z) at which RewML's curve is not 0; values farther out do not affect lambda."""
         z, robust, _ = self.curves(family)
         return float(np.abs(z)[np.abs(robust) > 1e-9].max())
 
@@ -502,7 +502,10 @@ class Simulation:
 
 
 class BesideR:
-    """Bias and mean squared error of RewML minus R's, in standard errors of a mean of 100 replicates."""
+    """Absolute bias and mean squared error of RewML minus those published for R, in standard errors.
+
+    The standard errors are those of a mean of 100 replicates.
+    """
 
     params = ([("yeo-johnson", 0.5)], [(0.1, 10.0)], [200])
     param_names = ("case", "contamination", "replicates")
@@ -516,7 +519,7 @@ class BesideR:
         return float((squares.mean() - PUBLISHED[case][1]) / (squares.std() / 10.0))
 
     def track_mse_over_rs(self, case: tuple[str, float], at: tuple[float, float], replicates: int) -> float:
-        """Mean squared error relative to R's rules, on the same samples."""
+        """Mean squared error relative to that of R's rules, on the same samples."""
         ours, theirs = (
             errors(case, at, replicates),
             errors(case, at, replicates, estimator="rewml", convention="cellwise"),
@@ -543,7 +546,7 @@ def nasty(n: int) -> dict[str, np.ndarray]:
 
 
 class Nasty:
-    """Time of the slowest nasty column, relative to a lognormal column."""
+    """Time of the slowest extreme column, relative to a lognormal column."""
 
     params = (["robust"], FAMILIES)
     param_names = ("estimator", "family")
@@ -560,7 +563,7 @@ class Nasty:
 
 
 class Identity:
-    """Count of results that change by any bit with threads, memory order, or order of rows or columns."""
+    """Number of results that change by any bit with threads, memory order, or the order of rows or columns."""
 
     params = (["robust"],)
     param_names = ("estimator",)

@@ -1,4 +1,4 @@
-"""Sketches: cost in passes of np.exp, size, threads, and differences of their fits from direct ones.
+"""Sketches: time in passes of np.exp, size, threads, and differences between fits from sketches and direct fits.
 
 Reference values and data beside the repository (../shared) are used if present.
 """
@@ -26,13 +26,13 @@ _NOT_DATA = ("topgear_names.csv",)
 
 
 def fit(x: np.ndarray, family: str, n_threads: int | None = None) -> pk.PowerFit:
-    """Fit in two passes, using their summaries only."""
+    """Fit from a range and a sketch: a pass over the data for each."""
     grid = range_of(x, family, n_threads=n_threads).grid()
     return finish(summarize_chunk(x, grid, n_threads=n_threads), n_threads=n_threads)
 
 
 class Fit(InTurns):
-    """Cost of a fit from a sketch, on one thread."""
+    """Time of a fit from a sketch, on one thread."""
 
     params = (FAMILIES, ORDERS, [10_000], [50])
     param_names = ("family", "order", "n", "p")
@@ -49,7 +49,7 @@ class Fit(InTurns):
         return self.ratio("sketch", "np.exp")
 
     def track_time_over_direct(self, family: str, order: str, n: int, p: int) -> float:
-        """Time of powerkern.fit, which sketches columns of a million values, relative to passes over the values."""
+        """Time of powerkern.fit, which sketches long columns, relative to a fit that reads the values repeatedly."""
         unknown, code, unweighted = np.full(p, np.nan), FAMILY_CODES[family], None
         self.compare(
             {
@@ -61,7 +61,7 @@ class Fit(InTurns):
 
 
 class Parts(InTurns):
-    """The steps of a fit, on one thread."""
+    """Time of each step of a fit, on one thread."""
 
     params = (FAMILIES, [100_000], [10])
     param_names = ("family", "n", "p")
@@ -171,7 +171,7 @@ def data_columns() -> Columns:
 
 
 class Equality:
-    """Fits of three chunks against fits of all rows in memory, column by column."""
+    """Fits from three chunks, compared with fits of all rows in memory, column by column."""
 
     params = (["tests"],)
     param_names = ("columns",)

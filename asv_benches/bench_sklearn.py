@@ -39,7 +39,7 @@ class Time:
 
 
 class Speedup(InTurns):
-    """Speed relative to scikit-learn: ours with all threads, the peer with its defaults."""
+    """Speed relative to scikit-learn; powerkern uses all threads, scikit-learn its defaults."""
 
     params = (JOBS, FAMILIES, [10_000], [PEER_COLUMNS])
     param_names = ("job", "method", "n", "p")
@@ -59,7 +59,7 @@ class Speedup(InTurns):
 
 
 class Overhead(InTurns):
-    """Time that the estimator adds, as a fraction of the function's time."""
+    """Time that the estimator adds to the function, as a fraction of the function's time."""
 
     params = (["fit", "transform"], [10_000], [100])
     param_names = ("job", "n", "p")
@@ -75,7 +75,7 @@ class Overhead(InTurns):
 
 
 class Lambdas:
-    """Largest difference between our lambdas and the peer's; it is the peer's error (see bench_fit.Accuracy)."""
+    """Largest difference of our lambdas from scikit-learn's: the error of the latter (see bench_fit.Accuracy)."""
 
     params = (FAMILIES, [10_000], [PEER_COLUMNS])
     param_names = ("method", "n", "p")
@@ -88,7 +88,7 @@ class Lambdas:
 
 
 class GridSearch(InTurns):
-    """A grid search over a pipeline in two worker processes, with n_threads=None and n_threads=1."""
+    """A grid search over a pipeline in two worker processes: n_threads=None compared with n_threads=1."""
 
     params = ([5_000], [40])
     param_names = ("n", "p")

@@ -1,4 +1,4 @@
-"""Waiting time of a new process: the import, and the first fit with a warm and with an empty cache."""
+"""Waiting time in a new process: the import, and the first fit with and without compiled code on disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Import:
 
 
 class ImportBesideNumba:
-    """Time to import powerkern, compared with numba, which it imports."""
+    """Time to import powerkern, compared with numba's import, which is part of it."""
 
     laps: dict[str, Lap]
 
@@ -47,12 +47,12 @@ class ImportBesideNumba:
 
 
 class FirstOfEach:
-    """Time to import powerkern, fit, transform, invert and fit robustly in a new process, beyond numba's import."""
+    """Time of a new process to import powerkern, fit, transform, invert and fit robustly, without numba's import."""
 
     laps: dict[str, Lap]
 
     def track_seconds(self) -> float:
-        """Time if compiled code is on disk, in the cache or installed by a wheel."""
+        """Time with compiled code on disk, either cached or installed by a wheel."""
         jobs = "f = pk.fit(x); f.inverse_transform(f.transform(x)); pk.fit(x, estimator='robust')"
         laps = [lap_in_new_process(f"{_DATA}; {jobs}", "import numba") for _ in range(3)]
         self.laps = {"powerkern": min(laps[1:])}  # the first may have compiled
@@ -72,7 +72,7 @@ class FirstCall:
         self.statement, self.preparation = (part.format(family=family) for part in FIRST[job])
 
     def track_warm(self, job: str, family: str) -> float:
-        """Time of the first call if compiled code is on disk."""
+        """Time of the first call with compiled code on disk."""
         laps = [lap_in_new_process(self.statement, self.preparation) for _ in range(3)]
         self.laps = {"powerkern": min(laps[1:])}  # the first may have compiled
         return self.laps["powerkern"].wall
@@ -81,13 +81,13 @@ class FirstCall:
 
 
 class Compile:
-    """Time of the first fit when no compiled code is on disk."""
+    """Time of the first fit without compiled code on disk."""
 
     timeout = 120
     laps: dict[str, Lap]
 
     def track_over_import_of_numba(self) -> float:
-        """CPU time of the first fit, relative to an import of numba."""
+        """CPU time of the first fit, relative to numba's import."""
         self.track_fit()
         self.laps["numba"] = min((lap_in_new_process("import numba") for _ in range(3)), key=lambda lap: lap.cpu)
         return self.laps["powerkern"].cpu / self.laps["numba"].cpu

@@ -1,4 +1,4 @@
-"""powerkern.stats compared with scipy.stats: single columns, as SciPy's users have them."""
+"""powerkern.stats compared with scipy.stats, for single columns."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Ratio(_Columns):
 
 
 class Overhead(_Columns):
-    """Microseconds of a call on data so small that only the overhead counts."""
+    """Microseconds of a call for three values, which is nearly all overhead."""
 
     params = (list(JOBS), [3])
     param_names = ("job", "n")
@@ -86,7 +86,7 @@ class Overhead(_Columns):
 
 
 class Accuracy:
-    """Distance of lambda from the maximiser, |lambda - lambda*|/max(1, |lambda*|)."""
+    """Error of lambda, |lambda - lambda*|/max(1, |lambda*|), where lambda* is the exact optimum."""
 
     params = (list(MAXIMISERS), list(LIBRARIES))
     param_names = ("column", "library")

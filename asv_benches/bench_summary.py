@@ -1,4 +1,4 @@
-"""Tests of lambda and measures of normality, column by column, compared with a loop of SciPy."""
+"""Tests of lambda and measures of normality, column by column, compared with a loop of SciPy's functions."""
 
 from __future__ import annotations
 

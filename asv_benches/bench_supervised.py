@@ -1,4 +1,4 @@
-"""Supervised search of lambdas: published results, and time relative to the published implementation."""
+"""Supervised search of lambdas: comparison with published accuracies, and time relative to the published code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _cancer() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tuned(search: str, estimator: Any, X: np.ndarray, y: np.ndarray) -> SupervisedPowerTransformer:
-    """Search by training accuracy as published, including the faults of the published search.
+    """Search by training accuracy as in the published code, including its faults.
 
     Parameters
     ----------
@@ -73,9 +73,10 @@ def _tuned(search: str, estimator: Any, X: np.ndarray, y: np.ndarray) -> Supervi
 
 
 def _diagonal_as_published(history: Any, p: int) -> np.ndarray:
-    """Reproduce the published fault: the best score is not reset between columns.
+    """Return the lambdas of a finished search as the published code would choose them.
 
-    Columns that do not beat all columns before them are left with lambda = 0.
+    Its fault: the best score is not reset between columns. Columns whose best score is not above those of all columns
+    before them get lambda = 0.
     """
     lambdas, best = np.zeros(p), -np.inf
     for j in range(p):
@@ -102,7 +103,7 @@ def _accuracies(search: str, estimator: Any, n_repeats: int) -> np.ndarray:
 
 
 class Published:
-    """Percentage points of accuracy gained by transforms, in repeated tenfold cross-validation."""
+    """Gain in accuracy by transforms, in percentage points, in repeated tenfold cross-validation."""
 
     params = (["naive Bayes"], SEARCHES, [1])
     param_names = ("classifier", "search", "repeats")
@@ -112,14 +113,14 @@ class Published:
         return float(100.0 * (tuned - standardised))
 
     def track_difference(self, classifier: str, search: str, repeats: int) -> float:
-        """Difference from the published gain, which has three decimals and five repeats."""
+        """Difference from the published gain, which is rounded to three decimals and based on five repeats."""
         return abs(self.track_gain(classifier, search, repeats) - PUBLISHED[classifier][search])
 
     track_gain.unit = track_difference.unit = "points"  # type: ignore[attr-defined]
 
 
 def _search_anew(estimator: Any, X: np.ndarray, y: np.ndarray, n_epochs: int) -> np.ndarray:
-    """Search like the published code: every trial transforms and standardises all columns, fits and scores.
+    """Search like the published code, which transforms, standardises and fits all columns again in every trial.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def _search_anew(estimator: Any, X: np.ndarray, y: np.ndarray, n_epochs: int) ->
 
 
 class Fold(InTurns):
-    """Search by training accuracy on one training set of ten folds, with the iterative search."""
+    """Seconds of the iterative search by training accuracy, on the training set of the first of ten folds."""
 
     params = (["naive Bayes"], [4])  # nearest neighbors take a hundred times as long: see CrossValidated
     param_names = ("classifier", "max_epochs")
@@ -168,7 +169,7 @@ class Fold(InTurns):
 
 
 class BesidePublished(Fold):
-    """Our search compared with the published implementation."""
+    """Speed of our search relative to the published code."""
 
     params = (["naive Bayes"], [1])
 
@@ -206,7 +207,7 @@ def many_columns(n: int, p: int = 50) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def searched(search: str, n: int, p: int, seed: int = 0) -> tuple[float, int, float]:
-    """Return the best score, the number of trials and the CPU seconds of a search for nearest neighbors.
+    """Search lambdas for a nearest-neighbor classifier; return the best score, the number of trials, and CPU seconds.
 
     Parameters
     ----------
@@ -231,7 +232,7 @@ class Blocks:
     timeout = 300
 
     def track_gain(self, n: int, p: int) -> float:
-        """Gain in accuracy, as the mean of three searches."""
+        """Gain in accuracy over the iterative search, in percentage points, as the mean of three searches."""
         scores = [searched("blocks", n, p, seed)[0] for seed in range(3)]
         return 100.0 * float(np.mean(scores) - searched("iterative", n, p)[0])
 
@@ -251,7 +252,7 @@ class Blocks:
 
 
 class Unseen:
-    """Cross-validated accuracy of pipelines with and without transforms, and the fraction of columns left unchanged."""
+    """Cross-validated accuracy of pipelines with and without transforms; fraction of columns with lambda = 1."""
 
     params = (["iris"], ["naive Bayes"], ["none", "mle", "iterative"])
     param_names = ("data", "classifier", "transform")
@@ -266,7 +267,7 @@ class Unseen:
 
 @functools.cache
 def unseen(data: str, classifier: str, transform: str) -> tuple[float, float]:
-    """Return a classifier's accuracy in percent on a data set, and the fraction of columns whose lambda is 1."""
+    """Return a classifier's accuracy on a data set in per cent, and the fraction of columns with lambda = 1."""
     X, y = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}[data](return_X_y=True)
     fixed = {"none": {"starts": "ones", "max_epochs": 0}, "mle": {"starts": "mle", "max_epochs": 0}}
     options = fixed.get(transform, {"search": transform, "random_state": 0})

@@ -1,4 +1,4 @@
-"""Box-Cox and Yeo-Johnson of one vector, plain and standardised, compared with scipy.special and scikit-learn."""
+"""Box-Cox and Yeo-Johnson of a vector, plain and standardised, compared with scipy.special and scikit-learn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _sklearn(family: str, lmbda: float) -> PowerTransformer:
 
 
 def jobs(job: str, lmbda: float) -> dict[str, Job]:
-    """Return a function for each library that writes the result for a vector to an array."""
+    """Return by library a function that transforms a vector and writes the result to an array."""
     if job == "boxcox":
         peer = _sklearn("box-cox", lmbda)
         return {
@@ -75,7 +75,7 @@ JOBS = ["boxcox", "inv_boxcox", "yeojohnson", "inv_yeojohnson"]
 
 
 def values(job: str, lmbda: float, n: int) -> np.ndarray:
-    """Return lognormal or normal data; for an inverse, their transforms."""
+    """Return lognormal or normal data for a transform, and their transforms for an inverse."""
     x = np.random.default_rng(20240601).standard_normal(n)
     if "boxcox" in job:
         x = np.exp(x)
@@ -88,7 +88,7 @@ def values(job: str, lmbda: float, n: int) -> np.ndarray:
 
 
 class Transform:
-    """One pass over n values, into another array."""
+    """Time of one pass over n values that writes to another array."""
 
     params = (JOBS, LMBDAS, SIZES)
     param_names = ("job", "lmbda", "n")
@@ -101,7 +101,7 @@ class Transform:
 
 
 class InPlace:
-    """One pass that overwrites the data."""
+    """Time of one pass that overwrites the data."""
 
     params = (JOBS, LMBDAS[:1], SIZES)
     param_names = ("job", "lmbda", "n")
@@ -136,7 +136,7 @@ class Ratio:
 
 
 class Accuracy:
-    """Largest error of Box-Cox where lambda ln x reaches 700, in units in the last place."""
+    """Largest error of Box-Cox for values whose lambda ln x is up to 700, in units in the last place."""
 
     params = (["powerkern", "scipy"], [-50.0, 0.5, 20.0])
     param_names = ("library", "lmbda")

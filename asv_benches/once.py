@@ -1,4 +1,4 @@
-"""Run every benchmark once, with the first parameters for which it has a measurement.
+"""Run every benchmark once, with the first parameters that it does not skip.
 
 With all parameters asv takes hours; ``python -m asv_benches.once`` shows in minutes that no benchmark is broken.
 """
@@ -42,7 +42,7 @@ def combinations(kind: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def run(kind: type) -> bool:
-    """Run all measurements of a class; return whether some parameters allow all of them."""
+    """Run all measurements of a class with the first parameters that none of them skips; return whether any exist."""
     for values in combinations(kind):
         benchmark = kind()
         try:

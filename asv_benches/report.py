@@ -26,7 +26,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 class Figure(NamedTuple):
-    """A benchmark with parameters and a target; `method` is one of its track_ methods."""
+    """A benchmark with its parameters and a target; `method` is one of its track_ methods."""
 
     name: str
     target: str
@@ -45,7 +45,7 @@ class Figure(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A measured figure (None: the benchmark does not apply here), with the laps behind it."""
+    """The value of a figure, or None if the benchmark cannot run here, and the laps from which it was computed."""
 
     figure: Figure
     value: float | None
@@ -58,14 +58,14 @@ class Result(NamedTuple):
         return "yes" if self.figure.reached(self.value) else "NO"
 
     def row(self) -> tuple[str, str, str, str, str]:
-        """Return the cells of the table."""
+        """Return the cells of the figure's row in a table."""
         value = "" if self.value is None else f"{self.value:.3g} {self.figure.unit}".strip()
         laps = "; ".join(f"{name} {lap.wall:.3g} s, {lap.cpu / lap.wall:.2f} cores" for name, lap in self.laps.items())
         return self.figure.name, self.figure.target, value, self.verdict, laps
 
     @property
     def cell(self) -> str:
-        """Return the value, with the target if it is missed."""
+        """Return the value as text, with the target if the value misses it."""
         if self.value is None:
             return ""
         return f"{self.value:.3g}" + f" (not {self.figure.target})" * (self.verdict == "NO")
@@ -142,7 +142,7 @@ def memory() -> Iterator[Figure]:
 
 
 def startup() -> Iterator[Figure]:
-    """Yield figures for new processes."""
+    """Yield figures for the first calls in new processes."""
     method = "track_seconds_beyond_one_and_a_half_numba"
     yield Figure("import powerkern less 1.5 times import numba", "<= 0.15 s", bench_startup.ImportBesideNumba, method)
     for family in FAMILIES:
@@ -175,7 +175,7 @@ def measure(figure: Figure, seconds: float) -> Result:
 
 
 def cores() -> str:
-    """Describe how much two threads achieve at the moment: near 2 if both cores are free."""
+    """Describe the speedup by a second thread at the moment, which is near 2 if both cores are free."""
     benchmark = bench_engine.Cores()
     benchmark.seconds = 3.0
     return f"two threads of np.exp do {benchmark.track_thread_scaling():.2f} times the work of one"
@@ -201,12 +201,12 @@ def machine() -> str:
 
 
 def as_rst(results: Iterable[Result], conditions: str, command: str) -> str:
-    """Return the table of results for the documentation, with the conditions and the command that made it."""
+    """Return the table of results as reStructuredText, with the conditions and the command in its caption."""
     return list_table(f"Measured by ``{command}`` on: {conditions}", HEADINGS, (result.row() for result in results))
 
 
 def crossed(results: Iterable[Result], conditions: str, command: str) -> str:
-    """Return a table for many figures: rows are named by the text before the colon, columns by the text after it."""
+    """Return a two-way table: the name of a figure has its row before the colon, and its column after it."""
     table: dict[str, dict[str, str]] = {}
     for result in results:
         row, column = result.figure.name.split(": ")

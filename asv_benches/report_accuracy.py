@@ -1,4 +1,4 @@
-"""Errors of lambda, ours and the peers', for the table of docs/accuracy.rst.
+"""Errors of lambda, by powerkern and by peers, for the table of docs/accuracy.rst.
 
 python -m asv_benches.report_accuracy [--write docs/benchmarks/accuracy.inc]
 """
@@ -17,7 +17,7 @@ HEADINGS = ("columns", "library", "right to 1e-10", "worst error", "worst ill-co
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """Yield a row for each collection that is present and each library."""
+    """Yield a row for each library and each collection of columns that this machine has."""
     for cases, name in COLLECTIONS.items():
         for library in Accuracy.params[1]:
             benchmark, parameters = Accuracy(), (cases, library)

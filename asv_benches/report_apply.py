@@ -1,9 +1,9 @@
-"""Cost of transforms in every shape, dtype and order, and on two threads, measured in one run.
+"""Time of transforms in every shape, dtype and order, and on two threads, measured in one run.
 
 python -m asv_benches.report_apply [--only WORD] [--seconds S] [--write FILE]
 
-It takes two minutes, and a quarter of that with --only "yeo-johnson, standardized". Laps continue, up to ten times as
-long, while two threads of np.exp do less than 1.9 times the work of one.
+It takes two minutes, and a quarter of that with --only "yeo-johnson, standardized". Calls are repeated, for up to ten
+times as long, until two threads of np.exp do at least 1.9 times the work of one.
 
 Restricted to AVX2: NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= python -m asv_benches.report_apply
 """

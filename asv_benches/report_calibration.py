@@ -1,9 +1,10 @@
-"""Brier scores of outlier probabilities with and without a given contamination, over scorings of labelled data.
+"""Brier scores of outlier probabilities with and without a given contamination, on labelled data.
 
 python -m asv_benches.report_calibration
 
 In each labelled data set of scikit-learn, one class is made rare, 2 to 20 % of the rows; three simulated sets are
-added. Seven detectors score each set. Columns: no contamination, the true fraction, half of it, double.
+added. Seven detectors score each set. The columns of the table are: no contamination given, the true fraction of
+outliers, half of it, and twice this fraction.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def one_class_rare(X: np.ndarray, y: np.ndarray, rare: int, share: float, rng: n
 
 
 def tables() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield data and labels, 14 sets for each fraction of outliers."""
+    """Yield data and labels: 14 sets for each fraction of outliers."""
     rng = np.random.default_rng(0)
     sources = (datasets.load_iris, (0, 1, 2)), (datasets.load_wine, (0, 1, 2)), (datasets.load_breast_cancer, (0,))
     labelled = [(loader(return_X_y=True), classes) for loader, classes in sources]

@@ -18,7 +18,7 @@ REPLICATES, SEED, AT_ONCE = 30_000, 20261124, 3_000_000
 
 
 def quantiles(n: int) -> np.ndarray:
-    """Return quantiles of the statistic times sqrt(n) in normal samples of n, at 1 - LEVELS."""
+    """Return the quantiles at 1 - LEVELS of sqrt(n) times the statistic, simulated for normal samples of n values."""
     rng = np.random.default_rng([SEED, n])
     found, step = np.empty(REPLICATES), max(AT_ONCE // n, 1)
     for start in range(0, REPLICATES, step):

@@ -1,4 +1,4 @@
-"""Simulations of the kernels' tuning constants, each at its value and at others, run as plain Python.
+"""Simulations with each tuning constant of the kernels at its value and at other values, run as plain Python.
 
 NUMBA_DISABLE_JIT=1 python -m asv_benches.report_constants [area ...]
 
@@ -38,7 +38,7 @@ Column = tuple[str, np.ndarray]
 
 
 def error_of(family: str, x: np.ndarray, lmbda: float) -> float:
-    """Return the error of a lambda in units of 1/sd of the logs, from the score in extended precision."""
+    """Return the error of lambda times the standard deviation of the logs: one Newton step in extended precision."""
     wide = x.astype(np.longdouble)
     logs = np.log(wide) if family == "box-cox" else np.log1p(abs(wide))
     sign = np.ones(x.size) if family == "box-cox" else np.where(x >= 0.0, 1.0, -1.0)
@@ -134,9 +134,10 @@ def interval_columns() -> list[tuple[np.ndarray, int, float]]:
 
 
 def ends(drops: tuple[float, ...]) -> tuple[np.ndarray, float]:
-    """Return distances of likelihood intervals' ends from lambda, and the mean number of evaluations per end.
+    """Return the distances of interval ends from lambda, and the mean number of evaluations per end.
 
-    The distances have one row for each column and drop of the log-likelihood: lower end, upper end.
+    The distances, (n_columns * n_drops, 2), have a row (lower end, upper end) for each column and drop of the
+    log-likelihood.
     """
     calls, score, distances = [0], interval.score, []
 
@@ -200,7 +201,7 @@ def locations() -> str:
 
 
 def medians() -> str:
-    """Return the number of values read by passes or moved by a sort, per median and per value of the column."""
+    """Return the operations of a median by selection, per value: values read in passes, or moved by a sort."""
     looked, parts = [0.0], []
     originals = {name: getattr(cells, name) for name in ("_counts", "_keep_between", "_least_above", "_insertion_sort")}
 
@@ -268,7 +269,7 @@ def regressions() -> str:
 
 @cache
 def nasty_columns() -> list[tuple[str, np.ndarray, float]]:
-    """Return columns, each with the global minimum of the QQ objective, found by brute force."""
+    """Return families, difficult columns, and the global minimum of the QQ objective, found by brute force."""
     columns = []
     for family, x in starts.columns(160, 21, (12, 20, 30, 40)):
         u, _ = starts.prestandardized(family, x)
@@ -290,7 +291,7 @@ def robust_starts() -> str:
 
 @cache
 def lowest_values(estimator: str) -> list[tuple[str, np.ndarray, float]]:
-    """Return columns, each with the global minimum of the estimator's objective, found by brute force."""
+    """Return families, columns, and the global minimum of the estimator's objective, found by brute force."""
     columns = []
     for family, x in starts.columns(60, 31, (12, 20, 30)):
         if estimator == "ppcc":

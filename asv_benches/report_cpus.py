@@ -1,4 +1,4 @@
-"""Cost of fits and transforms with code for each instruction set of this computer, in a process for each.
+"""Time of fits and transforms with code for each instruction set of this computer, each in separate processes.
 
 python -m asv_benches.report_cpus [> docs/benchmarks/cpus.inc]
 """
@@ -38,18 +38,18 @@ print(json.dumps([exp_passes(), figures]))
 
 
 def targets() -> list[Cpu]:
-    """Return this CPU and its instruction sets, without x86-64-v2, which adds nothing that the kernels use."""
+    """Return this CPU and its instruction sets, except x86-64-v2, because the kernels use nothing that it adds."""
     return [cpu for cpu in runnable() if cpu.name != "x86-64-v2"]
 
 
 def measured(cpu: Cpu) -> dict[str, float]:
-    """Return the cost in ns per value of each unit and of each job, by name."""
+    """Return the time in ns per value of both `Units` and of each job, by name."""
     passes, figures = json.loads(in_new_process_for(cpu, _JOBS % FAMILIES))
     return Units(*passes)._asdict() | figures
 
 
 def least() -> dict[str, dict[str, float]]:
-    """Return the smallest time over several processes, by instruction set; processes alternate."""
+    """Return by instruction set the shortest times of several processes, which alternate between instruction sets."""
     found = [(cpu.name, measured(cpu)) for _ in range(_ROUNDS) for cpu in targets()]
     names = dict.fromkeys(name for name, _ in found)
     return {name: _least(figures for of, figures in found if of == name) for name in names}
@@ -61,7 +61,7 @@ def _least(runs: Iterable[dict[str, float]]) -> dict[str, float]:
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """Yield a row per instruction set: the units, and for each job its cost in ns and in passes."""
+    """Yield a row for each instruction set: the units, and the time of each job in ns and in units."""
     for name, figures in least().items():
         numpys, ours = figures.pop("numpys"), figures.pop("ours")
         costs = (f"{figure:.2f} ({figure / ours:.1f})" for figure in figures.values())

@@ -1,4 +1,4 @@
-"""Differences between results of code for each instruction set of this computer, in a process for each.
+"""Differences between results of code for each instruction set of this computer, each in a separate process.
 
 python -m asv_benches.report_differences [> docs/benchmarks/differences.inc]
 """
@@ -64,7 +64,7 @@ def results(folder: Path) -> Iterator[tuple[str, Results]]:
 
 
 def difference(a: FloatArray, b: FloatArray) -> float:
-    """Return the largest difference, relative to the larger of the result and 1."""
+    """Return the largest difference, relative to the larger of the result's magnitude and 1."""
     return float(np.max(np.abs(a - b) / np.maximum(np.abs(a), 1.0), initial=0.0))
 
 
@@ -74,7 +74,7 @@ def largest(job: str, theirs: Results, ours: Results) -> float:
 
 
 def rows(by_cpu: dict[str, Results]) -> Iterator[tuple[str, ...]]:
-    """Yield, for each result, its largest difference between code for each CPU and code for the first."""
+    """Yield a row for each result: its largest differences between code for the first CPU and for every other."""
     first, *others = by_cpu.values()
     for job in dict.fromkeys(name.rpartition(", ")[0] for name in first):
         yield job, *(f"{largest(job, theirs, first):.1e}" for theirs in others)

@@ -33,7 +33,7 @@ _GROUP = 100_000
 
 
 class Jobs(NamedTuple):
-    """The jobs of an engine; each reads the file from disk."""
+    """Functions that fit, sum one column, and sum all columns with an engine; each reads the file from disk."""
 
     fit: Callable[[], pk.PowerFit]
     one_sum: Callable[[], Any]
@@ -145,7 +145,7 @@ ENGINES: dict[str, tuple[str, Callable[[Path], AbstractContextManager[Jobs]]]] =
 
 
 def written(folder: str, rows: int) -> Path:
-    """Write the data file with skewed numeric columns in row groups; return its path."""
+    """Write the data file, with skewed numeric columns in row groups; return its path."""
     import pyarrow
     import pyarrow.parquet
 
@@ -165,7 +165,7 @@ HEADINGS = (
 
 
 def row(name: str, jobs: Jobs, rows: int) -> tuple[str, ...]:
-    """Return millions of rows per second for each job, and the time of a fit relative to sums of all columns."""
+    """Return the name, millions of rows per second of each job, and the time of a fit over that of all sums."""
     turns = InTurns()
     turns.seconds = 5.0
     for job in jobs:

@@ -33,7 +33,7 @@ Dataset = tuple[np.ndarray, np.ndarray]
 
 
 def searches() -> Iterator[Row]:
-    """Yield errors and rounds of each search on the reference columns; skip columns that this machine lacks."""
+    """Yield errors and rounds of each search on the reference columns that this machine has."""
     for kind in REFERENCES:
         try:
             columns = [x for family, x in cases(kind) if family == "yeo-johnson"]
@@ -71,7 +71,7 @@ def _ours(method: str) -> Callable[[list[np.ndarray]], tuple[float, int, float]]
 
 
 def variances() -> Iterator[Row]:
-    """Yield relative errors of the variance of the values of 100 sites, for both ways of merging them."""
+    """Yield relative errors of the variance of the values of 100 sites, for two formulas of merging the sites' sums."""
     rng = np.random.default_rng(0)
     columns = {
         "normal, mean 0, sd 1": rng.normal(size=100_000),
@@ -105,7 +105,7 @@ def _exact_variance(x: np.ndarray) -> Fraction:
 
 
 def adult_like(rng: np.random.Generator) -> Dataset:
-    """Return age, years of education, hours a week, and gains and losses that are mostly 0."""
+    """Return columns like those of Adult: age, years of education, hours per week, mostly zero gains and losses."""
     n = 20_000
     latent = rng.normal(size=(n, 5))
     skewed = [17 + 40 * np.exp(0.4 * latent[:, 0] - 0.5), np.round(10 + 2.5 * latent[:, 1])]
@@ -117,7 +117,7 @@ def adult_like(rng: np.random.Generator) -> Dataset:
 
 
 def bank_like(rng: np.random.Generator) -> Dataset:
-    """Return a balance of both signs, duration of a call, number of contacts, and days since the last one."""
+    """Return columns like those of Bank: balance of both signs, call duration, contacts, days since the last."""
     n = 20_000
     latent = rng.normal(size=(n, 4))
     skewed = [np.sinh(1.5 * latent[:, 0] + 1) * 400, np.exp(5.2 + 0.9 * latent[:, 1])]
@@ -129,7 +129,7 @@ def bank_like(rng: np.random.Generator) -> Dataset:
 
 
 def credit_like(rng: np.random.Generator) -> Dataset:
-    """Return bills and payments over six orders of magnitude, a limit, and an age."""
+    """Return columns like those of Credit: bills and payments over six orders of magnitude, a limit, and an age."""
     n = 20_000
     common = rng.normal(size=(n, 1))
     latent = 0.7 * common + 0.7 * rng.normal(size=(n, 8))
@@ -144,7 +144,10 @@ def _label(rng: np.random.Generator, score: np.ndarray) -> np.ndarray:
 
 
 def models() -> Iterator[Row]:
-    """Yield areas under the curve of a logistic regression; sites are slices in the order of the first column."""
+    """Yield by data set the areas under the ROC curve of a logistic regression after four ways of transforming.
+
+    Sites hold equal numbers of rows, divided in the order of the first column.
+    """
     rng = np.random.default_rng(0)
     datasets = {
         "breast cancer (scikit-learn)": load_breast_cancer(return_X_y=True),

@@ -21,7 +21,10 @@ SPREAD_OF_LOGS = 0.25
 
 
 def simulated(n: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return values, groups and lambdas: groups of n rows that Box-Cox makes normal, lambdas normal about 0.3."""
+    """Return values, group codes and the groups' lambdas, which are normal with mean 0.3 and sd `spread`.
+
+    Each group has n rows that are normal after its Box-Cox transform.
+    """
     rng = np.random.default_rng([seed, n, round(100 * spread)])
     truth = 0.3 + spread * rng.normal(size=GROUPS)
     logs = np.empty((GROUPS, n))
@@ -33,7 +36,7 @@ def simulated(n: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def errors(n: int, spread: float, replicates: int) -> np.ndarray:
-    """Return the root mean square errors of lambda estimated for each group alone, shrunk, and pooled."""
+    """Return root mean square errors of lambda: of separate groups, with ``shrink=True``, and of the pooled fit."""
     found = []
     for seed in range(replicates):
         x, codes, truth = simulated(n, spread, seed)

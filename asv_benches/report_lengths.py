@@ -1,4 +1,4 @@
-"""Cost per value of fits and transforms for columns of any length, ours and the peers', for a plot.
+"""Time per value of fits and transforms for columns of any length, by powerkern and by peers, for a plot.
 
 python -m asv_benches.report_lengths [--write docs/images/cost_by_length.csv] && python docs/images/cost_by_length.py
 
@@ -33,7 +33,7 @@ VALUES, PEER_VALUES, PEER_COLUMNS = 1_000_000, 10_000, 50
 
 
 class Cost(NamedTuple):
-    """One point of the figure: library, rows, and cost per value."""
+    """One point of the plot: library, job, family, number of rows, and time per value in ns."""
 
     library: str
     job: str
@@ -74,7 +74,7 @@ def costs(library: str, values: int, most_columns: int = VALUES) -> Iterator[Cos
 
 
 def own_costs() -> str:
-    """Return the instruction set, and the costs of powerkern measured in this process, as JSON."""
+    """Measure powerkern in this process; return the instruction set and the costs as JSON."""
     return json.dumps([instruction_set(), list(costs("powerkern", VALUES))])
 
 

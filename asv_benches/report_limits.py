@@ -44,7 +44,7 @@ N_PUBLISHED = 300
 
 
 def simulate(lmbda: float, n: int, share: float, replications: int, seed: int) -> tuple[FloatArray, float]:
-    """Return columns whose Box-Cox transform is normal, and the limit below which a fraction of the values lies."""
+    """Return columns that are normal after Box-Cox, and the limit below which a fraction `share` of the values lies."""
     z = np.random.default_rng(seed).standard_normal((n, replications))
     at = np.quantile(np.random.default_rng(0).standard_normal(10**6), share)
     if lmbda == 0.0:
@@ -90,7 +90,7 @@ def coverage(replications: int = 1000) -> None:
 
 
 def random_columns(number: int) -> Iterator[tuple[str, FloatArray, FloatArray, FloatArray]]:
-    """Yield families, values, and lower and upper ends of intervals (NaN for values)."""
+    """Yield family, values, and the lower and upper ends of the intervals of censored cells, NaN for other cells."""
     rng = np.random.default_rng(7)
     for _ in range(number):
         n, family = int(rng.choice([8, 15, 30, 60, 200])), rng.choice(["box-cox", "yeo-johnson"])

@@ -72,7 +72,7 @@ def table(title: str, columns: list[str], rows: Iterator[tuple[str, list[float]]
 
 
 def sensitivity_curve(x: np.ndarray, points: np.ndarray, family: str, estimator: Any) -> np.ndarray:
-    """Return (n + 1) times the change of lambda by one more value, at each of the points.
+    """Return the change of lambda when one value is added to a column, times n + 1, for each value in `points`.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def sensitivity_curve(x: np.ndarray, points: np.ndarray, family: str, estimator:
 
 
 def sensitivity(replicates: int) -> None:
-    """Print Fig. 5: sensitivity curves for 99 normal quantiles (Box-Cox: their exponentials) and a value z."""
+    """Print Fig. 5: sensitivity curves for a value added to 99 normal quantiles (Box-Cox: exponentials)."""
     base = ndtri(np.arange(1, 100) / 100)
     z = np.array([-10.0, -6.0, -3.0, -2.5, -2.0, -1.0, 0.0, 1.0, 2.0, 2.5, 3.0, 6.0, 10.0])
     for family in ("yeo-johnson", "box-cox"):
@@ -126,7 +126,7 @@ def simulation(replicates: int) -> None:
 
 
 def default(replicates: int) -> None:
-    """Print mean squared errors by n for the default, for the paper's rules, and for fits without far values."""
+    """Print mean squared errors of the default, the paper's rules, and ML without far values, by sample size."""
     settings = [(0.0, 0.0), *((share, k) for share in (0.05, 0.1, 0.15) for k in (3.0, 4.0, 6.0, 10.0)), (0.1, -6.0)]
     columns = ["clean", *(f"{share:.0%} {k:g}" for share, k in settings[1:])]
     methods: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
@@ -150,14 +150,14 @@ def default(replicates: int) -> None:
 
 
 def _of_those_within_3(X: np.ndarray, family: str) -> np.ndarray:
-    """Return lambda by maximum likelihood of the values within 3 MADs of the median (under Box-Cox, of the logs)."""
+    """Return lambda of maximum likelihood for the values within 3 MADs of the median (under Box-Cox, of the logs)."""
     y = np.log(X) if family == "box-cox" else X
     near = np.abs(y - np.median(y, axis=0)) <= 3.0 * _mad(y)
     return fit(np.where(near, X, np.nan), family, "mle").lmbda
 
 
 def trimmed(replicates: int) -> None:
-    """Print lambda of the trimmed likelihood for 20,000 exact quantiles of exp(sd Z) (true value 0) and of Z (1)."""
+    """Print the trimmed likelihood's lambda for 20,000 quantiles of exp(sd Z), exactly 0, and of Z, exactly 1."""
     z = ndtri((np.arange(20_000) + 0.5) / 20_000)
 
     def rows() -> Iterator[Any]:
@@ -185,9 +185,9 @@ def data(file: str) -> tuple[list[str], np.ndarray]:
 
 
 def topgear(replicates: int) -> None:
-    """Print Box-Cox fits of MPG and Weight, and the cars left out.
+    """Print lambdas of Box-Cox fits of TopGear's columns, and the cars flagged in MPG and Weight.
 
-    Published: ML -0.11 and 0.83, RewML 0.84 and 0.09.
+    Published lambdas of MPG and Weight: -0.11 and 0.83 by ML, 0.84 and 0.09 by RewML.
     """
     names, X = data("topgear.csv")
     cars = np.genfromtxt(_SHARED / "data/topgear_names.csv", delimiter=",", skip_header=1, dtype=str)
@@ -206,7 +206,7 @@ def topgear(replicates: int) -> None:
 
 
 def glass(replicates: int) -> None:
-    """Print Fig. 11: outlying cells of the spectra, without a transform, by ML and by adaptive RewML."""
+    """Print Fig. 11: the outlying cells of the spectra without a transform, after ML, and after adaptive RewML."""
     X = data("data_glass.csv.gz")[1]
     X = X[:, [np.median(abs(x - np.median(x))) > 0.0 for x in X.T]]
     print(f"\nGlass: {X.shape[0]} spectra, {X.shape[1]} wavelengths with a positive MAD")
@@ -226,7 +226,7 @@ def glass(replicates: int) -> None:
 
 
 def dposs(replicates: int) -> None:
-    """Print robust principal components of the stars, and the outlier map in numbers (section 4.3)."""
+    """Print robust principal components of the stars, and percentages outside the outlier map's cut-offs (4.3)."""
     X = data("data_dposs.csv.gz")[1]
     print(f"\nDPOSS: {X.shape[0]} stars, {X.shape[1]} variables, {np.isnan(X).mean():.0%} missing")
     columns = ["share 1", "2", "3", "4", "score", "orthog.", "both", "none"]

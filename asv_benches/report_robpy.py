@@ -1,4 +1,4 @@
-"""RewML compared with robpy, by one of its authors: bias, error and time, in the paper's simulation.
+"""RewML compared with robpy, a package by one of RewML's authors: bias, error and time in the paper's simulation.
 
 python -m asv_benches.report_robpy [--write docs/benchmarks/robpy.inc]
 
@@ -26,7 +26,7 @@ REPLICATES = 100
 
 
 def robpy(X: np.ndarray, family: str) -> np.ndarray:
-    """Return lambdas by robpy, which fits one column at a time."""
+    """Return the lambda of each column by robpy, which fits one column at a time."""
     from robpy.preprocessing import RobustPowerTransformer  # asv imports every module, installed or not
 
     method = family.replace("-", "")
@@ -34,7 +34,7 @@ def robpy(X: np.ndarray, family: str) -> np.ndarray:
 
 
 def ours(X: np.ndarray, family: str, estimator: str) -> np.ndarray:
-    """Return lambdas by powerkern on one thread, because robpy uses one."""
+    """Return the lambda of each column by powerkern on one thread, because robpy uses one."""
     return pk.fit(X, family, estimator, n_threads=1).lmbda
 
 

@@ -46,7 +46,7 @@ def fitting(cpu: str) -> Iterator[Figure]:
 
 
 def on_two_threads(cpu: str) -> Iterator[Figure]:
-    """Yield speedups by two threads for vectors, few columns and many short ones, and np.exp's for comparison."""
+    """Yield speedups by a second thread for vectors, few columns and many short ones, and for np.exp."""
     vectors = [f"{n} x 1" for n in (40_000, 100_000, 300_000, 1_000_000, 3_000_000)]
     matrices = ["20 x 50000", "50 x 20000", "300 x 3400", "1000 x 1000", "10000 x 10", "10000 x 100", "10000 x 1000"]
     few = ["20000 x 3", "100000 x 2", "100000 x 3", "300000 x 3"]

@@ -1,4 +1,4 @@
-"""Outliers below, above and on both sides: the paper's simulation extended, breakdown of fits, and false alarms.
+"""Outliers below, above and on both sides: the paper's simulation extended, breakdown of fits, and rates of TAIL_KEPT.
 
 python -m asv_benches.report_sides [--replicates 300] [--write docs/benchmarks/sides.inc]
 """
@@ -38,10 +38,10 @@ SEED = 99
 def simulated(
     case: tuple[str, float], n: int, share: float, k: float, side: str, replicates: int, seed: int = SEED
 ) -> np.ndarray:
-    """Return columns that are normal after a transform, except a fraction of outliers at k standard deviations.
+    """Return columns that are normal after a transform, except for a fraction of outliers at k standard deviations.
 
-    Under Box-Cox with lambda other than 0, ``y/(3 lambda)`` is transformed, ``abs(y) < 2.97``. Outliers are on the
-    unbounded side; otherwise the bound is moved away from them, to 1.2 k standard deviations.
+    Under Box-Cox, psi is bounded on one side if lambda is not 0. Normal values y are then truncated to abs(y) < 2.97,
+    and the bound is 3 standard deviations from the mean, or 1.2 k if there are outliers on its side.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def fitted(x: np.ndarray, family: str, method: str) -> pk.PowerFit:
 
 
 def simulation(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
-    """Yield bias and mean squared error of lambda by each method, on the same samples."""
+    """Yield the bias and mean squared error of lambda by each method, on the same samples."""
     settings = [(0.0, 0.0, "-"), *((share, k, side) for side in SIDES for share, k in SETTINGS)]
     for case in CASES:
         for share, k, side in settings:
@@ -101,14 +101,17 @@ def simulation(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
 
 
 def breakdown(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
-    """Yield rows with the fraction of outliers at which half of the columns keep most of them, and their statuses."""
+    """Yield a row for each case and side, with the two fractions of `_breaks_at` for each method."""
     for case in CASES:
         for side in SIDES:
             yield (f"{case[0]} {case[1]:g}", str(n), side, *(_breaks_at(case, n, side, m, replicates) for m in METHODS))
 
 
 def _breaks_at(case: tuple[str, float], n: int, side: str, method: str, replicates: int) -> str:
-    """Return two fractions: the largest at which under 5 % of columns break down, the least at which half do.
+    """Return two fractions of outliers, as text, that describe the breakdown of a method.
+
+    They are the largest fraction at which fewer than 5 % of the columns break down, and the smallest at which half do.
+    A fit breaks down if it keeps more than half of the outliers.
 
     Parameters
     ----------
@@ -136,12 +139,12 @@ def _breaks_at(case: tuple[str, float], n: int, side: str, method: str, replicat
 
 
 def _broken(x: np.ndarray, found: pk.PowerFit, n_out: int) -> np.ndarray:
-    """Return whether the fit `found` kept more than half of the outliers, which are the first `n_out` rows."""
+    """Return for each column whether the fit kept more than half of the outliers, which are its first `n_out` rows."""
     return found.weights(x)[:n_out].mean(axis=0) > 0.5
 
 
 def alarms(replicates: int) -> Iterator[tuple[str, ...]]:
-    """Return how often TAIL_KEPT is set: in clean columns, in columns that broke down, and in columns that did not."""
+    """Yield a row for each case: the rate of status TAIL_KEPT in clean columns, after a breakdown, and without one."""
     for case in CASES:
         clean = [_alarm(fitted(simulated(case, n, 0.0, 0.0, "high", replicates), case[0], "both")).mean()
                  for n in (20, 50, 100, 400)]  # fmt: skip

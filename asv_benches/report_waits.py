@@ -1,4 +1,4 @@
-"""Waiting time of the first call of each job in a new process, including the import.
+"""Waiting time for the first call of each job in a new process, including the import.
 
 python -m asv_benches.report_waits [--wheel dist/*.whl] [--write docs/benchmarks/waits.inc]
 

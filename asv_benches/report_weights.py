@@ -1,4 +1,4 @@
-"""Cost of weights, missing values and a given lambda, relative to the plain fit of the same matrix, in one run.
+"""Time of fits with weights, missing values or a given lambda, relative to the plain fit of the same matrix.
 
 Fits with both weights and missing values are compared with unweighted fits of the same values.
 
