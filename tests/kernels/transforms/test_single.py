@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from powerkern._estimators.routes import fit_in_memory
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE, STATUS
 from powerkern.kernels.transforms import matrix, single
-from powerkern.kernels.transforms.branch import BLOCK
+from powerkern.kernels.transforms.branch import BLOCK, Fit
 from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_JOHNSON
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
@@ -213,3 +215,216 @@ def test_elementary_functions():
         assert abs(single.log_about_one(1.0 + 1e-30, 1e-30) / mpmath.log1p(mpmath.mpf(1e-30)) - 1) < 2.0**-36.9
     assert single.expm1_short(0.0) == 0.0
     assert np.isnan(single.exp_short(np.nan))
+
+
+# --- the bounds of ordinary values --------------------------------------------------------------------
+
+
+#: The log of half of the smallest float32.
+LOG_HALF_TINY = -150.0 * math.log(2.0)
+
+
+def constants(prepare, fit):
+    """Return the constants of one column, written by plain Python."""
+    c, fields = np.zeros((12, 1)), np.array(fit)[:, np.newaxis]
+    with np.errstate(all="ignore"):
+        prepare(fields, c, 1)
+    return c[:, 0]
+
+
+def bounds_of(family, direction, fit):
+    rows = single.BOXCOX_ROWS if family == BOX_COX else single.YEOJOHNSON_ROWS
+    return constants(rows[direction == INVERSE][1], fit)[:2]
+
+
+def branch(m, a):
+    return math.expm1(m * a) / m if m else a
+
+
+def log_interval(m, above, below):
+    """Return the interval of a with -below <= m a <= above."""
+    if m == 0.0:
+        return -math.inf, math.inf
+    return tuple(sorted((-below / m, above / m)))
+
+
+def boxcox_origin(lmbda, ref, slope, intercept):
+    """Return the point x0 with image 0, and the slope s of the images s b_lambda(ln(x/x0))."""
+    product = 1.0 - lmbda * intercept / slope
+    log_x0 = math.log(ref) + (math.log(product) / lmbda if lmbda else -intercept / slope)
+    return log_x0, slope * product
+
+
+BOXCOX_FITS = [
+    Fit(lmbda, ref, slope, intercept, 0.0)
+    for lmbda in (-40.0, -3.0, -0.2, 0.0, 0.5, 2.0, 40.0)
+    for ref, slope, intercept in ((1.0, 1.0, 0.0), (1e20, 3.0, 0.04), (1e-20, 0.02, -1e-4))
+]
+
+
+@pytest.mark.parametrize("fit", BOXCOX_FITS)
+def test_bounds_of_box_cox_keep_powers_in_range(fit):
+    """Ordinary values are float32 numbers with e^-600 <= (x/x0)^lambda <= e^128."""
+    log_x0, slope = boxcox_origin(*fit[:4])
+    a_low, a_high = log_interval(fit.lmbda, 128.0, 600.0)
+    low, high = bounds_of(BOX_COX, FORWARD, fit)
+    assert math.log(low) == pytest.approx(max(log_x0 + a_low, LOG_HALF_TINY), abs=1e-6)
+    assert math.log(high) == pytest.approx(min(log_x0 + a_high, math.log(HUGE)), abs=1e-6)
+    a_low, a_high = log_interval(fit.lmbda, 600.0, 12.5)
+    a_low, a_high = max(a_low, LOG_HALF_TINY - log_x0), min(a_high, math.log(HUGE) - log_x0)
+    expected = [slope * branch(fit.lmbda, a) for a in (a_low, a_high)]
+    np.testing.assert_allclose(bounds_of(BOX_COX, INVERSE, fit), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("direction", [FORWARD, INVERSE])
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        ({"lmbda": 65536.0}, {"lmbda": 65537.0}),
+        ({"lmbda": -65536.0}, {"lmbda": -65537.0}),
+        # 1 - lambda intercept/slope is between 2^-20 and 1e250
+        ({"lmbda": 1.0, "intercept": 1.0 - 2.0**-19}, {"lmbda": 1.0, "intercept": 1.0 - 2.0**-21}),
+        ({"lmbda": 10.0, "intercept": -0.9e249}, {"lmbda": 10.0, "intercept": -1.1e249}),
+        # the slope is between 2.2e-308 and 1e290
+        ({"slope": 0.9e290}, {"slope": 1.1e290}),
+        ({"slope": 2.3e-308}, {"slope": 2.1e-308}),
+        # x0 is between the smallest and the largest float32
+        ({"ref": 3.4e38}, {"ref": 3.5e38}),
+        ({"ref": 1.5e-45}, {"ref": 1.3e-45}),
+        # ln(x0/ref) is at most 690
+        ({"lmbda": 0.0, "ref": 1e-300, "intercept": -689.0}, {"lmbda": 0.0, "ref": 1e-300, "intercept": -691.0}),
+    ],
+)
+def test_box_cox_fits_that_are_not_sound_have_no_ordinary_values(direction, inside, outside):
+    fit = Fit(0.5, 1.0, 1.0, 0.0, 0.0)
+    low, high = bounds_of(BOX_COX, direction, fit._replace(**inside))
+    assert low < high
+    low, high = bounds_of(BOX_COX, direction, fit._replace(**outside))
+    assert low > high
+
+
+def yeojohnson_origin(lmbda, ref, slope, intercept, log_factor):
+    """Return the sign and the logarithm ln(1 + |x0|) of the point x0 with image 0, and both slopes.
+
+    The image of x is +-near b_m(ln((1 + |x|)/(1 + |x0|))) for the sign of x0, and z(0) -+ far b_other(ln(1 + |x|)) for
+    the other one.
+    """
+    negative = ref < 0.0 or (ref == 0.0 and intercept > 0.0)
+    m = 2.0 - lmbda if negative else lmbda
+    log_ref = math.log1p(abs(ref))
+    far = slope * math.exp(-(log_factor if ref == 0.0 else m * log_ref))
+    image = (1.0 if negative else -1.0) * intercept / (far if ref == 0.0 else slope)
+    d = math.log1p(m * image) / m if m else image
+    near = (far if ref == 0.0 else slope) * (1.0 + m * image)
+    return negative, m, log_ref + d, near, far
+
+
+YEOJOHNSON_FITS = [
+    Fit(lmbda, ref, slope, intercept, log_factor)
+    for lmbda in (-20.0, -1.0, 0.0, 0.6, 2.0, 2.3, 30.0)
+    for ref, slope, intercept, log_factor in (
+        (0.0, 1.0, 0.0, 0.0),
+        (0.0, 2.0, 0.03, 0.4),
+        (0.0, 2.0, -0.03, -0.4),
+        (1.5, 0.7, 0.02, 0.0),
+        (-1.5, 0.7, -0.02, 0.0),
+        (1e6, 0.7, 0.01, 0.0),
+        (-1e6, 0.7, 0.01, 0.0),
+    )
+]
+
+
+@pytest.mark.parametrize("fit", YEOJOHNSON_FITS)
+def test_bounds_of_yeo_johnson_keep_powers_in_range(fit):
+    """For either sign e^-600 <= e^t <= e^128, where t is m ln((1 + |x|)/(1 + |x0|)), or (2 - m) ln(1 + |x|)."""
+    negative, m, log_base, _, far = yeojohnson_origin(*fit)
+    a_low, a_high = log_interval(m, 128.0, 600.0)
+    near = math.exp(log_base + max(a_low, -690.0)) - 1.0  # the bound next to 0 if the other sign is not ordinary
+    end = min(math.exp(min(log_base + a_high, 709.0)) - 1.0, HUGE)
+    start = max(near, 2.0**-150 if negative else 0.0)
+    shift = fit.log_factor if fit.ref == 0.0 else m * math.log1p(abs(fit.ref))
+    if near <= 0.0 and abs(shift) < 600.0 and 2.3e-308 < far < 1e290:
+        start = -min(math.exp(min(log_interval(2.0 - m, 128.0, 600.0)[1], 709.0)) - 1.0, HUGE)
+    expected = (-end, -start) if negative else (start, end)
+    np.testing.assert_allclose(bounds_of(YEO_JOHNSON, FORWARD, fit), expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("fit", YEOJOHNSON_FITS)
+def test_bounds_of_inverse_yeo_johnson_keep_digits(fit):
+    """Inverses are measured from 0, or from x0 if ln((1 + |x0|)^m) is not between -8 and 40."""
+    negative, m, log_base, near, far = yeojohnson_origin(*fit)
+    sign = -1.0 if negative else 1.0
+    is_apart = not -8.0 < m * log_base < 40.0
+    low, high = bounds_of(YEO_JOHNSON, INVERSE, fit)
+    a_low, a_high = log_interval(m, 600.0, 12.5)  # of the ratio of 1 + |x| to 1 + |x0|, or to 1
+    log_huge = math.log(HUGE)
+    far_end = (
+        near * branch(m, min(a_high, log_huge - log_base))
+        if is_apart
+        else (far * (branch(m, min(a_high, log_huge)) - branch(m, log_base)))
+    )
+    assert (low if negative else high) == pytest.approx(sign * far_end, rel=1e-6)
+    # towards 0 the bound keeps digits; it is computed with a logarithm that is too large by up to ln 2
+    nearest = -high if negative else low
+    if is_apart:
+        log_least = math.log1p(math.expm1(log_base) * 2.0**-10) - log_base
+        ends = [near * branch(m, max(a_low, log_least + slack)) for slack in (0.0, math.log(2.0))]
+    else:
+        zero, other = -far * branch(m, log_base), 2.0 - m
+        log_lost = math.log(max(abs(other) * branch(m, log_base) * 2.0**-22, 1e-300))
+        ends = []
+        for slack in (0.0, math.log(2.0)):
+            below = min(12.5, -log_lost - slack)
+            longest = min(log_interval(other, 600.0, below)[1], log_huge)
+            ends.append(zero - (0.0 if other < 0.0 and below < 0.1 else far * branch(other, longest)))
+    first, last = sorted(ends)
+    assert first - 1e-6 * abs(first) - 1e-12 <= nearest <= last + 1e-6 * abs(last) + 1e-12
+
+
+LARGE_REF = {"lmbda": 1.0, "ref": 1e9}
+
+
+@pytest.mark.parametrize("direction", [FORWARD, INVERSE])
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        ({"lmbda": 65536.0}, {"lmbda": 65537.0}),
+        ({"lmbda": -65534.0, "ref": -1.0}, {"lmbda": -65535.0, "ref": -1.0}),
+        # 1 + m y is between 2^-20 and 1e250
+        (LARGE_REF | {"intercept": 1.0 - 2.0**-19}, LARGE_REF | {"intercept": 1.0 - 2.0**-21}),
+        ({"lmbda": 10.0, "intercept": -0.9e249}, {"lmbda": 10.0, "intercept": -1.1e249}),
+        ({"slope": 0.9e290}, {"slope": 1.1e290}),
+        ({"slope": 2.3e-308}, {"slope": 2.1e-308}),
+        # |x0| has the sign of the reference, and is below the largest float32
+        ({"lmbda": 1.0, "intercept": 0.49}, {"lmbda": 1.0, "intercept": 0.51}),
+        ({"ref": 3.4e38}, {"ref": 3.5e38}),
+        # ln((1 + |x0|)/(1 + |ref|)) and the divisor of slopes
+        ({"lmbda": 0.0, "ref": 1e300, "intercept": 689.0}, {"lmbda": 0.0, "ref": 1e300, "intercept": 691.0}),
+        ({"ref": 0.0, "log_factor": 689.0}, {"ref": 0.0, "log_factor": 691.0}),
+        ({"ref": 0.0, "slope": 1e-20, "log_factor": -689.0}, {"ref": 0.0, "slope": 1e-20, "log_factor": -691.0}),
+    ],
+)
+def test_yeo_johnson_fits_that_are_not_sound_have_no_ordinary_values(direction, inside, outside):
+    fit = Fit(0.5, 1.0, 1.0, 0.0, 0.0)
+    low, high = bounds_of(YEO_JOHNSON, direction, fit._replace(**inside))
+    assert low < high
+    low, high = bounds_of(YEO_JOHNSON, direction, fit._replace(**outside))
+    assert low > high
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        ({"ref": 0.0, "log_factor": 599.0}, {"ref": 0.0, "log_factor": 601.0}),
+        ({"ref": 0.0, "slope": 1e-20, "log_factor": -599.0}, {"ref": 0.0, "slope": 1e-20, "log_factor": -601.0}),
+        ({"lmbda": -65534.0, "ref": 0.0}, {"lmbda": -65535.0, "ref": 0.0}),
+        ({"lmbda": -100.0, "slope": 0.9e290 / 2.0**100}, {"lmbda": -100.0, "slope": 1.1e290 / 2.0**100}),
+        ({"lmbda": 100.0, "slope": 2.3e-308 * 2.0**100}, {"lmbda": 100.0, "slope": 2.1e-308 * 2.0**100}),
+    ],
+)
+def test_the_sign_that_the_reference_does_not_have_is_left_out_if_its_powers_are_out_of_range(inside, outside):
+    fit = Fit(0.5, 1.0, 1.0, 0.0, 0.0)
+    low, high = bounds_of(YEO_JOHNSON, FORWARD, fit._replace(**inside))
+    assert low < 0.0 < high
+    low, high = bounds_of(YEO_JOHNSON, FORWARD, fit._replace(**outside))
+    assert low == 0.0 < high
