@@ -19,7 +19,7 @@ import numpy as np
 
 #: Steps of the published protocol; doubling and bisection together.
 N_STEPS = 40
-#: Numbers that a site sends a step and column, of 8 bytes where they are not secret.
+#: Numbers that a site sends per step and column, of 8 bytes each if they are not encrypted.
 N_SUMS = 5
 
 

@@ -22,7 +22,7 @@ FloatArray = npt.NDArray[np.float64]
 
 FAMILIES = ["box-cox", "yeo-johnson"]
 ORDERS = ["C", "F"]
-#: Columns that peers are measured on; their time is then scaled to those of the matrix.
+#: Columns on which peers are measured; their time is scaled to all columns of the matrix.
 PEER_COLUMNS = 8
 
 _SEED = 20240601
@@ -114,7 +114,7 @@ class Lap(NamedTuple):
 class InTurns:
     """A benchmark that alternates the calls it compares, so that a slow phase of the machine affects all alike."""
 
-    #: How long to go on; more is more reliable.
+    #: Seconds for which calls alternate; results of longer runs are more reliable.
     seconds = 0.1
     #: The fastest laps of the last comparison.
     laps: dict[str, Lap] = {}
@@ -194,7 +194,7 @@ def lap_of(call: Callable[[], Any]) -> Lap:
     wall, cpu = time.perf_counter(), time.process_time()
     result = call()
     lap = Lap(time.perf_counter() - wall, time.process_time() - cpu)
-    del result  # giving its memory back is not part of the call
+    del result  # releasing the memory of the result is not part of the call
     return lap
 
 

@@ -14,7 +14,7 @@ import powerkern as pk
 
 from ._measure import FAMILIES, NP_EXP, ORDERS, OWN_EXP, InTurns, Lap, matrix, passes_of_own_exp
 
-#: A million values, as they lie: (n, p, order); a vector has one column. Others are held against the first.
+#: Shapes of a million values, as (n, p, order); a vector has one column. Other shapes are compared with the first.
 SHAPES = {
     "10000 x 100": (10_000, 100, "C"),
     "20 x 50000": (20, 50_000, "C"),
@@ -32,7 +32,7 @@ SHAPES = {
 DTYPES = ["float64", "float32"]
 
 JOBS = ["transform", "inverse_transform"]
-#: Where the result goes.
+#: Targets of the result.
 TARGETS = ["new array", "out=", "in place"]
 OUTPUTS = ["raw", "standardized"]
 
@@ -115,7 +115,7 @@ class Peers(_Apply):
 
     def setup(self, job: str, family: str, output: str, library: str, n: int, p: int) -> None:
         self.prepare(job, family, output, "C", n, p)
-        # fitted by hand: its own fit would take most of the time, and find the same
+        # fitted by setting attributes: its fit would take most of the time and give the same lambdas
         self.peer = PowerTransformer(family, standardize=output == "standardized")
         self.peer.lambdas_, self.peer.n_features_in_ = self.fit.lmbda, p
         if output == "standardized":
@@ -135,9 +135,9 @@ def laid_out(x: np.ndarray, order: str) -> np.ndarray:
     return np.repeat(x, 2, axis=1)[:, ::2] if order == "strided" else np.asarray(x, order=order)
 
 
-#: The shape that others are held against.
+#: The shape with which others are compared.
 BEST = next(iter(SHAPES))
-#: What is measured in turns: a shape, a type and a number of threads.
+#: One of the alternating calls: a shape, a dtype and a number of threads.
 Call = tuple[str, str, int]
 
 

@@ -20,7 +20,7 @@ from ._measure import InTurns, best_of
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _REFERENCE, _TABLES = _SHARED / "refs/uv_reference.json", _SHARED / "data"
 METHODS = ("cd", "als")
-#: Ridges that cmfrec is given: its best is over them.
+#: Ridges for cmfrec, whose best result counts.
 _RIDGES = (0.05, 0.5, 5.0, 20.0)
 
 
@@ -207,7 +207,7 @@ class Impute(InTurns):
 
     params = (["philips", "cancer"],)
     param_names = ("table",)
-    #: Tables for which these do not take half a minute or more; on other tables they are worse than others.
+    #: Tables on which these peers take less than half a minute; on other tables other peers have a smaller error.
     patience = {"IterativeImputer": ("philips", "cancer"), "softImpute": ("philips", "cancer", "digits", "mortality")}
 
     def setup(self, table: str) -> None:

@@ -28,7 +28,7 @@ def loop_of(function: Callable[[float], float]) -> Loop:
     return loop
 
 
-#: Function -> library -> a loop from one array into another.
+#: By function and library: a loop that computes one array from another.
 FUNCTIONS: dict[str, dict[str, Loop]] = {
     name: {"powerkern": loop_of(getattr(log if name.startswith("log") else exp, name)), "numpy": getattr(np, name)}
     for name in ("exp", "expm1", "log", "log1p")

@@ -21,7 +21,7 @@ from powerkern._estimators import limits
 
 from ._measure import FAMILIES, ORDERS, PEER_COLUMNS, InTurns, in_new_process, matrix, peak_memory
 
-#: Values in the matrices of which only the number of rows is a parameter.
+#: Values in matrices that are parametrized by the number of rows alone.
 VALUES = 1_000_000
 
 
@@ -40,7 +40,7 @@ def fit_by_scipy(x: np.ndarray, family: str) -> list[float]:
     return [one(column, **options) for column in x.T]
 
 
-#: Peers measured on PEER_COLUMNS columns, their time scaled to all columns.
+#: Peers that are measured on PEER_COLUMNS columns; their time is scaled to all columns.
 SCALED_PEERS: dict[str, Callable[[np.ndarray, str], Any]] = {
     f"scikit-learn, {PEER_COLUMNS} columns scaled": fit_by_sklearn,
     f"scipy, {PEER_COLUMNS} columns scaled": fit_by_scipy,
@@ -83,11 +83,11 @@ class OneThread(InTurns):
         return self.ratio("one thread", "two threads")
 
 
-#: Shares of missing values.
+#: Fractions of missing values.
 _MISSING = {"1 % missing": 0.01, "30 % missing": 0.3}
 #: Fits that are compared with the plain one.
 REGIMES = ["weights", "counts", "half zero weights", *_MISSING, "given lambda", "given, weights"]
-#: Fits with weights of a matrix with gaps.
+#: Weighted fits of a matrix with missing values.
 REGIMES_WITH_GAPS = [f"{weights}, {gaps}" for weights in ("weights", "half zero weights") for gaps in _MISSING]
 
 
@@ -107,7 +107,7 @@ class Regimes(InTurns):
         share = next((share for gaps, share in _MISSING.items() if regime.endswith(gaps)), 0.0)
         if share > 0.0:
             gapped = np.where(rng.random(self.plain.shape) < share, np.nan, self.plain)
-            self.x = np.asfortranarray(gapped)  # else it would be copied by columns, and the plain one not
+            self.x = np.asfortranarray(gapped)  # in the memory order of `plain`
         if regime == "counts":
             self.options["sample_weight"] = rng.integers(1, 6, n)
         elif "weights" in regime:
@@ -210,7 +210,7 @@ class ByLength(InTurns):
 class TwoThreads(InTurns):
     """Speedup of two threads over one, measured while two cores are free."""
 
-    #: Rows and columns: one vector, columns that do not come out even, many short ones.
+    #: Rows and columns: one vector, a number of columns not divisible by two, many short columns.
     params = (FAMILIES, ["100000 x 1", "300000 x 3", "50 x 20000"], ["F"], ["float64"], ["plain"])
     param_names = ("family", "shape", "order", "dtype", "regime")
 
@@ -233,7 +233,7 @@ class TwoThreads(InTurns):
 class ShortPeers(InTurns):
     """Speed relative to scikit-learn on a wide matrix, on two threads."""
 
-    #: Columns that scikit-learn is measured on; its time is scaled to all columns.
+    #: Columns on which scikit-learn is measured; its time is scaled to all columns.
     few = 100
     params = (FAMILIES, [50], [20_000])
     param_names = ("family", "n", "p")
@@ -351,7 +351,7 @@ def growth(family: str, order: str, n: int, p: int) -> float:
 # --- accuracy -----------------------------------------------------------------------------------------
 
 _ROOT = Path(__file__).resolve().parents[1]
-#: Columns with optima known to many digits: those of the tests, and many more where they are beside the repository.
+#: Columns with multiprecision optima: those of the tests, and more if they are beside the repository.
 _CASES = {"tests": [_ROOT / "tests/data/mle.json"], "shared": [*_ROOT.parent.glob("shared/refs/mle_reference*.json")]}
 
 

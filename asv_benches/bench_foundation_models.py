@@ -13,7 +13,7 @@ from powerkern.sklearn import PowerTransformer
 
 from ._measure import best_of
 
-#: Rows to fit, new rows, columns; scikit-learn is measured on some of the columns, and its time is proportional.
+#: Rows to fit, new rows, columns, and columns on which scikit-learn is measured; its time is scaled to all.
 N_ROWS, N_NEW, N_COLUMNS, N_MEASURED = 1_000, 500, 2_000, 100
 
 

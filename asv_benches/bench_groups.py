@@ -18,7 +18,7 @@ from ._measure import best_of, in_new_process
 #: Groups, and their least and largest number of rows.
 SHAPES = ((10_000, 50, 500), (50_000, 5, 50), (1_000, 500, 5_000))
 ORDERS = ("sorted", "shuffled")
-#: Groups that groupby.apply is timed on: its time is proportional.
+#: Groups on which groupby.apply is timed; its time is proportional to their number.
 _APPLIED = 100
 
 _CHILD = """
@@ -138,7 +138,7 @@ class Peers:
         )
 
 
-#: Groups on which OpenTURNS is measured, which fits one at a time, and groups whose lambda is compared.
+#: Groups on which OpenTURNS is measured, because it fits one at a time; groups whose lambda is compared.
 _SEPARATE, _CHECKED = 20, 20
 
 

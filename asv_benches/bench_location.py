@@ -59,7 +59,7 @@ def _scipy_mad(x: np.ndarray) -> Any:
     return np.median(x, axis=0), scipy.stats.median_abs_deviation(x, axis=0, scale="normal")
 
 
-#: Method -> the peer's name, whether it is installed, and what it does with the columns of a matrix.
+#: By method: the peer's name, whether it is installed, and a function that it applies to each column.
 PEERS: dict[str, tuple[str, bool, Callable[[np.ndarray], Any]]] = {
     "median-mad": ("scipy", True, _scipy_mad),
     "huber-proposal2": ("statsmodels", statsmodels is not None, _statsmodels_huber),
@@ -147,7 +147,7 @@ def _proposal2(y: np.ndarray, w: np.ndarray) -> loc_scale.LocScale:
     return proposal2.sorted_huber_proposal2(y, w, 1.5, 1.5)
 
 
-#: Each compiled by itself: asv runs every parameter in a process of its own.
+#: Each is compiled separately, because asv runs every parameter in a separate process.
 ESTIMATORS = {"huber": _huber, "huber_one_step": _one_step, "huber_proposal2": _proposal2}
 
 

@@ -45,7 +45,7 @@ def _scipy_halley(f: Callable[[float], Any]) -> Any:
     return scipy.optimize.root_scalar(f, fprime=True, fprime2=True, x0=5.0, xtol=XTOL, method="halley")
 
 
-#: Method -> library -> (objective, call with it)
+#: By method and library: the objective, and a function that minimises it.
 METHODS: dict[str, dict[str, tuple[Callable[[float], Any], Callable[[Callable[[float], Any]], Any]]]] = {
     "golden section": {
         "powerkern": (bowl, lambda f: golden_section(f, -4.0, 6.0, XTOL)),

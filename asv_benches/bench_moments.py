@@ -39,7 +39,7 @@ def _scipy_log_var(x: np.ndarray) -> float:
     return float(np.real(scipy.special.logsumexp(2.0 * deviations)) - np.log(x.size))
 
 
-#: Job -> what powerkern and its peer (numpy, or scipy for logs) do with a vector and positive weights.
+#: By job and library: a function of a vector and positive weights; the peer is numpy, or scipy for logs.
 JOBS: dict[str, dict[str, Job]] = {
     "variance": {"powerkern": lambda x, w: _variance(x), "peer": lambda x, w: np.var(x)},
     "weighted variance": {"powerkern": _weighted_variance, "peer": _numpy_weighted_variance},
@@ -99,7 +99,7 @@ class Error(_Vector):
 
     def setup(self, job: str, n: int, library: str) -> None:
         super().setup(job, n, library)
-        self.x = 1.0 + 1e-6 * (self.x - 100.0)  # nearly equal values: what a variance can lose
+        self.x = 1.0 + 1e-6 * (self.x - 100.0)  # nearly equal values, whose variance may lose digits
 
     def track_relative_error(self, job: str, n: int, library: str) -> float:
         exact = _exact(job, self.x, self.w)

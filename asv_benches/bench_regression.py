@@ -14,7 +14,7 @@ from powerkern.regression import fit_regression
 
 from ._measure import InTurns
 
-#: Responses that SciPy is measured on; its time is then scaled to those of the matrix.
+#: Responses on which SciPy is measured; its time is scaled to all responses.
 _PEER_COLUMNS = 20
 
 

@@ -455,14 +455,14 @@ def simulated(family: str, lmbda: float, share: float, k: float, replicates: int
     return np.copysign(np.expm1(np.log1p(m * np.abs(y)) / m), y)
 
 
-#: (family, lambda) with 10 % at k = 10 -> bias and mean squared error that R's RewML gets in 100 replicates.
+#: By (family, lambda), with 10 % at k = 10: bias and mean squared error of R's RewML in 100 replicates.
 PUBLISHED: dict[tuple[str, float], tuple[float, float]] = {
     ("yeo-johnson", 0.5): (-0.036, 0.025),
     ("yeo-johnson", 1.0): (-0.039, 0.029),
     ("yeo-johnson", 1.5): (0.037, 0.030),
     ("box-cox", 0.0): (-0.011, 0.009),
 }
-#: Settings (share, k) besides.
+#: Further settings (share, k).
 SETTINGS = [(0.0, 0.0), (0.05, 10.0), (0.1, 4.0), (0.1, 10.0), (0.15, 6.0), (0.15, 10.0)]
 
 

@@ -13,7 +13,7 @@ from powerkern import stats
 
 from ._measure import best_of
 
-#: Job -> what it does with the functions of a library, a positive column and one of mixed signs.
+#: By job: a function of a library's functions, a positive column, and a column of both signs.
 JOBS: dict[str, Callable[[Any, np.ndarray, np.ndarray], Any]] = {
     "boxcox": lambda lib, x, y: lib.boxcox(x),
     "boxcox with interval": lambda lib, x, y: lib.boxcox(x, alpha=0.05),
@@ -27,7 +27,7 @@ JOBS: dict[str, Callable[[Any, np.ndarray, np.ndarray], Any]] = {
 }
 LIBRARIES = {"powerkern": stats, "scipy": scipy.stats}
 
-#: Columns with their maximiser, the root of the score at 100 digits.
+#: Columns and their optimal lambdas, the roots of the score computed with 100 digits.
 MAXIMISERS: dict[str, tuple[str, list[float], float]] = {
     "lengths": ("boxcox", [198.0, 233.0, 233.0, 392.0], -2.7162586965346601504),
     "years": ("boxcox", [2003.0, 1950.0, 1997.0, 2000.0, 2009.0], 103.97915769238019405),
@@ -96,6 +96,6 @@ class Accuracy:
         with np.errstate(all="ignore"):
             if family == "boxcox":
                 lmbda = LIBRARIES[library].boxcox_normmax(x, method="mle", ymax=np.inf)
-            else:  # SciPy leaves lambda unbounded when it is given a bracket
+            else:  # with a bracket, SciPy does not bound lambda
                 lmbda = LIBRARIES[library].yeojohnson_normmax(np.array(x), brack=(-2.0, 2.0))
         return abs(lmbda - exact) / max(1.0, abs(exact))

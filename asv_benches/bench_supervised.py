@@ -67,7 +67,7 @@ def _tuned(search: str, estimator: Any, X: np.ndarray, y: np.ndarray) -> Supervi
     likely = fitted(starts="mle", max_epochs=0)
     if search == "mle":
         return likely
-    # the start is not scored: the first column takes the best of the grid, be it worse than the start
+    # the start is not scored, so the first column takes the best of the grid even if it is worse than the start
     starts = [np.append(value, likely.lambdas_[1:]) for value in _GRID]
     return fitted(starts=starts)
 
@@ -272,7 +272,7 @@ def unseen(data: str, classifier: str, transform: str) -> tuple[float, float]:
     fixed = {"none": {"starts": "ones", "max_epochs": 0}, "mle": {"starts": "mle", "max_epochs": 0}}
     options = fixed.get(transform, {"search": transform, "random_state": 0})
     accuracies, alone = [], []
-    n_splits = 5 if classifier == "SVC" else 10  # it takes its time
+    n_splits = 5 if classifier == "SVC" else 10  # slow
     for train, test in StratifiedKFold(n_splits, shuffle=True, random_state=0).split(X, y):
         model = PowerTransformedClassifier(CLASSIFIERS[classifier], **options).fit(X[train], y[train])
         accuracies.append(model.score(X[test], y[test]))

@@ -169,7 +169,7 @@ def measure(figure: Figure, seconds: float) -> Result:
         if hasattr(benchmark, "setup"):
             benchmark.setup(*figure.parameters)
         value = getattr(benchmark, figure.method)(*figure.parameters)
-    except NotImplementedError:  # how a benchmark says that it does not apply
+    except NotImplementedError:  # raised by benchmarks that cannot run here
         return Result(figure, None, {})
     return Result(figure, float(value), getattr(benchmark, "laps", {}))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from powerkern._results import central_normality
 
-#: The least and greatest rank that count jump with n, so that short columns need every size.
+#: Sizes. The ranks in the central part jump with n, so all sizes of short columns are needed.
 SIZES = (*range(6, 31), 34, 40, 50, 70, 130, 250, 500, 1000, 3000, 10_000)
 LEVELS = (0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.075, 0.05, 0.025, 0.01, 0.005, 0.001)
 REPLICATES, SEED, AT_ONCE = 30_000, 20261124, 3_000_000

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from . import bench_completion
 from .report import Figure, main
 
-#: Tables that imputers are compared on, and 1.02 times the error of the best of the others.
+#: Tables on which imputers are compared, and 1.02 times the error of the best peer.
 TABLES = {
     "digits": ("1797 x 61, a fifth", 0.614),
     "philips": ("677 x 9, a fifth", 0.497),

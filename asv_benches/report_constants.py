@@ -372,7 +372,7 @@ def origins() -> str:
 # --- what is varied -------------------------------------------------------------------------------------------
 
 Measure = Callable[[], str]
-#: By area: the simulation; and the modules of powerkern.kernels with their constants and other values of these.
+#: By area: the simulation, and for modules of powerkern.kernels the constants and the other values to try.
 AREAS: dict[str, tuple[Measure, dict[str, dict[str, tuple[Any, ...]]]]] = {
     "lockstep": (
         partial(fits_of_matrices, short_matrices),

@@ -16,7 +16,7 @@ from .report import list_table, machine
 #: Processes for each instruction set.
 _ROUNDS = 3
 
-#: A matrix of 10,000 rows; ns a value of CPU time on one thread, and the units.
+#: Code that measures jobs for a matrix of 10,000 rows, in ns of CPU time per value on one thread, and the units.
 _JOBS = """
 import json, powerkern as pk
 from asv_benches._measure import InTurns, exp_passes, matrix

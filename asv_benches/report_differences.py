@@ -15,12 +15,12 @@ from ._measure import FAMILIES, FloatArray, in_new_process_for
 from .report import list_table, machine
 from .report_cpus import targets
 
-#: Rows and columns: every route that a fit may take in memory.
+#: Rows and columns of matrices that together cover every route of fits in memory.
 SHAPES = ((20, 2_000), (100, 1_000), (300, 500), (2_000, 100), (100_000, 4))
 #: The seed and the number of the batches of difficult columns, those of ``python -m tests.fuzz``.
 DIFFICULT = (900, 150)
 
-#: Transforms and inverses take the same lambda everywhere, a rounded one: what is left are differences of their own.
+#: Transforms and inverses use the same rounded lambda on every CPU, so only their own differences remain.
 _RESULTS = """
 import warnings, numpy as np, powerkern as pk
 from asv_benches._measure import matrix

@@ -115,7 +115,7 @@ def spark(path: Path) -> Iterator[Jobs]:
 
 @contextlib.contextmanager
 def ray(path: Path) -> Iterator[Jobs]:
-    # or workers that have had nothing to do for a second would end, and each step of a plan wait for others to start
+    # otherwise workers that are idle for a second end, and each step of a plan waits until new ones have started
     kept = {"RAY_idle_worker_killing_time_threshold_ms": "600000", "RAY_num_workers_soft_limit": str(4 * _CPUS)}
     os.environ.update(RAY_worker_niceness="0", RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", **kept)
     import ray
@@ -132,7 +132,7 @@ def ray(path: Path) -> Iterator[Jobs]:
     ray.shutdown()
 
 
-#: What each engine needs, and how it is started.
+#: By engine: the module it needs, and the function that returns its jobs.
 ENGINES: dict[str, tuple[str, Callable[[Path], AbstractContextManager[Jobs]]]] = {
     "pandas, in memory": ("pandas", in_memory),
     "pyarrow.dataset": ("pyarrow", arrow),

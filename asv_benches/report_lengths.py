@@ -28,7 +28,7 @@ from .bench_fit import fit, fit_by_scipy, fit_by_sklearn
 from .report import machine
 
 LENGTHS = (20, 50, 100, 200, 300, 500, 1_000, 3_000, 10_000, 100_000, 1_000_000)
-#: Values of a matrix, if one column has no more; peers have few columns, because they take so long.
+#: Values of a matrix whose columns are not longer; peers are measured on few columns, because they are slow.
 VALUES, PEER_VALUES, PEER_COLUMNS = 1_000_000, 10_000, 50
 
 

@@ -20,7 +20,7 @@ from .report import list_table, machine
 from .report_sides import simulated
 
 CASES = [("yeo-johnson", 0.5), ("yeo-johnson", 1.0), ("box-cox", 0.0), ("box-cox", 1.0)]
-#: Values in a column, share of outliers, how far out they are.
+#: Values in a column, fraction of outliers, and their distance.
 SETTINGS = [(100, 0.0, 10.0), (100, 0.1, 10.0), (1000, 0.1, 10.0)]
 REPLICATES = 100
 

@@ -18,7 +18,7 @@ import powerkern as pk
 from .bench_robust import fit
 from .report import list_table, machine
 
-#: What is compared: estimators and their options.
+#: The estimators to compare, with their options.
 METHODS: dict[str, dict[str, Any]] = {
     "both": {"rectify": "both"},
     "one": {"rectify": "one"},
@@ -30,7 +30,7 @@ METHODS: dict[str, dict[str, Any]] = {
 CASES = [("box-cox", v) for v in (-1.0, 0.0, 1.0)] + [("yeo-johnson", v) for v in (0.0, 0.5, 1.0, 1.5)]
 SIDES = ("low", "high", "two")
 SETTINGS = [(0.05, 6.0), (0.1, 6.0), (0.1, 10.0), (0.15, 6.0), (0.15, 10.0), (0.2, 10.0), (0.25, 10.0)]
-#: Shares of outliers in steps, and how far out they are, for the breakdown.
+#: For the breakdown: fractions of outliers in ascending order, and their distance.
 SHARES, FAR = (0.05, 0.1, 0.125, 0.15, 0.175, 0.2, 0.225, 0.25, 0.3), 10.0
 SEED = 99
 

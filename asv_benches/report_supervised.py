@@ -22,7 +22,7 @@ def figures() -> Iterator[Figure]:
     yield Figure(f"{many}, 2,000 rows: best score less the grid's", ">= 0 points", blocks, "track_gain", (2000, 50))
     yield Figure(f"{many}, 2,000 rows: trials", "<= 0.1 of the grid's", blocks, "track_trials", (2000, 50))
     yield Figure(f"{many}, 2,000 rows: CPU time, grid's over blocks'", ">= 10 x", blocks, "track_speedup", (2000, 50))
-    # the grid would take its trials at 2,000 rows times what a trial takes here
+    # the time of the grid is its number of trials at 2,000 rows times the time of a trial here
     yield Figure(f"{many}, 10,000 rows", "<= 150 s of CPU time", blocks, "track_seconds", (10_000, 50))
     for classifier, published in bench_supervised.PUBLISHED.items():
         for search, gain in published.items():

@@ -99,7 +99,7 @@ def test_bounds_and_ymax_both_hold() -> None:
     assert pk.fit(x, "box-cox", ymax=1e6, bounds=(None, 1.5)).lmbda[0] == 1.5
     with pytest.raises(ValueError, match=r"column 0: no lambda within bounds, 3 to 4, satisfies ymax=1e\+06"):
         pk.fit(x, "box-cox", ymax=1e6, bounds=(3.0, 4.0))
-    raw = pk.fit(x, "box-cox", bounds=(400.0, 500.0), standardize=False)  # which overflows: bounds come first
+    raw = pk.fit(x, "box-cox", bounds=(400.0, 500.0), standardize=False)  # its raw output would overflow
     assert raw.lmbda[0] == 400.0
 
 

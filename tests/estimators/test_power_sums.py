@@ -214,5 +214,5 @@ def test_the_length_that_counts_as_long_does_not_depend_on_threads(direct):
     x = np.random.default_rng(0).normal(size=routes.SKETCHED_FROM)
     one = pk.fit(x, n_threads=1)
     assert_array_equal(kernel_rows(pk.fit(x, n_threads=2)), kernel_rows(one))
-    assert not np.array_equal(kernel_rows(direct(lambda: pk.fit(x))), kernel_rows(one))  # another way
+    assert not np.array_equal(kernel_rows(direct(lambda: pk.fit(x))), kernel_rows(one))  # another route
     assert_allclose(direct(lambda: pk.fit(x)).lmbda, one.lmbda, rtol=1e-12)

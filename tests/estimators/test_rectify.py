@@ -65,7 +65,7 @@ def test_the_start_is_the_one_that_leaves_more_values_at_their_quantiles(n, shar
         rival = both.lmbda0[j] * power if "both" in both.route[j] else start_of(few, scores, "both")
         share_of_rival = oracles.share_at_quantiles("box-cox", few, rival, "both")
         gain = share_of_rival - oracles.share_at_quantiles("box-cox", few, at, "paper")
-        if at > 0.0 and rival < at - 0.03 and abs(gain - 0.02) > 0.004:  # the order of the two cannot be in doubt
+        if at > 0.0 and rival < at - 0.03 and abs(gain - 0.02) > 0.004:  # the two starts differ clearly
             assert both.route[j] == ("refit both sides" if gain > 0.02 else "refit")
         if both.route[j] == "refit":
             assert (both.lmbda[j], both.lmbda0[j], both.n_kept[j]) == (one.lmbda[j], one.lmbda0[j], one.n_kept[j])

@@ -43,9 +43,9 @@ ESTIMATORS: dict[str, Estimator] = {
     "mtl": pk.MTL(),
     "mtl 0.85": pk.MTL(h=0.85),
 }
-#: As by default, with the same cut-off in every step.
+#: Options of the default, except for the same cut-off in every step.
 FIXED_CUTOFFS = {"adaptive_cutoff": False}
-#: Columns whose reweighting comes back to where it was.
+#: Columns whose reweighting alternates between two sets of values.
 TO_AND_FRO = np.full((20, 3), np.nan)
 TO_AND_FRO[:8, 0] = 0.5, 0.51, 0.52, 0.14, 0.5, 0.65, 0.61, 4.7
 TO_AND_FRO[:15, 1] = 0.63, 0.63, 0.28, 2.35, 0.65, 0.4, 1.24, 0.63, 0.64, 5.02, 6.07, 0.7, 0.72, 0.62, 0.36
@@ -365,7 +365,7 @@ def test_the_sum_of_relative_weights_does_not_matter(factor):
     x = contaminated_lognormal(60, 2)
     x[:20, 1] = np.nan
     weight = np.random.default_rng(5).uniform(0.5, 1.5, 60)
-    weight /= (weight**2).sum() / weight.sum()  # the first column just counts
+    weight /= (weight**2).sum() / weight.sum()  # so that the weights of the first column are frequencies
     plain, relative = (fit_by_name(x, "box-cox", sample_weight=w) for w in (weight, factor * weight))
     expected = []
     for column, n_kept in zip(x.T, relative.n_kept, strict=True):
@@ -423,17 +423,17 @@ def test_sensitivity_is_zero_beyond_the_cutoff():
     for family, data, base in (("yeo-johnson", X, x), ("box-cox", np.exp(X), np.exp(x))):
         ml = 100 * (pk.fit(data, family).lmbda - pk.fit(base, family).lmbda)
         assert abs(ml[0]) > 20
-        # one value of 100 is left out by the default beyond 3.6 scales of the other 99, by the others beyond 2.576
+        # the default leaves out one value of 100 beyond 3.6 scales of the other 99, the other rules beyond 2.576
         for name, beyond in (("robust", 5.0), ("rewml as R", 3.0), ("rewml as printed", 3.0)):
             far = abs(z) >= beyond
-            # as it is, Box-Cox or not; prestandardised, one value more moves median and MAD a little
+            # with "mad", an additional value slightly changes median and MAD, which matters for Yeo-Johnson only
             for how, zero in (("none", 1e-7), ("mad", 1e-7 if family == "box-cox" else 0.05)):
                 options = {"prestandardize": how}
                 curve = 100 * (
                     fit_by_name(data, family, name, **options).lmbda - fit_by_name(base, family, name, **options).lmbda
                 )
                 assert_allclose(curve[far], curve[far][0], atol=2.0 * zero)
-                if (family, name) != ("box-cox", "robust"):  # which leaves out some of the sample itself
+                if (family, name) != ("box-cox", "robust"):  # it leaves out some of the 99 quantiles, too
                     assert_allclose(curve[far], 0.0, atol=zero)
                     assert_allclose(curve[near], ml[near], atol=0.35)
 

@@ -20,7 +20,7 @@ import powerkern as pk
 from powerkern import PowerFit, Status
 
 FAMILIES = {"YJ": "yeo-johnson", "BC": "box-cox"}
-#: Records -> the data that they are fits of.
+#: By file of records: the file of the fitted data.
 FILES = {
     "synthetic": None,
     "brands": "data_brands.csv",
@@ -96,7 +96,7 @@ def test_excluded_cells_and_lambda_are_those_of_cellwise(file):
         assert fit.n_kept[0] == record["n_used"] - len(record["w0"]), where
         assert abs(fit.lmbda[0] - record["lambda"]) <= R_XTOL, where
         assert abs(fit.lmbda0[0] - record["lambda0"]) <= R_XTOL, where
-        # minimised by value, to about the root of the rounding unit, over the curvature
+        # values of the objective determine its minimum to about the root of the rounding unit, over the curvature
         assert abs(fit.lmbda[0] - record["lambda_polished"]) <= 2e-5, where
         seen += 1
     assert seen >= 10

@@ -18,7 +18,7 @@ families = pytest.mark.parametrize("family", FAMILIES)
 estimators = pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name not in ("mle", "central-mle")])
 resistant = pytest.mark.parametrize("estimator", RESISTANT)
 
-#: Found by a search; with several minima nearly as low, or none for sure.
+#: Statuses of a successful search, with or without other minima.
 SEARCHED = {Status.OK, Status.SCANNED, Status.MULTIMODAL}
 
 

@@ -65,7 +65,7 @@ def test_weights_over_many_decades_are_accurate_or_reported(decades):
 def test_rows_that_weigh_less_than_a_quantum_count_or_are_reported():
     rng = np.random.default_rng(2)
     x, weight = rng.lognormal(size=ROWS), np.ones(ROWS)
-    x[:10], weight[:10] = np.linspace(0.9, 1.1, 10), 1e19  # the others, all of what shapes the column, come to nothing
+    x[:10], weight[:10] = np.linspace(0.9, 1.1, 10), 1e19  # other weights may be rounded to 0
     fit = quietly(fit_chunks, np.array_split(x, 4), sample_weight=np.array_split(weight, 4))
     expected = pk.fit(x, sample_weight=weight)
     assert fit.status[0] == Status.UNRESOLVED or relative(fit.lmbda, expected.lmbda)[0] < 1e-11

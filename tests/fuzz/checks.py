@@ -16,9 +16,9 @@ from .oracle import Likelihood, NotResolved
 #: Half of the 95 % quantile of chi-square with one degree of freedom.
 DROP = 1.920729410347062
 
-#: Relative to the larger of lambda and 1, and of the likelihood, output and standard deviation likewise.
+#: Tolerance relative to max(1, |lambda|); for likelihood, output and standard deviation likewise.
 TOLERANCE = 1e-10
-#: Of a drop of `DROP`.
+#: Tolerance of the drop at the ends of intervals, relative to `DROP`.
 DROP_TOLERANCE = 1e-6
 #: Errors beyond the tolerance are accepted up to this multiple of the effect of rounding the data and weights.
 ROUNDINGS = 8.0

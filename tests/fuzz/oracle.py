@@ -31,7 +31,7 @@ BOX_COX, YEO_JOHNSON = "box-cox", "yeo-johnson"
 #: Precisions to try, in bits. The last ones are for sums of terms that differ by factors of 1e600, squared.
 PRECISIONS = (192, 448, 1024, 2560, 6400, 16000)
 
-#: Below this, ``m a`` has a series; but for the precisions at which it would be long.
+#: Largest |m a| for which a series is used; at high precision, where the series would be long, it is not.
 _SMALL, _SERIES_TO = 2.0**-64, 2560
 
 _LARGEST = float(np.finfo(np.float64).max)

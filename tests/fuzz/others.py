@@ -21,7 +21,7 @@ from .checks import Finding, check_batch, check_fit
 from .columns import Batch
 from .oracle import Likelihood
 
-#: Most decades of the weights of sums that are quantised.
+#: Largest number of decades that weights span if sums are quantised.
 DECADES = 3.0
 #: Seconds that reading and applying a damaged fit of a few columns may take.
 SECONDS = 2.0
@@ -74,7 +74,7 @@ def check_robust(batch: Batch) -> Iterator[Finding]:
             kept = fit.weights(batch.values) > 0.0
             fit.outliers(batch.values)
             pk.PowerFit.from_json(fit.to_json())
-            tied = np.nanmedian(batch.values, axis=0)  # fits beyond ties promise nothing of these
+            tied = np.nanmedian(batch.values, axis=0)  # the image of a tied value may be infinite
     except Exception as error:
         yield Finding("exception", f"{batch.name}:*", f"{estimator}: {error!r}")
         return
@@ -145,7 +145,7 @@ def check_origin(batch: Batch) -> Iterator[Finding]:
 
 # --- fits as text -------------------------------------------------------------------------------------
 
-#: What numbers are replaced by.
+#: Replacements for numbers.
 _EXTREMES = ("0", "-0.0", "1", "-1", "5e-324", "1e308", "-1e308", "1e400", "1e-400", "NaN", "null", '"nan"', '"inf"')
 _EXTREMES += ('"-inf"', "true", '""', "[]", "{}", "1" + "0" * 400, "9007199254740993", "1e16", "-1e16", "7")
 
@@ -237,11 +237,11 @@ def _beside_scipy(x: np.ndarray, family: str, lmbda: float) -> Iterator[tuple[st
         yield "yeojohnson", ours.yeojohnson(x, lmbda), theirs.yeojohnson(x, lmbda)
         yield "yeojohnson_llf", ours.yeojohnson_llf(lmbda, x), theirs.yeojohnson_llf(lmbda, x)
         best, theirs_best = ours.yeojohnson_normmax(x), theirs.yeojohnson_normmax(x)
-    exact = Likelihood(x, None, family)  # SciPy's likelihood cancels at large lambdas, where both may end
+    exact = Likelihood(x, None, family)  # at large lambdas SciPy's likelihood loses all digits
     yield "nll of the optimum", exact.nll(best), min(exact.nll(best), exact.nll(theirs_best))
 
 
-#: What can be fuzzed.
+#: The kinds of checks.
 CHECKS: dict[str, Callable[[Batch], Iterator[Finding]]] = {
     "fits": check_batch,
     "chunks": check_chunks,

@@ -27,9 +27,9 @@ from tests.support.fits import kernel_rows
 from .partitions import Engine
 
 ESTIMATORS = ("robust", "robust", "robust", "rewml-nr", "mtl", "carroll")
-#: What rounding may do to a lambda that is exact otherwise.
+#: Accepted effect of rounding on lambda, if its bound is 0.
 ROUNDING = 1e-9
-#: Rows of columns that are cut into single rows at most.
+#: Largest number of rows of a column that may be cut into single rows.
 _SINGLE = 60
 
 

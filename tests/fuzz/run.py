@@ -17,7 +17,7 @@ from . import columns
 from .checks import Finding
 from .others import CHECKS
 
-#: Seconds after which a batch counts as one that does not end.
+#: Seconds after which a batch is reported as hanging.
 HANGS = 300.0
 HANG_STATUS = 3
 

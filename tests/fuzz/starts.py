@@ -24,7 +24,7 @@ ESTIMATORS = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
 LENGTHS = (5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 127, 129, 150, 200, 300, 500)
 #: Lengths of columns that are scanned on a sample.
 LONG = (513, 600, 800, 1000)
-#: Interval in which lambda of a prestandardised column is sought, and how much higher than the minimum a start may be.
+#: Search range of lambda of a prestandardised column, and the largest accepted excess of the objective at a start.
 LOW, HIGH, EXCESS = -4.0, 6.0, 1e-6
 _HUBER_K, _HUBER_BETA, _MAD_FACTOR, _C = 1.5, 1.556931 / 2.0, 1.0 / float(ndtri(0.75)), 0.5
 
@@ -230,7 +230,7 @@ def start_of(family: str, x: np.ndarray, estimator: str) -> Start:
         fit = pk.fit(x, family, ONE_SIDED.get(estimator, estimator), n_threads=1)
     u, power = prestandardized(family, x)
     status, objective = pk.Status(int(fit.status[0])), OBJECTIVES[estimator]
-    if estimator == "ppcc":  # searches the original column, about the likeliest lambda
+    if estimator == "ppcc":  # "ppcc" searches the original column, around the maximum likelihood lambda
         u, power, found = np.sort(x), 1.0, float(fit.lmbda[0])
         spread = signed_logs(family, u).std()
         likely = float(pk.fit(x, family, n_threads=1).lmbda[0])

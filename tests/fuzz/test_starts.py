@@ -11,7 +11,7 @@ from fuzz import starts
 
 pytestmark = pytest.mark.slow
 
-#: Seed and number of columns of the short run, and how much higher than brute force the others may be.
+#: Seed and number of columns of the short run, and the largest accepted excess for "carroll" and "mtl".
 SEED, COLUMNS, CLOSE = 11, 70, 1e-3
 #: Statuses of an optimum that a search found, without proof that it is the lowest.
 NOT_PROVED = (pk.Status.SCANNED, pk.Status.MULTIMODAL, pk.Status.NOT_CERTIFIED, pk.Status.TAIL_KEPT)

@@ -12,7 +12,7 @@ import pytest
 from powerkern._jit import JIT_DISABLED, code_cache
 from powerkern.kernels.transforms import lambda_bounds
 
-#: A user who owns nothing here.
+#: User id of an ordinary user without files.
 NOBODY = 65534
 
 

@@ -23,9 +23,9 @@ PACKAGE = Path(powerkern.__file__).parent
 ENTRY = "kernels.transforms.lambda_bounds.lambda_ranges"
 FUNCTION = lambda_bounds.lambda_ranges.__wrapped__
 
-#: For processes of their own: a small entry, so that no test waits for a whole fit.
+#: Code for new processes that calls a small entry, so that no test waits for a whole fit.
 COMPILE = "from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); "
-#: Whether the code was on the disk: nothing else makes numba needless.
+#: Print whether the machine code was on disk: only then is numba not imported.
 HITS = "import sys; print(int('numba' not in sys.modules)); "
 
 

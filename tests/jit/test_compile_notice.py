@@ -23,7 +23,7 @@ def said(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(
         compile_notice, "sys", SimpleNamespace(stderr=terminal, modules={})
-    )  # pytest puts its own into sys
+    )  # pytest replaces sys.stderr
     monkeypatch.setattr(compile_notice, "_silent", 0.0)
     monkeypatch.setattr(compile_notice, "_explained", False)
     monkeypatch.setattr(compile_notice, "SILENCE", 0.02)

@@ -24,7 +24,7 @@ pytestmark = [
 V2 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v2"]))
 V3 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v3"]))
 V4 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v4"]))
-#: A CPU with the features of a level without compiled code, and one with those of the next level.
+#: A CPU without AVX-512, and one with it; neither has compiled code of its own.
 WITHOUT_AVX512 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": V3}
 WITH_AVX512 = {"NUMBA_CPU_NAME": "skylake-avx512", "NUMBA_CPU_FEATURES": V4}
 #: Neither AVX2 nor fused multiply-add: old CPUs, small ones, and virtual machines that hide the features of their CPU.

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-#: Loads entries, and takes gigabytes and many small gaps of the address space in between.
+#: Loads entries, and between them reserves gigabytes and many small gaps of the address space.
 SCRIPT = """
 import ctypes
 import numpy as np

@@ -21,7 +21,7 @@ PARTS = (
     fast_lowering, fast_lowering._Text, fast_lowering._Lower, fast_lowering._Calls, fast_lowering._Target,
     fast_lowering._Typing, fast_lowering._Compiler, llvm_scalars,
 )  # fmt: skip
-#: Functions that fail under the name by which they are imported.
+#: Functions that are replaced where they are imported, not where they are defined.
 IMPORTED = {"number_type", "find_lowering"}
 
 

@@ -75,7 +75,7 @@ def test_fused_multiply_add_rounds_once_where_the_cpu_has_none():
 
 # --- the widest vectors -------------------------------------------------------------------------------
 
-#: Two loops that differ in what they ask for, compiled and not run: any CPU's code can be looked at.
+#: Two loops, without and with `widest_vectors`; they are compiled but not run, so code for any CPU can be inspected.
 LOOPS = """
 import numba
 from powerkern._jit import widest_vectors
@@ -117,7 +117,7 @@ def test_the_widest_vectors_are_used(cpu):
     assert widest.split()[1:] == ["True", "True"]
 
 
-#: A loop of a kernel that is inlined into an entry, neither of which asks for anything.
+#: A loop of a kernel that is inlined into an entry; neither calls `widest_vectors`.
 UNASKED = """
 from powerkern._jit import COLUMN, entry, kernel
 

@@ -21,7 +21,7 @@ from powerkern._jit import Entry, source_keys
 from powerkern.kernels.compilation import entries
 
 PACKAGE = Path(powerkern.__file__).parent
-#: An entry with few modules below it, and one with many.
+#: A module with an entry that imports few modules, and one that imports many.
 SMALL, LARGE = "powerkern.kernels.transforms.lambda_bounds", "powerkern.kernels.robust.rewml"
 
 
@@ -203,5 +203,5 @@ def test_keys_do_not_depend_on_the_order_of_sets():
 def test_a_module_without_source_and_bytecode_has_no_key(monkeypatch):
     monkeypatch.setattr(source_keys, "find_spec", lambda name: None)
     for each in (source_keys._read, source_keys.cache_key):
-        monkeypatch.setattr(source_keys, each.__name__, functools.cache(each.__wrapped__))  # nothing is remembered
+        monkeypatch.setattr(source_keys, each.__name__, functools.cache(each.__wrapped__))  # empty caches
     assert source_keys.cache_key(SMALL).text == ""

@@ -20,13 +20,13 @@ pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
 PACKAGE = Path(powerkern.__file__).parent
 
-#: A small entry, and whether its code was there: nothing else makes numba needless.
+#: Call a small entry, and print whether its machine code was found: only then is numba not imported.
 SMALL = (
     "import sys, numpy as np; from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f\n"
     "low, high = np.empty((2, 1)); f(1, np.zeros(1), np.zeros(1), 10.0, low, high)\n"
     "print(high[0], int('numba' not in sys.modules))"
 )
-#: A fit, a transform by the fit once loaded, and the same by the command line.
+#: Fit, transform by the saved and loaded fit, and do the same on the command line.
 ALL = """
 import sys, numpy as np, powerkern as pk
 from powerkern.__main__ import main

@@ -163,10 +163,10 @@ ARGUMENTS: dict[str, Callable[[Inputs], Any]] = {
     "RatingModel.fold_in(values)": lambda d: d.vector(np.array([1.0, 2.0])),
     "RatingModel.fold_in(weight)": lambda d: d.vector(np.array([1.0, 2.0])),
 }
-#: Optional arguments that the table gives too: those that carry one value a row, and seeds.
+#: Optional arguments that are passed, too: those with one value per row, and seeds.
 GIVEN_IF_OPTIONAL = ("sample_weight", "weight", "groups", "covariates", "rng", "random_state")
 _CELLS = ("below", "above", "between", "limits")
-#: Optional arguments with each of which some functions, and methods of "PowerFit, marks", are called once more.
+#: Optional arguments, by function or method of "PowerFit, marks", for one additional call with each.
 VARIANTS = {
     **dict.fromkeys(("fit", "fit_chunks", "range_of", "PowerFit.expected", "PowerFit.draw"), _CELLS),
 }
@@ -174,7 +174,7 @@ VARIANTS = {
 BY_COLUMN = frozenset(
     ("bounds", "center", "column_names", "contamination", "cov", "lmbda", "loc", "scale", "shift", "trim")
 )
-#: Optional data of methods, which are called with them, too.
+#: Names of optional data arguments of methods, for additional calls.
 OPTIONAL_DATA = ("X", "Y", "sample_weight")
 #: Kinds of fits whose methods need the fitted data, with the marks of their cells.
 CENSORED = ("PowerFit, limits", "PowerFit, marks")

@@ -25,7 +25,7 @@ DAYS = [datetime.date(2020, 1, i + 1) for i in range(N)]
 WORDS = [str(i) for i in range(N)]
 P = np.clip(RNG.uniform(size=(N, 3)), 0.01, 0.99)
 
-#: What is passed; a function makes a new one where it is used up or written to.
+#: The arguments; a function makes a new one if calls use it up or write to it.
 VALUES: dict[str, Any] = {
     "None": None,
     "True": True,
@@ -146,7 +146,7 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     return copy
 
 
-#: Values a call.
+#: Number of values tried for each function.
 EACH = 24
 
 
@@ -160,7 +160,7 @@ def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UserWarning)
-        warnings.simplefilter("ignore", SmallSampleWarning)  # as SciPy has it
+        warnings.simplefilter("ignore", SmallSampleWarning)  # SciPy's functions warn likewise
         warnings.filterwarnings("ignore", message="More than 20 figures")
         warnings.filterwarnings(
             "ignore", category=RuntimeWarning, module=r"numpy\.|sklearn\."

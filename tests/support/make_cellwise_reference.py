@@ -55,7 +55,7 @@ NAMES = (
 )
 KEYS = ("column", "type", "n_used", "lambda0", "lambda", "lambda_polished", "locx", "scalex", "w0", "w0_lastfit")
 PATHS = ("optimize_path_yj", "optimize_path_bc")
-#: Values of R's output that are kept, at most.
+#: Largest number of values of R's output that are kept.
 N_OUTPUT = 8
 
 

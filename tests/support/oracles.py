@@ -788,7 +788,7 @@ def power_transforms(family: str, x: np.ndarray, lmbda: float) -> np.ndarray:
 
     if family == "box-cox":
         return branch_of(m, np.log(x))
-    with np.errstate(over="ignore"):  # of the side that is not taken
+    with np.errstate(over="ignore"):  # in the branch that is not selected
         a = np.log1p(np.abs(x))
         return np.where(x >= 0, branch_of(m, a), -branch_of(2 - m, a))
 
