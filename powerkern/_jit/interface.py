@@ -112,8 +112,9 @@ _RESULTS = {"int": Array("int64", 1), "float": Array("float64", 1)}
 
 
 class Interface(NamedTuple):
-    """The calling convention of an entry: the types of its arguments, which become words, and of its result."""
+    """The calling convention of an entry: the types of its arguments and of its result."""
 
+    #: The types of the arguments. Each argument is passed as one or several 64-bit words.
     signature: tuple[Any, ...]
     #: The type of the array that receives the returned number; None for an entry that returns None.
     result: Array | None

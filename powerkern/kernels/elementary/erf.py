@@ -93,6 +93,6 @@ def gaussian_probability(scores: FloatArray, center: float, scale: float) -> Non
 
 @entry((ROWS, COLUMN, COLUMN))
 def gaussian_probabilities(block: FloatArray, center: FloatArray, scale: FloatArray) -> None:
-    """Apply `gaussian_probability` to each row of `block`, one per detector, with the center and scale of that row."""
+    """Replace the scores of each detector (a row of `block`) by `gaussian_probability` for its center and scale."""
     for j in range(block.shape[0]):
         gaussian_probability(block[j], center[j], scale[j])

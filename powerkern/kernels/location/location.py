@@ -234,7 +234,10 @@ def _whole(x: float) -> float:
 
 @kernel
 def _mean_and_sd(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
-    """Return mean and standard deviation (with 1/n) of a sorted column, which may be overwritten."""
+    """Return the mean and the standard deviation of a sorted column, divided by n or the sum of weights.
+
+    The function overwrites y. `w` holds the weights; it is empty if all are one.
+    """
     factor = _safe_unit(max(abs(y[0]), abs(y[-1])))
     _multiply(y, factor)
     moments = two_pass_moments(y) if w.size == 0 else two_pass_moments(y, w)

@@ -115,7 +115,7 @@ class _Clipped(NamedTuple):
 
 @kernel
 def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -> _Clipped:
-    """Find the values that psi clips at a given location and scale, and sum the remaining values.
+    """Return the sums over the values that psi does not clip in the equations of location and of scale (`_Clipped`).
 
     Parameters
     ----------

@@ -232,9 +232,9 @@ def position_at(counts: FrequencyWeights, fraction: float) -> int:
 
 @kernel
 def position_from_above(counts: FrequencyWeights, fraction: float) -> int:
-    """Return the position at which the running weight, from the largest value down, first reaches `fraction`.
+    """Return the index of the largest value whose weight and those of all larger values reach `fraction` together.
 
-    `fraction` is a fraction of the total weight.
+    `fraction` is a fraction of the total weight. The index refers to the values in ascending order.
     """
     last = counts.w.size - 1
     return last - min(count_below(counts.after[last::-1], fraction * counts.total * (1.0 - SLACK)), last)

@@ -20,15 +20,16 @@ def _bins_of_area(
 
     The result is n_bins + 1 if more than `n_bins` bins are needed.
 
-    A value on an edge belongs to the bin to the right of the edge. The value 1 belongs to the last bin if the area of
-    that bin allows. If rounding would put an edge on the last value of its bin, the edge moves up by one float64.
+    A value on an edge belongs to the bin to the right of the edge. The value 1 belongs to the last bin, unless the area
+    of that bin would then exceed `area`. If rounding would put an edge on the last value of its bin, the edge moves up
+    by one float64.
 
     Parameters
     ----------
     values : (m,)
         Distinct values in ascending order.
     cumulative_counts : (m,) int
-        The number of data values that are at most as large as each distinct value.
+        The number of data values less than or equal to each distinct value.
     area : float
         Largest count times width of a bin.
     n_bins : int
@@ -76,7 +77,7 @@ def equal_area_bins(
     values : (m,)
         Distinct values in ascending order.
     cumulative_counts : (m,) int
-        The number of data values that are at most as large as each distinct value.
+        The number of data values less than or equal to each distinct value.
     n_bins : int
         Number of bins allowed, at least 1.
     first : (n_bins + 1,) int

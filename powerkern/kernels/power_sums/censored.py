@@ -1,8 +1,9 @@
-"""Fit columns with censored cells, and evaluate profiles and intervals, from power sums and counts of intervals.
+"""Fit columns with censored cells from power sums of the observed values and counts of the censoring intervals.
 
-The nodes of the Gauss rules represent the observed values. Cells with the same interval are one weighted term of the
-likelihood, as in `powerkern.kernels.censored`, whose functions fit the column. `_bound_errors` bounds the errors that
-come from the power sums; the intervals and their weights are exact.
+Profile likelihoods and confidence intervals of lambda are computed from the same sums. The nodes of the Gauss rules
+represent the observed values. Cells with the same interval are one weighted term of the likelihood, as in
+`powerkern.kernels.censored`, whose functions fit the column. `_bound_errors` bounds the errors that come from the power
+sums; the censoring intervals and their weights are exact.
 """
 
 from __future__ import annotations

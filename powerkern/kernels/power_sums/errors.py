@@ -5,7 +5,7 @@ derivatives changes by at most ``max|f^(8)| h^8/8! r``. Here h is half the width
 position of a value in the bin, r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), E denotes the mean over the bin's values, and
 pi_k are their monic orthogonal polynomials. For f = e^(2 m a), the square of a power with log a and exponent m, the
 relative error is
-``(2 |m| h)^8 r e^(2 |m| h)/8!``, which is 3e-13 for 2 |m| h = 0.16. A bin with at most four distinct values is
+``(2 |m| h)^8 r e^(2 |m| h)/8!``, which is 2e-13 for 2 |m| h = 0.16. A bin with at most four distinct values is
 represented exactly. Sums over blocks of rows are rounded to multiples of a quantum, so that they do not depend on the
 order of addition. `bound_errors` bounds the error of lambda that results from the Gauss rules and from rounding.
 

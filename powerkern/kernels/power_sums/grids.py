@@ -22,7 +22,7 @@ G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX, G_QUANTUM = range(8)
 #: Number of these fields.
 N_GRID = 8
 #: Largest width of a bin, times the absolute exponent |m|, for which the relative error of the Gauss rule is at most
-#: 3e-13 (`errors`).
+#: 2e-13 (`errors`).
 WIDTH = 0.16
 #: Expected upper limit of the absolute exponent |m|, times the standard deviation of the logs. If |m| is larger, the
 #: grid is refined.

@@ -153,9 +153,9 @@ class Evaluation(NamedTuple):
 
 @kernel
 def _branch_exponent(rows: Rows, mu: float) -> float:
-    """Return the exponent for negative logs, given the exponent `mu` for positive logs.
+    """Return the exponent for negative values, given the exponent `mu` for positive values.
 
-    The two differ by 2 (in units of the logs) in columns of both signs.
+    In columns of both signs it is mu minus 2, in units of the logs; in other columns it is mu.
     """
     return mu - 2.0 * rows.sigma if rows.both_signs else mu
 

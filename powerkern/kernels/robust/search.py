@@ -189,7 +189,10 @@ def draw_sample(search: Search, full_column: Prestandardized, options: Options, 
 
 @kernel
 def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
-    """Return the index, in a full column of n values, of the k-th value of the sample."""
+    """Return the index of sample value k (k = 0, ..., SAMPLE - 1) in the full column of n values with weights `counts`.
+
+    The sample is evenly spaced in rank or, with weights, in weight.
+    """
     if counts is None:
         return ((2 * k + 1) * n) // (2 * SAMPLE)
     return position_at(counts, (k + 0.5) / SAMPLE)

@@ -167,7 +167,7 @@ def _count_extreme(x: FloatArray, low: float, high: float) -> int:
 
 @kernel
 def _take_extreme(x: FloatArray, low: float, high: float, extreme: FloatArray, place: FloatArray) -> int:
-    """Copy the values outside [low, high], and pad them with ones to whole vectors; return the number with the padding.
+    """Copy the values outside [low, high], padded with ones to whole vectors; return their number, padding included.
 
     Parameters
     ----------

@@ -21,8 +21,9 @@ _Apply = Callable[[FloatArray, IntArray, IntArray, IntArray, FloatArray, IntArra
 
 
 def _make_entry(family: int, direction: int) -> _Apply:
-    """Make the entry that transforms runs by one family, with or without standardisation.
+    """Make the entry that transforms or inverts runs, for one family and one direction.
 
+    `direction` is FORWARD, INVERSE, FORWARD_STANDARDIZED or INVERSE_STANDARDIZED (`kernels.transforms.family`).
     The constants are computed for many runs at a time, so that their computation vectorises.
     """
     transform = TRANSFORMS[family, direction]

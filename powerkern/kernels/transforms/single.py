@@ -412,7 +412,10 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 
 def _after(prepare: Prepare) -> PrepareAll:
-    """Return a kernel that writes the constants of n columns: `_begin_yeojohnson`, then `prepare` for each column."""
+    """Return a kernel that computes the constants of n columns.
+
+    It calls `_begin_yeojohnson` once for all columns, and then `prepare` for each column.
+    """
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         _begin_yeojohnson(fields, c, n)
