@@ -103,7 +103,7 @@ def _smallest_variance_start(y: FloatArray, h: int, unit: float, work: FloatArra
     first, second = work[0], work[1]
     _cumulate(y[:middle][::-1], center, unit, first[:middle][::-1], second[:middle][::-1])
     _cumulate(y[middle:], center, unit, first[middle:n], second[middle:n])
-    best, at = math.inf, n // 2 - h // 2
+    best, at = math.inf, 0
     for i in range(n - h + 1):
         s, q = first[i + h - 1], second[i + h - 1]
         if i < middle:

@@ -58,6 +58,15 @@ def test_medians(n, kind):
     assert median(values) == low + 0.5 * (high - low)
 
 
+@pytest.mark.parametrize("n", [50, 100, 300])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("n_equal", [0, 1])
+def test_median_between_equal_values_and_the_next(n, sign, n_equal):
+    values = sign * np.append(np.zeros(n // 2 + n_equal), np.arange(1.0, n // 2 + 1 - n_equal))
+    for seed in range(4):
+        assert median(np.random.default_rng(seed).permutation(values)) == (0.0 if n_equal else 0.5 * sign)
+
+
 def test_the_median_of_nothing():
     assert math.isnan(median([]))
 
@@ -73,6 +82,11 @@ def test_location_and_scale_in_one_step(n, seed):
 def test_one_step_without_spread_or_values():
     np.testing.assert_array_equal(one_step([1.0, 1.0, 1.0, 5.0]), [1.0, 0.0])
     assert np.isnan(one_step([np.nan, np.nan])).all()
+
+
+def test_scale_of_mostly_infinite_values_is_infinite():
+    x = np.array([math.inf, -math.inf, 1.0])
+    assert cells.one_step_scale(x, np.empty(3)) == math.inf
 
 
 @pytest.mark.parametrize("rho", [-0.995, -0.6, 0.0, 0.4, 0.9, 1.0])
@@ -94,6 +108,22 @@ def test_correlation_of_pairs(rho):
 def test_correlation_without_spread_is_0(u):
     u = np.array(u)
     assert cells.pair_correlation(u[0], u[1], 9.2, np.empty((3, u.shape[1]))) == 0.0
+
+
+@pytest.mark.parametrize("limit", [24.99, 25.0])
+def test_points_on_the_ellipse_are_inside(limit):
+    y, z = np.array([3.0, -4.0, 1.0, 2.0, 0.0]), np.array([4.0, 3.0, -1.0, 1.5, 2.0])
+    inside = y**2 + z**2 <= limit
+    found = cells._correlation_inside(y, z, y + z, y - z, 0.5, 0.5, limit)
+    assert found == pytest.approx(np.corrcoef(y[inside], z[inside])[0, 1], rel=1e-14)
+
+
+@pytest.mark.parametrize("cutoff", [1.0, 0.99])
+def test_points_with_the_largest_residual_count_in_slopes(cutoff):
+    y, z, residuals = np.array([2.0, 5.0, 3.0]), np.array([1.0, 2.0, -4.0]), np.array([0.5, -1.0, 1.0])
+    inside = abs(residuals) <= cutoff
+    found = cells._products_inside(y, z, residuals, cutoff)
+    assert found == (np.sum(y[inside] * z[inside]), np.sum(z[inside] ** 2))
 
 
 @pytest.mark.parametrize("n", [3, 20, 150])

@@ -64,6 +64,23 @@ def test_least_squares_rows(shape, ridge, damping):
     np.testing.assert_allclose(squares, np.nansum((M - result @ V) ** 2, axis=1), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("damping", [1.0, 0.6])
+def test_weights_of_cells_count_in_least_squares(shape, damping):
+    M, U, V = problem(*shape, seed=2, missing=0.1)
+    ridge, weights = 0.4, np.random.default_rng(3).uniform(0.2, 3.0, M.shape)
+    expected, squares = U.copy(), np.full(U.shape[0], np.nan)
+    for row, observed, w, target in zip(M, ~np.isnan(M), weights, expected, strict=True):
+        root, fixed = np.sqrt(w[observed]), V[:, observed].T
+        stacked = np.vstack([root[:, None] * fixed, np.sqrt(ridge) * np.eye(shape[2])])
+        best = np.linalg.lstsq(stacked, np.append(root * row[observed], np.zeros(shape[2])), rcond=None)[0]
+        target += damping * (best - target)
+    cells = packed(M)._replace(root=np.sqrt(weights[~np.isnan(M)]))
+    kc.least_squares_rows(tuple(cells), np.ascontiguousarray(V.T), U, ridge, damping, squares)
+    np.testing.assert_allclose(U, expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(squares, np.nansum(weights * (M - U @ V) ** 2, axis=1), rtol=1e-11, atol=1e-25)
+
+
 def test_least_squares_repeated_reaches_the_solution():
     M, U, V = problem(6, 12, 3, missing=0.1)
     for _ in range(3):

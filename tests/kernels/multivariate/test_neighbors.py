@@ -82,3 +82,12 @@ def test_rows_whose_distances_overflow_have_no_neighbors():
     means, corrections = found_means(np.array([[1e200, nan]]), donors, donors, donors, 2)
     assert np.isnan(means).all()
     assert np.isnan(corrections).all()
+
+
+def test_donors_at_an_infinite_distance_are_left_out():
+    values = np.array([[1.0, nan]])
+    donors = np.array([[1e200, 5.0], [2.0, 7.0], [4.0, 9.0], [-1e200, 3.0]])
+    means, corrections = found_means(values, donors, donors, 10.0 * donors, 3)
+    expected, _ = found_means(values, donors[1:3], donors[1:3], donors[1:3], 3)
+    assert means[0, 1] == expected[0, 1]
+    assert corrections[0, 1] == pytest.approx(10.0 * expected[0, 1], rel=1e-14)
