@@ -144,5 +144,5 @@ def normality_columns(
 
 @kernel
 def _has_spread(x: FloatArray) -> bool:
-    """Return whether ascending values are finite and not all equal."""
-    return x.size > 1 and -math.inf < x[0] < x[-1] < math.inf
+    """Return whether ascending values, at least one, are finite and not all equal."""
+    return -math.inf < x[0] < x[-1] < math.inf

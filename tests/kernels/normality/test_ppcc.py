@@ -127,8 +127,9 @@ def test_searches_of_extreme_columns_end(x):
 
 @pytest.mark.parametrize("x", [[1.0, 2.0], [1.0, 1.0, 2.0, 2.0], [3.0] * 9 + [5.0], [1e-300, 1e300]])
 def test_lambda_stays_at_the_start_where_all_are_equally_good(x):
-    lmbda, value, _, status = found(x, BOX_COX, 0.25)
+    lmbda, value, n_eval, status = found(x, BOX_COX, 0.25)
     assert lmbda == 0.25
+    assert n_eval == 17  # a grid with steps of 0.5 up to a distance of 4
     assert value == pytest.approx(objective(np.array(x), BOX_COX, 0.25), rel=1e-9, abs=1e-13)
     assert status == Status.SCANNED
 
