@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jitted import jitted
 from reference_files import read_reference
+from scipy import stats
 
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels.location import biweight, huber, loc_scale, location, order_statistics, proposal2
+from powerkern.kernels.location.weights import new_frequency_work
 from powerkern.location import location_scale
 
 NO_WEIGHTS = np.empty(0)
@@ -337,6 +339,51 @@ def test_proposal2_settles_near_its_breakdown_point():
 def test_constants_out_of_reach_end_with_a_status():
     assert apply(BISQUARE, [0.0, 1.0, 2.0, 3.0], constants=(0.0, 1e-3)).status == loc_scale.MAX_ITER
     assert apply(BISQUARE2, [0.0, 1.0, 2.0, 3.0], constants=(1.5, 1e-3)).status == loc_scale.MAX_ITER
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_least_favourable_likelihood_is_stationary(weighted):
+    """The equations are sum psi(u) = 0 and sum psi(u) u = n P(|Z| < k); the values behind the counts are not read."""
+    ys = [y for y in NAMED.values() if y.size > 2 and y[0] > -1e8 and y[-1] < 1e8]
+    block, weights = np.full((len(ys), max(map(len, ys)) + 1), -7.0), np.full((len(ys), max(map(len, ys)) + 1), 50.0)
+    counts, out = np.array([y.size for y in ys]), np.empty((len(ys), 2))
+    for j, y in enumerate(ys):
+        block[j, : y.size], weights[j, : y.size] = y, whole_weights(y)
+    if weighted:
+        huber.weighted_likelihood_columns(block, weights, counts, new_frequency_work(block.shape[1]), out)
+    else:
+        huber.likelihood_columns(block, counts, out)
+    for y, (loc, scale) in zip(ys, out, strict=True):
+        w, u = whole_weights(y) if weighted else np.ones(y.size), (y - loc) / scale
+        psi = np.clip(u, -huber.HUBER_K, huber.HUBER_K)
+        assert abs(w @ psi) <= 1e-12 * w.sum()
+        assert w @ (psi * u) == pytest.approx(math.erf(huber.HUBER_K / math.sqrt(2.0)) * w.sum(), rel=1e-12)
+
+
+def test_least_favourable_likelihood_when_the_first_step_overshoots():
+    """Most values are clipped, and a few of them are far away."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y = np.sort(rng.standard_cauchy(17) * np.exp(rng.normal(size=17)))
+        for k in (0.05, 0.4, 1.5):
+            loc, scale, n_iter, status = huber.sorted_huber_likelihood(y, None, k)
+            u = (y - loc) / scale
+            psi = np.clip(u, -k, k)
+            assert status == loc_scale.CONVERGED
+            assert 1 <= n_iter <= 100
+            if np.any(abs(u) < k):
+                assert abs(psi.sum()) <= 1e-10
+            assert psi @ u == pytest.approx(math.erf(k / math.sqrt(2.0)) * y.size, rel=1e-10)
+
+
+def test_least_favourable_likelihood_without_spread():
+    assert huber.sorted_huber_likelihood(np.array([1.0, 3.0, 3.0, 3.0]), None, 1.5) == (3.0, 0.0, 0, 1)
+
+
+@pytest.mark.parametrize("limit", [0.1, 1.0, 2.576, 9.0])
+def test_standard_deviation_within_a_limit(limit):
+    assert huber.sd_within(limit) == pytest.approx(stats.truncnorm(-limit, limit).std(), rel=1e-9)
+    assert huber.sd_within(math.inf) == 1.0
 
 
 # --- public functions ---------------------------------------------------------------------------------

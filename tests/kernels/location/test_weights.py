@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
@@ -48,6 +48,31 @@ def test_sums_of_weights(pairs):
     np.testing.assert_array_equal(of.after / of.factor, np.append(np.cumsum(w[::-1])[::-1], 0.0))
     assert of.unit == of.factor
     assert 0.25 < of.total <= 1.0
+
+
+@given(pairs=small, data=st.data())
+@settings(max_examples=25)
+def test_sums_over_ranges_are_those_of_repeated_values(pairs, data):
+    y, w, repeated = sort_and_repeat(pairs)
+    of, n = frequency_weights(w), y.size
+    hi = data.draw(st.integers(0, n))
+    lo = data.draw(st.integers(0, hi))
+    first, last = int(w[:lo].sum()), int(w[:hi].sum())
+    unscaled = [counts.unscale_weight(of, each) for each in counts.weight_outside(of, lo, hi, n)]
+    assert unscaled == [first, repeated.size - last] == list(counts.weight_outside(None, first, last, repeated.size))
+    assert counts.unscale_weight(of, counts.weight_inside(of, lo, hi)) == last - first
+    assert counts.weight_inside(None, lo, hi) == hi - lo
+    assert counts.unscale_weight(of, counts.weight_sum(of, n)) == repeated.size
+    assert (counts.weight_sum(None, n), counts.unscale_weight(None, 3.0)) == (n, 3.0)
+    assert (counts.weight_unit(of), counts.weight_unit(None), counts.weight_at(None, 0)) == (of.factor, 1.0, 1.0)
+    assert [counts.unscale_weight(of, counts.weight_at(of, i)) for i in range(n)] == w.tolist()
+    part = counts.weights_between(of, lo, hi)
+    assert (part / of.factor).tolist() == w[lo:hi].tolist()
+    assert counts.weights_between(None, lo, hi) is None
+    if lo < hi:
+        mean = repeated[first:last].mean()
+        assert counts.weighted_mean(y[lo:hi], part) == pytest.approx(mean, rel=1e-14, abs=1e-14)
+        assert counts.weighted_mean(repeated[first:last], None) == pytest.approx(mean, rel=1e-14, abs=1e-14)
 
 
 @pytest.mark.parametrize("factor", [1e-300, 0.1, 0.3, 1.0])
