@@ -1,0 +1,322 @@
+"""Every field of a robust fit, against NumPy and SciPy; weights against repeated values; cut-offs and far tails."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import oracles
+import pytest
+from scipy import stats
+
+from powerkern import Status
+from powerkern._estimators.estimators import ESTIMATORS
+from powerkern._status import Route
+from powerkern.kernels.location.loc_scale import LocScale
+from powerkern.kernels.results import FIELDS, N_RESULTS
+from powerkern.kernels.robust import adaptive_rewml, cellwise, column_results, reweighting, trimmed
+from powerkern.kernels.robust import fit as fits
+from powerkern.kernels.robust.column import Prestandardized
+from powerkern.kernels.robust.reweighting import kept_by_index
+from powerkern.kernels.robust.scratch import new_robust_work
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, QUARTILES, ROOM, SortedColumn
+
+CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
+CUTOFF = oracles.CUTOFF
+SETTINGS = [
+    ("robust", {}),
+    ("rewml", {}),
+    ("rewml", {"convention": "cellwise"}),
+    ("rewml-nr", {"n_reweight": 1}),
+    ("carroll", {}),
+    ("mtl", {"h": 0.8}),
+]
+settings = pytest.mark.parametrize("estimator, options", SETTINGS, ids=lambda v: v if isinstance(v, str) else "")
+families = pytest.mark.parametrize("family", CODES)
+
+
+def fit(x, family, estimator, options, weight=None):
+    """Fit one column, in any order and with NaN; return its results by name."""
+    order = np.argsort(x)
+    columns = np.array([x[order]])
+    weights = None if weight is None else np.array([weight[order]], dtype=float)
+    chosen, out = ESTIMATORS[estimator](**options), np.full((1, N_RESULTS), np.nan)
+    work = new_robust_work(x.size, weight is not None)
+    chosen.entries.fit(columns, weights, CODES[family], chosen.kernel_options, work, out)
+    return dict(zip(FIELDS, out[0].tolist(), strict=True))
+
+
+def sample(family, n=26, seed=0):
+    x = np.random.default_rng(seed).lognormal(0.4, 0.6, n)
+    x[: n // 8] = 40.0, *x[1 : n // 8] * 0.01
+    return x if family == "box-cox" else x - 1.5
+
+
+def transform(x, family, lmbda):
+    return stats.boxcox(x, lmbda) if family == "box-cox" else stats.yeojohnson(x, lmbda)
+
+
+def negative_log_likelihood(x, w, family, lmbda):
+    y = transform(x, family, lmbda)
+    mean = np.average(y, weights=w)
+    slope = np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(abs(x))
+    variance = np.average((y - mean) ** 2, weights=w)
+    return 0.5 * math.log(variance) - (lmbda - 1.0) * np.average(slope, weights=w)
+
+
+@families
+@settings
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fields_describe_the_values_kept(weighted, estimator, options, family):
+    x = sample(family)
+    w = np.random.default_rng(1).integers(1, 4, x.size).astype(float) if weighted and estimator != "mtl" else None
+    found = fit(x, family, estimator, options, w)
+    w = np.ones(x.size) if w is None else w
+    assert (found["n_obs"], found["x_min"], found["x_max"]) == (w.sum(), x.min(), x.max())
+    kept = (found["kept_low"] <= x) & (x <= found["kept_high"])
+    assert found["n_kept"] == pytest.approx(w[kept].sum(), rel=1e-13)
+    u = (x - found["center"]) / found["divisor"]
+    y, lmbda = transform(u, family, found["lmbda"]), found["lmbda"]
+    ref = transform(np.array([found["ref"]]), family, lmbda)[0]
+    shown = stats.boxcox(x / found["ref"], lmbda) if family == "box-cox" else y - ref
+    shown = found["slope"] * shown + found["intercept"]
+    assert found["log_factor"] == 0.0
+    np.testing.assert_allclose(shown, (y - found["loc"]) / found["scale"], rtol=1e-8, atol=1e-8)
+    mean = np.average(y[kept], weights=w[kept])
+    sd, n_kept = math.sqrt(np.average((y[kept] - mean) ** 2, weights=w[kept])), w[kept].sum()
+    if estimator == "carroll":
+        z = (y - found["loc"]) / found["scale"]
+        psi = np.clip(z, -1.5, 1.5)
+        assert abs(w @ psi) < 1e-9
+        assert w @ (psi * z) == pytest.approx(w.sum() * math.erf(1.5 / math.sqrt(2.0)), rel=1e-9)
+    else:
+        within = stats.truncnorm
+        factors = {
+            "robust": [1.0 / within(-c, c).std() for c in CUTOFF + 0.5 * np.arange(5)],
+            "mtl": [1.0 / within(*stats.norm.interval(n_kept / w.sum())).std()],
+        }.get(estimator, [1.0 / within(-CUTOFF, CUTOFF).std()])
+        if "convention" in options:
+            factors = [math.sqrt(n_kept / (n_kept - 1.0))]
+        assert found["loc"] == pytest.approx(mean, abs=1e-12)
+        assert np.min(np.abs(np.array(factors) * sd / found["scale"] - 1.0)) < 1e-9
+    likelihood = [negative_log_likelihood(u[kept], w[kept], family, lmbda + k) for k in (-1e-3, 0.0, 1e-3)]
+    assert found["nll"] == pytest.approx(likelihood[1] + math.log(found["divisor"]), abs=1e-12)
+    curvature = (likelihood[0] - 2.0 * likelihood[1] + likelihood[2]) / 1e-6
+    assert found["curvature"] == pytest.approx(curvature, rel=1e-5)
+    assert found["status"] in (Status.SCANNED, Status.MULTIMODAL)
+    assert found["route"] == (Route.ONE_PASS if estimator == "carroll" else Route.REFIT)
+
+
+@families
+@settings
+def test_weights_repeat_values_in_every_field(estimator, options, family):
+    x = sample(family, seed=3)
+    w = np.random.default_rng(4).integers(1, 4, x.size)
+    weighted = fit(x, family, estimator, options, w)
+    repeated = fit(np.repeat(x, w), family, estimator, options)
+    for name in ("n_obs", "x_min", "x_max", "status", "route", "log_factor"):
+        assert weighted[name] == repeated[name]
+    for name in ("center", "divisor", "n_kept"):
+        assert weighted[name] == pytest.approx(repeated[name], rel=1e-13)
+    for name in ("lmbda", "lmbda0", "loc", "scale", "nll", "curvature", "objective", "kept_low", "kept_high"):
+        assert weighted[name] == pytest.approx(repeated[name], rel=2e-5, abs=2e-5)
+
+
+# --- cut-offs at a given lambda -------------------------------------------------------------------------
+
+
+def invert(y, family, lmbda):
+    """Return the value whose transform is y; the nearer end of the domain if there is none."""
+    if family == "box-cox":
+        base = max(lmbda * y + 1.0, 0.0) if lmbda else math.exp(y)
+        with np.errstate(divide="ignore"):
+            return float(np.float64(base) ** (1.0 / lmbda)) if lmbda else base
+    if y < 0.0:
+        return -invert(-y, family, 2.0 - lmbda)
+    return invert(y, "box-cox", lmbda) - 1.0
+
+
+def adapted(distance):
+    """Return the cut-off beyond which the values exceed the number expected of a normal sample most clearly."""
+    chosen, most = CUTOFF + 2.0, 2.3
+    for trial in CUTOFF + np.array([0.0, 0.5, 1.0, 1.5]):
+        outside, expected = np.count_nonzero(distance > trial), distance.size * 2.0 * stats.norm.sf(trial)
+        excess = outside * math.log(outside / expected) - (outside - expected) if outside > expected else 0.0
+        if excess > most:
+            chosen, most = trial, excess
+    return chosen
+
+
+def has_far_tail(y, kept):
+    """Return whether a tail of which all values are kept has at least 5 values, and 10 %, beyond 3 scales."""
+    loc, scale = oracles.huber_one_step(y, 1.5, 1.556931 / 2.0)
+    tails = (y < loc - 3.0 * scale) & kept[0], (y > loc + 3.0 * scale) & kept[-1]
+    return max(np.count_nonzero(tail) for tail in tails) >= max(5, 0.1 * y.size)
+
+
+@families
+@pytest.mark.parametrize("estimator, adaptive", [("robust", True), ("robust", False), ("rewml", False)])
+@pytest.mark.parametrize("rule", ["none", "paper"])
+@pytest.mark.parametrize("lmbda", [-0.4, 0.0, 0.7, 1.6])
+def test_cutoff_at_a_lambda(lmbda, rule, estimator, adaptive, family):
+    rng = np.random.default_rng(round(10 * lmbda) + 7)
+    for n, n_far, far in ((24, 0, 0.0), (24, 2, 2.0), (30, 6, 6.0), (30, 5, -7.0), (28, 3, 4.0)):
+        z = np.sort(np.append(rng.normal(size=n - n_far), far + 0.1 * rng.normal(size=n_far)))
+        x, w = np.exp(0.5 * z) if family == "box-cox" else z + 0.3, rng.integers(1, 3, n)
+        chosen, y, out = ESTIMATORS[estimator](), np.empty(n), np.empty(fits.N_CUTOFF_FIELDS)
+        code = NOT_RECTIFIED if rule == "none" else QUARTILES
+        work, given = new_robust_work(n, True), (CODES[family], chosen.kernel_options, lmbda, code, int(adaptive))
+        chosen.entries.apply_cutoff(x.copy(), w.astype(float), *given, work, y, out)
+        u, center, divisor, power = oracles.prestandardized(family, np.repeat(x, w), "mad")
+        at = lmbda * power
+        expected = oracles.rectified_by_rule(family, u, at, rule).astype(float)
+        np.testing.assert_allclose(np.repeat(y, w), expected, rtol=1e-12, atol=1e-12)
+        loc, scale = oracles.huber_one_step(expected, 1.5, 1.556931 / 2.0)
+        cutoff = adapted(abs(expected - loc) / scale) if adaptive else CUTOFF
+        kept = abs(expected - loc) <= cutoff * scale
+        np.testing.assert_allclose(out[[fits.TRANSFORM_LOC, fits.TRANSFORM_SCALE]], (loc, scale), rtol=1e-9, atol=1e-12)
+        assert out[fits.CUTOFF_IN_SCALES] == pytest.approx(cutoff, rel=1e-14)
+        assert out[fits.WEIGHT_BELOW] == pytest.approx(np.count_nonzero(expected < loc - cutoff * scale), abs=1e-12)
+        assert out[fits.WEIGHT_ABOVE] == pytest.approx(np.count_nonzero(expected > loc + cutoff * scale), abs=1e-12)
+        prescaling = (0.0, 1.0) if family == "box-cox" else (center, divisor)
+        np.testing.assert_allclose(out[[fits.PRESCALING_CENTER, fits.PRESCALING_DIVISOR]], prescaling, rtol=1e-12)
+        for end, side in ((out[fits.CUTOFF_LOW], -1.0), (out[fits.CUTOFF_HIGH], 1.0)):
+            target = loc + side * cutoff * scale
+            v = ((end / divisor) ** (1.0 / power)) if family == "box-cox" else (end - center) / divisor
+            if rule == "none":
+                assert v == pytest.approx(invert(target, family, at), rel=1e-8, abs=1e-8)
+            elif math.isfinite(v) and abs(v) > 0.0:
+                back = oracles.rectified(family, np.array([v]), at, *oracles.quartiles(u))[0]
+                assert float(back) == pytest.approx(target, rel=1e-8, abs=1e-8)
+        if estimator == "robust":
+            both = oracles.rectified_by_rule(family, u, at, "both").astype(float)
+            assert bool(out[fits.KEEPS_FAR_TAIL]) == has_far_tail(both, kept)
+        else:
+            assert not out[fits.KEEPS_FAR_TAIL]
+
+
+@pytest.mark.parametrize("n_far, is_far", [(4, False), (5, True), (6, True)])
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+@pytest.mark.parametrize("n", [40, 50, 60])
+def test_far_tails_have_five_values_and_a_tenth_of_all(n, side, n_far, is_far):
+    y = np.sort(side * np.append(stats.norm.ppf((np.arange(n - n_far) + 0.5) / (n - n_far)), np.full(n_far, 30.0)))
+    values, logs = (np.append(v, np.ones(ROOM)) for v in (y, np.sign(y) * np.log1p(abs(y))))
+    column = SortedColumn(values, logs, n, n // 2, 2.0, 9, n - 10)
+    standardized = Prestandardized(column, None, None, np.empty(n + ROOM))
+    whole = kept_by_index(0, n)
+    far = has_far_tail(y, np.ones(n, dtype=bool))
+    assert far == (is_far and n_far >= 0.1 * n)
+    assert adaptive_rewml._keeps_far_tail(standardized, 1.0, whole) == far
+    assert not adaptive_rewml._keeps_far_tail(standardized, 1.0, kept_by_index(1, n - 1))
+    assert not adaptive_rewml._keeps_far_tail(standardized, 1.0, kept_by_index(3, 3))
+    one_end = (0, n - 1) if side > 0.0 else (1, n)
+    assert not adaptive_rewml._keeps_far_tail(standardized, 1.0, kept_by_index(*one_end))
+
+
+def test_excess_is_a_log_likelihood_ratio_of_poisson_counts():
+    for cutoff, outside, n in ((2.0, 9.0, 80.0), (2.5, 1.5, 30.0), (3.0, 4.0, 1000.0)):
+        expected = 2.0 * n * stats.norm.sf(cutoff)
+        rate = max(outside, expected)
+        ratio = (outside * math.log(rate) - rate) - (outside * math.log(expected) - expected)
+        assert adaptive_rewml.excess_beyond(cutoff, outside, n) == pytest.approx(ratio, rel=1e-12, abs=1e-14)
+
+
+# --- the objective at given lambdas ---------------------------------------------------------------------
+
+
+@families
+@pytest.mark.parametrize("estimator", ["robust", "rewml", "rewml-nr", "carroll", "mtl"])
+def test_objective_of_each_column_at_each_lambda(estimator, family):
+    rng, lmbdas = np.random.default_rng(8), np.array([-1.0, 0.0, 0.6, 1.0, 2.5])
+    z = np.sort(rng.normal(size=(4, 20)))
+    x = np.exp(0.4 * z) if family == "box-cox" else z
+    x[1, 17:], x[2] = np.nan, 1.5
+    w = rng.integers(1, 3, x.shape)
+    routes = np.array([Route.REFIT, Route.REFIT, Route.REFIT, Route.REFIT_BOTH_SIDES], dtype=float)
+    chosen = ESTIMATORS[estimator](**({"h": 0.7} if estimator == "mtl" else {}))
+    for weights in (None, w):
+        out, work = np.empty((4, 5)), new_robust_work(20, weights is not None)
+        given = None if weights is None else weights.astype(float)
+        chosen.entries.at(lmbdas, x.copy(), given, CODES[family], chosen.kernel_options, routes, work, out)
+        assert np.isnan(out[2]).all()
+        for j in (0, 1, 3):
+            seen = ~np.isnan(x[j])
+            repeated = np.repeat(x[j, seen], 1 if weights is None else weights[j, seen])
+            u, _, _, power = oracles.prestandardized(family, repeated, "mad")
+            rule = {"rewml-nr": "none"}.get(estimator, "both" if j == 3 and estimator == "robust" else "paper")
+            for lmbda, value in zip(lmbdas * power, out[j], strict=True):
+                if estimator == "carroll":
+                    expected = oracles.carroll_objective(family, u, lmbda)
+                elif estimator == "mtl":
+                    size = max(math.ceil(0.7 * u.size - 1e-9), u.size // 2 + 1)
+                    expected = oracles.trimmed_objective(family, u, lmbda, size)[0]
+                else:
+                    scores = stats.norm.ppf((np.arange(u.size) + 2.0 / 3.0) / (u.size + 1.0 / 3.0))
+                    expected = oracles.qq_objective(family, u, lmbda, rule, scores)
+                assert value == pytest.approx(expected, abs=2e-6)
+
+
+# --- parts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bound, last, side, expected",
+    [
+        (2.5, 1, 1.0, 2.5),  # between the last value kept and the next
+        (2.0, 1, 1.0, 2.0),
+        (3.0, 1, 1.0, 2.0),  # the next value is not excluded
+        (1.5, 1, 1.0, 2.0),  # the last value kept is beyond the cut-off
+        (math.nan, 1, 1.0, 2.0),
+        (9.0, 2, 1.0, 9.0),  # there is no next value
+        (0.0, 1, -1.0, 2.0),
+        (1.0, 1, -1.0, 2.0),
+        (1.5, 1, -1.0, 1.5),
+        (-4.0, 0, -1.0, -4.0),
+    ],
+)
+def test_range_of_values_kept_extends_to_a_cutoff_that_separates(bound, last, side, expected):
+    assert column_results._limit(np.array([1.0, 2.0, 3.0]), last, bound, side) == expected
+
+
+@pytest.mark.parametrize("status, expected", [(Status.SCANNED, Status.TAIL_KEPT), (Status.MULTIMODAL, Status.TAIL_KEPT)]
+    + [(status, status) for status in (Status.NOT_CERTIFIED, Status.FEW_VALUES)])  # fmt: skip
+def test_a_kept_tail_does_not_hide_a_graver_status(status, expected):
+    row = np.zeros(N_RESULTS)
+    for tail, final in ((False, status), (True, expected)):
+        row[FIELDS.index("status")] = status
+        column_results.write_tail(tail, row)
+        assert row[FIELDS.index("status")] == final
+
+
+@families
+@pytest.mark.parametrize("n, status", [(2, Status.FEW_VALUES), (3, Status.FEW_VALUES), (4, Status.SCANNED)])
+def test_three_values_are_too_few_to_recognise_outliers(n, status, family):
+    x = np.array([1.0, 2.2, 3.1, 7.0])[:n]
+    assert fit(x, family, "carroll", {})["status"] == status
+    assert fit(x, family, "carroll", {}, np.full(n, 0.3))["status"] == status
+
+
+@pytest.mark.parametrize("distance", [0.0, math.inf, math.nan, 1.0, 1.5])
+def test_values_at_the_cutoff_are_kept(distance):
+    y = np.array([-2.0, -1.5, -1.0, 0.0, 1.0, 1.5, 4.0])
+    kept = reweighting.within_cutoff(y, LocScale(0.0, distance / 2.0, 0, 0), 2.0, 0.3, QUARTILES)
+    inside = abs(y) <= distance if 0.0 < distance < math.inf else np.zeros(7, dtype=bool)
+    assert kept.stop - kept.start == inside.sum()
+    assert inside[kept.start : kept.stop].all()
+    assert (kept.lmbda, kept.rule, kept.cutoff, kept.loc) == (0.3, QUARTILES, 2.0, 0.0)
+    assert (kept.excluded_low, kept.excluded_high) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("fraction", [0.3, 0.5, 0.8, 0.95, 1.0])
+def test_trimmed_windows_hold_a_fraction_and_more_than_half(fraction):
+    for n in range(1, 30):
+        assert trimmed.window_size(float(n), fraction) == min(max(math.ceil(fraction * n), n // 2 + 1), n)
+
+
+@pytest.mark.parametrize(
+    "lmbda, expected",
+    [(-3.51, (-9.0, 6.0, True)), (-3.49, (-4.0, 6.0, False)), (5.49, (-4.0, 6.0, False)), (5.51, (-4.0, 11.0, True))],
+)
+def test_an_interval_is_doubled_if_lambda_is_near_an_end(lmbda, expected):
+    assert cellwise._widen(-4.0, 6.0, lmbda) == expected
