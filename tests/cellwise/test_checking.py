@@ -157,3 +157,59 @@ def test_invalid_data_are_refused():
         check_data(x)
     with pytest.raises(TypeError, match="no column of X holds numbers: 'a', 'b'"):
         check_data(pd.DataFrame({"a": ["x"], "b": ["y"]}))
+
+
+# --- boundaries --------------------------------------------------------------------------------------
+
+
+def test_columns_and_rows_with_exactly_the_largest_fraction_missing_stay():
+    X = clean(20, 4)
+    X[:10, 0] = np.nan
+    X[5, :2] = np.nan
+    check = check_data(X, max_missing=0.5)
+    assert (check.columns.tolist(), check.rows.size) == ([0, 1, 2, 3], 20)
+    X[10, 0] = np.nan
+    assert check_data(X, max_missing=0.5).messages[0] == "column 0 is missing 11 of 20 values."
+    assert check_data(X, max_missing=0.0).columns.tolist() == [2, 3]
+    assert check_data(X, max_missing=1.0).columns.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("n", "p"), [(6, 6), (6, 7)])
+def test_columns_come_first_unless_rows_are_fewer(n, p):
+    """The last column and the last row are missing but for one value, so that the first to go saves the other."""
+    X = clean(n, p)
+    X[1:, -1] = np.nan
+    X[-1, : p // 2] = np.nan
+    check = check_data(X)
+    if n >= p:
+        assert (check.columns.size, check.rows.size) == (p - 1, n - 1)
+        assert check.messages[-1] == "row 5 is missing 3 of 5 values."
+    else:
+        assert check.messages[0].startswith("column 6")
+        assert "row 5 is missing 4 of 7 values." in check.messages
+
+
+@pytest.mark.parametrize(("most", "kept"), [(3, False), (2, True), (0, True)])
+def test_columns_with_the_largest_number_of_discrete_values_are_dropped(most, kept):
+    column = np.tile([1.0, 2.0, 3.0, np.nan], 5)
+    check = check_data(with_column(column), max_discrete=most)
+    assert (3 in check.columns) == kept
+    if not kept:
+        assert check.messages == [
+            "column 3 has 3 distinct values, and columns with 3 or fewer are treated as discrete."
+        ]
+
+
+def test_a_scale_at_the_limit_is_dropped():
+    column = np.arange(21.0)[np.random.default_rng(0).permutation(21)]
+    X = np.column_stack([clean(21), column])
+    scale = 5.0 * 1.482602218505602
+    assert check_data(X, min_scale=scale * (1.0 + 1e-12)).columns.tolist() == []
+    assert check_data(X, min_scale=scale * (1.0 - 1e-12)).columns.tolist() == [3]
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_two_rows_have_no_counter(n):
+    X = np.column_stack([np.arange(float(n)), clean(n)])
+    check = check_data(X, max_discrete=0)
+    assert check.columns.tolist() == ([0, 1, 2, 3] if n == 2 else [1, 2, 3])
