@@ -43,7 +43,7 @@ def best_of(call: Callable[[], Any], seconds: float = 0.05, at_least: int = 5) -
 
 
 def exp_units(call: Callable[[], Any], n: int) -> float:
-    """Return the time of `call`, divided by the time of np.exp for n values in [-1, 1]; both are measured now."""
+    """Return the time of `call`, divided by the time of np.exp for n values in [-1, 1] measured right after it."""
     x, out = np.linspace(-1.0, 1.0, n), np.empty(n)
     return best_of(call) / best_of(lambda: np.exp(x, out=out))
 

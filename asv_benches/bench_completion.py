@@ -98,7 +98,7 @@ class Decompose(_Holes):
 
 
 class BesideCmfrec(_Holes):
-    """Speed and held-out error relative to cmfrec, on two threads; the error with cmfrec's best ridge counts."""
+    """Speed relative to cmfrec, and held-out error relative to cmfrec with its best ridge, on two threads."""
 
     params = ([2000], [500], [5], METHODS)
     param_names = ("m", "n", "rank", "method")
@@ -132,7 +132,7 @@ def _standardized(X: np.ndarray) -> np.ndarray:
 
 
 def ratings(m: int = 1000, n: int = 300, rank: int = 5) -> np.ndarray:
-    """Return ratings from 1 to 5: biases of users and of items, tastes of low rank, noise."""
+    """Return ratings from 1 to 5: rounded sums of user biases, item biases, a matrix of low rank, and noise."""
     rng = np.random.default_rng(3)
     full = 3.5 + 0.5 * rng.normal(size=(m, 1)) + 0.6 * rng.normal(size=(1, n))
     full = full + 0.6 * (rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))) / np.sqrt(rank)
@@ -201,8 +201,8 @@ def iterative_filled(M: np.ndarray) -> np.ndarray:
 class Impute(InTurns):
     """Time of imputers with their defaults, and their error in standard deviations, if a fifth of a table is missing.
 
-    Of ratings, nine tenths are missing. The error of cmfrec is that for the best of several ridges, and the error of
-    softImpute that of the best point of its path, both chosen by the error on the missing entries.
+    Of ratings, nine tenths are missing. For cmfrec the best of several ridges is chosen, and for softImpute the best
+    point of its path, by the error on the missing entries.
     """
 
     params = (["philips", "cancer"],)
@@ -365,7 +365,7 @@ class Ratings(InTurns):
 
 
 class RatingsBesideCmfrec(Ratings):
-    """Speed and held-out error relative to cmfrec with the true rank; its best error for five ridges counts."""
+    """Speed relative to cmfrec, and held-out error relative to cmfrec with the true rank and its best ridge."""
 
     def setup(self) -> None:
         if not find_spec("cmfrec"):

@@ -66,7 +66,7 @@ class BesideSum(BesideNumpy):
 
 
 class Chunks:
-    """Fits with chunks of rows, of columns, or of both: differences of lambda from powerkern.fit; reads of a chunk."""
+    """Fits with chunks of rows, of columns, or of both: differences of lambda from powerkern.fit; reads per chunk."""
 
     params = (FAMILIES, [10_000], [12])
     param_names = ("family", "n", "p")

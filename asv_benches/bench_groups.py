@@ -86,7 +86,7 @@ class Groups:
 
 
 class Memory:
-    """Growth of a process's peak memory during a fit, in bytes per group of five rows; the results do not count."""
+    """Growth of a process's peak memory during a fit, without the results, in bytes per group of five rows."""
 
     params = ([1_000_000],)
     param_names = ("groups",)

@@ -75,7 +75,7 @@ class Overhead(InTurns):
 
 
 class Lambdas:
-    """Largest difference of our lambdas from scikit-learn's: the error of the latter (see bench_fit.Accuracy)."""
+    """Largest difference of lambda from scikit-learn's, mostly scikit-learn's error (see bench_fit.Accuracy)."""
 
     params = (FAMILIES, [10_000], [PEER_COLUMNS])
     param_names = ("method", "n", "p")

@@ -157,7 +157,7 @@ def _of_those_within_3(X: np.ndarray, family: str) -> np.ndarray:
 
 
 def trimmed(replicates: int) -> None:
-    """Print the trimmed likelihood's lambda for 20,000 quantiles of exp(sd Z), exactly 0, and of Z, exactly 1."""
+    """Print the trimmed likelihood's lambda for 20,000 quantiles of exp(sd Z) (true lambda 0) and Z (1)."""
     z = ndtri((np.arange(20_000) + 0.5) / 20_000)
 
     def rows() -> Iterator[Any]:

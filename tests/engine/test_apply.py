@@ -133,7 +133,7 @@ def test_bits_do_not_depend_on_layout_threads_or_neighbors(family, n, p, standar
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_float32_results_are_rounded_float64_results(family, standardize):
-    """Nearly all results are within 0.52 ulp of float32 of the float64 result, and all within about one."""
+    """Nearly all float32 results are within 0.52 ulp of the float64 results, and all within about one ulp."""
     rng = np.random.default_rng(5)
     x = (np.exp(1.5 * rng.normal(size=(5000, 9))) - (0.0 if family == "box-cox" else 1.0)).astype(np.float32)
     fit = pk.fit(x, family, standardize=standardize, lmbda=np.linspace(-1.0, 3.0, 9))

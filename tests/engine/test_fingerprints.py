@@ -1,4 +1,4 @@
-"""Fingerprints of large matrices, against the sum that defines them."""
+"""Fingerprints of large matrices, compared with the sum that defines them."""
 
 from __future__ import annotations
 

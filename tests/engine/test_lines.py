@@ -1,4 +1,4 @@
-"""Memory of strided matrices: vectors with strides, and which matrices are transformed in place."""
+"""The memory of strided matrices: as vectors with strides, and the choice of matrices that are transformed in place."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_rows_of_other_types_and_overlapping_rows_are_copied():
 
 
 def strided(n, p, order):
-    """Return a matrix with a gap after each line along memory."""
+    """Return an uninitialised matrix in C or F order whose lines are separated by gaps in memory."""
     return np.empty((n, p + 3))[:, :p] if order == "C" else np.empty((n + 3, p), order="F")[:n]
 
 

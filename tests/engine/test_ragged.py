@@ -1,4 +1,4 @@
-"""Groups of rows as padded blocks, against masks of labels."""
+"""Groups of rows copied to padded blocks and back, compared with masks of labels."""
 
 from __future__ import annotations
 

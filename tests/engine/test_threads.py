@@ -40,7 +40,7 @@ def columns_of_all_kinds(n=300, p=200, seed=0):
 
 
 def driver_threads():
-    """Return the driver's threads that are running."""
+    """Shut down the helper threads and wait for them; return those that are still running."""
     threads.shutdown()
     found = [t for t in threading.enumerate() if t.name.startswith("powerkern")]
     for thread in found:
@@ -513,7 +513,7 @@ def test_an_exception_ends_a_parallel_job(error, by_caller, n_threads):
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_ctrl_c_ends_a_transform(n_threads):
-    """Interrupt a transform that would take minutes: of one value, repeated by broadcasting."""
+    """Interrupt a transform that would take minutes; its matrix is one value, repeated by broadcasting."""
     code = (
         "import numpy as np, powerkern as pk\n"
         "x = np.random.default_rng(0).normal(size=(100, 1))\n"
@@ -532,7 +532,7 @@ def test_ctrl_c_ends_a_transform(n_threads):
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_ctrl_c_ends_a_fit(n_threads):
-    """Interrupt a fit that would take hours: of one column, repeated by broadcasting."""
+    """Interrupt a fit that would take hours; its matrix is one column, repeated by broadcasting."""
     code = (
         "import numpy as np, powerkern as pk\n"
         "x = np.random.default_rng(0).lognormal(size=100_000)\n"
@@ -555,7 +555,7 @@ def test_ctrl_c_ends_a_fit(n_threads):
     ids=["one thread", "two threads", "with its reading"],
 )
 def test_ctrl_c_ends_a_censored_fit(call):
-    """Interrupt a fit that would take many seconds: of one column with 60 cells, repeated by broadcasting."""
+    """Interrupt a fit that would take many seconds; its matrix is a column of 60 cells, repeated by broadcasting."""
     code = (
         "import numpy as np, powerkern as pk\n"
         "from powerkern._engine.censored import fit_censored_matrix\n"

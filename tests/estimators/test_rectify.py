@@ -75,7 +75,7 @@ def test_the_start_is_the_one_that_leaves_more_values_at_their_quantiles(n, shar
 
 
 def test_both_starts_are_used_by_these_columns():
-    """The columns of the previous test include both cases."""
+    """Some columns of the previous test use the first start, and some the second."""
     routes = {r for share in (0.0, 0.15) for r in fit_quietly(low_outliers(60, share, 8, seed=60)).route}
     assert routes == {"refit", "refit both sides"}
 

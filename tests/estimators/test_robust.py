@@ -655,7 +655,7 @@ def test_best_of_both_families(estimator):
 
 
 def test_best_compares_full_likelihoods():
-    """The chosen family has the lower nll on the values that both fits keep; it rarely depends on the unit."""
+    """The chosen family has the lower nll on the values that both fits keep, and rarely depends on the unit."""
     rng = np.random.default_rng(4)
     x = np.abs(np.column_stack([contaminated_lognormal(150, 20), rng.normal(20.0, 3.0, (150, 20))]))
     x[:, 20:] = 30.0 - rng.gamma(2.0, size=(150, 20))

@@ -19,7 +19,7 @@ AT = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 def columns_with_holes() -> tuple[np.ndarray, np.ndarray]:
-    """Return columns (as rows) with ties, missing values, one value and none, and whole weights, some of them 0."""
+    """Return columns, (7, 12), with ties, missing values, one value or none, and weights 0 to 3 of the rows."""
     rng = np.random.default_rng(3)
     x = np.round(rng.normal(scale=3.0, size=(7, 12)), 1)
     x[1, ::2], x[2, 1:], x[3], x[4, :10] = np.nan, np.nan, np.nan, np.nan

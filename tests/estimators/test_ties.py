@@ -1,4 +1,4 @@
-"""Columns in which one value is frequent, against loops over their values."""
+"""Columns in which one value is frequent, compared with loops over their values."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Logs(NamedTuple):
 
 
 class Images(NamedTuple):
-    """Centered transformed values, their centered derivatives in lambda, mean, variance and covariance of the two."""
+    """Centered transformed values and centered derivatives in lambda, with their mean, variance and covariance."""
 
     y: list[arb]
     dy: list[arb]

@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The difference between lambda from chunks and lambda in memory, its stated bound, and what else is compared."""
+    """The difference between lambda from chunks and in memory, the bound on it, and whether bits and statuses agree."""
 
     case: Case
     status: Status

@@ -163,7 +163,7 @@ def carroll(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
 
 
 def mtl(family: str, u: np.ndarray, lmbdas: np.ndarray, h: float = 0.95) -> np.ndarray:
-    """Return the minimum of 1/2 ln Var - (lambda - 1) mean(J) over all runs of consecutive values."""
+    """Return by lambda the minimum of 1/2 ln Var - (lambda - 1) mean(J) over windows of a fraction `h` of values."""
     n = u.size
     size = min(max(math.ceil(h * n), n // 2 + 1), n)
     y, logs = transforms(family, u, lmbdas, False), signed_logs(family, u)

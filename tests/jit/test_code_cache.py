@@ -87,7 +87,7 @@ def test_default_cache_is_next_to_the_package_and_harmless_after_uninstalling(pa
 
 
 def test_a_filled_folder_that_cannot_be_written_to_is_read(place, unprivileged, loads):
-    """Container images built by root contain such folders."""
+    """Load code from a read-only folder, as in container images built by root."""
     with pytest.raises(PermissionError):
         (place / code_cache.folder_name() / "new").touch()
     assert loads()
@@ -95,7 +95,7 @@ def test_a_filled_folder_that_cannot_be_written_to_is_read(place, unprivileged, 
 
 @pytest.mark.slow
 def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
-    """A file with the name of the cache folder stands for read-only sources, because tests may run as root."""
+    """A file in place of the cache folder simulates read-only sources, because tests may run as root."""
     (package_copy / "__pycache__").write_text("")
     home = {"XDG_CACHE_HOME": str(tmp_path / "xdg"), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     run(COMPILE, package_copy, **home)

@@ -111,7 +111,7 @@ def test_shared_code_gives_the_bits_of_the_restricted_cpu(tmp_path):
 
 
 def fits():
-    """Return fits and transforms of ordinary columns, of both families."""
+    """Yield lambdas, likelihoods and transforms of ordinary columns, for each family."""
     rng = np.random.default_rng(0)
     x = rng.standard_gamma(rng.uniform(1.0, 9.0, 16), (60, 16))
     for family, values in (("box-cox", x), ("yeo-johnson", x - 3.0)):

@@ -122,7 +122,7 @@ def test_bounds_are_checked_where_numba_is_asked_to():
 
 @pytest.mark.slow
 def test_users_functions_can_be_cached():
-    """Their code contains no addresses of this process, which numba refuses to cache."""
+    """Their code contains no addresses of this process. numba does not cache code with such addresses."""
 
     @numba.njit
     def users(x):

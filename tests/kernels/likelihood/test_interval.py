@@ -51,7 +51,7 @@ def ends_and_minimum(name, drop):
 
 
 def negative_log_likelihood(name, lmbda):
-    """Return g per observation by SciPy's transforms."""
+    """Return the negative log-likelihood per observation, computed with SciPy's transforms."""
     family, x = COLUMNS[name]
     y = stats.boxcox(x, lmbda) if family == BOX_COX else stats.yeojohnson(x, lmbda)
     logs = np.log(x) if family == BOX_COX else np.sign(x) * np.log1p(np.abs(x))
@@ -62,7 +62,7 @@ def negative_log_likelihood(name, lmbda):
     ("drop", "most"), [(1e-8, 42), (3e-7, 43), (1e-4, 54), (0.02, 55), (0.3, 61), (2.0, 70), (30.0, 69)]
 )
 def test_ends_take_few_evaluations(n_evaluations, drop, most):
-    """The seven columns have fourteen ends."""
+    """Find the 14 ends for seven columns; `most` is the largest total number of evaluations for this drop."""
     for name in COLUMNS:
         found, best = ends_and_minimum(name, drop)
         assert found[0] < best < found[1]
@@ -83,7 +83,7 @@ def excess(polynomial, x):
 
 
 def test_increases_are_integrated_exactly_up_to_the_sixth_power():
-    """The error estimate is the difference from Hermite's cubic formula, which is exact up to the fourth power."""
+    """The error estimate is the difference from Hermite's formula, which is exact up to the fourth power."""
     a, b = 0.3, 1.1
     for power in range(1, 7):
         g = np.polynomial.Polynomial([0.0] * power + [2.0])
@@ -122,7 +122,7 @@ NOWHERE = interval._Excess(math.inf, 0.0, 1.0, 0.0, 0.0)
 
 
 def at_distance(distance, value, slope):
-    """Return an excess whose Halley step is Newton's, -value/slope."""
+    """Return an excess with zero higher derivatives, so that its Halley step is Newton's step -value/slope."""
     return interval._Excess(distance, value, slope, 0.0, 0.0)
 
 

@@ -105,7 +105,7 @@ def likelihood(family, x, weight, lmbdas):
 
 
 def exponents_for(family, x):
-    """Return exponents to test, and the range of the logs: 0, 1, 2 and neighbors, and up to 40 over that range."""
+    """Return exponents (0, 1, 2, neighbors of these, and up to 40 over the range of the logs), and this range."""
     logs = [oracles.log_and_branch(family, 1, v)[0] for v in x]
     one_branch = family == "box-cox" or (x >= 0.0).all() or (x < 0.0).all()
     reach = float(max(logs) - min(logs)) if one_branch else float(max(logs))

@@ -116,7 +116,7 @@ def test_the_search_does_not_depend_on_the_unit_of_the_origin(log_unit):
 
 
 def test_values_of_several_blocks_count_as_often_as_their_weights_say():
-    """The sums do not depend on the division into blocks, on either side of the origin."""
+    """A weighted column of 12 values and the repeated column, which has several blocks, have equal derivatives."""
     repeats = np.arange(12) * 13 + 1  # 870 values, 300 of them below the origin
     for lmbda in (0.3, 2.0):
         theta = np.array([lmbda, X[6] + 1e-6, 0.2])
@@ -305,7 +305,7 @@ def test_a_climb_whose_hessian_is_singular_counts_its_evaluation(n_evaluations):
 
 @pytest.mark.parametrize("start", [(6.0, X[4], 1.0), (-4.0, X[8], -1.0), (2.0, X[9], -2.0), (0.5, X[4], 2.0)])
 def test_a_step_is_newtons_shortened_to_the_longest_change_of_every_parameter(start):
-    """A step changes lambda by 1 at most, the origin by one unit, and ln s by 1/2."""
+    """A step changes lambda by at most 1, the origin by at most one unit, and the log of the unit by at most 1/2."""
     wide = np.array([[-9.0, 9.0], [-90.0, 90.0], [-4.0, 4.0]])
     work, at = origin.new_origin_work(), state_at(start).at[0]
     work.steps[0] = start

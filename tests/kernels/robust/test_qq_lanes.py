@@ -130,7 +130,7 @@ def test_median_distance_agrees_with_numpy(n, skewness):
 
 
 def test_objective_of_values_far_beyond_a_change_point():
-    """The transform is linear there with a small slope, so that rounding errors have little effect."""
+    """Compare with the oracle. The transform is linear there with a small slope, so rounding has little effect."""
     x = np.exp([-0.4, -0.3, -0.1, 0.1, 50.0, 120.0, 121.0, 122.0])
     expected = [float(oracles.qq_objective("box-cox", x, v, "paper", oracles.normal_scores(8))) for v in LMBDAS]
     np.testing.assert_allclose(objectives("box-cox", x, QUARTILES), expected, atol=1e-12)

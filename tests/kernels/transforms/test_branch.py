@@ -148,7 +148,7 @@ def test_lambda_minus_one_is_exact(lmbda):
 
 @pytest.mark.parametrize("m", [0.0, 0.3, 0.5, 0.9, 1.0, 1.5, 2.0, -3.0, 1e10, -(2.0**964), 1e290])
 def test_the_unit_of_an_exponent_is_a_power_of_two_below_its_inverse(m):
-    """2^-(1 + j) with the smallest j >= 0 such that |m| < 2^j; beyond t_min and t_max, b_m no longer changes."""
+    """The unit is 2^-(1 + j) with the smallest j >= 0 such that |m| < 2^j. Beyond t_min and t_max, b_m is constant."""
     e = b.exponent(m)
     j = max(0, math.frexp(m)[1]) if m else 0
     assert e.unit == 2.0 ** -(1 + j)
@@ -198,7 +198,7 @@ def test_limit_of_the_branch(m, expected):
 @pytest.mark.parametrize("m", [-200.0, -1.5, -0.1, 0.0, 0.1, 1.5, 200.0])
 @pytest.mark.parametrize(("low", "high"), [(-700.0, 700.0), (-3.0, 0.01), (-0.02, 5.0)])
 def test_the_invertible_interval_has_powers_that_keep_digits(m, low, high):
-    """The range of b_m(a) over low <= a <= high with e^-27 <= e^(m a) <= e^680."""
+    """The interval is the range of b_m(a) over low <= a <= high with e^-27 <= e^(m a) <= e^680."""
     if m:
         first, last = sorted((-27.0 / m, 680.0 / m))
         low, high = max(low, first), min(high, last)
@@ -241,7 +241,7 @@ def test_the_fields_of_a_fit_are_read_in_order():
 
 @pytest.mark.parametrize("m", [0.0, 1e-40, -1e-25, 0.05, -0.5, 1.0, -3.0, 361.0, -1e5])
 def test_inverses_are_double_double_numbers(m):
-    """An inverse has nearly twice the digits of float64 wherever m y keeps them, also if m y overflows."""
+    """Inverses, the sums of two float64, are accurate to 62 bits; this includes products m y that overflow."""
     e = b.exponent(m)
     ys = [0.0, 1e-300, -1e-300, 0.3, -0.3, 5.0, -5.0, 1e10, -1e10, 1e305]
     with mpmath.workprec(400):

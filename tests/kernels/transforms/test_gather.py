@@ -154,7 +154,7 @@ def test_values_without_a_transform_are_counted(family, standardized):
 @pytest.mark.parametrize("lmbda", [-0.5, 0.5, 3.0])
 @pytest.mark.parametrize("family", NAMES)
 def test_values_without_an_inverse_are_counted(family, lmbda):
-    """The range of psi ends at -1/lambda, or (Yeo-Johnson, above) at 1/(2 - lambda)."""
+    """Values beyond the range of psi, which ends at -1/lambda or (if lambda > 2) 1/(2 - lambda), are counted."""
     x = np.array([[0.5, 1.0, 2.0, 4.0]])
     rows = fits(x, family, lmbda)
     ends = [-1.0 / lmbda]

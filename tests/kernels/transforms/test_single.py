@@ -225,7 +225,7 @@ LOG_HALF_TINY = -150.0 * math.log(2.0)
 
 
 def constants(prepare, fit):
-    """Return the constants of one column, written by plain Python."""
+    """Return the constants that `prepare`, run as plain Python, computes for the fit of one column."""
     c, fields = np.zeros((12, 1)), np.array(fit)[:, np.newaxis]
     with np.errstate(all="ignore"):
         prepare(fields, c, 1)
@@ -249,7 +249,7 @@ def log_interval(m, above, below):
 
 
 def boxcox_origin(lmbda, ref, slope, intercept):
-    """Return the point x0 with image 0, and the slope s of the images s b_lambda(ln(x/x0))."""
+    """Return ln x0, where x0 has the image 0, and s, where images are s b_lambda(ln(x/x0))."""
     product = 1.0 - lmbda * intercept / slope
     log_x0 = math.log(ref) + (math.log(product) / lmbda if lmbda else -intercept / slope)
     return log_x0, slope * product
@@ -304,10 +304,11 @@ def test_box_cox_fits_that_are_not_sound_have_no_ordinary_values(direction, insi
 
 
 def yeojohnson_origin(lmbda, ref, slope, intercept, log_factor):
-    """Return the sign and the logarithm ln(1 + |x0|) of the point x0 with image 0, and both slopes.
+    """Describe a standardised Yeo-Johnson transform relative to x0, the point with image 0.
 
-    The image of x is +-near b_m(ln((1 + |x|)/(1 + |x0|))) for the sign of x0, and z(0) -+ far b_other(ln(1 + |x|)) for
-    the other one.
+    Return whether x0 is negative, the exponent m of its sign, ln(1 + |x0|), and two slopes, `near` and `far`. For x of
+    this sign, the image is near b_m(ln((1 + |x|)/(1 + |x0|))), times the sign. For other x it is the image of 0 plus
+    far b_(2 - m)(ln(1 + |x|)), times their sign.
     """
     negative = ref < 0.0 or (ref == 0.0 and intercept > 0.0)
     m = 2.0 - lmbda if negative else lmbda
@@ -336,7 +337,10 @@ YEOJOHNSON_FITS = [
 
 @pytest.mark.parametrize("fit", YEOJOHNSON_FITS)
 def test_bounds_of_yeo_johnson_keep_powers_in_range(fit):
-    """For either sign e^-600 <= e^t <= e^128, where t is m ln((1 + |x|)/(1 + |x0|)), or (2 - m) ln(1 + |x|)."""
+    """Ordinary values have powers e^t between e^-600 and e^128.
+
+    Here t = m ln((1 + |x|)/(1 + |x0|)) if x has the sign of x0, and t = (2 - m) ln(1 + |x|) if not.
+    """
     negative, m, log_base, _, far = yeojohnson_origin(*fit)
     a_low, a_high = log_interval(m, 128.0, 600.0)
     near = math.exp(log_base + max(a_low, -690.0)) - 1.0  # the bound next to 0 if the other sign is not ordinary
@@ -351,7 +355,7 @@ def test_bounds_of_yeo_johnson_keep_powers_in_range(fit):
 
 @pytest.mark.parametrize("fit", YEOJOHNSON_FITS)
 def test_bounds_of_inverse_yeo_johnson_keep_digits(fit):
-    """Inverses are measured from 0, or from x0 if ln((1 + |x0|)^m) is not between -8 and 40."""
+    """Compare bounds with formulas. Inverses are relative to x0, not to 0, if (1 + |x0|)^m is outside e^-8 to e^40."""
     negative, m, log_base, near, far = yeojohnson_origin(*fit)
     sign = -1.0 if negative else 1.0
     is_apart = not -8.0 < m * log_base < 40.0
