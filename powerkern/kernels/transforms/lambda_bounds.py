@@ -80,7 +80,7 @@ def _growth_slope(t: float) -> float:
     """Return K'(t) = 1/(1 - e^-t) - 1/t."""
     if abs(t) < 1e-3:
         return 0.5 + t / 12.0
-    return math.exp(min(t, 0.0)) / -expm1(-abs(t)) - 1.0 / t
+    return math.copysign(math.exp(min(t, 0.0)) / -expm1(-abs(t)), t) - 1.0 / t
 
 
 @entry((INTEGER, COLUMN, COLUMN, REAL, COLUMN, COLUMN))

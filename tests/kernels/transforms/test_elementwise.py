@@ -50,3 +50,23 @@ def test_against_scipy():
 )
 def test_there_and_back(there, back, x):
     np.testing.assert_allclose(each(back, each(there, x, LMBDA), LMBDA), x, rtol=1e-13)
+
+
+@pytest.mark.parametrize("lmbda", LMBDA)
+@pytest.mark.parametrize("n", [0, 1, 128, 150])
+@pytest.mark.parametrize(
+    ("by_one", "by_each", "is_box_cox"),
+    [
+        (elementwise.boxcox_array, elementwise.boxcox_each, True),
+        (elementwise.inv_boxcox_array, elementwise.inv_boxcox_each, True),
+        (elementwise.yeojohnson_array, elementwise.yeojohnson_each, False),
+        (elementwise.inv_yeojohnson_array, elementwise.inv_yeojohnson_each, False),
+    ],
+)
+def test_a_vector_with_one_lambda_is_transformed_as_its_elements(by_one, by_each, is_box_cox, n, lmbda):
+    """The output may be the input."""
+    x = np.resize(POSITIVE / 30.0 if is_box_cox else SIGNED / 30.0, n)
+    expected = each(by_each, x, np.full(n, lmbda))
+    np.testing.assert_allclose(each(by_one, x, lmbda), expected, rtol=4e-15, atol=1e-24)
+    by_one(x, lmbda, x)
+    np.testing.assert_allclose(x, expected, rtol=4e-15, atol=1e-24)

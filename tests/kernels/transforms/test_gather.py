@@ -6,12 +6,14 @@ import mpmath
 import numpy as np
 import oracles
 import pytest
+from scipy import stats
 
 from powerkern import Status
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood.scratch import new_work
-from powerkern.kernels.results import LMBDA, LOC, N_RESULTS, SCALE, STATUS
+from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, LOC, N_RESULTS, SCALE, STATUS
 from powerkern.kernels.transforms import gather as columnwise
+from powerkern.kernels.transforms.branch import BLOCK
 from powerkern.kernels.transforms.family import (
     BOX_COX,
     FORWARD,
@@ -171,3 +173,71 @@ def test_values_without_an_inverse_are_counted(family, lmbda):
     columnwise.APPLY[family, INVERSE_STANDARDIZED](standardized, rows, failures)
     assert failures[0] == len(ends)
     np.testing.assert_allclose(standardized[~np.isnan(block)], block[~np.isnan(block)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (16, 24), (17, 26), (511, 3), (512, 9), (513, 3), (1040, 1)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_squares_of_cache_lines_and_the_rest_are_copied(shape, dtype):
+    x = np.arange(np.prod(shape), dtype=dtype).reshape(shape)
+    block, out = np.full(shape[::-1], -1.0), np.full(shape, -1.0)
+    (columnwise.gather if dtype is np.float64 else columnwise.gather_widened)(x, block)
+    np.testing.assert_array_equal(block, x.T)
+    columnwise.scatter(block, out)
+    np.testing.assert_array_equal(out, x)
+
+
+def rescaled_row(center, divisor):
+    row = np.zeros(N_RESULTS)
+    row[[CENTER, DIVISOR]] = center, divisor
+    return row
+
+
+def test_rescaled_values_that_overflow_become_the_largest_number():
+    largest = np.finfo(float).max
+    x = np.array([3.0, 1e300, -1e300, np.inf, -np.inf, np.nan, 0.5])
+    with np.errstate(over="ignore"):
+        columnwise.prestandardize(x, rescaled_row(0.5, 1e-10))
+    np.testing.assert_allclose(x, [2.5e10, largest, -largest, np.inf, -np.inf, np.nan, 0.0])
+
+
+def test_inverses_of_rescaled_values_that_overflow_are_counted():
+    x = np.array([3.0, 1e300, -1e300, np.inf, -np.inf, np.nan, 0.0])
+    with np.errstate(over="ignore"):
+        assert columnwise._unprestandardize(x, rescaled_row(0.5, 1e10)) == 2
+    np.testing.assert_array_equal(x, [3e10 + 0.5, np.inf, -np.inf, np.inf, -np.inf, np.nan, 0.5])
+
+
+@pytest.mark.parametrize("family", NAMES)
+@pytest.mark.parametrize("p", [3, BLOCK, BLOCK + 2])
+def test_columns_are_rescaled_before_they_are_transformed_and_after_they_are_inverted(family, p):
+    """More columns than a block of constants has; every third column has a center and a divisor, or was not fitted."""
+    x = np.random.default_rng(p).gamma(2.0, size=(p, 2)) + 1.0
+    rows = np.tile(fits(np.array([[1.0, 2.0, 4.0, 9.0]]), family), (p, 1))
+    rows[:, LMBDA] = np.linspace(-1.0, 2.0, p)
+    rows[::3, [CENTER, DIVISOR]] = 0.5, 2.0
+    rows[1::3, STATUS] = Status.CONSTANT
+    transform = stats.boxcox if family == BOX_COX else stats.yeojohnson
+    expected = x.copy()
+    for j in range(p):
+        if j % 3 != 1:
+            expected[j] = transform((x[j] - 0.5) / 2.0 if j % 3 == 0 else x[j], rows[j, LMBDA])
+    block, failures = x.copy(), np.zeros(p, dtype=np.int64)
+    columnwise.APPLY[family, FORWARD](block, rows, failures)
+    np.testing.assert_allclose(block, expected, rtol=1e-12, atol=1e-13)
+    columnwise.APPLY[family, INVERSE](block, rows, failures)
+    np.testing.assert_allclose(block, x, rtol=1e-11)
+    assert not failures.any()
+    block[:, 1] = np.inf  # of inverses only a fit without a limit has an image for it
+    columnwise.APPLY[family, FORWARD](block, rows, failures)
+    assert (failures == 1).all()
+
+
+@pytest.mark.parametrize(("family", "end"), [(BOX_COX, 0.5), (YEO_JOHNSON, -np.inf)])
+def test_the_domain_of_a_rescaled_fit_begins_at_its_center(family, end):
+    row = fits(np.array([[1.0, 2.0, 4.0, 9.0]]), family)
+    row[0, [CENTER, DIVISOR]] = 0.5, 2.0
+    assert columnwise.end_of_domain(row[0], family) == end
+    failures = np.zeros(1, dtype=np.int64)
+    x = np.array([[0.5], [np.nextafter(0.5, 1.0)], [-3.0], [np.inf], [np.nan]])
+    columnwise.count_outside(x, np.array([family]), row, failures)
+    assert failures[0] == (3 if family == BOX_COX else 1)

@@ -41,3 +41,39 @@ def test_ranges_of_both_families() -> None:
     assert low[1] == -math.inf
     np.testing.assert_allclose((9.0 ** high[0] - 1.0) / high[0], 10.0, rtol=1e-12)
     np.testing.assert_allclose((5.0 ** (2.0 - low[0]) - 1.0) / (2.0 - low[0]), 10.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("t", [-50.0, -1.0, -2e-3, -5e-4, -2e-5, -5e-6, 0.0, 5e-6, 2e-5, 5e-4, 2e-3, 1.0, 50.0, 700.0])
+def test_growth_and_its_slope(t: float) -> None:
+    with mpmath.workdps(DIGITS):
+        k = mpmath.log(mpmath.expm1(t) / mpmath.mpf(t)) if t else mpmath.mpf(0)
+        slope = 1 / (1 - mpmath.exp(-mpmath.mpf(t))) - 1 / mpmath.mpf(t) if t else mpmath.mpf(0.5)
+        assert lambda_bounds._growth(t) == pytest.approx(float(k), rel=1e-10, abs=0.0)
+        assert lambda_bounds._growth_slope(t) == pytest.approx(float(slope), rel=1e-9)
+
+
+@pytest.mark.parametrize("a", [1e-300, 0.3, 1.0, 700.0])
+def test_ymax_close_to_the_log_or_far_below_it(a: float) -> None:
+    """At ymax = a the largest exponent is 0, up to the margin for rounding; far below it, it is -1/ymax."""
+    assert -1e-12 * (1.0 + abs(math.log(a))) <= lambda_bounds.largest_exponent(a, a) * a < 0.0
+    assert lambda_bounds.largest_exponent(a, a * math.exp(-701.0)) == -math.inf
+    ymax = a * 1e-6
+    assert lambda_bounds.largest_exponent(a, ymax) == pytest.approx(-1.0 / ymax, rel=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [1e-3, 0.5, 0.998, 0.99999, 1.00001, 1.5, 1e6, 1e290])
+def test_the_largest_exponent_takes_few_steps(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, growth = [], lambda_bounds._growth
+    monkeypatch.setattr(lambda_bounds, "_growth", lambda t: points.append(t) or growth(t))
+    lambda_bounds.largest_exponent(3.0, 3.0 * ratio)
+    assert len(points) <= 9
+
+
+def test_ranges_of_data_on_one_side_of_the_fixed_point_are_open() -> None:
+    """Box-Cox is 0 at x = 1, Yeo-Johnson at x = 0."""
+    assert lambda_bounds.lambda_range(BOX_COX, 1.0, 1.0, 5.0) == (-math.inf, math.inf)
+    assert lambda_bounds.lambda_range(YEO_JOHNSON, 0.0, 0.0, 5.0) == (-math.inf, math.inf)
+    low, high = lambda_bounds.lambda_range(BOX_COX, 0.2, 0.9, 5.0)
+    assert (low > -math.inf, high) == (True, math.inf)
+    low, high = lambda_bounds.lambda_range(YEO_JOHNSON, -4.0, -1.0, 5.0)
+    assert (low > -math.inf, high) == (True, math.inf)
