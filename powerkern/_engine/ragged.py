@@ -100,8 +100,8 @@ class Groups:
     def for_each_batch(self, job: Callable[[slice, int], None], p: int, n_threads: int, progress: bool = False) -> None:
         """Call `job` for batches of groups.
 
-        Many batches are processed in parallel, each on one thread. Few batches are processed one after the other, each
-        on all threads.
+        If there are enough batches, they are processed in parallel, each on one thread. Otherwise they are processed
+        one after the other, each on all threads.
 
         Parameters
         ----------

@@ -1,9 +1,9 @@
 """Save compile time with replacements for private parts of numba.
 
 numba optimises every function separately, emits reference counts, and optimises the code again in every caller. LLVM
-optimises an entry, or a user's function, as a whole, so its kernels need none of this. In this module each kernel is
-lowered once, to LLVM text of few instructions. Plain numba lowers it again for each constant argument. Its results are
-the same up to rounding.
+optimises an entry, or a user's function, as a whole, so its kernels need none of this. This module lowers each kernel
+once, to a short LLVM function. Plain numba lowers a kernel again for each constant argument. The compiled code of both
+gives the same results up to rounding.
 
 Nothing depends on this file. If it cannot be imported, or if anything in it fails while an entry is compiled,
 `numba_extension` logs the failure and lets plain numba compile the entry.

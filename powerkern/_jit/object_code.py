@@ -41,7 +41,7 @@ _WIDEST_VECTORS = '"prefer-vector-width"="512"'
 
 
 class Refused(Exception):
-    """Raised for an entry that allocates memory or may raise, so that its code would need numba's run time."""
+    """Raised for an entry that allocates memory or may raise, so that its code would need numba's runtime."""
 
 
 def object_code(function: Callable[..., Any], interface: Interface, symbol: str, cpu: Cpu | None = None) -> bytes:
@@ -63,7 +63,7 @@ def object_code(function: Callable[..., Any], interface: Interface, symbol: str,
 
 
 def compile_module(function: Callable[..., Any], interface: Interface, symbol: str, machine: Any) -> Any:
-    """Compile an entry and return its optimised LLVM module; raise `Refused` if the code needs numba's run time.
+    """Compile an entry and return its optimised LLVM module; raise `Refused` if the code needs numba's runtime.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def compile_module(function: Callable[..., Any], interface: Interface, symbol: s
 def _module(
     function: Callable[..., Any], interface: Interface, symbol: str, machine: Any, options: dict[str, Any]
 ) -> Any:
-    """Compile an entry, optimise its module, and check that the code does not need numba's run time.
+    """Compile an entry, optimise its module, and check that the code does not need numba's runtime.
 
     The other arguments are those of `compile_module`.
 

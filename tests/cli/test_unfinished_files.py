@@ -88,22 +88,48 @@ def test_an_invalid_cell_far_down_leaves_no_unfinished_file(run, folder, monkeyp
     assert len(list(target.parent.iterdir())) == 1
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
-@pytest.mark.parametrize("name, said", [("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "terminated")])
-def test_signals_leave_no_unfinished_file(run, folder, monkeypatch, name, said):
-    before = signal.getsignal(getattr(signal, name))
-    target, number = folder / "out" / "z.csv", getattr(signal, name)
+@pytest.fixture
+def signalled_while_writing(monkeypatch):
+    """Return a function that has a signal sent whenever a table is written; handlers of signals are restored."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     original = text.TextWriter.write
 
-    def signalled(self, *args):
-        original(self, *args)
-        signal.raise_signal(number)
+    def begin(number):
+        def write(self, *args):
+            original(self, *args)
+            signal.raise_signal(number)
 
-    monkeypatch.setattr(text.TextWriter, "write", signalled)
+        monkeypatch.setattr(text.TextWriter, "write", write)
+
+    yield begin
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
+@pytest.mark.parametrize("name, said", [("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "terminated")])
+def test_signals_leave_no_unfinished_file(run, folder, signalled_while_writing, name, said):
+    target, number = folder / "out" / "z.csv", getattr(signal, name)
+    if name != "SIGINT":
+        signal.signal(number, signal.SIG_DFL)  # nohup starts pytest with SIGHUP ignored
+    before = signal.getsignal(number)
+    signalled_while_writing(number)
     code, out, err = run("transform", folder / "x.csv", "--fit", folder / "fit.json", "-o", target)
     assert (code, out, err) == (128 + number, "", f"powerkern transform: {said}\n")
     assert list(target.parent.iterdir()) == []
     assert signal.getsignal(number) == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
+def test_a_signal_that_is_ignored_does_not_stop_the_command(run, folder, signalled_while_writing):
+    """A command started by nohup goes on when the terminal closes."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signalled_while_writing(signal.SIGHUP)
+    target = folder / "out" / "z.csv"
+    code, _, err = run("transform", folder / "x.csv", "--fit", folder / "fit.json", "-o", target)
+    assert (code, err) == (0, "")
+    assert [path.name for path in target.parent.iterdir()] == ["z.csv"]
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 def test_commands_run_in_any_thread(folder):

@@ -304,7 +304,7 @@ def interval_censored_columns(
     censored_work: CensoredWork,
     out: FloatArray,
 ) -> None:
-    """Write the two lambdas at which the profile log-likelihood of each column is a given drop below its maximum.
+    """Write the two lambdas at which the profile log-likelihood of each column is a given amount below its maximum.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def interval_censored_columns(
         weight.
     out : (p, 2)
         Receives the lower and the upper end: NaN for columns that cannot be fitted, infinite if the log-likelihood
-        never drops by as much.
+        never drops by that much.
     """
     out[:] = math.nan
     for j in range(columns.shape[0]):

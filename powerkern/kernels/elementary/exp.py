@@ -194,7 +194,10 @@ def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> 
 
 @inlined
 def scaled_expm1(t: float, rounder: float, subtrahend: float) -> float:
-    """Return s e**t - subtrahend as one float64 to 2 ulp, in two thirds of the time of `scaled_expm1_dd`."""
+    """Return s e**t - subtrahend as one float64 to 2 ulp, in two thirds of the time of `scaled_expm1_dd`.
+
+    The scale s, `rounder` and `subtrahend` are as described there; t is the exponent.
+    """
     shifted, r = _reduced(t, rounder)
     power = float_of(bits_of(shifted) << 52)
     return power * (r * r * _exp_tail(r)) + (power * r + (power - subtrahend))

@@ -114,7 +114,7 @@ def merge_summaries(a: ValueSummary, b: ValueSummary) -> ValueSummary:
 def drop_missing(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_out: FloatArray) -> int:
     """Copy the values that are present, and their weights, to the front of the outputs; return their number.
 
-    To avoid mispredicted branches, every value is written, and the next value overwrites it if it is not present.
+    To avoid mispredicted branches, every value is written, and a missing value is then overwritten by the next value.
 
     Parameters
     ----------

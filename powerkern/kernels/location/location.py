@@ -181,7 +181,10 @@ def scale_by(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def proposal2_by(column: SortedSample, options: Any) -> LocScale:
-    """Apply `sorted_huber_proposal2` to a column; the options are the k of the scale and of the location equation."""
+    """Apply `sorted_huber_proposal2` to a column.
+
+    `options` has two constants: k of the equation of scale, and k of the equation of location.
+    """
     return sorted_huber_proposal2(column.y, column.w, options[0], options[1])
 
 

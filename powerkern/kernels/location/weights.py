@@ -297,7 +297,10 @@ def _distance_holding_half(y: FloatArray, partner: IntArray, center: float, poin
 
 @kernel
 def median_and_mad(y: FloatArray, counts: FrequencyWeights | None) -> tuple[float, float]:
-    """Return the median of a non-empty column, and its median absolute deviation without a consistency factor."""
+    """Return the median and the median absolute deviation (without a consistency factor) of ascending values y.
+
+    There is at least one value. `counts` holds the weights of the values; None: all one.
+    """
     lower, upper = middle_positions(counts, y.size)
     half_gap = 0.5 * (y[upper] - y[lower])
     return y[lower] + half_gap, middle_distance(y, counts, y[lower], half_gap)

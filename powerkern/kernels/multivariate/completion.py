@@ -267,8 +267,8 @@ def _step(residual: FloatArray, column: FloatArray, element: float, ridge: float
 def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
     """Overwrite `step` with the solution x of A x = step, A = gram + ridge I, and `gram` with the Cholesky factor of A.
 
-    If gram is singular, the addition of `_PROXIMAL` makes the step small in directions without data. Since x is a step
-    from the current row, this does not change the optimum.
+    A small multiple of the identity is added to A (`_PROXIMAL`). If gram is singular, it makes the step small in
+    directions without data. Since x is a step from the current row, this does not change the optimum.
     """
     d = step.size
     trace = 0.0

@@ -176,10 +176,10 @@ def _range_of_lines(
 
 @inlined
 def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
-    """Write the extremes and the number of values present at each position within a line, over all lines.
+    """Write the smallest value, the largest value and the number of values at each position in a line, over all lines.
 
     `x` is the memory of the matrix, and `length` the number of elements from one line to the next. `line` receives the
-    rows _LOW, _HIGH and _N.
+    results in the rows _LOW, _HIGH and _N, with an element for each position.
     """
     low, high, n = line[_LOW], line[_HIGH], line[_N]
     low[:], high[:], n[:] = math.inf, -math.inf, 0.0

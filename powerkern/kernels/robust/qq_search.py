@@ -387,8 +387,9 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
 def _nearest_between(y: Float32Array, i: int) -> Lanes:
     """Return, for each lane, an upper bound on 1 - rho of value i between that lane and the next.
 
-    The residual of the value is assumed to lie between the residuals in the two lanes. The bound is 1 - rho of the
-    number in this interval that is nearest to 0.
+    `y` holds the residuals as in `_write_floors`, LANES32 for each value. The residual of the value is assumed to lie
+    between the residuals in the two lanes. The bound is 1 - rho of the number in this interval that is nearest to 0.
+    The bound of the last lane is meaningless.
     """
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
     nearest = maximum(minimum(a, b), minimum(maximum(a, b), 0.0))

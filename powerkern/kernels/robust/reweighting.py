@@ -212,7 +212,7 @@ def _empty(weight: None, part: FloatArray) -> FloatArray:
 
 @specialize_on_none(_empty)
 def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
-    """Return `weight`, or an empty slice of `part` if there are no weights."""
+    """Return `weight` or, if it is None, an empty array (a slice of `part`), as `two_pass_column` expects."""
     return weight
 
 
