@@ -162,7 +162,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_invalid_bounds(case: str) -> None:
+def test_invalid_bounds_are_rejected(case: str) -> None:
     bounds, error, match = WRONG[case]
     with pytest.raises(error, match=match):
         pk.fit(four_lognormals(20), bounds=bounds)  # type: ignore[arg-type]

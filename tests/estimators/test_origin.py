@@ -286,7 +286,7 @@ def test_incompatible_arguments_are_rejected(arguments, message):
 @pytest.mark.parametrize("x", [[np.inf, 1.0, 2.0], [1.0, 2.0, -np.inf]])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_infinite_values(family, estimator, x):
+def test_infinite_values_are_rejected(family, estimator, x):
     with pytest.raises(ValueError, match="infinite"):
         pk.fit(np.array(x), family, estimator, origin="fit")
 
@@ -345,7 +345,7 @@ def test_prestandardised_weights_ties_and_box_cox():
 
 
 @pytest.mark.parametrize("wrong", ["MAD", "median", 1.0, None])
-def test_wrong_prestandardize(wrong):
+def test_wrong_prestandardize_is_rejected(wrong):
     with pytest.raises((TypeError, ValueError), match="prestandardize"):
         pk.ML(prestandardize=wrong)
 

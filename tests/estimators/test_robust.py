@@ -522,7 +522,7 @@ def test_few_values_of_clean_data_are_outliers():
     assert_allclose(share, 0.01, atol=0.005)
 
 
-def test_bad_cutoffs():
+def test_bad_cutoffs_are_rejected():
     fit = fit_by_name(contaminated_lognormal(), "box-cox")
     for bad in (0.5, 1.0, 0.2, math.nan, "high", True):
         with pytest.raises((ValueError, TypeError), match="cutoff"):
@@ -696,7 +696,7 @@ def test_best_takes_the_family_that_can_be_fitted(estimator):
 
 @estimators
 @pytest.mark.parametrize("family", [*FAMILIES, "best"])
-def test_json_and_pickle(family, name):
+def test_json_and_pickle_preserve_robust_fits(family, name):
     x = contaminated_lognormal(60, 4)
     fit = fit_by_name(x, family, name)
     for copy in (PowerFit.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit))):
@@ -708,7 +708,7 @@ def test_json_and_pickle(family, name):
         assert_array_equal(np.array(copy.cutoffs()), np.array(fit.cutoffs()))
 
 
-def test_data_frames():
+def test_data_frames_are_fitted_as_arrays_and_keep_names():
     x = contaminated_lognormal(60, 3)
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
     fit = fit_by_name(frame, "best", "robust")

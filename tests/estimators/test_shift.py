@@ -251,7 +251,7 @@ def test_other_families_have_no_shift(family: str) -> None:
         (None, TypeError, "shift must be a real number"),
     ],
 )
-def test_invalid_shifts(shift: Any, error: type[Exception], complaint: str) -> None:
+def test_invalid_shifts_are_rejected(shift: Any, error: type[Exception], complaint: str) -> None:
     with pytest.raises(error, match=complaint):
         pk.fit(columns(20), "box-cox", shift=shift)
 

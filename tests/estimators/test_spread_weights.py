@@ -73,7 +73,7 @@ def assert_interval(family, x, weight, fit, ends):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_optimum_and_interval(name):
+def test_optimum_and_interval_agree_with_mpmath(name):
     family, x, weight = COLUMNS[name]
     x, weight = np.array(x), np.array(weight)
     fit = pk.fit(x, family, sample_weight=weight)

@@ -129,7 +129,7 @@ def test_lanes_of_either_width_agree_with_numpy(function, dtype):
 
 
 @pytest.mark.slow
-def test_elementary_functions():
+def test_elementary_functions_of_lanes_agree_with_numpy():
     x = np.tile(np.linspace(-600.0, 600.0, LANES), (2, 1))
     found = results(elementary, x, x)
     exact = [np.expm1(x[1]) - x[1], np.log1p(abs(x[1])), np.exp(x[1])]

@@ -84,7 +84,7 @@ def test_parts_and_elements_of_vectors(dtype):
         np.testing.assert_array_equal(x1, x2)
 
 
-def test_extremes_and_integers():
+def test_extremes_and_integers_are_those_of_python():
     users, numbers = compiled(extremes), [-math.inf, -1.5, -0.0, 0.0, 2.5, math.inf, math.nan]
     for a, b, n in itertools.product(numbers, numbers, range(-2, 4)):
         found, wanted = np.zeros((2, 7))

@@ -95,7 +95,7 @@ def test_weighted_moments_of_a_vector(n):
         assert_moments(jitted_weighted_moments(x, w), x, w)
 
 
-def test_a_long_vector():
+def test_moments_of_a_long_vector_far_from_zero():
     x = np.random.default_rng(2).normal(size=20_003) + 1e6
     assert_moments(jitted_moments(x), x)
 
@@ -295,12 +295,12 @@ def assert_log(result, exact, logs):
 
 
 @given(log_vectors)
-def test_logsumexp(logs):
+def test_logsumexp_agrees_with_mpmath(logs):
     assert_log(logsumexp(logs), oracles.log_sum(logs), logs)
 
 
 @given(log_vectors, st.data())
-def test_weighted_logsumexp(logs, data):
+def test_weighted_logsumexp_agrees_with_mpmath(logs, data):
     weights = data.draw(hnp.arrays(float, logs.size, elements=st.one_of(st.just(0.0), st.floats(1e-3, 1e3))))
     counted = logs[weights > 0.0]
     exact = oracles.log_sum(logs, weights)
@@ -330,7 +330,7 @@ def assert_log_var(result, exact, logs):
 @given(
     hnp.arrays(float, st.integers(1, 12), elements=st.one_of(st.floats(-300.0, 300.0), st.just(-math.inf))), st.data()
 )
-def test_signed_numbers(logs, data):
+def test_mean_and_variance_of_signed_numbers_agree_with_mpmath(logs, data):
     signs = data.draw(hnp.arrays(float, logs.size, elements=sign_values))
     mean = log_mean(logs, signs)
     log, sign = oracles.log_mean(logs, signs)
@@ -467,7 +467,7 @@ def test_log_mean_and_log_var_of_special_values(logs, signs, mean, variance):
     assert log_var(logs, signs) == pytest.approx(variance, rel=1e-15, abs=0.0, nan_ok=True)
 
 
-def test_the_logarithmic_formula():
+def test_log_var_agrees_with_the_published_formula():
     # the published form: logs of the deviations, then a log-sum-exp of their doubles
     logs = np.random.default_rng(15).normal(scale=200.0, size=40)
     mean = log_mean(logs).log
@@ -517,7 +517,7 @@ def test_input_other_than_real_vectors_is_rejected(function, name):
 
 @pytest.mark.parametrize("function", [log_mean, log_var])
 @pytest.mark.parametrize("bad", [0.5, 2.0, -3.0, math.nan, math.inf])
-def test_signs_are_signs(function, bad):
+def test_signs_other_than_0_and_1_and_minus_1_are_rejected(function, bad):
     with pytest.raises(ValueError, match="at position 1"):
         function([1.0, 2.0], [1.0, bad])
 

@@ -108,7 +108,7 @@ POINTS = {"exp": exponents, "expm1": exponents, "log": positives, "log1p": above
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_within_one_ulp(name):
+def test_array_functions_are_within_one_ulp(name):
     x = POINTS[name](1500)
     exact = getattr(mpmath, name)
     errors = [oracles.error_in_ulp(y, exact(mpmath.mpf(v))) for v, y in zip(x, applied(name, x), strict=True)]
@@ -139,7 +139,7 @@ SPECIAL = {
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_special_values(name):
+def test_array_functions_at_special_values(name):
     x, expected = map(np.array, zip(*SPECIAL[name], (math.nan, math.nan), strict=True))
     y = applied(name, x)
     np.testing.assert_array_equal(y, expected)
@@ -178,13 +178,13 @@ def relative_error(parts, exact):
     return float(abs((mpmath.mpf(parts[0]) + mpmath.mpf(parts[1])) / exact - 1))
 
 
-def test_extended_log():
+def test_extended_log_has_63_bits():
     for x in positives(300):
         hi, lo = jitted_extended_log(x)
         assert relative_error((hi, lo), mpmath.log(mpmath.mpf(x))) < 2.0**-63
 
 
-def test_extended_log1p():
+def test_extended_log1p_has_63_bits():
     points = above_minus_one(300)
     for x in points[np.abs(points) > 1e-290]:
         hi, lo = jitted_extended_log1p(x)
@@ -196,7 +196,7 @@ def jitted_exp_parts(hi, lo):
     return exp.exp_parts(hi, lo), exp.exp_parts_unchecked(hi, lo)
 
 
-def test_exp_parts():
+def test_exp_of_a_double_double_is_within_one_ulp():
     rng = np.random.default_rng(4)
     for x in exponents(200):
         lo = rng.uniform(-0.5, 0.5) * math.ulp(x)
@@ -282,12 +282,12 @@ def excess_points(reach, smallest):
     return np.concatenate([rng.uniform(-reach, reach, 300), rng.uniform(-2.0, 2.0, 300), tiny])[::STRIDE]
 
 
-def test_expm1_excess():
+def test_expm1_excess_agrees_with_mpmath():
     assert worst_excess_error(excess_points(700.0, -100.0)) < 1e-15
     assert jitted_excess(0.0) == 0.0
 
 
-def test_expm1_excess_float32():
+def test_expm1_excess_of_float32_agrees_with_mpmath():
     points = excess_points(80.0, -15.0).astype(np.float32)
     assert worst_excess_error(points) < 1e-6
     assert isinstance(exp.expm1_minus_x(np.float32(0.5)), np.float32)
@@ -301,7 +301,7 @@ def jitted_log_normal(x):
     return log.log_normal(x)
 
 
-def test_log_normal():
+def test_log_of_normal_numbers_is_within_one_ulp():
     points = positives(300)
     for x in points[points >= SMALLEST_NORMAL]:
         assert oracles.error_in_ulp(jitted_log_normal(x), mpmath.log(mpmath.mpf(x))) < 1.0

@@ -35,7 +35,7 @@ def test_erf_is_within_an_ulp(sign):
             assert abs(sign * jitted_erf(sign * x) - exact) <= np.spacing(float(exact)), x
 
 
-def test_special_values():
+def test_erf_at_special_values():
     out = np.array([jitted_erf(x) for x in (0.0, -0.0, math.inf, -math.inf, math.nan)])
     assert np.array_equal(out, [0.0, -0.0, 1.0, -1.0, math.nan], equal_nan=True)
     assert np.signbit(out).tolist()[:2] == [False, True]
@@ -46,7 +46,7 @@ def test_in_jitted_code_and_in_plain_python():
     assert kernels.erf(0.3) == pytest.approx(math.erf(0.3), rel=2e-16)
 
 
-def test_probabilities():
+def test_probabilities_agree_with_mpmath():
     scores = rng.normal(3.0, 2.0, 40)
     with mpmath.workdps(40):
         exact = [max(0.0, float(mpmath.erf((mpmath.mpf(float(s)) - 3) / (2 * mpmath.sqrt(2))))) for s in scores]

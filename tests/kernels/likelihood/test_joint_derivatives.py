@@ -30,7 +30,7 @@ COLUMNS = {
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("lmbda", [-1.5, 0.0, 0.3, 2.0])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_columns_against_mpmath(name: str, lmbda: float, weighted: bool) -> None:
+def test_columns_agree_with_mpmath(name: str, lmbda: float, weighted: bool) -> None:
     family, x = COLUMNS[name]
     n = x.size
     weight = np.random.default_rng(1).exponential(size=n) if weighted else np.empty(0)

@@ -167,7 +167,7 @@ def test_very_short_columns_are_fitted_in_lockstep_and_agree_with_two_passes(fam
     assert_same_fits(rows[done][steep], expected[done][steep])
 
 
-def test_given_lambda():
+def test_fits_at_a_given_lambda_agree_with_two_passes():
     for family, sign in ((BOX_COX, 1.0), (YEO_JOHNSON, 1.0), (YEO_JOHNSON, -1.0)):
         x = sign * one_column_of_each_kind(20, positive=True)
         for lmbda in (-1.0, 0.0, 1e-300, 0.3, 1.0, 2.0):

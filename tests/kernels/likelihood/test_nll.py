@@ -46,7 +46,7 @@ def test_the_printed_form_agrees_with_mpmath(family, lmbda):
 
 
 @pytest.mark.parametrize("family", NLL)
-def test_without_a_variance(family):
+def test_nll_without_variance_is_nan_or_minus_infinity(family):
     nll = NLL[family]
     assert np.isnan(nll([], 1.0))
     assert np.isnan(nll([1.0, np.nan], 1.0))

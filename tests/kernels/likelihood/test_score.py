@@ -133,7 +133,7 @@ def assert_right(result, exact, sigma, reach, largest_term):
 
 @pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "weighted"])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_likelihood_and_derivatives(name, weighted):
+def test_likelihood_and_derivatives_agree_with_mpmath(name, weighted):
     family, x = COLUMNS[name]
     weight = WEIGHTS[: x.size] if weighted else np.ones(x.size)
     lmbdas, reach = exponents_for(family, x)

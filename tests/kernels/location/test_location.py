@@ -155,7 +155,7 @@ def test_weights_that_are_no_binary_fractions_do_not_move_the_median():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_over_ranges(weighted):
+def test_sums_over_ranges_agree_with_numpy(weighted):
     for y in NAMED.values():
         w = whole_weights(y) if weighted else NO_WEIGHTS
         ends = np.unique(np.linspace(0, y.size, 7).astype(int))
@@ -183,7 +183,7 @@ def test_position_counts_smaller_values_whatever_the_guess(values, t, guess):
     assert position(y, 1.0, t - 1.0, guess) == np.searchsorted(y, t)
 
 
-def test_trimmed_mean():
+def test_trimmed_mean_leaves_out_weight_at_both_ends():
     y = np.sort(np.random.default_rng(2).normal(size=25))
     assert order_statistics.trimmed_mean(y, NO_WEIGHTS, 0.0, 2.0) == pytest.approx(y[:23].mean(), rel=1e-14)
     assert order_statistics.trimmed_mean(y, NO_WEIGHTS, 3.0, 3.0) == pytest.approx(y[3:22].mean(), rel=1e-14)
@@ -290,7 +290,7 @@ def test_an_offset_costs_no_digits():
         assert far.scale == pytest.approx(plain.scale, rel=1e-13)
 
 
-def test_without_spread():
+def test_columns_without_spread_have_status_zero_scale():
     for which in ESTIMATORS:
         for y in ([3.0], [3.0] * 6, [2.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0]):
             result = apply(which, y)
@@ -299,7 +299,7 @@ def test_without_spread():
             assert result.status == loc_scale.ZERO_SCALE
 
 
-def test_without_values():
+def test_columns_without_values_have_status_empty():
     for entry, n_options in (
         (location.order_columns, 4),
         (location.huber_columns, 2),
@@ -462,7 +462,7 @@ def test_units_whose_squares_are_out_of_range(factor):
         (lambda: huber_proposal2([1.0, 2.0], k_location=np.inf), ValueError, "k_location must be positive"),
     ],
 )
-def test_bad_input(call, error, message):
+def test_bad_input_is_rejected(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

@@ -40,7 +40,7 @@ def test_the_factor_of_the_scale():
 
 @pytest.mark.parametrize("n", [1, 2, 3, 47, 48, 49, 50, 99, 100, 500, 501])
 @pytest.mark.parametrize("kind", ["normal", "sorted", "falling", "tied", "two values", "equal", "wide", "one far"])
-def test_medians(n, kind):
+def test_medians_are_those_of_sorted_values(n, kind):
     rng = np.random.default_rng(n)
     x = rng.normal(size=n)
     values = {
@@ -90,7 +90,7 @@ def test_scale_of_mostly_infinite_values_is_infinite():
 
 
 @pytest.mark.parametrize("rho", [-0.995, -0.6, 0.0, 0.4, 0.9, 1.0])
-def test_correlation_of_pairs(rho):
+def test_correlations_agree_with_plain_ddc(rho):
     y, e = with_holes(150, 1), with_holes(150, 2)
     z = rho * y + math.sqrt(1.0 - rho * rho) * e
     u = np.array([y, z])
@@ -144,7 +144,7 @@ def test_slopes_of_nothing_and_exact_ones():
     assert cells.slope(4.0 * z, z, 2.5, work) == 4.0
 
 
-def test_predictions():
+def test_predictions_are_weighted_means_of_neighbors():
     u = np.array([with_holes(40, seed, 0.3) for seed in range(3)])
     first, neighbors = np.array([0, 3, 3, 4]), np.array([0, 2, 1, 0])
     weights, slopes = np.array([1.0, 0.8, 0.6, 0.9]), np.array([1.0, -0.7, 0.5, 0.4])
@@ -158,7 +158,7 @@ def test_predictions():
             assert out[j, i] == pytest.approx(expected, rel=1e-13)
 
 
-def test_deshrinkage():
+def test_deshrinkage_factors_agree_with_plain_ddc():
     z = np.array([with_holes(60, 5), with_holes(60, 6)])
     predicted = np.array([0.4 * np.nan_to_num(z[0]) + 0.1 * np.nan_to_num(with_holes(60, 7)), np.zeros(60)])
     out = np.empty((2, 2))

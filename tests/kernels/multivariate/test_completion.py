@@ -31,7 +31,7 @@ def improved_rows(kernel, M, U, V, ridge=0.0, damping=1.0):
     return U, squares
 
 
-def test_packing():
+def test_packed_rows_hold_the_observed_cells():
     nan = np.nan
     cells = packed(np.array([[nan, 1.0, 2.0], [nan, nan, nan], [3.0, nan, 4.0]]))
     assert cells.start.tolist() == [0, 2, 2, 4]
@@ -41,7 +41,7 @@ def test_packing():
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("ridge, damping", [(0.0, 1.0), (0.7, 1.0), (0.3, 0.6)])
-def test_coordinate_rows(shape, ridge, damping):
+def test_coordinate_descent_agrees_with_the_textbook(shape, ridge, damping):
     M, U, V = problem(*shape)
     m, _, d = shape
     visits = [("U", r, s) for r in range(m) for s in range(d)]
@@ -53,7 +53,7 @@ def test_coordinate_rows(shape, ridge, damping):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("ridge, damping", [(0.0, 1.0), (0.7, 1.0), (0.3, 0.6)])
-def test_least_squares_rows(shape, ridge, damping):
+def test_least_squares_rows_agree_with_numpy(shape, ridge, damping):
     M, U, V = problem(*shape, missing=0.1)
     M[0, 0] = 1.0
     best = oracles.uv_least_squares(M, V, ridge)

@@ -43,7 +43,7 @@ def symmetric(lower):
 
 @pytest.mark.parametrize("p", GAPS)
 @pytest.mark.parametrize("with_residuals", [False, True])
-def test_conditional_means(with_residuals, p):
+def test_conditional_means_agree_with_the_textbook(with_residuals, p):
     covariance, values = problem(p)
     rows, _, _, count = completed(covariance, values, with_residuals)
     np.testing.assert_allclose(rows, [textbook(covariance, row)[0] for row in values], rtol=1e-10)
@@ -51,7 +51,7 @@ def test_conditional_means(with_residuals, p):
 
 
 @pytest.mark.parametrize("p", GAPS)
-def test_conditional_covariances(p):
+def test_conditional_covariances_agree_with_the_textbook(p):
     covariance, values = problem(p)
     _, (by_precision, by_covariance), _, count = completed(covariance, values)
     total = symmetric(by_precision) + count * covariance - covariance @ symmetric(by_covariance) @ covariance

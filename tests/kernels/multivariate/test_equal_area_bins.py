@@ -31,7 +31,7 @@ def test_uniform_values_get_equal_bins():
     assert len(first) == 5
 
 
-def test_one_bin():
+def test_one_bin_covers_the_unit_interval():
     assert bins([0.2, 1.0], [3, 1], 1) == ([0, 2], [0.0, 1.0])
 
 
@@ -46,7 +46,7 @@ def test_as_many_bins_as_values_and_gaps():
     st.integers(1, 7),
 )
 @settings(max_examples=25)
-def test_smallest_area(pairs, n_bins):
+def test_the_largest_area_is_the_smallest_possible(pairs, n_bins):
     values, counts = zip(*sorted((value / 64, count) for value, count in pairs), strict=True)
     first, edges = bins(values, counts, n_bins)
     area = oracles.equal_area_bins(values, counts, n_bins)[2]

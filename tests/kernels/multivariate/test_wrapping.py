@@ -109,7 +109,7 @@ def test_mcd_of_any_magnitude(unit):
         ([1.0, 2.0, np.inf], np.nan, np.nan, -1),
     ],
 )
-def test_degenerate_columns(x, loc, scale, status):
+def test_mcd_of_degenerate_columns_has_a_status(x, loc, scale, status):
     np.testing.assert_array_equal(mcd(x), [loc, scale, 0.0, status])
 
 

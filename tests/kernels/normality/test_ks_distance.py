@@ -34,7 +34,7 @@ def test_from_the_fitted_distribution(n):
     assert distance(x, loc=1.0) == pytest.approx(only_loc, rel=1e-13)
 
 
-def test_ties():
+def test_distance_of_tied_values_agrees_with_scipy():
     x = np.sort(rng.integers(0, 4, 30))
     assert distance(x) == pytest.approx(stats.kstest(x, stats.norm(x.mean(), x.std(ddof=1)).cdf).statistic, rel=1e-13)
 
@@ -45,7 +45,7 @@ def test_missing_values_are_last_and_ignored():
     assert math.isnan(distance([math.nan, math.nan]))
 
 
-def test_nothing_to_fit():
+def test_distance_without_spread_is_nan_unless_scale_is_given():
     assert math.isnan(distance([2.0]))
     assert math.isnan(distance([2.0, 2.0, 2.0]))
     assert distance([2.0, 2.0], 2.0, 1.0) == pytest.approx(0.5)

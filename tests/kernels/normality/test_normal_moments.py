@@ -24,7 +24,7 @@ def statistics(x):
 
 @pytest.mark.parametrize("n", [3, 8, 50, 600])
 @pytest.mark.parametrize("scale", [1.0, 1e-290, 1e290])
-def test_moments_and_correlation(n, scale):
+def test_moments_and_correlation_agree_with_scipy(n, scale):
     x = rng.gamma(2.0, size=n)
     expected = [stats.skew(x), stats.kurtosis(x), stats.probplot(x)[1][2], n]
     np.testing.assert_allclose(statistics(scale * x), expected, rtol=1e-12, atol=1e-12)
@@ -41,6 +41,6 @@ def test_moments_of_adjacent_floats():
 
 
 @pytest.mark.parametrize("x", [[math.nan], [1.0], [2.0, 2.0, 2.0], [1.0, 2.0, math.inf], [-math.inf, 1.0, 2.0]])
-def test_no_moments(x):
+def test_moments_without_spread_or_of_infinite_values_are_nan(x):
     assert np.isnan(statistics(x)[: moments.COUNT]).all()
     assert statistics(x)[moments.COUNT] == np.count_nonzero(~np.isnan(x))

@@ -212,7 +212,7 @@ def test_no_finite_value_at_all(minimise, start, step, bad):
         ((0.0, 1.0, 1e-3, 0), "max_eval"),
     ],
 )
-def test_unusable_arguments(minimise, start, step, arguments, message):
+def test_unusable_arguments_are_rejected_before_an_evaluation(minimise, start, step, arguments, message):
     def never(x):
         raise AssertionError("evaluated")
 
@@ -364,7 +364,7 @@ def test_bisection_when_the_step_leaves_the_bracket():
     assert state.x == 2.0
 
 
-def test_root_hit_exactly():
+def test_a_start_at_the_root_converges():
     result = newton_root(lambda x: (x, 1.0, 0.0), 0.0)
     assert result == newton.Root(0.0, 0.0, 1, status.CONVERGED)
 
@@ -409,7 +409,7 @@ def test_a_step_to_nan_is_halved():
     assert back.max_step == 50.0  # and the next step is not longer than the one that was safe
 
 
-def test_nan_everywhere():
+def test_nan_everywhere_ends_with_status_not_finite():
     def nowhere(x):
         return math.nan, math.nan, math.nan
 
@@ -434,7 +434,7 @@ def test_infinities_count_by_their_sign():
 
 
 @pytest.mark.parametrize("value", [1.0, -1.0, 5e-324])
-def test_root_at_infinity(value):
+def test_a_search_without_a_root_ends_with_a_status(value):
     assert newton_root(lambda x: (value, 0.0, 0.0), 0.0, max_eval=100).status == status.MAX_EVAL
     assert newton_root(lambda x: (value, 0.0, 0.0), 0.0, max_eval=10_000).status == status.NOT_FINITE
 
@@ -452,7 +452,7 @@ def test_root_at_infinity(value):
         ((0.0, 1.0, 1e-9, 0), "max_eval"),
     ],
 )
-def test_unusable_newton_arguments(arguments, message):
+def test_unusable_newton_arguments_are_rejected(arguments, message):
     with pytest.raises(ValueError, match=message):
         newton_root(exponential, *arguments)
     state = newton.newton_start(*(arguments + (1.0, 1e-9, 10)[len(arguments) - 1 :]))

@@ -37,7 +37,7 @@ def exact(box_cox, lmbda, x0, log_unit):
 
 @pytest.mark.parametrize("box_cox", [False, True])
 @pytest.mark.parametrize("lmbda", [-0.7, 1e-3, 0.4, 2.0, 2.5])
-def test_derivatives(lmbda, box_cox):
+def test_likelihood_and_derivatives_agree_with_mpmath(lmbda, box_cox):
     theta = np.array([lmbda, X[0] - 0.3 if box_cox else 1.1, 0.0 if box_cox else 0.4])
     at = np.empty(likelihood.N_AT)
     likelihood.evaluate(X, WEIGHTS, box_cox, theta, origin.new_origin_work(), at)

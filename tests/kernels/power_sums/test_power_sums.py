@@ -345,7 +345,7 @@ def test_columns_that_have_no_fit():
 
 
 @every_case
-def test_profiles_and_intervals(family, shape):
+def test_profiles_and_intervals_agree_with_those_of_values(family, shape):
     x = column_of_shape(shape, 100)
     grid = grid_row(x, family)
     sums, _ = sums_of(x, family, grid)

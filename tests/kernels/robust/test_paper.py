@@ -23,7 +23,7 @@ def columns(n):
     return [z, np.sort(np.where(np.arange(n) < n // 5, 9.0, z)), np.sort(np.round(z, 1)), np.sort(np.exp(2.0 * z))]
 
 
-def test_rho_and_psi():
+def test_rho_and_psi_agree_with_their_formulas():
     t = np.linspace(-1.0, 1.0, 81)
     expected = np.where(abs(t) <= 0.5, 1.0 - (1.0 - (t / 0.5) ** 2) ** 3, 1.0)
     np.testing.assert_allclose([qq.rho(v) for v in t], expected, atol=1e-15)

@@ -39,7 +39,7 @@ def test_scores_are_normal_quantiles(n):
 
 
 @pytest.mark.parametrize("n", [1000, 100_000])
-def test_scores_far_out(n):
+def test_scores_in_the_tails_agree_with_scipy(n):
     p = (np.arange(1, n // 2) - 1 / 3) / (n + 1 / 3)
     assert_allclose(scores_of(n)[: n // 2 - 1], ndtri(p), rtol=1e-13)
 

@@ -34,7 +34,7 @@ def test_each_element_has_its_own_lambda(function, scalar, x):
     np.testing.assert_allclose(each(function, x, LMBDA), expected, rtol=1e-14)
 
 
-def test_against_scipy():
+def test_transforms_agree_with_scipy():
     expected = special.boxcox(POSITIVE, LMBDA)
     np.testing.assert_allclose(each(elementwise.boxcox_each, POSITIVE, LMBDA), expected, rtol=1e-13)
     expected = [stats.yeojohnson(np.array([x]), lmbda)[0] for x, lmbda in zip(SIGNED, LMBDA, strict=True)]
@@ -48,7 +48,7 @@ def test_against_scipy():
         (elementwise.yeojohnson_each, elementwise.inv_yeojohnson_each, SIGNED),
     ],
 )
-def test_there_and_back(there, back, x):
+def test_inverses_return_the_values(there, back, x):
     np.testing.assert_allclose(each(back, each(there, x, LMBDA), LMBDA), x, rtol=1e-13)
 
 

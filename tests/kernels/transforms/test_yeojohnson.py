@@ -89,7 +89,7 @@ def numbers(lmbda):
 
 
 @pytest.mark.parametrize("lmbda", LMBDAS)
-def test_yeojohnson(lmbda):
+def test_yeojohnson_is_within_two_ulp(lmbda):
     x = numbers(lmbda)
     exact = [oracles.power_transform("yeo-johnson", v, lmbda) for v in x]
     got = applied(elementwise.yeojohnson_array, x, lmbda)
@@ -110,7 +110,7 @@ def test_inverse_for_exponents_that_magnify_the_error_of_the_logarithm(lmbda):
 
 
 @pytest.mark.parametrize("lmbda", LMBDAS)
-def test_yeojohnson_dx(lmbda):
+def test_yeojohnson_dx_is_within_two_ulp(lmbda):
     x = numbers(lmbda)
     exact = [oracles.power_transform_slope("yeo-johnson", v, lmbda) for v in x]
     with np.errstate(all="ignore"):  # plain Python
@@ -126,7 +126,7 @@ def peer_inverse(y, lmbda):
 
 
 @pytest.mark.parametrize("lmbda", LMBDAS)
-def test_inv_yeojohnson(lmbda):
+def test_inv_yeojohnson_is_within_two_ulp_or_as_good_as_scipy(lmbda):
     """Errors are at most 2 ulp, or else no larger than those of an inverse composed of SciPy's functions."""
     rng = np.random.default_rng(33)
     y = [
@@ -368,7 +368,7 @@ def test_standardized_values_at_the_ends():
 
 
 @pytest.mark.parametrize("ref", [0.0, 3.0, -3.0])
-def test_standardized_in_place(ref):
+def test_standardized_in_place_has_the_same_bits(ref):
     x = np.random.default_rng(36).normal(size=1027)
     z = applied(yeojohnson_standardized, x, 0.3, ref, 1.5, 0.25, 1.0)
     yeojohnson_standardized(x, 0.3, ref, 1.5, 0.25, 1.0, x)
