@@ -248,7 +248,7 @@ def _sweep(matrix: FloatArray, k: int, h: int, line: FloatArray) -> None:
         line[i] = matrix[i, k]
     for i in range(k):
         _eliminate(matrix, i, line[i] * inverse, line)
-    for j in range(0, k + 1, LANES):
+    for j in range(0, k, LANES):
         store(matrix, (k, j), load(line, (j,)) * inverse)
     matrix[k, k] = -inverse
     for i in range(k + 1, h):

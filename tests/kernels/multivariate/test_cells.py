@@ -103,7 +103,14 @@ def test_correlations_agree_with_plain_ddc(rho):
 
 
 @pytest.mark.parametrize(
-    "u", [[[np.nan] * 4, [1.0, 2.0, 0.0, 1.0]], [[0.0] * 4, [1.0, -1.0, 0.5, 0.2]], [[1.0], [2.0]]]
+    "u",
+    [
+        [[np.nan] * 4, [1.0, 2.0, 0.0, 1.0]],
+        [[0.0] * 4, [1.0, -1.0, 0.5, 0.2]],
+        [[1.0, -1.0, 0.5, 0.2], [0.0] * 4],
+        [[1.0], [2.0]],
+        [[1.0, 2.0], [2.0, 1.0]],
+    ],
 )
 def test_correlation_without_spread_is_0(u):
     u = np.array(u)
@@ -116,6 +123,14 @@ def test_points_on_the_ellipse_are_inside(limit):
     inside = y**2 + z**2 <= limit
     found = cells._correlation_inside(y, z, y + z, y - z, 0.5, 0.5, limit)
     assert found == pytest.approx(np.corrcoef(y[inside], z[inside])[0, 1], rel=1e-14)
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1e5])
+def test_correlations_inside_an_ellipse_do_not_depend_on_units(unit):
+    y, z = np.array([0.3, -0.4, 0.1, 0.2, 0.0]), np.array([0.4, 0.3, -0.1, 0.1, 0.2])
+    for v, w in ((unit * y, z), (y, unit * z)):
+        found = cells._correlation_inside(v, w, v + w, v - w, 0.5, 0.5, math.inf)
+        assert found == pytest.approx(np.corrcoef(y, z)[0, 1], rel=1e-12)
 
 
 @pytest.mark.parametrize("cutoff", [1.0, 0.99])

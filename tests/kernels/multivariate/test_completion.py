@@ -88,6 +88,14 @@ def test_least_squares_repeated_reaches_the_solution():
     np.testing.assert_allclose(U, oracles.uv_least_squares(M, V), rtol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**30])
+def test_least_squares_do_not_depend_on_the_unit_of_a_factor(unit):
+    M, U, V = problem(6, 12, 3, missing=0.1)
+    expected, _ = improved_rows(kc.least_squares_rows, M, U, V)
+    found, _ = improved_rows(kc.least_squares_rows, M, U / unit, unit * V)
+    np.testing.assert_allclose(unit * found, expected, rtol=1e-12)
+
+
 def test_the_shortest_solution_from_zero_where_there_is_a_choice():
     M, U, V = problem(5, 3, 3, missing=0.0)
     M[:, 1:] = np.nan
