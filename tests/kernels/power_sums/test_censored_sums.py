@@ -209,6 +209,25 @@ def test_the_bound_is_equal_for_the_mirrored_column() -> None:
     assert_allclose(other[[N_ABOVE, N_BELOW]], found[[N_BELOW, N_ABOVE]], rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["below", "above", "between"])
+def test_a_column_with_intervals_of_one_kind(kind: str) -> None:
+    """The weights of cells of other kinds are 0, and the grid covers the ends of all intervals."""
+    low, high, weight = limited(SKEWED, BOX_COX)
+    is_of_kind = {"below": np.isinf(low), "above": np.isinf(high), "between": np.isfinite(low + high) & (low < high)}
+    kept = is_of_kind[kind] | (low == high)
+    cells = low[kept], high[kept], weight[kept]
+    [row], [found], [error] = fit_sums([summarize(*cells, BOX_COX)], BOX_COX)
+    expected, counts = fit_cells(*cells, BOX_COX)
+    counted = weight[is_of_kind[kind]].sum()
+    position = {"below": N_BELOW, "above": N_ABOVE, "between": N_BETWEEN}[kind]
+    assert [found[k] for k in (N_BELOW, N_ABOVE, N_BETWEEN)] == [
+        pytest.approx(counted if k == position else 0.0, rel=1e-14) for k in (N_BELOW, N_ABOVE, N_BETWEEN)
+    ]
+    assert abs(row[LMBDA] - expected[LMBDA]) <= error
+    assert_allclose(row[[LOC, SCALE, NLL]], expected[[LOC, SCALE, NLL]], rtol=1e-9)
+    assert_allclose(found, counts, rtol=1e-6)
+
+
 def test_values_in_one_place_are_not_resolved() -> None:
     """Two equal values have a single node, and a fit needs two: the status is UNRESOLVED."""
     low, high = np.array([2.0, 2.0, 1.0, -INF]), np.array([2.0, 2.0, 3.0, 4.0])

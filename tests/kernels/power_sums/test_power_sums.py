@@ -181,6 +181,51 @@ def test_a_grid_of_no_values_has_no_bins_and_of_one_value_one_bin():
         assert relaid(grid_row(np.full(3, value), YEO_JOHNSON, stream=True), YEO_JOHNSON, -2000)[grids.G_BINS] == 1
 
 
+@pytest.mark.parametrize("exponent", [-9.0, -4.0, -3.0, 0.0])
+@pytest.mark.parametrize("max_bins", [1, 2, 7, 40, 5000])
+def test_bins_are_as_narrow_as_their_number_allows(exponent, max_bins):
+    x = np.array([0.03, 0.4, 2.0, 17.0])
+    for family, values in ((BOX_COX, x), (YEO_JOHNSON, x - 3.0)):
+        grid = relaid(grid_row(values, family), family, exponent, max_bins)
+        a = logs(values, family, grid)
+        expected = exponent
+        while (
+            math.floor(a.max() / 2.0**expected) - math.floor(a.min() / 2.0**expected) + 1 > max_bins and expected < 11
+        ):
+            expected += 1.0
+        assert grid[grids.G_EXPONENT] == expected
+        assert grid[grids.G_FIRST] == math.floor(a.min() / 2.0**expected)
+        assert grid[grids.G_FIRST] + grid[grids.G_BINS] == math.floor(a.max() / 2.0**expected) + 1
+
+
+@pytest.mark.parametrize(
+    "low, high",
+    [
+        (1.0, 1.0),
+        (1.0, 2.0),
+        (1e-3, 1e5),
+        (1e-300, 1e300),
+        (5e-324, 5e-322),
+        (7.3, 7.3000001),
+        (2e-310, 3.0),
+        (0.2, 0.9),
+    ],
+)
+def test_references_of_streams_are_coarse_and_near_the_middle_of_the_logs(low, high):
+    """Their logs are multiples of a power of two that is at least the range of the logs, so that they rarely change."""
+    cells = np.array([grid_row(np.array([low, high]), BOX_COX, stream=True), grid_row(np.full(2, np.nan), BOX_COX)])
+    cells[1, grids.G_MIN : grids.G_MAX + 1] = 0.5, 3.0  # not read
+    found, references = np.full(2, 7.0), np.full(2, 7.0)
+    grids.write_stream_references(cells, found, references)
+    assert (found[1], references[1]) == (0.0, 1.0)
+    middle, reach = 0.5 * (math.log(low) + math.log(high)), math.log(high) - math.log(low)
+    step = 2.0 ** max(-42, math.ceil(math.log2(reach)) if reach > 0.0 else -42)
+    assert found[0] % step == 0.0
+    assert abs(found[0] - max(middle, -708.0)) <= (0.5 if middle > -700.0 else 1.0) * step + 1e-12
+    assert references[0] == pytest.approx(math.exp(found[0]), rel=1e-14)
+    assert references[0] == cells[0, grids.G_REF] >= 2.0**-1022
+
+
 # --- sums ---------------------------------------------------------------------------------------------
 
 
@@ -281,6 +326,24 @@ def test_a_fit_from_sums_is_the_direct_fit(family, shape):
     assert (given[LMBDA], given[STATUS]) == (0.5, Status.FIXED)
     at_half = fit_vector(x, family, 0.5)
     assert_allclose([given[LOC], given[SCALE]], [at_half.loc, at_half.scale], rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_fit_on_the_grid_of_a_stream_is_the_direct_fit(family, shape):
+    """Such a grid has signed logs for Yeo-Johnson, and for Box-Cox a coarse reference."""
+    x = column_of_shape(shape, 60)
+    if family == BOX_COX:
+        x = abs(x) if shape != "small" else 2e-5 + x
+    grid = grid_row(x, family, stream=True)
+    sign = {BOX_COX: 1.0, YEO_JOHNSON: 0.0}[family]
+    assert grid[grids.G_SIGN] == sign
+    row, error = fit(x, family, grid)
+    expected = fit_vector(x, family)
+    scale = 1.0 / math.sqrt(expected.curvature * x.size)
+    assert abs(row[LMBDA] - expected.lmbda) <= min(error, 1e-6 * scale) + 1e-12 * abs(expected.lmbda)
+    assert row[NLL] == pytest.approx(expected.nll, rel=1e-9, abs=1e-9)
+    assert row[SCALE] == pytest.approx(expected.scale, rel=1e-6)
 
 
 @pytest.mark.parametrize(
