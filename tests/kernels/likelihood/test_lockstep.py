@@ -16,8 +16,9 @@ from powerkern._jit import JIT_DISABLED, LANES, in_all_lanes
 from powerkern._status import Route
 from powerkern.kernels.likelihood import lockstep, mle
 from powerkern.kernels.likelihood.lockstep import BAND
-from powerkern.kernels.likelihood.score_formulas import score_from_moments
+from powerkern.kernels.likelihood.score_formulas import exponents_off_zero, score_from_moments
 from powerkern.kernels.likelihood.scratch import new_work
+from powerkern.kernels.optimize.newton import halley_step
 from powerkern.kernels.results import (
     CURVATURE,
     DEFERRED,
@@ -391,3 +392,126 @@ def test_standardized_reference_is_the_intercept():
     fit = pk.fit(x)
     rows = rows_in_lockstep(x, YEO_JOHNSON)
     np.testing.assert_allclose(fit.transform(rows[:, REF][np.newaxis])[0], rows[:, INTERCEPT], rtol=1e-12, atol=1e-13)
+
+
+# --- parts of the procedure ---------------------------------------------------------------------------
+
+
+def test_columns_take_few_evaluations():
+    for family, most in ((BOX_COX, 22), (YEO_JOHNSON, 32)):
+        x = one_column_of_each_kind(40, 5, positive=family == BOX_COX)
+        rows = rows_in_lockstep(x, family)
+        assert (rows[:, STATUS] == Status.OK).all()
+        assert rows[:, N_EVAL].sum() <= most + (not JIT_DISABLED)  # compiled code rounds differently
+        given = rows_in_lockstep(x, family, lmbda=0.5)
+        assert (given[given[:, STATUS] == Status.FIXED, N_EVAL] == 2.0).all()
+
+
+LANE_VALUES = np.array([-3.0, -1.0, -0.2, 0.0, 0.3, 0.9, 2.0, 5.0])
+
+
+def test_halley_steps_of_lanes_are_those_of_single_numbers():
+    """Where the correction exceeds one half, or has the wrong sign by more than that, the step is Newton's."""
+    f, df = np.full(LANES, 0.6), np.full(LANES, 1.5)
+    for d2f in (LANE_VALUES, 3.0 * LANE_VALUES):
+        expected = [halley_step(0.6, 1.5, float(v)) for v in d2f]
+        np.testing.assert_allclose(lockstep._halley_lanes(f, df, d2f), expected, rtol=1e-15)
+        np.testing.assert_allclose(
+            lockstep._halley_lanes(-f, df, d2f), [halley_step(-0.6, 1.5, float(v)) for v in d2f], rtol=1e-15
+        )
+
+
+def test_steps_of_lanes_are_limited():
+    np.testing.assert_array_equal(
+        lockstep._limit_steps(LANE_VALUES, np.full(LANES, 0.9)), np.clip(LANE_VALUES, -0.9, 0.9)
+    )
+
+
+@pytest.mark.parametrize("center", [0.0, 2.0])
+def test_exponents_of_lanes_stay_away_from_0_and_2(center):
+    x, floor = center + 0.1 * LANE_VALUES, np.full(LANES, 0.1)
+    both = np.arange(LANES) % 2 == 0
+    expected = [exponents_off_zero(float(v), bool(flag), 2.0, 0.1) for v, flag in zip(x, both, strict=True)]
+    expected = [0.1 if v == 0.0 else v for v in expected]
+    np.testing.assert_allclose(lockstep._exponents_off_zero(x, both, floor), expected, rtol=1e-15)
+
+
+TINY = np.finfo(float).tiny
+
+
+@pytest.mark.parametrize(
+    ("family", "low", "high", "count", "expected"),
+    [
+        (BOX_COX, 1.0, 2.0, 3.0, True),
+        (BOX_COX, 1.0, 2.0, 2.0, False),
+        (BOX_COX, 1.0, 1.0, 3.0, False),
+        (BOX_COX, 0.0, 2.0, 3.0, False),
+        (BOX_COX, -1.0, 2.0, 3.0, False),
+        (BOX_COX, TINY, 0.5, 3.0, True),
+        (BOX_COX, TINY / 2, 0.5, 3.0, False),
+        (BOX_COX, 1e-10, 0.9e300, 3.0, False),  # the ratio is subnormal
+        (BOX_COX, 1.0, 0.9e300, 3.0, True),
+        (BOX_COX, 1.0, 1.1e300, 3.0, False),
+        (YEO_JOHNSON, -1.0, 2.0, 3.0, True),
+        (YEO_JOHNSON, 0.0, 2.0, 3.0, True),
+        (YEO_JOHNSON, -1.0, 0.0, 3.0, True),
+        (YEO_JOHNSON, -2.0, -1.0, 3.0, True),
+        (YEO_JOHNSON, -0.9e300, -1.0, 3.0, True),
+        (YEO_JOHNSON, -0.9e300, 5.0, 3.0, True),
+        (YEO_JOHNSON, -1.1e300, 5.0, 3.0, False),
+        (YEO_JOHNSON, -5.0, 1.1e300, 3.0, False),
+        (YEO_JOHNSON, -5.0, INF, 3.0, False),
+        (YEO_JOHNSON, INF, -INF, 0.0, False),
+    ],
+)
+def test_columns_of_lanes_are_in_the_domain_and_of_moderate_size(family, low, high, count, expected):
+    data = lockstep._Data(*(in_all_lanes(float(v)) for v in (count, count, low, high)))
+    with np.errstate(all="ignore"):
+        assert np.asarray(lockstep._in_domain(data, family)).tolist() == [expected] * LANES
+
+
+def test_values_of_lanes_are_summarised():
+    rng = np.random.default_rng(4)
+    x, weight = rng.normal(size=(9, LANES)), np.array([1.0, 0.0, 2.0, 0.5, 1.0, 3.0, 0.0, 1.0, 1.0])
+    x[rng.random((9, LANES)) < 0.3] = NAN
+    x[1] = 1e9
+    seen = ~np.isnan(x) & (weight > 0.0)[:, np.newaxis]
+    found = lockstep._summarize_values(x, weight)
+    np.testing.assert_array_equal(found.count, seen.sum(axis=0))
+    np.testing.assert_allclose(found.weight, (seen * weight[:, np.newaxis]).sum(axis=0))
+    np.testing.assert_array_equal(found.low, np.where(seen, x, INF).min(axis=0))
+    np.testing.assert_array_equal(found.high, np.where(seen, x, -INF).max(axis=0))
+
+
+@pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
+def test_the_start_is_a_halley_step_from_1_or_from_0_for_box_cox(family):
+    """The step is limited to two standard deviations' inverses; the logs are centered if all have one sign."""
+    rng = np.random.default_rng(14)
+    x, weight = rng.lognormal(size=(12, LANES)), np.append(rng.uniform(0.5, 2.0, 11), 0.0)
+    if family == YEO_JOHNSON:
+        x[:, :3] *= np.where(np.arange(12) % 3, 1.0, -1.0)[:, np.newaxis]
+        x[:, 3:5] *= -1.0
+    x[3, 2::2] = NAN
+    work = x.copy()
+    with np.errstate(all="ignore"):
+        logs = lockstep._take_logs(work, weight, lockstep._summarize_values(x, weight), family)
+    for k in range(LANES):
+        seen = ~np.isnan(x[:, k]) & (weight > 0.0)
+        values, own = x[seen, k], weight[seen]
+        mirrored = values.max() < 0.0
+        at = 0.0 if family == BOX_COX else 1.0
+        _, d1, d2, d3 = map(float, oracles.likelihood(NAMES[family], at, abs(values) if mirrored else values, own, 30))
+        a = np.log(values) if family == BOX_COX else np.sign(values) * np.log1p(abs(values))
+        a = abs(a) if mirrored else a
+        both = (values < 0.0).any() and not mirrored
+        center = 0.0 if both else np.average(a, weights=own)
+        sd = math.sqrt(np.average((a - center) ** 2, weights=own))
+        step = float(np.clip(halley_step(d1, d2, d3), -2.0 / sd, 2.0 / sd)) if d2 > 0.0 else 0.0
+        assert logs.start[k] == pytest.approx(at + step, rel=1e-9)
+        assert logs.both_signs[k] == both
+        assert logs.reference[k] == pytest.approx(1.0 if both else math.exp(center), rel=1e-13)
+        assert (logs.weight[k], logs.sd[k]) == pytest.approx((own.sum(), sd), rel=1e-12)
+        assert logs.jacobian[k] == pytest.approx(np.average(a, weights=own) - center, abs=1e-14)
+        assert logs.largest_log[k] == pytest.approx(abs(a - center).max(), rel=1e-12)
+        np.testing.assert_allclose(work[seen, k], a - center, rtol=1e-11, atol=1e-14)
+        assert (work[~seen, k] == 0.0).all()

@@ -508,3 +508,175 @@ def test_n_eval_counts_all_evaluations(monkeypatch, weight):
     assert best.n_eval == counts[0] + 1 + counts[1]
     given, _ = one_pass.one_pass_optimum(x, weight, BOX_COX, 0.5, new_work(400))
     assert given.n_eval == counts[2] == 1
+
+
+# --- parts of the procedure ---------------------------------------------------------------------------
+
+#: Evaluations of a column of 600 values: those of the sample, one of all values in float32, and those in float64 (for
+#: the rare binary, in two passes). Compiled code rounds differently, and may take one more.
+MOST_EVALUATIONS = {
+    "normal": 4,
+    "lognormal": 5,
+    "wide lognormal": 6,
+    "negative": 5,
+    "exponential": 5,
+    "left skewed": 4,
+    "heavy tails": 5,
+    "counts": 4,
+    "rare binary": 19,
+    "large": 5,
+    "outlier": 8,
+    "sorted": 5,
+    "small of both signs": 6,
+    "nearly one-signed": 9,
+}
+
+
+@pytest.mark.parametrize("name", MOST_EVALUATIONS)
+def test_the_number_of_evaluations_is_small(name):
+    x = DISTRIBUTIONS[name](np.random.default_rng(21), 600)
+    found = [row_in_one_pass(x, YEO_JOHNSON, weight)[N_EVAL] for weight in ((), np.arange(600) % 3 + 1.0)]
+    assert max(found) <= MOST_EVALUATIONS[name] + (not JIT_DISABLED)
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 511, 512, 3000, 4096, 4097, SAMPLE * SAMPLE_STRIDE + 1])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_the_sample_is_evenly_spaced(n, is_weighted):
+    """At least 256 values if there are as many, one in 16 otherwise, and at most 4,096."""
+    x = np.arange(float(n)) + 1.0
+    stride = max(min(n // 256, 16), -(-n // 4096), 1)
+    expected = x[: n // stride * stride : stride]
+    with np.errstate(all="ignore"):
+        sample = one_pass._draw_sample(x, x + 0.5 if is_weighted else None, BOX_COX, new_work(n))
+    assert sample.x.tolist() == expected.tolist()
+    assert sample.summary.n == expected.size
+    if is_weighted:
+        assert sample.weight.tolist() == (expected + 0.5).tolist()
+    else:
+        assert sample.weight is None
+
+
+@pytest.mark.parametrize(
+    ("exponent", "both_signs", "largest_log", "expected"),
+    [
+        (2.0, False, 20.0, True),
+        (-2.0, False, 20.0, True),
+        (2.1, False, 20.0, False),
+        (-2.1, False, 20.0, False),
+        (0.0, True, 20.0, True),
+        (-0.1, True, 20.0, False),
+        (1.9, True, 20.0, True),
+        (1.0, True, 41.0, False),
+        (1.0, False, np.nan, False),
+    ],
+)
+def test_powers_are_in_range_for_both_exponents(exponent, both_signs, largest_log, expected):
+    assert bool(one_pass._is_in_range(exponent, both_signs, largest_log, 40.0)) is expected
+
+
+def test_the_spread_of_logs_is_about_their_mean_or_about_0():
+    d, weight = np.array([-1.0, 0.5, 2.0, 4.0]), np.array([1.0, 2.0, 1.0, 3.0])
+    total, squares = weight @ d, weight @ d**2
+    mean = np.average(d, weights=weight)
+    sd = np.sqrt(np.average((d - mean) ** 2, weights=weight))
+    assert one_pass._weighted_sd(False, 7.0, total, squares) == pytest.approx(sd)
+    assert one_pass._weighted_sd(True, 7.0, total, squares) == pytest.approx(np.sqrt(squares / 7.0))
+    assert one_pass._weighted_sd(False, 2.0, 2.0, 2.0 - 1e-15) == 0.0
+    assert one_pass._sum_and_squares(d, weight) == pytest.approx((7.0, 49.0 / 15.0, total, squares))
+    assert one_pass._sum_and_squares(d, None) == pytest.approx((4.0, np.inf, d.sum(), d @ d))
+
+
+def summary_of(x, weight=None):
+    weight = np.ones(len(x)) if weight is None else np.asarray(weight)
+    return one_pass.ValueSummary(float(len(x)), min(x), max(x), weight.sum(), weight @ weight)
+
+
+@pytest.mark.parametrize(
+    ("n", "factor", "expected"), [(32, 1.0, True), (31, 1.0, False), (16, 2.0, True), (15, 2.0, False)]
+)
+def test_weights_are_even_if_32_values_count(n, factor, expected):
+    assert bool(one_pass._has_even_weights(summary_of(np.ones(n), 0.3 * np.ones(n)), factor)) is expected
+    heavy = np.append(np.full(100, 1e-9), np.full(n, 2.0))  # light values do not count
+    assert bool(one_pass._has_even_weights(summary_of(np.ones(100 + n), heavy), factor)) is expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.5, 3.0), (1e-3, 0.2), (20.0, 30.0), (-3.0, -0.5), (-4.0, 7.0), (-7.0, 4.0)]
+)
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+def test_the_largest_log_is_that_of_an_end(low, high, offset):
+    """If both signs occur, logs are relative to 1, and the smallest magnitude counts as 0."""
+    if low < 0.0 < high and offset == 0.0:
+        return
+    ref = 0.0 if low < 0.0 < high else 1.7
+    log_ref = np.log(offset + ref)
+    magnitudes = [0.0, max(-low, high)] if low < 0.0 < high else np.abs([low, high])
+    expected = np.abs(np.log(offset + np.array(magnitudes)) - log_ref).max()
+    kind = one_pass.LogKind(low < 0.0 < high, offset, 1.0 / (offset + ref))
+    assert one_pass._largest_log(summary_of([low, high]), kind, log_ref) == pytest.approx(expected, rel=1e-14)
+
+
+def test_the_log_of_a_subnormal_number_is_not_needed():
+    kind = one_pass.LogKind(False, 0.0, 1.0)
+    tiny = np.finfo(float).tiny
+    assert np.isnan(one_pass._largest_log(summary_of([tiny / 2, 1.0]), kind, 0.0))
+    assert one_pass._largest_log(summary_of([tiny, 1.0]), kind, 0.0) == pytest.approx(-np.log(tiny))
+    assert one_pass._largest_log(summary_of([0.0, 1.0]), kind._replace(offset=1.0), 0.0) == pytest.approx(np.log(2.0))
+
+
+@pytest.mark.parametrize(("family", "offset"), [(BOX_COX, 0.0), (YEO_JOHNSON, 1.0)])
+def test_the_reference_is_the_median_of_eleven_values_or_0(family, offset):
+    work, x = new_work(33), np.random.default_rng(2).lognormal(size=33)
+    median = np.sort(x[1::3])[5]
+    for values in (x, -x) if family == YEO_JOHNSON else (x,):
+        column = one_pass.describe_column(values, None, summary_of(values), family)
+        reference = one_pass._choose_reference(column, work)
+        assert reference.units == pytest.approx(LogUnits(1.0, median, np.log(offset + median)))
+        assert reference.kind == pytest.approx((False, offset, 1.0 / (offset + median)))
+        assert reference.is_normal
+    if family == YEO_JOHNSON:
+        both = np.append(x[:-1], -1.0)
+        reference = one_pass._choose_reference(one_pass.describe_column(both, None, summary_of(both), family), work)
+        assert reference == (LogUnits(1.0, 0.0, 0.0), one_pass.LogKind(True, 1.0, 1.0), True)
+    else:
+        small = np.full(33, 1e-310)
+        assert not one_pass._choose_reference(
+            one_pass.describe_column(small, None, summary_of(small), family), work
+        ).is_normal
+
+
+def test_weights_are_scaled_by_a_power_of_two_below_the_inverse_of_their_sum():
+    for total in (1e-200, 0.3, 1.0, 5.0, 2.0**90):
+        scale = one_pass._weight_scale(np.ones(1), total)
+        assert np.frexp(scale)[0] == 0.5
+        assert 0.5 <= scale * total < 1.0
+    assert one_pass._weight_scale(None, 5.0) == 1.0
+
+
+@pytest.mark.parametrize("both_signs", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 0.125])
+def test_the_refined_start_is_one_halley_step_away(both_signs, scale):
+    """Without enough digits, or beyond the range of float32, the start is not changed."""
+    d = np.random.default_rng(6).normal(size=40)
+    weight, m = np.arange(40) % 3 + 1.0, 0.7
+    a, sign = np.abs(d), np.sign(d) if both_signs else np.ones(40)
+    exponents = np.where((d < 0.0) & both_signs, 2.0 - m, m)
+    log = np.where(both_signs, a, d)
+    with mpmath.workdps(30):
+        b = np.array(
+            [oracles._branch_derivatives(mpmath.mpf(e), mpmath.mpf(v)) for e, v in zip(exponents, log, strict=True)]
+        )
+    y = (b.astype(float) * sign[:, np.newaxis] ** np.arange(1, 5)).T
+    pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]
+    sums = np.array([0.0, *(y @ weight), *((weight * y[i] * y[j]).sum() for i, j in pairs)]) * scale
+    jacobian, total = np.average(d, weights=weight), weight.sum()
+    logs = one_pass._SampleLogs(d, weight, both_signs, total, np.abs(d).max(), jacobian, 1.0)
+    centered = y - (y @ weight / total)[:, np.newaxis]
+    v, c1, v1, c2, c3, c12 = ((weight * centered[i] * centered[j]).sum() for i, j in pairs)
+    slope = c1 / v
+    d1, d2 = slope - jacobian, (v1 + c2) / v - 2.0 * slope**2
+    d3 = (3.0 * c12 + c3) / v - 2.0 * slope * (v1 + c2) / v - 4.0 * slope * d2
+    expected = m - d1 / (d2 - 0.5 * d1 * d3 / d2)
+    assert one_pass._refined_start(m, logs, sums, scale) == pytest.approx(expected, rel=1e-9)
+    assert one_pass._refined_start(m, logs._replace(largest_log=1e3), sums, scale) == m
+    assert one_pass._refined_start(m, logs, sums * np.where(np.arange(11) == lk.Y, 1e3, 1.0), scale) == m
