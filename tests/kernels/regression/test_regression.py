@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
+from scipy import stats
 
-from powerkern._status import Status
+from powerkern._status import Route, Status
+from powerkern.kernels.likelihood.logs import summarize_values
 from powerkern.kernels.regression import fit, likelihood, search
-from powerkern.kernels.results import BAD_RANK, CURVATURE, LMBDA, N_EVAL, N_RESULTS, NLL, STATUS
+from powerkern.kernels.regression.response import prepare
+from powerkern.kernels.results import BAD_RANK, CURVATURE, FIELDS, LMBDA, N_EVAL, N_RESULTS, NLL, SCALE, STATUS
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 NO_WEIGHTS = np.empty(0)
@@ -178,3 +181,221 @@ def test_intervals_and_profiles_of_columns_of_every_sign():
     together = np.empty((3, 2))
     fit.profile_columns(columns.copy(), one, YEO_JOHNSON, ends, work, together)
     np.testing.assert_allclose(together, (best[:, NLL] + drops)[:, np.newaxis] * np.ones(2), rtol=1e-8)
+
+
+# --- results, statuses and parts --------------------------------------------------------------------------
+
+
+def transform(y, family, lmbda):
+    return stats.boxcox(y, lmbda) if family == BOX_COX else stats.yeojohnson(y, lmbda)
+
+
+def likelihood_by_numpy(y, X, w, family, lmbda):
+    """Return 1/2 ln(RSS/W) - (lambda - 1) mean(J), and the weighted residuals."""
+    root = np.sqrt(w)
+    psi = root * transform(y, family, lmbda)
+    rest = psi - root[:, None] * X @ np.linalg.lstsq(root[:, None] * X, psi, rcond=None)[0]
+    J = np.log(y) if family == BOX_COX else np.sign(y) * np.log1p(abs(y))
+    return 0.5 * np.log(rest @ rest / w.sum()) - (lmbda - 1.0) * np.average(J, weights=w), rest
+
+
+RESPONSES = {
+    "Box-Cox": (BOX_COX, lambda z: np.exp(z)),
+    "large": (BOX_COX, lambda z: 1e3 * np.exp(0.4 * z)),
+    "positive": (YEO_JOHNSON, lambda z: np.exp(z)),
+    "negative": (YEO_JOHNSON, lambda z: -np.exp(z)),
+    "both signs": (YEO_JOHNSON, lambda z: z - 0.3),
+}
+
+
+def response(name, n=26, seed=4):
+    X, rng = covariates(n, seed)
+    family, make = RESPONSES[name]
+    return make(0.5 * X[:, 1] + rng.normal(size=n)), X, family, rng.integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+@pytest.mark.parametrize("kind", ["all", "weights", "missing", "weights and missing"])
+@pytest.mark.parametrize("k, lmbda", [(1, np.nan), (2, np.nan), (3, -0.6), (2, 1.7)])
+def test_results_describe_the_regression_of_the_transformed_response(lmbda, k, kind, name):
+    y, X, family, w = response(name)
+    X, w = X[:, :k], w if "weights" in kind else np.ones(y.size)
+    seen = np.ones(y.size, dtype=bool)
+    if "missing" in kind:
+        seen[[3, 4, 11, 20, 25]] = False
+    root = np.sqrt(w) if "weights" in kind else NO_WEIGHTS
+    row, extra = regress(np.where(seen, y, np.nan), X, family, lmbda, root)
+    result = dict(zip(FIELDS, row, strict=True))
+    y_seen, w_seen, at = y[seen], w[seen], result["lmbda"]
+    g, rest = likelihood_by_numpy(y_seen, X[seen], w_seen, family, at)
+    assert result["nll"] == pytest.approx(g, abs=1e-11)
+    assert result["n_obs"] == result["n_kept"] == pytest.approx(w_seen.sum(), rel=1e-14)
+    assert (result["x_min"], result["x_max"]) == (y_seen.min(), y_seen.max())
+    assert result["route"] == Route.TWO_PASS
+    if np.isnan(lmbda):
+        near = [likelihood_by_numpy(y_seen, X[seen], w_seen, family, at + h)[0] for h in (-0.02, 0.02)]
+        assert abs(near[1] - near[0]) / 0.04 < 1e-3 * result["curvature"]
+        assert result["curvature"] == pytest.approx((near[0] - 2.0 * g + near[1]) / 4e-4, rel=1e-3)
+        assert result["status"] == Status.SCANNED
+        assert extra[0] < at < extra[1]
+    else:
+        assert (at, result["status"], result["n_eval"]) == (lmbda, Status.FIXED, 1)
+        assert np.isnan(extra[:2]).all()
+    scale = np.sqrt(rest @ rest / w_seen.sum())
+    assert result["scale"] * np.exp(result["log_factor"]) == pytest.approx(scale, rel=1e-9)
+    # standardised responses, minus the fitted values, are the residuals in units of the scale
+    ref = result["ref"]
+    size = y_seen / ref if family == BOX_COX else (1.0 + abs(y_seen)) / (1.0 + abs(ref))
+    psi = -stats.boxcox(size, 2.0 - at) if name == "negative" else stats.boxcox(size, at)
+    if name == "both signs":
+        assert ref == 0.0
+        psi = transform(y_seen, family, at)
+    shown = result["slope"] * psi + result["intercept"]
+    fitted = extra[2:] @ design(X, root).basis[:, seen]
+    np.testing.assert_allclose(np.sqrt(w_seen) * shown - fitted, rest / scale, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+@pytest.mark.parametrize("lmbda", [-0.7, 0.0, 1.0, 2.0, 2.6])
+@pytest.mark.parametrize("block", [7, 13, 100])
+def test_derivatives_of_the_sum_of_squares(block, lmbda, name, monkeypatch):
+    """d1, d2 and d3 are the derivatives of S = RSS e^(-2 mu J), over 2 S."""
+    monkeypatch.setattr(likelihood, "BLOCK", block)
+    y, X, family, w = response(name)
+    seen = np.arange(26) % 6 != 2
+    one = design(X, np.sqrt(w))
+    work = likelihood.new_regression_work(one)
+    x = np.where(seen, y, np.nan)
+    with np.errstate(all="ignore"):
+        column, good = prepare(x, summarize_values(x, None), family, one, work)
+        mu = fit._exponent(column, lmbda)
+        found = likelihood.evaluate(column.rows, mu, work)
+    assert good
+    sign = -1.0 if name == "negative" else 1.0
+
+    def g(h):
+        return likelihood_by_numpy(y[seen], X[seen], w[seen], family, lmbda + sign * h / column.rows.sigma)[0]
+
+    step = 0.02
+    log_s = 2.0 * np.array([g(k * step) for k in range(-3, 4)])
+    fitted = np.polynomial.Polynomial.fit(step * np.arange(-3, 4), np.exp(log_s - log_s[3]), 6).convert().coef
+    expected = 0.5 * fitted[1], fitted[2], 3.0 * fitted[3]
+    np.testing.assert_allclose((found.d1, found.d2, found.d3), expected, rtol=2e-5, atol=2e-5)
+    assert found.curvature == pytest.approx(fitted[2] - 0.5 * fitted[1] ** 2, rel=1e-5, abs=1e-5)
+    assert 0.0 < found.unexplained <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("kind", ["plain", "weights and missing"])
+def test_close_fits_with_weights_and_missing_values(kind):
+    """Less than 1e-4 of the sum of squares is unexplained, so products are formed from residuals."""
+    X, rng = covariates(30)
+    y = np.exp(3.0 + X @ [0.0, 0.3, 0.2] + 1e-4 * rng.normal(size=30))
+    w, seen = np.ones(30), np.ones(30, dtype=bool)
+    if kind != "plain":
+        w, seen[::7] = rng.integers(1, 4, 30).astype(float), False
+    root = NO_WEIGHTS if kind == "plain" else np.sqrt(w)
+    row, extra = regress(np.where(seen, y, np.nan), X, BOX_COX, root=root)
+    exact = oracles.regression_lambda("box-cox", y[seen], X[seen], row[LMBDA], w[seen], digits=30)
+    g, _, d2 = oracles.regression_likelihood("box-cox", exact, y[seen], X[seen], w[seen], digits=30)
+    assert row[LMBDA] == pytest.approx(float(exact), abs=1e-9)
+    assert row[NLL] == pytest.approx(float(g), rel=1e-9)
+    assert row[CURVATURE] == pytest.approx(float(d2), rel=1e-6)
+    _, rest = likelihood_by_numpy(y[seen], X[seen], w[seen], BOX_COX, row[LMBDA])
+    fitted = extra[2:] @ design(X, root).basis[:, seen]
+    shown = fitted + rest / np.sqrt(rest @ rest / w[seen].sum())
+    psi = np.sqrt(w[seen]) * stats.boxcox(y[seen], row[LMBDA])
+    slope, intercept = np.polyfit(psi / np.sqrt(w[seen]), shown / np.sqrt(w[seen]), 1)
+    np.testing.assert_allclose(shown, slope * psi + intercept * np.sqrt(w[seen]), atol=1e-6)
+
+
+def test_the_lowest_of_two_minima_is_found():
+    y, rng = np.linspace(1.0, 9.0, 40), np.random.default_rng(0)
+    X = np.column_stack([np.ones(40), y**2 + 0.02 * rng.normal(size=40), 1.0 / y + 0.001 * rng.normal(size=40)])
+    for x in (y, 10.0 / y):
+        sign = 1.0 if x is y else -1.0
+        row, extra = regress(x, X)
+        lmbdas = np.linspace(-4.0, 4.0, 161)
+        values = [likelihood_by_numpy(x, X, np.ones(40), BOX_COX, lmbda)[0] for lmbda in lmbdas]
+        assert row[STATUS] == Status.MULTIMODAL
+        assert abs(row[LMBDA] - lmbdas[np.argmin(values)]) < 0.05
+        assert row[NLL] <= min(values)
+        assert row[NLL] == pytest.approx(likelihood_by_numpy(x, X, np.ones(40), BOX_COX, row[LMBDA])[0], abs=1e-10)
+        assert extra[0] < min(sign * 2.0, -sign) < max(sign * 2.0, -sign) < extra[1]
+        rest = likelihood_by_numpy(x, X, np.ones(40), BOX_COX, row[LMBDA])[1]
+        assert row[SCALE] == pytest.approx(np.sqrt(rest @ rest / 40), rel=1e-7)
+
+
+@pytest.mark.parametrize("lmbda", [0.0, 0.37, -1.0])
+def test_exact_fits(lmbda):
+    x = np.arange(1.0, 13.0)
+    y = np.exp(0.1 * x) if lmbda == 0.0 else x ** (1.0 / lmbda)
+    X = np.column_stack([np.ones(12), x])
+    row, _ = regress(y, X)
+    assert row[STATUS] == Status.EXACT
+    assert row[LMBDA] == pytest.approx(lmbda, abs=1e-10)
+    assert 0.0 < row[SCALE] < 1e-10
+    given, _ = regress(y, X, lmbda=lmbda)
+    assert (given[LMBDA], given[STATUS]) == (lmbda, Status.EXACT)
+
+
+def test_a_saturated_design_is_exact_at_every_lambda():
+    row, extra = regress(np.repeat([1.0, 2.0, 5.0], 4), np.repeat(np.eye(3), 4, axis=0))
+    assert (row[LMBDA], row[STATUS]) == (1.0, Status.EXACT)
+    assert extra[0] < 1.0 < extra[1]
+
+
+@pytest.mark.parametrize("power", [1.0, -1.0])
+def test_a_monotone_likelihood_ends_at_the_end_of_the_scan(power):
+    """A covariate fits the outlier exactly, so the outlier affects only the Jacobian."""
+    y, X = np.array([1.0, 1.1, 1.25, 1.3, 1.02, 1e6]) ** power, np.column_stack([np.ones(6), np.eye(6)[:, 5]])
+    row, extra = regress(y, X)
+    assert row[STATUS] == Status.AT_END
+    assert extra[0] <= row[LMBDA] <= extra[1]
+    nll = [likelihood_by_numpy(y, X, np.ones(6), BOX_COX, lmbda)[0] for lmbda in np.linspace(0.0, row[LMBDA], 9)]
+    assert (np.diff(nll) < 0.0).all()
+    assert row[NLL] == pytest.approx(nll[-1], abs=1e-4)  # NumPy's residuals lose digits
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_as_many_coefficients_as_values_leave_no_residuals(n):
+    X, rng = covariates(12)
+    y = np.full(12, np.nan)
+    y[:n] = rng.lognormal(size=n)
+    status = regress(y, X)[0][STATUS]
+    assert status == (Status.CONSTANT if n == 1 else BAD_RANK)
+    y[3], y[5] = 2.0, 1.5
+    assert (regress(y, X)[0][STATUS] == BAD_RANK) == (n == 1)
+
+
+@pytest.mark.parametrize(
+    "slopes, expected",
+    [((-1.0, 1.0), 4.0), ((-3.0, 1.0), 5.0), ((-1.0, 99.0), 2.4), ((-99.0, 1.0), 5.6), ((-1.0, 0.0), 6.0)],
+)
+def test_searches_start_where_the_slope_would_vanish(slopes, expected):
+    grid = np.array([[2.0, 6.0], [0.0, 0.0], slopes])
+    assert search._secant(grid, 0) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_samples_and_all_rows_have_the_same_optimum_and_fewer_scans(weighted):
+    X, rng = covariates(300)
+    y = np.exp(0.3 * X[:, 1] + rng.normal(size=300))
+    root = np.sqrt(rng.uniform(0.5, 2.0, 300)) if weighted else NO_WEIGHTS
+    sampled, whole = regress(y, X, root=root, sample=60), regress(y, X, root=root)
+    np.testing.assert_allclose(sampled[0][[LMBDA, NLL, CURVATURE]], whole[0][[LMBDA, NLL, CURVATURE]], rtol=1e-7)
+    np.testing.assert_allclose(sampled[1][2:], whole[1][2:], rtol=1e-8)
+    at = np.arange(60) * 5
+    of_sample = regress(y[at], X[at], root=root[at] if weighted else root)
+    assert abs(sampled[1][1] - sampled[1][0]) == pytest.approx(abs(whole[1][1] - whole[1][0]), rel=0.5)
+    assert of_sample[0][LMBDA] != sampled[0][LMBDA]
+
+
+def test_a_sample_whose_design_lacks_rank_is_not_used():
+    X, rng = covariates(200)
+    X[:, 2] = np.arange(200) % 20 == 0
+    y = np.exp(0.3 * X[:, 1] + rng.normal(size=200))
+    y[np.arange(200) % 40 == 0] = np.nan
+    seen = ~np.isnan(y)
+    sampled, dropped = regress(y, X, sample=20)[0], regress(y[seen], X[seen])[0]
+    assert sampled[STATUS] == dropped[STATUS] == Status.SCANNED
+    assert sampled[LMBDA] == pytest.approx(dropped[LMBDA], abs=1e-9)
