@@ -351,6 +351,7 @@ def outcome(action: Callable[[], object]) -> str:
     return "taken"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_mutated_messages_are_refused_or_taken_and_fits_end() -> None:
     rng, told = np.random.default_rng(0), Counter[str]()

@@ -158,6 +158,7 @@ def test_any_number_of_threads_and_any_order_give_the_same_bits(name: str, famil
         assert_array_equal(other.nll, fit.nll)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("shift", [0.0, 100.0, -3.0, -100.0])
 def test_the_oracle_agrees_with_multiprecision(family: str, shift: float) -> None:

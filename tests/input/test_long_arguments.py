@@ -79,6 +79,7 @@ def refusals(function):
                 yield each.name, kind, error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", functions())
 def test_messages_are_short(function):
     with warnings.catch_warnings(record=True) as caught:

@@ -166,6 +166,7 @@ def test_an_unknown_release_of_numba_changes_nothing(job, tmp_path):
     assert known[0] == unknown[0]
 
 
+@pytest.mark.slow
 @needs_jit
 def test_nothing_imports_numba_where_code_is_kept(tmp_path):
     code = (
