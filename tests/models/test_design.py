@@ -96,6 +96,60 @@ def test_damaged_records_of_covariates_are_refused(key: str) -> None:
         Covariates.from_record(record)
 
 
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("n, m", [(1151, 0), (1152, 288), (5000, 288), (20_000, 625)])
+def test_scans_use_a_sample_of_evenly_spaced_rows(n: int, m: int, is_weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.exponential(size=n) if is_weighted else None
+    basis = compute_basis(np.column_stack([np.ones(n), rng.normal(size=n)]), True, weight)
+    design = basis.design
+    assert design.sample_basis.shape == (2, m)
+    if not m:
+        return
+    rows = np.arange(m) * (n // m)
+    np.testing.assert_allclose(design.sample_basis @ design.sample_basis.T, np.eye(2), rtol=0, atol=1e-14)
+    part = design.basis[:, rows]  # spans the same space
+    projected = part @ design.sample_basis.T @ design.sample_basis
+    np.testing.assert_allclose(projected, part, rtol=0, atol=1e-14)
+    if weight is not None:
+        np.testing.assert_array_equal(design.sample_root, np.sqrt(weight[rows]))
+    else:
+        assert design.sample_root.size == 0
+
+
+@pytest.mark.parametrize("at, has_sample", [(slice(None, None, 17), True), (slice(1, 17), False)])
+def test_samples_that_miss_the_rows_of_a_covariate_are_not_used(at: slice, has_sample: bool) -> None:
+    x = np.zeros(4896)  # every 17th row is in the sample
+    x[at] = np.random.default_rng(0).normal(size=x[at].size)
+    design = compute_basis(np.column_stack([np.ones(x.size), x]), True, None).design
+    assert (design.sample_basis.shape[1] == 288) == has_sample
+
+
+def test_the_constant_is_a_combination_of_the_columns_of_a_factor() -> None:
+    groups = np.arange(30) % 3
+    dummies = (groups[:, np.newaxis] == np.arange(3)).astype(float)
+    basis = compute_basis(dummies, False, None)
+    assert basis.design.constant
+    np.testing.assert_allclose(basis.one, [1.0, 1.0, 1.0], rtol=0, atol=1e-14)
+    assert not compute_basis(dummies[:, :2], False, None).design.constant
+    np.testing.assert_array_equal(compute_basis(dummies[:, :2], False, None).one, [0.0, 0.0])
+    with_intercept = compute_basis(np.column_stack([np.ones(30), dummies]), True, None)
+    np.testing.assert_array_equal(with_intercept.one, [1.0, 0.0, 0.0, 0.0])
+    assert with_intercept.used.tolist() == [True, True, True, False]
+
+
+def test_rows_that_are_not_counted_do_not_change_the_basis() -> None:
+    rng = np.random.default_rng(0)
+    values, weight = np.column_stack([np.ones(25), rng.normal(size=(25, 2))]), rng.exponential(size=25)
+    counted = np.arange(25) % 4 > 0
+    whole = compute_basis(values, True, weight, counted)
+    part = compute_basis(values[counted], True, weight[counted])
+    assert not whole.design.basis[:, ~counted].any()
+    np.testing.assert_allclose(whole.design.basis[:, counted], part.design.basis, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(whole.to_coef, part.to_coef, rtol=1e-13)
+    np.testing.assert_allclose(whole.center, part.center, rtol=1e-13)
+
+
 @pytest.mark.slow
 def test_products_do_not_depend_on_the_threads_of_the_blas() -> None:
     program = """

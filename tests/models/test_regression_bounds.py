@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import powerkern as pk
+from powerkern import Status
+from powerkern._models.regression_bounds import find_outside, mark_bounded, minimize_within
+from powerkern.kernels.results import LMBDA, N_RESULTS, STATUS
 from powerkern.regression import fit_regression
 
 
@@ -79,3 +82,35 @@ def test_the_regressor_takes_them(data):
     X, Y = data
     model = PowerTransformedRegressor(family="box-cox", bounds=(0.7, 1.5)).fit(X, Y[:, 0])
     assert model.lambda_ == fit_regression(Y[:, 0], X, bounds=(0.7, 1.5)).lmbda[0]
+
+
+def test_minima_within_bounds_are_found_on_finer_and_finer_grids():
+    minima = np.array([0.3, -2.0, 5.0, 0.7, 1.0])
+    bounds = np.array([[-1.0, -1.0, -np.inf, 0.9, -np.inf], [1.0, 1.0, np.inf, np.inf, 0.2]])
+    scanned = np.array([[-4.0, 4.0], [-4.0, 4.0], [4.0, 9.0], [-4.0, 4.0], [3.0, 4.0]])
+    found = minimize_within(lambda lmbda: np.abs(lmbda - minima[:, np.newaxis]) ** 1.5, bounds, scanned)
+    np.testing.assert_allclose(found, [0.3, -1.0, 5.0, 0.9, 0.2], rtol=0, atol=1e-8)
+
+
+def test_lambdas_without_a_likelihood_are_passed_over():
+    def g(lmbda):
+        return np.where(lmbda < 0.5, np.nan, (lmbda - 0.2) ** 2)
+
+    found = minimize_within(g, np.array([[-1.0], [1.0]]), np.array([[-3.0, 3.0]]))
+    assert found[0] == pytest.approx(0.5, abs=1e-7)
+
+
+def test_only_fitted_lambdas_outside_their_bounds_are_refitted():
+    results = np.zeros((6, N_RESULTS))
+    results[:, LMBDA] = [0.5, 1.5, -0.5, 1.0, 2.0, 2.0]
+    results[:, STATUS] = [Status.OK, Status.SCANNED, Status.AT_END, Status.OK, Status.CONSTANT, Status.SCANNED]
+    bounds = np.repeat([[0.0], [1.0]], 6, axis=1)
+    given = np.array([np.nan, np.nan, np.nan, np.nan, np.nan, 2.0])
+    assert find_outside(results, bounds, given).tolist() == [1, 2]
+
+
+def test_refitted_lambdas_are_at_a_bound_or_inside():
+    results = np.zeros((4, N_RESULTS))
+    results[:, LMBDA], results[:, STATUS] = [0.0, 1.0, 0.5, 1.0], [*[Status.FIXED] * 3, Status.TOO_FEW]
+    mark_bounded(results, np.repeat([[0.0], [1.0]], 4, axis=1))
+    assert results[:, STATUS].tolist() == [Status.AT_BOUND, Status.AT_BOUND, Status.SCANNED, Status.TOO_FEW]
