@@ -280,3 +280,119 @@ def test_outliers_do_not_move_the_rest():
     for lmbda in (0.2, 1.8):
         near, away = (by_kernel("yeo-johnson", values, lmbda, "paper")[0] for values in (x, far))
         assert_array_equal(near[:-2], away[:-2])
+
+
+# --- inverses, by the logs of a sorted column ---------------------------------------------------------
+
+
+def sorted_column(family, x):
+    """Return a sorted column as the kernels have it, without room for whole vectors."""
+    is_box_cox = family == "box-cox"
+    logs = np.log(x) if is_box_cox else np.copysign(np.log1p(abs(x)), x)
+    rank = rect.tail_rank(x.size, 0.25)
+    n_negative = 0 if is_box_cox else int(np.sum(x < 0.0))
+    return rect.SortedColumn(x, logs, x.size, n_negative, 0.0 if is_box_cox else 2.0, rank, x.size - 1 - rank)
+
+
+@families
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", ["31 values", "outliers", "negative", "positive", "ties"])
+@pytest.mark.parametrize("lmbda", [-1.5, -0.4, 0.0, 0.3, 0.9, 1.0, 1.2, 2.0, 2.6])
+def test_logs_are_found_from_images(family, rule, name, lmbda):
+    x = column_of(family, name)
+    column, y = sorted_column(family, x), oracles.rectified_by_rule(family, x, lmbda, rule).astype(float)
+    found = np.array([rect.rectified_log_at(float(v), column, lmbda, RULES[rule]) for v in y])
+    # the derivative of psi in the log, at most that at the change point, says how well y determines the log
+    rise = np.abs(np.gradient(y, column.logs)) if len(set(x)) == x.size else np.full(x.size, np.nan)
+    is_determined = np.isfinite(rise) & (rise > 1e-6 * (1.0 + np.abs(y))) & (np.abs(column.logs) < 10.0)
+    exact = np.where(is_determined, column.logs, found)
+    assert_allclose(found, exact, rtol=1e-7, atol=1e-8)
+
+
+@families
+@pytest.mark.parametrize("rule", ["paper", "both"])
+def test_images_on_the_tangents_are_inverted_to_any_distance(family, rule):
+    """On the linear side of Yeo-Johnson every image has a value; Box-Cox ends at 0, where the log is -inf."""
+    column = sorted_column(family, column_of(family, "31 values"))
+    for lmbda, side in ((0.5, 1.0), (-1.0, 1.0), (1.5, -1.0), (3.0, -1.0)):
+        change = rect.change_point(column, lmbda, RULES[rule])
+        y = change.psi + side * 50.0
+        x = change.x + side * 50.0 / change.slope
+        found = rect.rectified_log_at(y, column, lmbda, RULES[rule])
+        if family == "yeo-johnson":
+            assert found == pytest.approx(math.copysign(math.log1p(abs(x)), x), rel=1e-12)
+        elif rule == "both" and side < 0.0:  # linear in ln x
+            log, slope = column.logs[column.lower], math.exp(lmbda * column.logs[column.lower])
+            assert found == pytest.approx(log - 50.0 / slope, rel=1e-12)
+        else:
+            assert found == (pytest.approx(math.log(x), rel=1e-12) if x > 0.0 else -math.inf)
+        if side > 0.0 and family == "box-cox" and rule == "both" and lmbda > 0.0:
+            below = psi_of("box-cox", column.logs[column.lower], lmbda) - 3.0
+            slope = math.exp(lmbda * column.logs[column.lower])
+            expected = column.logs[column.lower] - 3.0 / slope
+            assert rect.rectified_log_at(below, column, lmbda, RULES[rule]) == pytest.approx(expected, rel=1e-12)
+
+
+def psi_of(family, log, lmbda):
+    m = lmbda - 2.0 if family == "yeo-johnson" and log < 0.0 else lmbda
+    return math.expm1(m * log) / m if m else log
+
+
+@families
+@pytest.mark.parametrize("lmbda", [-2.0, 0.0, 1e-40, 0.7, 2.0, 2.0 + 1e-40, 3.5])
+def test_transforms_of_signed_logs_and_back(family, lmbda):
+    shift = 2.0 if family == "yeo-johnson" else 0.0
+    for log in (-3.0, -0.1, 0.0, 0.4, 2.0):
+        y = rect.psi_at(log, lmbda, shift)
+        assert y == pytest.approx(psi_of(family, log, lmbda), rel=1e-13)
+        assert rect.log_at(y, lmbda, shift) == pytest.approx(log, rel=1e-12)
+        value = math.exp(log) if family == "box-cox" else math.copysign(math.expm1(abs(log)), log)
+        assert rect.value_at(log, shift) == pytest.approx(value, rel=1e-14)
+        assert rect.exponent_at(log, lmbda, shift) == (lmbda - shift if log < 0.0 else lmbda)
+
+
+def test_images_outside_the_range_have_infinite_logs():
+    assert rect.log_at(-2.0, 0.5, 0.0) == rect.log_at(-3.0, 0.5, 0.0) == -math.inf
+    assert rect.log_at(0.5, -2.0, 0.0) == rect.log_at(0.6, -2.0, 0.0) == math.inf
+    assert rect.log_at(-1.0, 3.0, 2.0) == -math.inf  # the exponent of a negative log is 1
+    assert rect.log_at(0.499, -2.0, 0.0) == pytest.approx(math.log(1.0 - 0.998) / -2.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "fraction", "expected"),
+    [
+        (1, 0.25, 0),
+        (4, 0.25, 0),
+        (5, 0.25, 1),
+        (8, 0.25, 1),
+        (9, 0.25, 2),
+        (10, 0.1, 0),
+        (30, 0.1, 2),
+        (31, 0.1, 3),
+        (3, 0.01, 0),
+    ],
+)
+def test_ranks_of_tails(n, fraction, expected):
+    """ceil(fraction n) - 1; 0.1 * 30 exceeds 3 by a rounding error, which does not count."""
+    assert rect.tail_rank(n, fraction) == expected
+
+
+@families
+@pytest.mark.parametrize("rule", ["paper", "cellwise", "both"])
+@pytest.mark.parametrize("lmbda", [-3.0, -0.5, 0.0, 0.3, 1.7, 2.0, 4.0])
+def test_positions_and_slopes_of_change_points(family, rule, lmbda):
+    """The slope is dpsi/dx = e^((lambda - 1) log), and the position the number of values before the point."""
+    for name in ("31 values", "outliers", "ties"):
+        x = column_of(family, name)
+        column = sorted_column(family, x)
+        change = rect.change_point(column, lmbda, RULES[rule])
+        assert change.x == pytest.approx(oracles.change_point(family, x, lmbda, rule), rel=1e-9, abs=1e-12)
+        log = math.log(change.x) if family == "box-cox" else math.copysign(math.log1p(abs(change.x)), change.x)
+        assert change.psi == pytest.approx(psi_of(family, log, lmbda), rel=1e-9, abs=1e-12)
+        assert change.slope == pytest.approx(math.exp((lmbda - 1.0) * log), rel=1e-9)
+        if rule == "cellwise" and x[0] < change.x < x[-1]:
+            assert change.position == np.sum(x < change.x)
+        elif rule == "cellwise":
+            assert change.position == (0 if change.x == x[0] else x.size - 1)
+        else:
+            assert change.position == (column.upper if lmbda < 1.0 else column.lower)
