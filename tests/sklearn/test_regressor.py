@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, PowerTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import powerkern as pk
 from powerkern.regression import fit_regression
 from powerkern.sklearn import PowerTransformedRegressor
 
@@ -206,3 +207,33 @@ def test_bad_data():
     y[3] = np.inf
     with pytest.raises(ValueError, match="infinity"):
         PowerTransformedRegressor().fit(np.ones((50, 1)), y)
+
+
+# --- scales of residuals -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cv", [None, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_scale_is_the_root_mean_square_residual(cv, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.exp(X @ [1.0, -0.5] + 0.3 * rng.normal(size=40))
+    weight = rng.integers(1, 4, 40).astype(float) if weighted else None
+    model = PowerTransformedRegressor(Ridge(), family="box-cox", cv=cv).fit(X, y, sample_weight=weight)
+    z = model.regression_fit_.power_fit.transform(y)
+    params = {"sample_weight": weight} if weighted else {}
+    predicted = model.regressor_.predict(X) if cv is None else cross_val_predict(Ridge(), X, z, cv=4, params=params)
+    expected = np.sqrt(np.average((z - predicted) ** 2, weights=weight))
+    assert model.residual_scale_ == pytest.approx(expected, rel=1e-9)
+    assert isinstance(model.residual_scale_, float)
+
+
+def test_as_many_features_as_rows_leave_lambda_to_the_responses():
+    rng = np.random.default_rng(0)
+    y = rng.lognormal(size=8)
+    with pytest.warns(UserWarning, match="7 features and a constant fit any 8 responses exactly"):
+        model = PowerTransformedRegressor().fit(rng.normal(size=(8, 7)), y)
+    assert model.lambda_ == pytest.approx(pk.fit(y).lmbda[0], abs=1e-8)
+    PowerTransformedRegressor().fit(rng.normal(size=(8, 6)), y)  # no warning
+    with pytest.raises(ValueError, match="X has 8 rows, y has 7; pass the same rows"):
+        PowerTransformedRegressor().fit(rng.normal(size=(8, 2)), y[:7])
