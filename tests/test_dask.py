@@ -493,3 +493,26 @@ def test_detection_limits_hold_in_blocks(chunks):
     assert_array_equal(actual.n_censored, expected.n_censored)
     assert_allclose(actual.lmbda, expected.lmbda, rtol=1e-8)
     assert_allclose(actual.transform(X), expected.transform(X), rtol=1e-7)
+
+
+def test_weights_of_arrays_may_be_a_series(dd):
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).lognormal(size=(60, 2))
+    weight = np.arange(60.0) % 3
+    D, series = da.from_array(X, chunks=(20, 2)), dd.from_pandas(pandas.Series(weight), npartitions=3)
+    expected = pk.fit(X, "box-cox", sample_weight=weight)
+    assert_allclose(fit(D, "box-cox", sample_weight=series).lmbda, expected.lmbda, rtol=1e-10)
+    with pytest.raises(ValueError, match="sample_weight has 4 chunks, X has 3"):
+        fit(D, sample_weight=dd.from_pandas(pandas.Series(weight), npartitions=4))
+
+
+def test_names_and_shifts_belong_to_the_columns_of_all_blocks():
+    X = np.random.default_rng(0).lognormal(size=(60, 3))
+    options = {"shift": [0.5, 1.0, 2.0], "column_names": list("abc")}
+    for chunks in ((30, 2), (60, 1), (20, 3)):
+        found = fit(da.from_array(X, chunks=chunks), "box-cox", **options)
+        expected = pk.fit(X, "box-cox", **options)
+        assert found.column_names == list("abc")
+        assert_array_equal(found.shift, expected.shift)
+        assert_allclose(found.lmbda, expected.lmbda, rtol=1e-10)
+        assert_allclose(found.transform(X), expected.transform(X), rtol=1e-9, atol=1e-10)

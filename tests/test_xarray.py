@@ -286,3 +286,38 @@ def test_turned_and_larger_arrays_are_sent_to_powerkern_xarray() -> None:
     assert_array_equal(fitted.transform(x.T.transpose("t", "x")), fitted.transform(x))
     with pytest.raises(ValueError, match=r"X has 3 dimensions; fit with powerkern\.xarray"):
         pk.fit(x.expand_dims("more"))
+
+
+def test_arguments_of_columns_may_be_series_arrays_or_pairs() -> None:
+    points = {"y": [1, 2], "x": [10, 20, 30]}
+    X = xr.DataArray(np.random.default_rng(3).lognormal(size=(40, 2, 3)), dims=("t", "y", "x"), coords=points)
+    wanted = xr.DataArray(np.arange(6.0).reshape(2, 3) / 10.0, dims=("y", "x"), coords=points)
+    for given in (wanted[::-1], wanted.T, wanted.to_numpy().ravel(), wanted.to_series(), wanted.to_series()[::-1]):
+        assert_array_equal(fit(X, dim="t", lmbda=given).lmbda, wanted)
+        for pair in ((given, given), [given, given]):
+            assert_array_equal(fit(X, dim="t", bounds=pair).lmbda, wanted)
+    row = fit(X[:, 0], dim="t", lmbda=wanted[0].to_series()[::-1])
+    assert_array_equal(row.lmbda, wanted[0])
+    assert_array_equal(fit(X[:, :1, :1], dim="t", lmbda=[0.5]).lmbda, [[0.5]])
+    with pytest.raises(ValueError, match="the upper end of bounds has no row labelled 30"):
+        fit(X, dim="t", bounds=(None, wanted.assign_coords(x=[10, 20, 50])))
+    with pytest.raises(ValueError, match="the lower end of bounds has no row labelled 30"):
+        fit(X, dim="t", bounds=(wanted.assign_coords(x=[10, 20, 50]), None))
+    for wrong in (0.3, (0.1, 0.2, 0.3)):
+        with pytest.raises(TypeError, match="bounds must be a pair"):
+            fit(X, dim="t", bounds=wrong)
+
+
+def test_a_fit_of_an_array_refuses_datasets_and_names_its_dimensions() -> None:
+    X = cube("time", "lat")
+    fitted = fit(X, dim="time")
+    with pytest.raises(TypeError, match="the fit is of a DataArray, X is a Dataset; pass a DataArray"):
+        fitted.transform(X.to_dataset())
+    assert repr(fitted) == "XarrayFit('rain': {'lat': 3})"
+    every = fit(X.isel(time=slice(20)), dim=["time", "lat"])
+    assert every.lmbda.dims == ()
+    one_row = fitted.transform(X.isel(time=3).chunk(lat=1))
+    assert_allclose(one_row, fitted.transform(X).isel(time=3))
+    low, high = fitted.confint(level=0.5)
+    assert (low.name, high.name) == ("low", "high")
+    assert (low < high).all()

@@ -327,3 +327,10 @@ def test_values_that_are_not_labels_are_rejected(rows: Any, error: type[Exceptio
     model = fit_ratings((users, items, RATINGS_OF_LABELS), 1, rng=0)
     with pytest.raises(error, match=message):
         model.predict(rows, 0)
+
+
+def test_a_model_prints_its_size_and_error():
+    rows, columns = np.divmod(np.arange(60), 6)
+    model = fit_ratings((rows, columns, np.random.default_rng(0).normal(size=60)), 1, rng=0)
+    expected = f"RatingModel(10 rows, 6 columns, rank=1, validation_rmse={model.validation_rmse:.6g})"
+    assert repr(model) == expected

@@ -217,3 +217,9 @@ def test_harmonic_improvement_agrees_with_scipy():
     for wrong in ([0.1, 0.2], [[0.1, np.inf]], np.empty((3, 0))):
         with pytest.raises(ValueError, match="one row per method, got shape"):
             outliers.harmonic_improvement_score(wrong)
+
+
+def test_a_diagram_prints_its_fields():
+    text = repr(reliability_diagram([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9], n_bins=2))
+    assert text.startswith("ReliabilityDiagram(edges=")
+    assert "frequency=" in text

@@ -12,6 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from powerkern.location import METHODS, LocationScale, LocationStatus, location_scale
 from powerkern.outliers import ScoreScaling, fit_scaling
 from powerkern.sketch import MapReduce, location_chunks
+from powerkern.sketch.engine import Passes
+from powerkern.sketch.location import LocatedChunks
 
 rng = np.random.default_rng(140)
 N = 20_000
@@ -121,3 +123,11 @@ def test_quartiles_are_exact_at_every_fraction_of_a_rank(n):
     X = np.random.default_rng(n).standard_t(3, size=(n, 12))
     found, whole = location_chunks(np.array_split(X, 2), "median-niqr"), location_scale(X, "median-niqr")
     np.testing.assert_allclose([found.loc, found.scale], [whole.loc, whole.scale], rtol=1e-14)
+
+
+def test_several_estimates_share_the_counts_of_one_reading():
+    engine = Engine(*((part,) for part in np.split(X[:, :2], CUTS)))
+    chunks = LocatedChunks(Passes(engine))
+    for method, constants in (("median-mad", {}), ("huber", {"k": 1.2}), ("mean-sd", {})):
+        expected = location_scale(X[:, :2], method, **constants)
+        assert_close(chunks.locate(method, **constants), expected, 1e-11 + np.abs(X[:, 1]).max() / 1e-3 * 1e-15)

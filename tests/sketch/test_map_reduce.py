@@ -13,7 +13,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 import powerkern as pk
 from powerkern import PowerFit
 from powerkern.sketch import MapReduce, fit_chunks, location_chunks
-from powerkern.sketch.engine import TableColumn, columns_to_read
+from powerkern.sketch.engine import (
+    ChunkOutcome,
+    TableColumn,
+    columns_to_read,
+    merge_outcomes,
+    summarize_or_catch,
+    summarize_tables,
+)
 
 rng = np.random.default_rng(14)
 N = 1000
@@ -261,3 +268,67 @@ def test_a_misspelled_option_is_refused_before_the_first_pass():
 
     with pytest.raises(TypeError, match=r"'n_thread' is not an option of .*fit_chunks; did you mean 'n_threads'\?"):
         fit_chunks(chunks, n_thread=2)
+
+
+# --- outcomes of tasks -------------------------------------------------------------------------------
+
+
+def test_errors_of_tasks_are_returned_by_name_and_raised_at_the_end():
+    def half(x):
+        if x < 0:
+            raise ValueError("row 1: the value is negative")
+        return x / 2
+
+    assert summarize_or_catch("chunk 3", half, 5.0) == ChunkOutcome(2.5, None, 0)
+    failed = summarize_or_catch("chunk 3", half, -5.0)
+    assert failed.summary is None
+    with pytest.raises(ValueError, match="in chunk 3: row 1: the value is negative"):
+        failed.value()
+    with pytest.raises(ZeroDivisionError):
+        summarize_or_catch("chunk 3", lambda: 1 / 0)
+    assert isinstance(summarize_or_catch("chunk 3", half, "text").error, TypeError)
+    with pytest.raises(ValueError, match="X has no rows; there is nothing to do"):
+        ChunkOutcome().value()
+    assert ChunkOutcome(0.0).value() == 0.0
+
+
+def test_outcomes_are_merged_in_order_up_to_the_first_error():
+    def join(a, b):
+        if b == "!":
+            raise ValueError("no join")
+        return a + b
+
+    nothing, error = ChunkOutcome(), ChunkOutcome(error=ValueError("first"))
+    assert (
+        merge_outcomes(join, [nothing, ChunkOutcome("a"), nothing, ChunkOutcome("b"), ChunkOutcome("c")]).value()
+        == "abc"
+    )
+    assert merge_outcomes(join, []) == nothing
+    assert merge_outcomes(join, [nothing]).summary is None
+    assert merge_outcomes(join, [ChunkOutcome("a"), error, ChunkOutcome(error=ValueError("second"))]) is error
+    assert str(merge_outcomes(join, [ChunkOutcome("a"), ChunkOutcome("!"), ChunkOutcome("c")]).error) == "no join"
+
+
+def test_tables_with_rows_are_named_by_their_first_row():
+    class Table:
+        def __init__(self, n):
+            self.num_rows = n
+
+    def count(table):
+        if table.num_rows == 3:
+            raise ValueError("three")
+        return table.num_rows
+
+    found = list(summarize_tables(count, map(Table, [2, 0, 5, 3, 1]), lambda row: f"the part from row {row}"))
+    assert [one.summary for one in found] == [2, 5, None, 1]
+    assert str(found[2].error) == "in the part from row 7: three"
+
+
+def test_one_column_may_be_read_with_its_weights():
+    table = [TableColumn("a", "double", True), TableColumn("w", "int", True), TableColumn("word", "string", False)]
+    assert columns_to_read(table, None, None) == ["a", "w"]
+    assert columns_to_read(table, None, "w") == ["a", "w"]
+    assert columns_to_read(table, ["w"], None) == ["w"]
+    assert columns_to_read(table, ("w",), "a") == ["w", "a"]
+    with pytest.raises(ValueError, match="there is more than one column 'a'"):
+        columns_to_read([*table, table[0]], ["a"], None)

@@ -450,3 +450,9 @@ def test_models_can_be_pickled_and_cloned():
 )
 def test_conventions_of_scikit_learn(model):
     check_estimator(model, on_skip=None)
+
+
+def test_the_default_detector_is_an_isolation_forest():
+    model = OutlierProbability().fit(X)
+    assert isinstance(model.detector_, IsolationForest)
+    assert model.predict(NEW).tolist() == [1, -1]

@@ -237,3 +237,14 @@ def test_as_many_features_as_rows_leave_lambda_to_the_responses():
     PowerTransformedRegressor().fit(rng.normal(size=(8, 6)), y)  # no warning
     with pytest.raises(ValueError, match="X has 8 rows, y has 7; pass the same rows"):
         PowerTransformedRegressor().fit(rng.normal(size=(8, 2)), y[:7])
+
+
+def test_covariates_make_the_features_of_the_linear_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.exp(X[:, 0] ** 2 + 0.3 * rng.normal(size=60))
+    squares = PolynomialFeatures(2, include_bias=False)
+    model = PowerTransformedRegressor(KNeighborsRegressor(), family="box-cox", covariates=squares).fit(X, y)
+    expected = fit_regression(y, squares.fit_transform(X), "box-cox")
+    assert model.lambda_ == pytest.approx(expected.lmbda[0], abs=1e-9)
+    assert model.lambda_ != pytest.approx(fit_regression(y, X, "box-cox").lmbda[0], abs=1e-3)
