@@ -1,0 +1,131 @@
+"""Ranges and positions of results in matrices of any layout, and the ends of the range of a transform."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+from fits import kernel_rows
+from scipy import special
+
+import powerkern as pk
+from powerkern._results.back_transform import ends_of_range
+from powerkern._results.censored_cells import conditional_draws, conditional_means, fractions_below
+from powerkern._results.inversion import _ranges, _true_positions
+from powerkern._results.robust_intervals import _draw
+from powerkern._results.summary import sampled_fraction
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+@pytest.mark.parametrize("n, p", [(1, 1), (339, 3), (340, 3), (341, 3), (600, 3), (5, 600), (1025, 1), (9, 300)])
+def test_ranges_are_numpys_and_ignore_missing_values(n: int, p: int, order: str) -> None:
+    rng = np.random.default_rng(n + p)
+    x = rng.normal(size=(n, p))
+    x[rng.random(x.shape) < 0.2] = np.nan
+    x[:, p // 2] = np.nan
+    images = np.repeat(x, 2, axis=0)[::2] if order == "strided" else np.asarray(x, order=order)
+    low, high = _ranges(images)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of columns without a value
+        np.testing.assert_array_equal(low, np.nanmin(x, axis=0))
+        np.testing.assert_array_equal(high, np.nanmax(x, axis=0))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n, p", [(7, 3), (3, 7), (1, 5), (5, 1)])
+def test_positions_of_a_mask_are_numpys(n: int, p: int, order: str) -> None:
+    mask = np.asarray(np.random.default_rng(n).random((n, p)) < 0.4, order=order)
+    found = sorted(zip(*(part.tolist() for part in _true_positions(mask)), strict=True))
+    assert found == sorted(zip(*(part.tolist() for part in np.nonzero(mask)), strict=True))
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("sign", [1.0, -1.0, 0.0])
+def test_the_range_of_a_transform_ends_where_the_formula_says(family: str, sign: float) -> None:
+    """For positive, negative and mixed columns: psi tends to -1/lambda, and under Yeo-Johnson to 1/(2 - lambda)."""
+    if family == "box-cox" and sign < 1.0:
+        return
+    lambdas = np.array([-1.5, -0.25, 0.0, 0.5, 1.0, 2.0, 2.5, 4.0])
+    x = np.random.default_rng(0).lognormal(sigma=0.3, size=40)
+    x = x * sign if sign else x - 1.1
+    fit = pk.fit(np.repeat(x[:, np.newaxis], lambdas.size, axis=1), family, lmbda=lambdas)
+    low, high = ends_of_range(fit._table)
+    raw = fit._with_spec(standardize=False)
+    at = np.quantile(x, [0.25, 0.75])
+    z, y = (each.transform(np.repeat(at[:, np.newaxis], lambdas.size, axis=1)) for each in (fit, raw))
+    scale = (y[1] - y[0]) / (z[1] - z[0])
+    loc = y[0] - scale * z[0]
+    for j, lmbda in enumerate(lambdas):
+        top = -1.0 / lmbda if lmbda < 0.0 else np.inf
+        if family == "box-cox":
+            bottom = -1.0 / lmbda if lmbda > 0.0 else -np.inf
+        else:
+            bottom = 1.0 / (2.0 - lmbda) if lmbda > 2.0 else -np.inf
+        np.testing.assert_allclose([low[j], high[j]], (np.array([bottom, top]) - loc[j]) / scale[j], rtol=1e-9)
+
+
+def test_draws_are_quantiles_of_the_truncated_normal_distribution() -> None:
+    low = np.array([-1.0, 0.5, -np.inf, 1.0, -3.0, -9.0, 8.0, 0.2])
+    high = np.array([0.5, 2.0, -0.5, np.inf, -1.0, -8.0, 9.0, 0.2])
+    u = np.random.default_rng(7).random(low.size)
+    found = conditional_draws(low, high, np.random.default_rng(7))
+    upper = low + high > 0.0  # drawn from the mirrored interval, whose probabilities have digits
+    first, last = np.where(upper, -high, low), np.where(upper, -low, high)
+    drawn = special.ndtri((1.0 - u) * special.ndtr(first) + u * special.ndtr(last))
+    np.testing.assert_allclose(found, np.where(upper, -drawn, drawn), rtol=1e-9)
+    assert found[-1] == 0.2
+    assert ((low <= found) & (found <= high)).all()
+    nan = np.array([np.nan, 0.0])
+    assert np.isnan(conditional_draws(nan, np.array([1.0, np.nan]), np.random.default_rng(0))).all()
+
+
+def test_conditional_means_are_ratios_of_densities_and_probabilities() -> None:
+    low = np.array([-1.0, 0.5, -np.inf, 1.0, -3.0, -9.0, 1.5])
+    high = np.array([0.5, 2.0, -0.5, np.inf, -1.0, -8.0, 1.5])
+    found = conditional_means(low, high)
+    with mpmath.workdps(40):
+        expected = [
+            float((mpmath.npdf(a) - mpmath.npdf(b)) / (mpmath.ncdf(b) - mpmath.ncdf(a)))
+            for a, b in zip(low[:-1].tolist(), high[:-1].tolist(), strict=True)
+        ]
+    np.testing.assert_allclose(found[:-1], expected, rtol=1e-12)
+    assert found[-1] == 1.5
+
+
+def test_no_value_of_a_box_cox_column_lies_below_the_end_of_its_domain() -> None:
+    X = np.column_stack([np.random.default_rng(0).lognormal(size=30) - 0.5, np.full(30, 2.0)])
+    with pytest.warns(UserWarning, match="not fitted"):
+        fit = pk.fit(X, "box-cox", shift=0.5)
+    for limit, expected in ((-0.5, 0.0), (-0.6, 0.0), (np.median(X[:, 0]), None)):
+        found = fractions_below(fit._table, np.array([limit, 1.0]), 1)
+        assert np.isnan(found[1])
+        if expected is None:
+            z = fit.transform(np.array([[limit, 2.0]]))[0, 0]
+            assert found[0] == pytest.approx(0.5 * math.erfc(-z / math.sqrt(2.0)), rel=1e-12)
+        else:
+            assert found[0] == expected
+
+
+def test_a_column_without_values_has_no_draws() -> None:
+    uniform, out = np.full((2, 3), 0.5), np.full((2, 3), -1.0)
+    assert math.isnan(_draw(np.full(4, np.nan), None, uniform, out))
+    assert (out == -1.0).all()
+
+
+def test_the_fraction_of_sampled_rows_is_by_column_and_weight() -> None:
+    values = np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan], [4.0, 5.0, np.nan]])
+    n_obs = np.array([12.0, 8.0, 0.0])
+    np.testing.assert_array_equal(sampled_fraction(n_obs, values, None), [0.25, 0.25, 0.0])
+    weight = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(sampled_fraction(n_obs, values, weight), [0.5, 0.625, 0.0])
+
+
+def test_parts_of_a_table_are_copies() -> None:
+    fit = pk.fit(np.random.default_rng(0).lognormal(size=(20, 3)))
+    part = fit._table.take(np.array([2, 0]))
+    np.testing.assert_array_equal(part.kernel_rows, kernel_rows(fit)[[2, 0]])
+    assert not np.shares_memory(part.kernel_rows, kernel_rows(fit))
+    assert not part.kernel_rows.T.flags.writeable or not part.lmbda.flags.writeable
