@@ -217,7 +217,7 @@ def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list
         ]
         parts = dask.compute(*(_fuse(trees) if makes_chunks else trees))
         if not parts or parts[0] is None:
-            raise ValueError("X has no rows or no columns; there is nothing to do")
+            raise ValueError("X has no rows or no columns; pass at least one of each")
         whole: S = parts[0] if len(blocks) == 1 else function.join(parts)
         return whole
 

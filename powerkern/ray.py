@@ -116,7 +116,7 @@ def fit(
     if isinstance(X, ray.data.Dataset):
         engine = _over_blocks(X, columns_to_read(_table(X.schema()), columns, sample_weight))
     elif columns is not None:
-        raise TypeError(f"columns= is for datasets; X is a {type(X).__name__}")
+        raise TypeError(f"columns= is for datasets; X is a {type(X).__name__}: leave columns= out")
     else:
         engine = _over_chunks(_chunks(X, None if by_name else sample_weight))
     return fit_chunks(MapReduce(engine), family, estimator, sample_weight=by_name, progress=progress, **options)

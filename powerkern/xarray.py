@@ -444,7 +444,9 @@ def _broadcast(value: Any, like: Any, what: str) -> Any:
         if d in value.indexes and d in like.indexes and not value.indexes[d].equals(like.indexes[d]):
             value = align_rows(value.transpose(d, ...), like.transpose(d, ...), what)
         if value.sizes[d] != like.sizes[d]:
-            raise ValueError(f"{what} has {value.sizes[d]} points along {d!r}, the data have {like.sizes[d]}")
+            raise ValueError(
+                f"{what} has {value.sizes[d]} points along {d!r}, the data have {like.sizes[d]}; select the same points"
+            )
     return value.broadcast_like(like).transpose(*like.dims)
 
 

@@ -274,7 +274,7 @@ def test_wrong_use_is_refused(df, frame):
         TypeError, match=r"X is a DataFrame, not a Spark data frame; use powerkern\.fit for data in memory"
     ):
         fit(frame)
-    with pytest.raises(ValueError, match="X has no rows; there is nothing to do"):
+    with pytest.raises(ValueError, match="X has no rows; pass at least one row"):
         fit(df.filter("count > 1000"))
     with pytest.raises(TypeError, match="no column of X holds numbers: 'id'"):
         fit(df.select("id"))

@@ -159,7 +159,9 @@ def test_weights_are_broadcast(chunks):
     assert_allclose(by_name.lmbda["rain"], expected, rtol=1e-10)
     with pytest.raises(ValueError, match="sample_weight has dimension 'lat'; it may have only 'time'"):
         fit(X, dim="time", sample_weight=X["area"])
-    with pytest.raises(ValueError, match=r"sample_weight has 2 points along 'lat', the data have 3$"):
+    with pytest.raises(
+        ValueError, match=r"sample_weight has 2 points along 'lat', the data have 3; select the same points$"
+    ):
         fit(X, dim="lat", sample_weight=xr.DataArray([1.0, 2.0], dims="lat"))
     with pytest.raises(ValueError, match="sample_weight='size': X has no coordinate or variable of that name"):
         fit(X, dim="lat", sample_weight="size")

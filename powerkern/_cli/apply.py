@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> None:
     files.check_output(args.output)
     to_file = args.output is not None and str(args.output) != "-"
     if args.json and not to_file:
-        raise BadInput("--json describes the output file: name it with -o")
+        raise BadInput("--json reports on the output file: name that file with -o")
     is_forward = args.command == "transform"
     censored = CensoredCells("", needs_number=False) if is_forward else CensoredCells()
     fit, text, n = read_any_fit(args.fit), text_format(args, censored), 0

@@ -93,7 +93,9 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     """Add the arguments of a fit: the table to read and every fitting option; `estimator` is the default estimator."""
     parser.add_argument("data", type=Path, help=_KINDS)
     add_columns(parser, "columns to fit (default: every numeric column that does not hold identifiers)")
-    parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
+    parser.add_argument(
+        "--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="transform (default: %(default)s)"
+    )
     parser.add_argument(
         "--criterion",
         choices=CRITERIA,
@@ -121,7 +123,9 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     parser.add_argument(
         "--bounds", type=bounds, metavar="LOW,HIGH", help="smallest and largest lambda; either may be empty, as in 0,"
     )
-    parser.add_argument("--progress", action="store_true", help="show a progress bar if it takes long (needs tqdm)")
+    parser.add_argument(
+        "--progress", action="store_true", help="show a progress bar for long computations (needs tqdm)"
+    )
     _add_estimator(parser, estimator)
     add_limits(parser)
     add_text(parser)
@@ -210,7 +214,7 @@ def add_text(parser: argparse.ArgumentParser) -> None:
         type=units,
         default=(),
         metavar="A,B,...",
-        help="signs and words next to numbers, such as %%, $ or kg; numbers are read as they stand: 27%% as 27",
+        help="signs and words next to numbers, such as %%, $ or kg; they are dropped, so 27%% is read as 27",
     )
     text.add_argument(
         "--missing",
@@ -220,7 +224,9 @@ def add_text(parser: argparse.ArgumentParser) -> None:
         help="cells to read as missing values, besides empty ones and NA",
     )
     text.add_argument("--comment", metavar="TEXT", help="skip lines that begin with this text")
-    text.add_argument("--encoding", type=encoding, help="default: by the byte-order mark, or UTF-8")
+    text.add_argument(
+        "--encoding", type=encoding, help="encoding of the text (default: by the byte-order mark, or UTF-8)"
+    )
     text.add_argument(
         "--no-header", action="store_true", help="the first line holds data; columns are named by their positions"
     )

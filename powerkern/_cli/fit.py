@@ -58,7 +58,7 @@ def run_fit(args: argparse.Namespace) -> None:
     check_folder(args.output)
     to_output = str(args.output) == "-"
     if args.json and to_output:
-        raise BadInput("--json and -o - both ask for standard output: name a file with -o")
+        raise BadInput("--json and -o - both write to standard output: name a file with -o")
     fit: pk.PowerFit | pk.GroupedFit
     if args.groups is not None:
         fit, table = _fit_groups(args)

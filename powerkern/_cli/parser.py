@@ -66,7 +66,7 @@ def _add_demo(commands: Commands) -> None:
     demo.add_argument("--rows", type=rows, default=20_000, help="rows to simulate (default: %(default)s)")
     demo.add_argument("--columns", type=positive, default=500, help="columns to simulate (default: %(default)s)")
     demo.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
-    demo.add_argument("--save", type=Path, metavar="FOLDER", help="save the simulated matrices and their fits here")
+    demo.add_argument("--save", type=Path, metavar="FOLDER", help="folder for the simulated matrices and their fits")
     add_common(demo)
 
 
@@ -91,7 +91,7 @@ def _add_fit(commands: Commands) -> None:
         "--output",
         type=Path,
         metavar="FIT.json",
-        help="where to write the fit (-: standard output, and no table)",
+        help="output file for the fit (-: standard output, without the table of results)",
     )
     _add_weights(fit)
     add_groups(fit, "the column of group labels; each group is fitted separately")
@@ -154,7 +154,7 @@ def _add_applied(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that ``transform`` and ``inverse`` have in common."""
     add_data(parser)
     parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="a fit from `powerkern fit -o`")
-    parser.add_argument("-o", "--output", type=Path, help="where to write (default, and -: CSV to standard output)")
+    parser.add_argument("-o", "--output", type=Path, help="output file (default, or -: CSV to standard output)")
     add_groups(parser, "the column of group labels, for a fit by groups")
     add_columns(parser, "columns to apply the fit to (default: all of the fit); the others pass through")
     add_text(parser)
@@ -198,8 +198,10 @@ def _add_plot(commands: Commands) -> None:
     """Add the command ``plot``."""
     plot = commands.add_parser("plot", _PLOT_EXAMPLES, "fit a table and draw it, before and after (needs matplotlib)")
     plot.set_defaults(run="plot:run", weights=None)
-    plot.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=".png, .pdf, .svg, ...")
-    plot.add_argument("--kind", choices=PICTURES, default="before-after", help="default: %(default)s")
+    plot.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="output file: .png, .pdf, .svg, ..."
+    )
+    plot.add_argument("--kind", choices=PICTURES, default="before-after", help="kind of plot (default: %(default)s)")
     plot.add_argument(
         "--style", default="default", help="matplotlib style, such as dark_background (default: %(default)s)"
     )

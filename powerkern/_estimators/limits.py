@@ -96,13 +96,13 @@ def find_bounded_lambdas(
     impossible = low > high
     if limit.strict and impossible.any():
         j = int(at[np.argmax(impossible)])
-        raise column_error(j, names, f"no lambda satisfies ymax={ymax:g}; raise ymax")
+        raise column_error(j, names, f"no lambda satisfies ymax={ymax:g}; pass a larger ymax")
     low[impossible] = high[impossible] = 0.5 * (low[impossible] + high[impossible])
     disjoint = (least[at] > high) | (most[at] < low)
     if limit.strict and disjoint.any():
         j = int(at[np.argmax(disjoint)])
         reason = (
-            f"no lambda within bounds, {least[j]:g} to {most[j]:g}, satisfies ymax={ymax:g}; raise ymax, or "
+            f"no lambda within bounds, {least[j]:g} to {most[j]:g}, satisfies ymax={ymax:g}; pass a larger ymax, or "
             "widen bounds"
         )
         raise column_error(j, names, reason)

@@ -72,7 +72,7 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
     """
     matrix = as_rows(X, column_names, what)
     if matrix.values.shape[0] == 0:
-        raise ValueError(f"{what} has no rows (shape {matrix.values.shape}); there is nothing to do")
+        raise ValueError(f"{what} has no rows (shape {matrix.values.shape}); pass at least one row")
     return matrix
 
 
@@ -86,7 +86,7 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
         values = values[:, np.newaxis]
     p = values.shape[1]
     if p == 0:
-        raise ValueError(f"{what} has no columns (shape {values.shape}); there is nothing to do")
+        raise ValueError(f"{what} has no columns (shape {values.shape}); pass at least one column")
     if column_names is not None:
         names = as_names(column_names, p)
     return Matrix(values, names, was_vector, labels=labels)

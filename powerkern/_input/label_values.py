@@ -47,7 +47,7 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if values.dtype.kind == "O" and values.ndim == 1:
         return _encode_objects(values)
     if values.dtype.kind not in KINDS:
-        raise TypeError(f"groups has type {values.dtype}; labels are numbers, text, dates, booleans or categories")
+        raise TypeError(f"groups has type {values.dtype}; convert it to numbers, text, dates, booleans or categories")
     return values, None
 
 

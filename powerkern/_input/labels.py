@@ -193,7 +193,9 @@ def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple
     coded = [_coded(column) for column in columns]
     present, runs = _number_groups(coded, dropna)
     if not present.size:
-        raise ValueError("groups has no labels" + (": all are missing" if runs.codes.size else ""))
+        raise ValueError(
+            f"groups has no labels{': all are missing' if runs.codes.size else ''}; pass a label for each row"
+        )
     keys = Keys(names, [each.categories for each in coded], present, several)
     return X if names is None else without_names(X, names), (keys, runs)
 

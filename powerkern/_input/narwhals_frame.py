@@ -173,7 +173,9 @@ def wrap_by_narwhals(X: Any) -> NarwhalsFrame | None:
             wrapped = nw.from_native(_load_arrow(X), allow_series=True)
     except DuplicateError as error:
         names = " ".join(str(error).split())
-        raise ValueError(f"X has several columns with one name; give every column its own name ({names})") from None
+        raise ValueError(
+            f"X has several columns with the same name; give every column its own name ({names})"
+        ) from None
     if isinstance(wrapped, nw.Series):
         return NarwhalsFrame(wrapped.to_frame(), True, unwrap)
     return NarwhalsFrame(wrapped, False, unwrap) if isinstance(wrapped, nw.DataFrame) else None

@@ -357,7 +357,7 @@ def note_on_inverse(table: ColumnTable, standardize: bool, label: Callable[[int]
     found = find_lost_digits(table, table.x_min, table.x_max, standardize, _FLOAT64)
     if not found:
         return []
-    return [f"{describe_lost_digits(found, label)}: the inverse transform gives back {_few_digits(_FLOAT64)} there"]
+    return [f"{describe_lost_digits(found, label)}: the inverse transform restores {_few_digits(_FLOAT64)} there"]
 
 
 def warn_about_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str], dtype: np.dtype[Any]) -> None:
@@ -368,7 +368,7 @@ def warn_about_lost_digits(found: Sequence[LostDigits], label: Callable[[int], s
     """
     if found:
         warn(
-            f"{describe_lost_digits(found, label)}: the transform is so flat there that its inverse gives back "
+            f"{describe_lost_digits(found, label)}: the transform is so flat there that its inverse restores "
             f"{_few_digits(dtype)}; {_REMEDY}"
         )
 

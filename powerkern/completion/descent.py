@@ -111,7 +111,7 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
             elif len(errors) - best >= settings.patience:
                 break
     if not math.isfinite(history[-1]):
-        raise ValueError("the factors overflow; start from smaller ones")
+        raise ValueError("the factors overflow; pass smaller factors as init")
     return Descent(*kept, history, errors, best or len(history), converged)
 
 

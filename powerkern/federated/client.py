@@ -278,7 +278,9 @@ class Client:
             k = int(np.argmax(outside))
             label, moved = column_label(int(which[k]), self._matrix.names), shift[which[k]]
             ends = f"{asked.low[k] - moved:g} to {asked.high[k] - moved:g}"
-            raise self._error(f"{label} has values outside {ends}, the bounds of this fit")
+            raise self._error(
+                f"{label} has values outside {ends}, the bounds of this fit; give the server wider data_bounds"
+            )
 
     def _error(self, text: str, detail: str | None = None) -> ProtocolError:
         """Return an error whose text names the client; `detail` may contain values and is only for the site's log."""

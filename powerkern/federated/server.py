@@ -150,7 +150,7 @@ class Server:
     def fit(self) -> PowerFit:
         """The fit to the rows of all clients together."""
         if self._fit is None:
-            raise ProtocolError(f"there is no fit yet: round {self.round} is open")
+            raise ProtocolError(f"there is no fit yet: round {self.round} is open; collect its answers and close it")
         return self._fit
 
     def receive(self, message: bytes, *, sender: str) -> None:
@@ -171,7 +171,9 @@ class Server:
             is unchanged.
         """
         if not isinstance(sender, str) or sender not in self._names:
-            raise ProtocolError(f"client {sender!r} is not one of the clients of this fit")
+            raise ProtocolError(
+                f"client {sender!r} is not one of the clients of this fit; start a new fit with its name in clients"
+            )
         answer = unpack(message, sender)
         if answer.session != self._session:
             raise _error(sender, "the message belongs to another fit")

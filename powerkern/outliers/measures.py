@@ -213,7 +213,9 @@ def reliability_diagram(
     """
     cases = _read_cases(y_true, y_prob)
     if cases.p.shape[1] > 1:
-        raise ValueError(f"y_prob has {cases.p.shape[1]} columns; a reliability diagram shows one method")
+        raise ValueError(
+            f"y_prob has {cases.p.shape[1]} columns; a reliability diagram shows one method: pass one column"
+        )
     (k,) = _bin_numbers([n_bins])
     profile = _make_profile(cases.p[:, 0], cases.y)
     first, edges = _CUTS[as_choice("strategy", strategy, _CUTS)](profile, k)

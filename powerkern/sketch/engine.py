@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 #: The message of engines whose data have no rows.
-NO_ROWS = "X has no rows; there is nothing to do"
+NO_ROWS = "X has no rows; pass at least one row"
 
 
 # --- passes -------------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ def fit_groups(
     names = label_columns(groups, None)
     found = Passes(map_reduce.engine)(_LabelsPass, groups=tuple(names), column_names=job.column_names)
     if found.keys is None:
-        raise ValueError("the chunks have no rows")
+        raise ValueError("the chunks have no rows; pass at least one row")
     keys = replace(found.keys, several=not isinstance(groups, str))
 
     column_names, labels = found.naming.names, tuple(found.naming.labels or ())

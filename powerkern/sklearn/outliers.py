@@ -191,7 +191,9 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if not (is_real(limit) and 0.0 <= float(limit) <= 1.0):
             raise ValueError(f"threshold must be a probability, from 0 to 1, got {shown(limit)}")
         if share != "auto":
-            raise ValueError(f"threshold={limit!r} and contamination={share!r} both say what an outlier is; give one")
+            raise ValueError(
+                f"threshold={limit!r} and contamination={share!r} both define outliers; pass only one of them"
+            )
 
     def _set_limits(self, scores: FloatArray) -> None:
         """Set the limits beyond which rows are outliers, given the training scores, (n, k), of k detectors."""

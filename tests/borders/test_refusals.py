@@ -171,7 +171,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "groups of which one has no lambda": (
         lambda: pk.fit(FRAME, "box-cox", groups=GROUPS, bounds=(5.0, 6.0), ymax=1e-3, n_threads=1),
         ValueError,
-        r"^column 0 \('u'\), group 'a': no lambda satisfies ymax=0.001; raise ymax$",
+        r"^column 0 \('u'\), group 'a': no lambda satisfies ymax=0.001; pass a larger ymax$",
     ),
     "weights of an engine": (
         _map_reduce(sample_weight=[1.0]),

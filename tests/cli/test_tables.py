@@ -409,7 +409,7 @@ def test_a_fit_is_written_to_standard_output(run, tmp_path, monkeypatch):
     assert not (tmp_path / "-").exists()
     code, out, err = run("fit", "x.csv", "-o", "-", "--json")
     assert (code, out) == (2, "")
-    assert "both ask for standard output" in err
+    assert "both write to standard output" in err
 
 
 def test_a_cell_that_is_too_long_is_refused(run, tmp_path):

@@ -762,7 +762,7 @@ def test_bound_must_be_positive(ymax):
 
 
 def test_a_bound_that_no_lambda_satisfies_is_refused():
-    with pytest.raises(ValueError, match="column 1: no lambda satisfies ymax=10; raise ymax"):
+    with pytest.raises(ValueError, match="column 1: no lambda satisfies ymax=10; pass a larger ymax"):
         pk.fit(np.column_stack([np.arange(9.0), [-1e300, -1.0, -0.5, 0.0, 0.1, 0.2, 0.3, 1.0, 1e300]]), ymax=10.0)
 
 

@@ -163,7 +163,7 @@ def test_fields_of_arrow_tables_keep_their_notes():
 def test_columns_of_one_name_are_refused_in_arrow_tables():
     table = pa.table([pa.array(X[:, 0]), pa.array(X[:, 1])], names=["a", "a"])
     with pytest.raises(
-        ValueError, match=r"X has several columns with one name; give every column its own .*'a' 2 times"
+        ValueError, match=r"X has several columns with the same name; give every column its own .*'a' 2 times"
     ):
         pk.fit(table)
 

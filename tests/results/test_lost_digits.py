@@ -133,7 +133,7 @@ def test_a_rare_indicator_comes_back_and_is_named(sign: float, standardize: bool
     where = r"column 0 from x = 0\.0\d+ on" if sign > 0.0 else r"column 0 up to x = -0\.0\d+"
     with pytest.warns(UserWarning, match=rf"^{where} \(no digits at -?1\): the transform is so flat there"):
         assert_array_equal(fit.inverse_transform(fit.transform(x)), x)
-    assert re.search(rf"\n{where} .*: the inverse transform gives back fewer than 6 digits", str(fit.summary()))
+    assert re.search(rf"\n{where} .*: the inverse transform restores fewer than 6 digits", str(fit.summary()))
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -222,7 +222,7 @@ def test_ordinary_columns_are_not_warned_of() -> None:
         warnings.filterwarnings("ignore", ".*lambda. is large")
         fit = pk.fit(X)
     assert_allclose(fit.inverse_transform(fit.transform(X)), X, rtol=1e-6, atol=1e-12)
-    assert "gives back fewer" not in str(fit.summary(method="wald"))
+    assert "restores fewer" not in str(fit.summary(method="wald"))
 
 
 # --- interfaces ---------------------------------------------------------------------------------------

@@ -302,7 +302,7 @@ def test_contamination_is_a_fraction(contamination):
 
 
 def test_threshold_and_contamination_exclude_each_other():
-    with pytest.raises(ValueError, match="give one"):
+    with pytest.raises(ValueError, match="pass only one of them"):
         OutlierProbability(contamination=0.1, threshold=0.5).fit(X)
 
 

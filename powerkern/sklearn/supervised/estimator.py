@@ -425,7 +425,9 @@ class SupervisedPowerTransformer(PartTransformer):
                 found = BestLambdas(*watched.best)
                 self.timed_out_ = True
         if not np.isfinite(found.score):
-            raise ValueError(f"the score is {found.score} from the start; choose another scoring or cv")
+            raise ValueError(
+                f"no lambdas have a finite score (the best is {found.score}); choose another scoring or cv"
+            )
         epoch, column, *others = map(np.array, zip(*trials, strict=True))
         varied = self._chosen[self._scaling.varies]
         self.history_ = SearchHistory(epoch, np.append(varied, -1)[column], *others)

@@ -507,7 +507,7 @@ def test_constant_columns_only():
 
 
 def test_a_score_of_nan(wine):
-    with pytest.raises(ValueError, match="the score is nan from the start"):
+    with pytest.raises(ValueError, match="no lambdas have a finite score"):
         SupervisedPowerTransformer(DummyClassifier(), scoring=lambda *_: np.nan, max_epochs=1).fit(*wine)
 
 
