@@ -339,7 +339,7 @@ def draw(seed: int, number: int, modules: Iterable[str]) -> list[Mutant]:
     while paths and len(drawn) < number:
         [path] = rng.choices(paths, weights)
         if path not in rest:
-            rest[path] = find_candidates(path, sources[path])  # checked when drawn: parsing all takes minutes
+            rest[path] = find_candidates(path, sources[path])  # checked later: parsing all takes minutes
         if rest[path]:
             mutant = rest[path].pop(rng.randrange(len(rest[path])))
             if changes_code(mutant, sources[path]):
@@ -392,7 +392,7 @@ def mutated(tree: Path, mutant: Mutant) -> Iterator[None]:
     """Apply a mutant to a copy of the tree for the duration of a `with` block."""
     path = tree / mutant.path
     source = path.read_bytes()
-    # Byte code counts as current if size and second are those of the source, which `<` for `>` leaves alone.
+    # Python reuses byte code if size and second of the source are unchanged, which holds if `<` replaces `>`.
     byte_code = Path(importlib.util.cache_from_source(str(path)))
     byte_code.unlink(missing_ok=True)
     path.write_bytes(mutant.apply(source))
@@ -482,7 +482,7 @@ def judge(tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None) -
             return "undecided", f"no end within {limit:g} s"
         if code == 4 and tests is not stages[-1]:  # a recorded test was moved or deleted
             continue
-        if code not in (0, 1, 2):  # 1: a test failed; 2: a file of tests cannot be imported
+        if code not in (0, 1, 2):  # 1: a test failed; 2: a test file cannot be imported
             return "undecided", f"pytest ended with {code}: {failure}"
         if code != 0:
             return confirm(tree, mutant, failure, limit)

@@ -240,7 +240,7 @@ def test_chunks_of_unknown_length_need_weights_that_are_dask_arrays(dd):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(skewed_and_tight_with_holes("yeo-johnson"))
     D = dd.from_pandas(frame, npartitions=5)
-    some = D[D[0] > 1.0]  # lengths unknown, perhaps an empty partition
+    some = D[D[0] > 1.0]  # partitions of unknown length, possibly empty
     D2 = dd.concat([some, D[D[0] > 1e9]])
     expected = pk.fit(frame[frame[0] > 1.0])
     assert_same_fit(fit(D2), expected)

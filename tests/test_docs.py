@@ -29,7 +29,7 @@ BUILT = ("messages", "sg_execution_times")
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(page for page in WRITTEN if page.stem not in BUILT)]
 IDS = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
-#: Chunks that a page takes for given, and what mpi4py is to the only process of a run.
+#: Chunks that a page does not define, and a stand-in for mpi4py in a single process.
 CHUNK = np.random.default_rng(0).lognormal(size=(100, 2))
 ALONE = SimpleNamespace(MPI=SimpleNamespace(COMM_WORLD=SimpleNamespace(allreduce=lambda value, op: value)))
 
@@ -63,7 +63,7 @@ def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for block in blocks(page, "bash", "console"):
         for line in block.splitlines():
             command, *arguments = shlex.split(line, comments=True) or [""]
-            if command == "powerkern" and arguments != ["demo"]:  # which the tests of the command line run
+            if command == "powerkern" and arguments != ["demo"]:  # tests/cli runs the demo
                 assert main(arguments) == 0, line
 
 
@@ -72,7 +72,7 @@ def test_every_block_is_of_a_kind_that_runs() -> None:
         text = page.read_text(encoding="utf-8")
         languages = set(re.findall(r"^ *(?:```|\.\. code-block:: )(\w+)", text, re.MULTILINE))
         assert languages <= {"python", "bash", "console"}, page
-        assert not re.search(r"[^.:]::\n\n +(import|from) ", text), page  # Python that nothing runs
+        assert not re.search(r"[^.:]::\n\n +(import|from) ", text), page  # a block without a directive is not run
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
@@ -103,11 +103,11 @@ def is_module(dotted: str) -> bool:
     """Return whether a module has this name, even if it needs packages that are not installed."""
     try:
         return importlib.util.find_spec(dotted) is not None
-    except ModuleNotFoundError:  # what it would be in is none
+    except ModuleNotFoundError:  # the parent is not a package
         return False
 
 
-#: Modules whose names are public, beside powerkern itself; of the engines, their functions.
+#: Modules with public names, besides powerkern itself; of the engines, only the functions are public.
 MODULES = [
     "cellwise", "completion", "federated", "joint", "kernels", "location", "onnx", "outliers", "plot", "regression",
     "results", "sketch", "sklearn", "stats",
@@ -125,7 +125,7 @@ def test_the_page_of_names_has_every_public_name_once() -> None:
     for module in ("powerkern", *(f"powerkern.{name}" for name in MODULES)):
         space = importlib.import_module(module)
         for name in space.__all__:
-            found.setdefault(id(getattr(space, name)), set()).add(f"{module}.{name}")  # some have two homes
+            found.setdefault(id(getattr(space, name)), set()).add(f"{module}.{name}")  # some are in two
     for homes in found.values():
         assert len(homes & set(listed)) == 1 or homes == {"powerkern.__version__"}, homes
     assert "``powerkern.__version__``" in page
@@ -178,7 +178,7 @@ def test_the_site_knows_this_version_and_fetches_nothing():
         first, *_, last = (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines()
         assert first == "# Sphinx inventory version 1"
         assert re.fullmatch(r"[\w.]+ (class|function|data|mod) \S+\.html", last)
-    assert "mathjax_path" not in settings  # the bundled one
+    assert "mathjax_path" not in settings  # MathJax is bundled
 
 
 def test_pictures_have_a_text_and_a_variant_for_dark_pages():

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import powerkern
 
 ROOT = Path(powerkern.__file__).parent
-#: Functions with more arguments describe each of them.
+#: Functions with more arguments than this must describe each of them.
 FEW = 3
-#: Beginnings of the texts on arguments that many functions have. Docstrings are plain text, which editors, `help` and
-#: grep show as it is: there is no template that fills them in, and these texts are compared instead. Other arguments
-#: are described in one place, and elsewhere by a reference to it.
+#: Beginnings of the descriptions of arguments that many functions share. Docstrings are plain text rather than filled
+#: templates, so that editors, `help` and grep show them unchanged; these descriptions are compared instead. Any other
+#: argument is described in one place, to which other docstrings refer.
 SHARED = {
     "n_threads": ["Threads to use; default: all CPUs of this process", "Maximum number of threads."],
     "progress": ["Show a progress bar"],
@@ -45,7 +45,7 @@ def _is_overload(node: ast.FunctionDef) -> bool:
 def _declared(body: list[ast.stmt], path: str, prefix: str = "") -> Iterator[Function]:
     """Yield the functions and classes of a module, without those inside functions."""
     for node in body:
-        if isinstance(node, ast.If):  # definitions for type checkers
+        if isinstance(node, ast.If):  # `if TYPE_CHECKING:`
             yield from _declared(node.body + node.orelse, path, prefix)
         if isinstance(node, ast.ClassDef):
             of_class = ast.get_docstring(node) or ""

@@ -75,7 +75,7 @@ def test_agrees_with_car(k: int, record: dict[str, Any]) -> None:
     n, p = Y.shape
     fit = fit_joint(Y, family=CAR[record["family"]])
     assert fit.status == JointStatus.CONVERGED
-    # car's optimiser stops that far from the optimum, and it takes its Hessian there by differences
+    # car's optimiser stops at this distance from the optimum and differentiates numerically there
     assert (abs(fit.lmbda - lmbda) < 3e-4 * se).all()
     np.testing.assert_allclose(fit.standard_error(), se, rtol=1e-5)
     np.testing.assert_allclose(fit.lmbda_cov, record["invHess"], rtol=1e-5, atol=1e-5 * (se**2).max())

@@ -192,7 +192,7 @@ def test_biweight_and_one_step_are_the_obvious_ones():
         np.testing.assert_allclose((one_loc[j], one_scale[j]), oracles.huber_one_step(x[:, j], 1.5, beta), rtol=1e-12)
 
 
-#: reference value -> method, constants, which of location and scale
+#: By name of the reference value: method, constants, and 0 for the location or 1 for the scale.
 REFERENCES = {
     "median": ("median-mad", {}, 0),
     "nmad": ("median-mad", {}, 1),

@@ -29,7 +29,7 @@ def table(dtype: str) -> np.ndarray:
     rng = np.random.default_rng(0)
     X = rng.lognormal(size=(150, 4)) * [1.0, 1.0, 50.0, 1.0]
     X[::9, 1] = np.nan
-    X[:, 3] = 1950.0 + np.arange(150) % 60  # years, of a large lambda
+    X[:, 3] = 1950.0 + np.arange(150) % 60  # years, whose lambda is large
     return X.astype(dtype)
 
 
@@ -46,7 +46,7 @@ FITS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*so flat there:UserWarning")  # of years, say
+@pytest.mark.filterwarnings("ignore:.*so flat there:UserWarning")  # for the years
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", FITS)
@@ -60,11 +60,11 @@ def test_graphs_agree_with_transform_and_inverse(case: str, dtype: str, standard
         assert_allclose(
             found, Z, rtol=1e-6 if dtype == "float32" else 1e-12, atol=1e-6 if dtype == "float32" else 1e-12
         )
-        resolved = slice(0, 4) if standardize else slice(0, 3)  # of raw years nothing is left
+        resolved = slice(0, 4) if standardize else slice(0, 3)  # raw years have lost all digits
         back = run(to_onnx(fit, inverse=True, dtype=dtype), Z)
         expected = fit.inverse_transform(Z, out_of_range="clip")
         rtol = 2e-6 if dtype == "float32" else 1e-9
-        ends = (data == fit.x_min) | (data == fit.x_max)  # which a fit gives back exactly
+        ends = (data == fit.x_min) | (data == fit.x_max)  # fits restore these exactly, graphs do not
         back, expected = np.where(ends, 0.0, back), np.where(ends, 0.0, expected)
         assert_allclose(back[:, resolved], expected[:, resolved], rtol=rtol, atol=rtol)
 
@@ -112,7 +112,7 @@ def test_graphs_of_transformers_clip_and_treat_infinite_values(method: str, infi
     transformer = PowerTransformer(method, out_of_range="clip", infinite=infinite).fit(X)
     cells = np.column_stack([np.append(BEYOND, -np.inf), np.append(BEYOND, -np.inf)])
     for inverse, apply in ((False, transformer.transform), (True, transformer.inverse_transform)):
-        given = np.where(np.isinf(cells), np.nan, cells) if inverse and infinite == "missing" else cells  # else refused
+        given = np.where(np.isinf(cells), np.nan, cells) if inverse and infinite == "missing" else cells  # others raise
         found = run(to_onnx(transformer, inverse=inverse, dtype="float64"), given)
         assert_allclose(found, apply(given), rtol=1e-9, atol=1e-12)
 

@@ -74,7 +74,7 @@ def test_public_names_are_there_and_documented(module):
 def test_no_merge_has_left_its_marks():
     for kind in ("docs/**/*.rst", "powerkern/**/*.py", "tests/**/*.py", "asv_benches/*.py", "*.md"):
         for path in ROOT.glob(kind):
-            if "generated" in path.parts:  # by sphinx
+            if "generated" in path.parts:  # written by Sphinx
                 continue
             lines = ["", *path.read_text(encoding="utf-8").splitlines()]
             for before, line in itertools.pairwise(lines):
@@ -92,7 +92,7 @@ def test_run_time_needs_three_packages():
 def test_all_has_every_optional_dependency():
     tables = {"pandas", "polars", "parquet", "duckdb", "dask", "xarray"}
     of_the_library = tables | {"progress", "sklearn", "plot", "formula", "onnx"}
-    large = {"flower", "spark", "ray"}  # their dependencies are many, or pinned, or large
+    large = {"flower", "spark", "ray"}  # these need many, pinned or large packages
     assert set(EXTRAS) == of_the_library | large | {"all", "test", "peers", "engines", "bench", "docs", "dev"}
     (everything,) = EXTRAS["all"]
     assert set(re.search(r"\[(.*)\]", everything).group(1).split(",")) == of_the_library
@@ -187,7 +187,7 @@ def test_workflows_are_whole(path):
         for step in job["steps"]:
             assert ("uses" in step) != ("run" in step), step
             if "uses" in step:
-                assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]), step  # a tag may move
+                assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]), step  # a tag can be moved
     text = path.read_text(encoding="utf-8")
     for file in re.findall(r"(?<![\w/-])(tests/[\w/]+(?:\.py)?)", text):
         assert (ROOT / file).exists(), file

@@ -19,7 +19,7 @@ import powerkern as pk
 from powerkern import cellwise, completion, federated, location, outliers, sketch, sklearn
 from tests.results.test_public_names import attributes_in
 
-#: The public names of every module. Whoever adds a name says who needs it, and why no other function will do.
+#: The public names of every module. A new name needs a reason: who needs it, and why no existing function suffices.
 NAMES = {
     "powerkern": (
         "AdaptiveRewML Carroll CentralML GroupedFit ML MTL PPCC PowerFit RewML RewMLNR Status __version__ fit load"
@@ -60,9 +60,9 @@ NAMES = {
     ),
     "xarray": "XarrayFit fit",
 }
-#: Modules that need a library of their own.
+#: Modules that need an optional library.
 NEEDING = {"dask": "dask", "onnx": "skl2onnx", "ray": "ray", "spark": "pyspark", "xarray": "xarray"}
-#: Methods that engines have in common; each takes the data of its own library.
+#: Functions common to all engines; each takes the data of its own library.
 SHARED = {"fit", "transform", "inverse_transform"}
 
 
@@ -192,7 +192,7 @@ FITTED: dict[str, Callable[[], Any]] = {
         GaussianNB(), search="spherical", lmbdas=[0.0, 1.0], cv=2
     ).fit(X, Y),
 }
-#: Methods that scikit-learn gives its classes, or asks of them.
+#: Methods that scikit-learn defines for its estimators or requires of them.
 SCIKIT_LEARN = """
     fit fit_transform fit_predict transform inverse_transform predict predict_proba predict_log_proba decision_function
     score score_samples partial_fit get_feature_names_out get_metadata_routing get_params set_params set_output

@@ -23,7 +23,7 @@ from powerkern.outliers import calibration_error
 from powerkern.stats import boxcox_guerrero, boxcox_normplot
 
 COUNTS: tuple[Any, ...] = (0, -1, 2**60, 10**30, True, 3.0, np.uint64(3))
-#: Enough for an argument of nearly every function, which has one check: these do no work.
+#: Values of `n_threads`. Few suffice, as all functions share one check; these values are refused at once.
 THREADS: tuple[Any, ...] = (-1, True, 3.0)
 FUNCTIONS = list(public_functions())
 

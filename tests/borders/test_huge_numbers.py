@@ -34,7 +34,7 @@ HUGE: dict[str, Any] = {
     "integers": [1, 2, 10**400],
     "long doubles": np.array([1, 2, "1e400"], dtype=np.longdouble),
 }
-#: Counts, which cause work in proportion to their size, and objects that are not numbers.
+#: Arguments left out: counts, which cause work in proportion to their size, and objects that are not numbers.
 _OTHERS = {
     *("n_starts", "max_epochs", "max_eval", "ranks", "rank", "N", "replicates", "n_threads", "n_components", "n_bins"),
     *(
@@ -62,7 +62,7 @@ def _check(function: Callable[..., Any], given: dict[str, Any], name: str) -> No
             except (TypeError, ValueError) as error:
                 assert 10 < len(str(error)) < 400, error  # noqa: PT017
         for each in caught:
-            # SciPy's warnings of too few data are RuntimeWarnings
+            # SciPy warns about too few data with a RuntimeWarning
             assert issubclass(each.category, UserWarning) or "too small" in str(each.message), (name, value, each)
 
 

@@ -61,7 +61,7 @@ def _check_messages(calls: Iterator[Callable[[], Any]], allowed: type[Warning] =
 def _check_texts(texts: list[str]) -> None:
     for text in texts:
         if text.startswith("Input X contains"):
-            continue  # scikit-learn's
+            continue  # a message of scikit-learn
         assert not _POSITION.search(text), text
         assert "\n" not in text, text
         assert len(text) < 600, text
@@ -203,14 +203,14 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 }
 
 
-#: Estimators that fit another one.
+#: Estimators that fit a nested estimator.
 _CONTAINING = ("OutlierProbability", "PowerTransformedRegressor", "SupervisedPowerTransformer")
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_name_columns(name: str) -> None:
     usual = named(X)
-    # a classifier, regressor or detector of scikit-learn's may overflow
+    # the nested estimator of scikit-learn may overflow
     allowed = RuntimeWarning if name in _CONTAINING else UserWarning
     target = {"SupervisedPowerTransformer": GROUPS % 2, "PowerTransformedRegressor": WEIGHT + X[:, 0]}.get(name)
 

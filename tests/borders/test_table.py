@@ -38,7 +38,7 @@ from border_table import (
 )
 
 NAMES = ["a", "b", "c", "d"]
-#: More than 2**53: neighbours are one number in float64.
+#: Above 2**53, where adjacent integers are equal in float64.
 BIG = 2**60
 FUNCTIONS = list(public_functions())
 
@@ -90,7 +90,7 @@ CONTAINERS = {
     "polars": Inputs(lambda x: pl.DataFrame(x, schema=_columns(x)), pl.Series, pl.Series),
 }
 
-#: Containers of the plain run; the slow tests try the others, too.
+#: Containers of a fast run; slow tests use all containers.
 USUAL = {"Fortran", "read-only", "backwards", "object", "pandas, nullable", "polars"}
 BY_CONTAINER = pytest.mark.parametrize(
     "container", [pytest.param(name, marks=[] if name in USUAL else [pytest.mark.slow]) for name in CONTAINERS]
@@ -182,7 +182,7 @@ def _marks_cells(x: Any) -> bool:
     return bool(x.dtype == bool or np.isnan(x).any())
 
 
-#: Arguments with one value a row, beside which others are aligned.
+#: Arguments with one value or one row of values per row of the data, to which others are aligned.
 _ROWS = {"X", "Y", "chunk", "chunks", "covariates", "sample_weight", "weight", "groups", "below", "above", "between"}
 ALIGNED = [entry for entry in FUNCTIONS if len(_ROWS.intersection(entry.arguments)) > 1]
 INDEXES = {
@@ -285,7 +285,7 @@ def test_results_are_found_by_the_labels_of_the_columns(columns: str) -> None:
     assert list(grouped.lambdas.columns) == list(labels)
 
 
-#: Changes of the data after a fit: of one value, of all, of the order.
+#: Changes of the data after a fit: one value, all values, or the order.
 CHANGES = {
     "one value": lambda x: x.__setitem__((7, 1) if x.ndim == 2 else 7, 3.21),
     "all": lambda x: x.__imul__(2.5),

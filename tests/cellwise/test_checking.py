@@ -133,7 +133,7 @@ def test_all_columns_or_rows_can_be_dropped():
     assert check.columns.size == 0
     assert check.values.shape == (5, 0)
     assert check_data(np.full((4, 3), np.nan)).columns.size == 0
-    # the row is what is wrong, not the columns, of which it leaves nothing
+    # the row is dropped, and not the columns, although none of them has a value left
     assert str(check_data(np.full((1, 3), np.nan))) == "row 0 is missing 3 of 3 values.\nKept: 0 rows, 3 columns."
 
 

@@ -209,7 +209,7 @@ def top_gear():
     return cars.drop(columns="Verdict")
 
 
-#: Cells that the paper singles out in its section on the cars; -1 for cells that are too small, 1 for too large.
+#: Cells that the paper names in its section on the cars; -1 marks values that are too small, 1 too large.
 NAMED = [
     ("Peugeot 107", "Weight", -1),  # 210 kg
     ("BMW i3", "MPG", 1),

@@ -35,7 +35,7 @@ def test_a_check_prints_twenty_lines_at_most():
     assert lines[:14] == check.messages[:14]
     assert lines[14:] == ["... and 26 more, in `messages`.", "Kept: 200 rows, 20 columns."]
     X[:, 20:45] = data()[:, 20:45]
-    assert str(check_data(X)).splitlines()[:-1] == check_data(X).messages  # 15 fit
+    assert str(check_data(X)).splitlines()[:-1] == check_data(X).messages  # fifteen are all printed
 
 
 def test_tiny_units_name_the_option():

@@ -14,7 +14,7 @@ import pytest
 
 from powerkern._cli.parser import parser
 
-#: Modules that the commands import, as a process of their own sees them.
+#: A script, run in a separate process, that prints the modules imported by the commands.
 COMMANDS = """
 import json, sys
 from powerkern.__main__ import main
@@ -50,7 +50,7 @@ def reachable(start: str) -> set[str]:
             continue
         try:
             spec = importlib.util.find_spec(name)
-        except ModuleNotFoundError:  # the name of something in a module
+        except ModuleNotFoundError:  # an attribute of a module
             continue
         if spec is not None and spec.loader is not None:
             found.add(name)

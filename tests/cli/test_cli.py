@@ -102,7 +102,7 @@ def test_columns_are_matched_by_name(run, table, numbers, tmp_path):
     (tmp_path / "z.csv").write_text(out)
     z = as_numbers(cells(tmp_path / "z.csv"), 1, 2, 0)
     np.testing.assert_allclose(z, pk.fit(numbers).transform(numbers), rtol=1e-12, atol=1e-14)
-    # a column that the fit does not know is not touched, digits and all
+    # a column that is not in the fit is copied digit for digit
     assert [row[3] for row in cells(tmp_path / "z.csv")] == [row[3] for row in cells(other)]
 
 
@@ -629,7 +629,7 @@ def test_every_attribute_of_a_fit_is_read_once(run, tmp_path, monkeypatch):
 
         return wrapper
 
-    for name in ("families", "status_text", "nll", "n_iter"):  # others are arrays, computed once
+    for name in ("families", "status_text", "nll", "n_iter"):  # other attributes are arrays, which are computed once
         monkeypatch.setattr(pk.PowerFit, name, property(counted(name, inspect.getattr_static(pk.PowerFit, name))))
     counts = []
     for p in (3, 30):
@@ -723,7 +723,7 @@ def test_module_and_script_give_the_same_output(table, tmp_path):
     )
     assert json.loads(by_module.stdout)["rows"] == ROWS
     script = Path(sys.executable).with_name("powerkern")
-    if script.exists():  # absent where the package runs from its sources without being installed
+    if script.exists():  # absent if the package is not installed
         by_script = subprocess.run([script, "fit", table, "--json"], capture_output=True, text=True, check=True)
         assert by_script.stdout == by_module.stdout
     failed = subprocess.run(
@@ -765,7 +765,7 @@ def test_ctrl_c_ends_with_exit_code_130(tmp_path, cache):
         text=True,
         env=environment,
     )
-    process.stdout.readline()  # it has begun
+    process.stdout.readline()  # wait until the command has started
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -774,7 +774,7 @@ def test_ctrl_c_ends_with_exit_code_130(tmp_path, cache):
 
 
 def test_ctrl_c_in_a_text_that_is_executed(tmp_path):
-    # as numba and dataclasses execute the functions they write; CPython remembers the interruption until the next text
+    # numba and dataclasses `exec` generated code; CPython keeps the interruption pending until the next `exec`
     (tmp_path / "interrupted.py").write_text("""
 import sys
 import powerkern.__main__, powerkern._cli.info
@@ -783,7 +783,7 @@ def interrupt(args):
 powerkern._cli.info.run = interrupt
 sys.exit(powerkern.__main__.main(["info"]))
 """)
-    # only a module that is run by -m ends by that flag
+    # CPython checks for a pending interruption only at the end of a module that is run by -m
     done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "powerkern info: interrupted\n")
 
@@ -800,7 +800,7 @@ def test_demo_reports_both_families_and_writes_nothing(run, tmp_path, monkeypatc
     report = json.loads(out)
     assert [f["family"] for f in report["families"]] == ["box-cox", "yeo-johnson"]
     for figures in report["families"]:
-        # 60 columns: the root mean square of 60 standard normals lies within these bounds but for once in 10,000
+        # the root mean square of 60 standard normal values (60 columns) lies outside these bounds once in 10,000 runs
         assert 0.65 < figures["rms_error"] < 1.4
         assert figures["coverage"] > 0.8
         assert figures["round_trip_error"] < 1e-9

@@ -39,7 +39,7 @@ def run(capsys, *words):
 
 # --- which entries ---------------------------------------------------------------------------------------
 
-#: A fit of every kind that the command is for, with what is compiled or loaded for it.
+#: A script that makes a fit of every usual kind and prints the entries that are compiled or loaded for them.
 USED = """
 import numpy as np, powerkern as pk
 from powerkern._jit import Entry

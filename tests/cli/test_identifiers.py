@@ -14,7 +14,7 @@ import powerkern as pk
 N = 40
 X = np.random.default_rng(0).lognormal(size=N)
 
-#: Cells of a column, and what is said of it.
+#: Cells of a column of identifiers, and the reason that is reported.
 IDENTIFIERS = {
     "beyond 2**53": ([str(2**60 + i) for i in range(N)], "beyond 2**53 (line 3: 1152921504606846977)"),
     "beyond 64 bits": ([str(10**25 + i) for i in range(N)], "beyond 2**53 (line 2: 10000000000000000000000000)"),
@@ -26,7 +26,7 @@ IDENTIFIERS = {
     "longer, of any length": ([str(37**8 * 7**i)[:14].ljust(12, "1") for i in range(N)], "all different"),
     "with a gap": ([str(7_000_000 + 17 * i) for i in range(N - 1)] + [""], "all different (line 2: 7000000)"),
 }
-#: Columns that are fitted.
+#: Cells of columns that are fitted, because they are not identifiers.
 QUANTITIES = {
     "short": [str(100 + i) for i in range(N)],
     "long, of many lengths": [str(7 ** (3 + i % 12) + i) for i in range(N)],

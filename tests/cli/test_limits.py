@@ -17,10 +17,10 @@ import powerkern as pk
 RNG = np.random.default_rng(43)
 N_ROWS = 60
 LEAD, ZINC = RNG.lognormal(size=(2, N_ROWS))
-#: Lead has two lower limits, depending on the row; zinc an upper one.
+#: The lower limit of lead alternates between two values; zinc has one upper limit.
 LOD = np.where(np.arange(N_ROWS) % 2, 0.4, 0.7)
 IS_BELOW, IS_ABOVE = LEAD < LOD, ZINC > 2.0
-#: What the file states: limits in place of the censored values.
+#: The numbers in the file: limits in place of the censored values.
 NUMBERS = np.column_stack([np.fmax(LEAD, LOD), np.fmin(ZINC, 2.0)])
 BELOW = np.column_stack([IS_BELOW, np.zeros(N_ROWS, bool)])
 ABOVE = np.column_stack([np.zeros(N_ROWS, bool), IS_ABOVE])
@@ -156,7 +156,7 @@ def test_options_censor_columns_of_numbers(run, tmp_path: Path) -> None:
     limits = ([0.5, 0.2], [np.inf, 2.0])
     expected = pk.fit(np.column_stack([LEAD, ZINC]), "box-cox", limits=limits)
     assert [each["lmbda"] for each in columns] == expected.lmbda.tolist()
-    # the saved fit knows them
+    # the saved fit keeps the limits
     x = np.array([[0.1, 3.0]])
     npt.assert_allclose(pk.load(fit).expected(x), expected.expected(x))
 

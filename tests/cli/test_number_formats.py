@@ -78,7 +78,7 @@ def test_the_advice_reads_the_numbers_correctly(run, tmp_path, name):
     code, out, err = run("fit", path, *shlex.split(reason[1]), "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["columns"][0]["lmbda"] == pk.fit(np.array(VALUES)).lmbda[0]
-    # also where the column is asked for
+    # an error if the column is requested
     code, out, err = run("fit", path, "--columns", "a")
     assert (code, out) == (2, "")
     assert err.endswith(f"is not a number; pass {reason[1]}\n")

@@ -30,8 +30,8 @@ def expected_lambdas(names: list[str]) -> list[float]:
     return pk.fit(np.column_stack([{"a": A, "b": B}[name] for name in names])).lmbda.tolist()
 
 
-#: What is in the file, the words beside its name, the columns whose fits must be those of A and B by position; and what
-#: is said on standard error.
+#: By case: content of the file, options, for each fitted column whether it must have the fit of A or of B, and the text
+#: on standard error.
 RIGHT: dict[str, tuple[str | bytes, list[str], list[str], str]] = {
     "byte-order mark": ("\ufeff" + rows(), [], ["a", "b"], ""),
     "CRLF": (rows(end="\r\n", last="\r\n"), [], ["a", "b"], ""),
@@ -157,7 +157,7 @@ def test_tables_that_are_read_correctly(run, tmp_path, shape):
     assert [record["column"] for record in records] == names
     assert [record["lmbda"] for record in records] == expected_lambdas(["a", "b"][: len(names)])
     assert all(record["n_obs"] == len(A) for record in records)
-    # and back again, by the same words
+    # a transformed table is read and inverted with the same options
     again = run("transform", tmp_path / "x.csv", "--fit", tmp_path / "fit.json", "-o", tmp_path / "z.csv", *words)
     if shape in ("no header", "one odd cell"):
         return
@@ -320,7 +320,7 @@ def test_blocks_give_the_results_of_the_whole_table(run, tmp_path, monkeypatch, 
     assert [record["lmbda"] for record in json.loads(out)["columns"]] == fit.lmbda.tolist()
 
 
-#: Tables of one column and its values; NaN where a row has no text. Comments and `sep=` are no rows.
+#: Tables of one column, and the values read: NaN for a row without text. Comments and `sep=` do not count as rows.
 ONE_COLUMN = {
     "blank lines, as polars and Excel write missing values": ("a\n1\n\n2\n4\n\n", [], [1, None, 2, 4, None]),
     "empty quotes, as pandas writes them": ('a\n""\n1\n""\n2\n4\n', [], [None, 1, None, 2, 4]),
@@ -392,7 +392,8 @@ def test_a_table_may_be_written_over_itself_and_stays_where_that_fails(run, tmp_
         (['"x;y",b\n', '"1;2",3\n'], ","),
         (["a,b\n", "1,2\n", "3\n"], ","),
         ([], ","),
-        (["a," * 70000, "1," * 70000], ","),  # a line that is not cut is longer than csv takes for a cell
+        # without a delimiter, the line would be one cell longer than csv accepts
+        (["a," * 70000, "1," * 70000], ","),
         (["a;" * 70000, "1;" * 70000], ";"),
     ],
 )

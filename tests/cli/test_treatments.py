@@ -52,7 +52,7 @@ def test_infinite_values_are_left_out_of_a_fit(run, infinite_table: Path, tmp_pa
     assert code == 0
     assert [each["lmbda"] for each in json.loads(out)["columns"]] == expected
     assert err.count("infinite") == (treatment == "missing"), err
-    # the saved fit treats later tables alike, unless --infinite says otherwise
+    # the saved fit treats later tables in the same way, unless --infinite is passed
     assert run("transform", infinite_table, "--fit", fit, "-o", z)[0] == 0
     scores = read_numbers(z)
     assert np.isnan(scores).sum() == (2 if treatment == "missing" else 0)

@@ -30,7 +30,7 @@ def folder(run, tmp_path):
     return tmp_path
 
 
-#: Commands by the file they write: words, and what is broken half-way.
+#: By output file: the command, and the method that is made to fail halfway.
 COMMANDS = {
     "fit.json": (["fit", "x.csv"], (Path, "write_text")),
     "grouped.json": (["fit", "x.csv", "--groups", "a", "--columns", "b"], (Path, "write_text")),
@@ -58,7 +58,7 @@ def test_a_failure_half_way_keeps_the_previous_file(run, folder, monkeypatch, na
 
     def fail(self, *args, **options):
         original(self, *args, **options)
-        assert len(list(target.parent.iterdir())) == 1 + target.exists()  # the unfinished file, beside the old one
+        assert len(list(target.parent.iterdir())) == 1 + target.exists()  # an unfinished file next to the old one
         raise error("half-way")
 
     words = [folder / word if "." in word else word for word in words]

@@ -180,7 +180,7 @@ def test_outliers_of_a_given_fit_and_cutoff(run, table, tmp_path):
         found = list(csv.DictReader(file))
     assert [(each["line"], each["column"]) for each in found[:3]] == [("12", "a"), ("22", "b"), ("32", "a")]
     assert len(found) == int(text.splitlines()[-1].split()[0])
-    assert float(found[0]["z"]) > 5.0  # standardized, whatever the fit's transform returns
+    assert float(found[0]["z"]) > 5.0  # standardized even if the fit's transform is not
 
 
 def test_options_of_fitting_are_rejected_with_a_saved_fit(run, table, tmp_path):
@@ -245,7 +245,7 @@ def test_groups_are_fitted_each_by_itself(panel, tmp_path, run):
     assert [each["lmbda"] for each in found] == expected.lmbda.ravel().tolist()
     assert run("transform", panel, "--fit", fit, "--groups", "firm", "-o", z)[0] == 0
     assert np.array_equal(_columns(z)[1], expected.transform(matrix, groups=names))
-    assert run("transform", panel, "--fit", fit)[1] == z.read_text()  # the fit knows its column of labels
+    assert run("transform", panel, "--fit", fit)[1] == z.read_text()  # the fit keeps the name of the column of labels
     assert run("inverse", z, "--fit", fit, "--by", "firm", "-o", back)[0] == 0
     assert np.allclose(_columns(back)[1], matrix, rtol=1e-12)
 

@@ -247,7 +247,7 @@ def test_held_out_entries_stop_the_iteration():
     assert result.epoch == 1 + np.argmin(result.validation_history) == result.history.size - 3
     assert result.validation_rmse == result.validation_history.min()
     assert result.rmse == result.history[result.epoch - 1]
-    # what was held out is what the RMSE on the entries fitted to leaves over
+    # the squared errors of the fitted and of the held-out entries add up to the total
     seen, squares = ~np.isnan(M), np.nansum((M - result.reconstruct()) ** 2)
     held = round(0.2 * seen.sum())
     expected = held * result.validation_rmse**2 + (seen.sum() - held) * result.rmse**2
@@ -297,7 +297,7 @@ def test_threads_memory_order_and_dtype_do_not_matter(method):
         assert (result.V == first.V).all()
         assert (result.history == first.history).all()
         assert (first.fold_in(other, n_threads=n_threads) == first.fold_in(M, n_threads=1)).all()
-    assert np.isnan(M).any()  # and M is as it was
+    assert np.isnan(M).any()  # M itself is unchanged
 
 
 @settings(max_examples=25)
@@ -334,7 +334,7 @@ def test_folding_in_fits_a_row_alone(normalize):
     filled = result.fold_in(new)
     np.testing.assert_allclose(filled[:3], np.where(np.isnan(new[:3]), expected, new[:3]), rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(filled[3], result.column_offset)
-    np.testing.assert_allclose(result.fold_in(new[4:5]), filled[4:5], rtol=1e-12)  # whatever its neighbors
+    np.testing.assert_allclose(result.fold_in(new[4:5]), filled[4:5], rtol=1e-12)  # independent of the other new rows
 
 
 # --- what cannot be done --------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def test_estimates_are_nearly_as_good_as_can_be(model):
     i, j = rest // P, rest % P
     truth = 3.0 + BIAS[0][i] + BIAS[1][j] + (FACTORS[0][i] * FACTORS[1][j]).sum(axis=1)
     error = np.sqrt(np.mean((model.predict(i, j) - truth) ** 2))
-    assert error < 0.35  # noise of 0.5 in 20 ratings a row for 3 parameters: 0.19 were columns known
+    assert error < 0.35  # with known columns 0.19: noise 0.5, 20 ratings and 3 parameters a row
     biases = fit_ratings((ROW, COLUMN, VALUE), 0, rng=0)
     assert biases.rank == 0
     assert np.sqrt(np.mean((biases.predict(i, j) - truth) ** 2)) > 3.0 * error
@@ -76,7 +76,7 @@ def test_ranks_that_gain_less_than_a_standard_error_are_not_tried(monkeypatch, f
     value = (u[i] * v[j]).sum(axis=1) + 0.7 * rng.normal(size=i.size)
     model = fit_ratings((i, j, value), rng=0)
     one, more = (fit_ratings((i, j, value), rank, rng=0) for rank in (1, 24))
-    standard_error = model.validation_rmse / np.sqrt(2.0 * 2000)  # of normal errors
+    standard_error = model.validation_rmse / np.sqrt(2.0 * 2000)  # of the root mean square of normal errors
     assert 1 < model.rank < 24
     assert model.validation_rmse < one.validation_rmse - standard_error
     assert more.validation_rmse > model.validation_rmse - 2.0 * standard_error
@@ -143,7 +143,7 @@ def test_a_new_row_is_a_ridge_regression(model, weight):
     solution = np.linalg.lstsq(A, b)[0]
     assert_allclose([*row.u, row.bias], solution, rtol=1e-9)
     assert_allclose(row.predict(j), model.mean + model.column_bias[j] + A[: j.size] @ solution / np.sqrt(given))
-    if weight is None:  # a row that was fitted to is at the same optimum
+    if weight is None:  # a fitted row has the same optimum
         assert_allclose(row.predict(np.arange(P)), model.predict(11, np.arange(P)), rtol=0.01)
 
 

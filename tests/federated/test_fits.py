@@ -305,7 +305,7 @@ def test_lambda_is_within_its_bound_and_ok_within_a_hundredth_of_its_standard_er
     data_bounds = None if room is None else bounds_of(x, room)
     _, fit = federated([x[:5], x[5 : n // 2], x[n // 2 :]], quantum=quantum, data_bounds=data_bounds)
     off = np.abs(fit.lmbda - expected.lmbda)
-    known = 1e-10 * np.maximum(1.0, np.abs(expected.lmbda))  # of the fit in memory
+    known = 1e-10 * np.maximum(1.0, np.abs(expected.lmbda))  # error of the fit in memory
     with np.errstate(divide="ignore"):
         allowed = 0.01 / np.sqrt(expected.information)
     for name, o, bound, k, a, status in zip(columns, off, fit.lmbda_error, known, allowed, fit.status, strict=True):

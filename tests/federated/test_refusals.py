@@ -168,7 +168,7 @@ def test_moments_without_spread_end_the_fit() -> None:
         body = unpack(client.answer(server.request), client.name).body.copy()
         body[..., lk.Y : lk.N_MOMENTS] = 0.0
         server.receive(changed(client.answer(server.request), client.name, body=body), sender=client.name)
-    for _ in range(2):  # the fit is at an end, and says so again
+    for _ in range(2):  # the second attempt raises the same error
         with pytest.raises(
             ProtocolError, match=r"round 2 cannot be merged: column 0 has no spread, .*; start a new fit"
         ):
@@ -182,7 +182,7 @@ def test_bad_totals_are_refused_and_leave_no_trace() -> None:
     options = {"quantum": 2.0**-80, "data_bounds": ([0.01, 0.01], [30.0, 30.0])}
     server, clients = conversation(0, **options)
     vectors = [client.summands(server.request) for client in clients]
-    again = Server(NAMES, **options).request  # of another fit
+    again = Server(NAMES, **options).request  # the request of another fit
     bad = {
         "it is the sum of 2 sites, the fit has 3": vectors[0] + vectors[1],
         "it is the sum of 4 sites, the fit has 3": sum(vectors) + vectors[0],
@@ -362,7 +362,7 @@ def test_mutated_messages_are_refused_or_taken_and_fits_end() -> None:
                 told += one_round(rng, server, clients)
                 server.close_round()
         except ProtocolError:
-            told["ended"] += 1  # something was taken that makes no sense with the rest
+            told["ended"] += 1  # an accepted message contradicted the others
             continue
         server.fit.transform(np.ones((2, server.fit.n_features)))
         told["done"] += 1
@@ -416,4 +416,4 @@ def test_labelled_columns_are_aligned_where_no_ranges_are_asked_for() -> None:
     server = Server(["a"], family="box-cox", **options)
     with pytest.raises(ProtocolError, match=r"the columns have labels, such as 'y', .* give the server column_names"):
         Client(wide[["y", "x"]], name="a").summands(server.request)
-    Client(wide.set_axis([0, 1], axis=1), name="a").summands(server.request)  # default labels are not names
+    Client(wide.set_axis([0, 1], axis=1), name="a").summands(server.request)  # default labels do not count as names

@@ -78,6 +78,6 @@ def test_the_minimum_is_within_the_bound_of_a_search_with_errors(center: float, 
 def test_no_bound_where_the_error_hides_the_sign_of_the_derivative(max_rounds: int) -> None:
     found, rounds, _ = run(
         cosh(0.3, 1.0), 1.0, "newton", max_rounds, error=1.5, off=0.0
-    )  # the derivative is within +-1
+    )  # the derivative lies between -1 and 1
     assert rounds <= max_rounds
     assert (found.certified, found.error) == (False, math.inf)

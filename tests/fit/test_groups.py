@@ -317,7 +317,7 @@ def test_unknown_groups_raise_become_nan_or_use_the_pooled_fit():
     np.testing.assert_allclose(means, X, rtol=1e-9)
     again = GroupedFit.from_json(fits["pooled"].to_json())
     np.testing.assert_array_equal(again.transform(X, groups=codes), pooled)
-    for n in (0, 1):  # other groups only, and one of them
+    for n in (0, 1):  # only unknown groups, or one known group
         assert np.isnan(fits["nan"].transform(X[: 1 + n], groups=np.full(1 + n, 99))).all()
 
 
@@ -587,7 +587,7 @@ def test_shrinking_is_the_posterior_mean_of_the_estimates():
     expected = (estimate * tau2 + center * s2) / (s2 + tau2)
     np.testing.assert_allclose(fit.lmbda[:, 0], expected, rtol=0, atol=1e-9)
     assert set(fit.status[:, 0]) == {Status.SHRUNK}
-    alone = pk.fit(x[codes == 7], "box-cox", lmbda=fit.lmbda[7])  # its own mean and scale
+    alone = pk.fit(x[codes == 7], "box-cox", lmbda=fit.lmbda[7])  # mean and scale of the group itself
     np.testing.assert_allclose(kernel_rows(fit[7])[0, 1:7], kernel_rows(alone)[0, 1:7], rtol=1e-12)
     z = fit.transform(x, groups=codes).reshape(-1, 20)
     np.testing.assert_allclose(z.mean(axis=1), 0.0, atol=1e-10)
@@ -665,7 +665,7 @@ def test_sorted_and_unsorted_groups_are_transformed_to_the_same_bits(family, sta
     X[200:300], X[7, 0] = 2.0, 1e250 if family == "box-cox" else -1e250
     groups = np.repeat(np.arange(60), 100)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a constant group, and of raw values that overflow
+        warnings.simplefilter("ignore", UserWarning)  # a constant group, and raw values that overflow
         fit = pk.fit(X, family, estimator, groups=groups, standardize=standardize, unknown="nan")
     groups[:150] = 99
     order = RNG.permutation(6000)

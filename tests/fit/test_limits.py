@@ -212,7 +212,7 @@ def make_flagged_frame() -> tuple[pd.DataFrame, np.ndarray]:
     """Return a frame of columns a and b with flags, groups and weights, and the mask of the flagged cells."""
     flags = LOGNORMAL[:, :2] < LOW[:2]
     frame = pd.DataFrame(np.where(flags, LOW[:2], LOGNORMAL[:, :2]), columns=["a", "b"])
-    frame.insert(1, "nondetect", flags[:, 0])  # between the values, so that positions shift
+    frame.insert(1, "nondetect", flags[:, 0])  # between the columns of values, so that their positions shift
     return frame.assign(flag=flags[:, 1].astype(int), site=["u", "v", "v"] * 20, w=np.arange(60) % 3 + 1.0), flags
 
 
@@ -238,7 +238,7 @@ def test_columns_may_hold_flags(kind: str) -> None:
         rows = (frame["site"] == site).to_numpy()
         part = pk.fit(values[rows], "box-cox", below=mask[rows], sample_weight=frame["w"].to_numpy()[rows])
         npt.assert_allclose(grouped[site].lmbda, part.lmbda, rtol=1e-9)
-    scores = fit.expected(data, below=FLAGS)  # the flags pass through, as other columns do
+    scores = fit.expected(data, below=FLAGS)  # columns of flags pass through like other columns
     found = np.column_stack([np.asarray(scores[name]) for name in ("a", "b")])
     npt.assert_allclose(found, expected.expected(values, below=mask))
 
@@ -319,7 +319,7 @@ def test_draws_are_from_the_truncated_distribution() -> None:
 @pytest.mark.parametrize("scale", ["scores", "data"])
 def test_columns_that_were_not_fitted_have_no_draws(scale: str) -> None:
     x = LOGNORMAL.copy()
-    x[:, 1] = 0.1  # below the limit throughout
+    x[:, 1] = 0.1  # all values are below the limit
     with pytest.warns(UserWarning, match="column 1: not fitted"):
         fit = pk.fit(x, "box-cox", limits=(0.5, None))
     drawn = fit.draw(x, scale=scale, rng=1)
@@ -473,7 +473,7 @@ def test_profiles_far_from_the_optimum_show_no_minima_that_are_failures_to_conve
         assert np.count_nonzero(falls[:-1] & ~falls[1:]) == 1
 
 
-#: Two values and wide intervals, one end of which is far out: the lower and upper ends of the cells, and their weights.
+#: Cells (lower end, upper end, weight): two values, and wide intervals with one distant end.
 WIDE = np.array(
     [
         [-4.3163, -0.1388, 0.8120],
@@ -484,7 +484,7 @@ WIDE = np.array(
         [-0.1388, 2.0958, 0.4995],
     ]
 )
-#: Cells below or above limits of their own: the profile has one minimum, and is hard to evaluate far below it.
+#: Cells below or above individual limits: the profile has one minimum, and is hard to evaluate far below it.
 ONE_SIDED = np.array(
     [
         [6.5134, np.inf, 0.7247],

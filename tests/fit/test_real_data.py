@@ -45,7 +45,7 @@ DATA: dict[str, tuple[Callable[[str], np.ndarray], tuple[int, int]]] = {
     "data_glass.csv.gz": (_file, (180, 750)),
     "data_dposs.csv.gz": (_file, (20000, 21)),
 }
-#: Data sets without a column that is positive throughout.
+#: Data sets in which no column is entirely positive.
 NEVER_POSITIVE = ("digits",)
 CASES = [(name, family) for name in DATA for family in FAMILIES if family != "box-cox" or name not in NEVER_POSITIVE]
 every_case = pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def load_and_fit(name: str, family: str) -> tuple[np.ndarray, PowerFit]:
             X = X[:, ~np.any(X <= 0, axis=0)]
     assert X.shape[1] > 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # columns that are constant
+        warnings.simplefilter("ignore", UserWarning)  # constant columns
         return X, pk.fit(X, family=family)
 
 
@@ -134,12 +134,12 @@ def test_inverse_round_trips_to_the_accuracy_of_the_data(name: str, family: str)
     X, fit = load_and_fit(name, family)
     Z = fit.transform(X)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "column.* so flat there")  # of counts that are mostly 0
+        warnings.filterwarnings("ignore", "column.* so flat there")  # counts that are mostly 0
         back = fit.inverse_transform(Z)
     assert_array_equal(np.isfinite(back), ~np.isnan(X))
     for j in columns(X, fit):
         x, z = seen(X[:, j]), seen(Z[:, j])
-        # what an ulp of z is worth in x: sd/psi'(x), with ln psi'(x) = (lambda - 1) J
+        # dx/dz = sd/psi'(x), with ln psi'(x) = (lambda - 1) J, converts an ulp of z to units of x
         jacobian = np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(np.abs(x))
         with np.errstate(over="ignore"):
             worth = np.exp(np.log(fit.scale[j]) + fit.log_factor[j] - (fit.lmbda[j] - 1) * jacobian)

@@ -27,7 +27,7 @@ def test_lambda_and_likelihood_agree_with_multiprecision(case):
     fit = pk.fit(case.x, case.family, sample_weight=case.weight)
     assert fit.status[0] == Status.OK
     assert relative_error(fit.lmbda[0], case.lmbda) <= lambda_tolerance(case)
-    # g is a difference of terms of order one: a rounding error for every observation
+    # g is a difference of terms of order one, so each observation contributes a rounding error
     assert relative_error(fit.nll[0], case.nll, unit=1e-3 * fit.n_obs[0]) <= 1e-11
 
 

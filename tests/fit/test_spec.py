@@ -18,7 +18,7 @@ class Untouchable:
     """Data that raise an error when they are read."""
 
     def __getattribute__(self, name: str) -> Any:
-        if name == "__class__":  # isinstance
+        if name == "__class__":  # read by isinstance
             return Untouchable
         raise AssertionError(f"the data were read: {name}")
 
@@ -29,9 +29,9 @@ class Untouchable:
 
 
 BEST = {"family": "best"}
-#: Arguments that are data: the specification only knows that there are any.
+#: Arguments that hold data; the specification records only whether they are given.
 MARKS = ("below", "above", "between")
-#: For each row of the table: arguments that it is the first to refuse, whether rows come in chunks, and the message.
+#: For each row of the table of checks: arguments that it is the first to refuse, whether rows come in chunks, message.
 REFUSED: list[tuple[dict[str, Any], bool, str]] = [
     ({"dropna": True}, False, "dropna, unknown and shrink work only with groups="),
     ({"unknown": "nan"}, False, "dropna, unknown and shrink work only with groups="),
@@ -78,7 +78,7 @@ def test_every_row_of_the_table_is_refused_before_data_are_read(row: int, monkey
     given = {name: value for name, value in arguments.items() if name not in ("groups", *MARKS)}
     given |= {"censored": True} if {"limits", *MARKS} & set(arguments) else {}
     monkeypatch.setattr(spec_module, "CONFLICTS", CONFLICTS[:row])
-    FitSpec.checked(grouped="groups" in arguments, in_chunks=in_chunks, **given)  # no row before it holds
+    FitSpec.checked(grouped="groups" in arguments, in_chunks=in_chunks, **given)  # no earlier row of the table applies
 
 
 def test_the_table_has_a_case_for_every_row() -> None:

@@ -36,7 +36,7 @@ CATEGORIES = GOOD.assign(b=pd.Categorical(["x"] * N))
 FITTED = pk.fit(GOOD, "box-cox")
 GROUPED = pk.fit(GOOD, "box-cox", groups=LABELS)
 
-#: What is called -> the call with data that it refuses.
+#: By function or class: a call with data that it refuses.
 FITS = {
     pk.fit: lambda X: pk.fit(X, "box-cox"),
     sketch.fit_chunks: lambda X: sketch.fit_chunks([GOOD, X], "box-cox"),
@@ -86,7 +86,7 @@ def test_advice_on_values_outside_the_domain_names_parameters(callee):
     assert "strictly positive" in text
     own = set(inspect.signature(callee).parameters)
     if "PowerTransformer." in callee.__qualname__:
-        own |= {"method", "out_of_range", "infinite"}  # of the constructor
+        own |= {"method", "out_of_range", "infinite"}  # parameters of the constructor
     elif callee in APPLIED:
         own |= set(re.findall(r"\bfit with (\w+)=", text))
     assert named_parameters(text)

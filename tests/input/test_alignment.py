@@ -72,7 +72,7 @@ def group_means(X: Any, groups: Any) -> Any:
     return np.asarray(fit.inverse_mean(X, 0.1, groups))
 
 
-#: Arguments with one value per row: name in messages, values, and a figure that depends on their order.
+#: Arguments with one value per row: name in messages, values, and a function whose result depends on their order.
 ROWS: dict[str, tuple[str, Any, Callable[[Any, Any], Any]]] = {
     "fit": ("sample_weight", WEIGHTS, lambda X, w: pk.fit(X, "box-cox", sample_weight=w).lmbda),
     "robust": ("sample_weight", WEIGHTS, lambda X, w: pk.fit(X, "box-cox", "robust", sample_weight=w).lmbda),
@@ -108,7 +108,7 @@ class TestRows:
         right = np.asarray(figure(VALUES, values))
         shuffled = pd.Series(values, index=LABELS).iloc[SHUFFLE]
         np.testing.assert_array_equal(figure(FRAME, shuffled), right)
-        assert not np.array_equal(figure(FRAME, shuffled.to_numpy()), right)  # the figure depends on the order
+        assert not np.array_equal(figure(FRAME, shuffled.to_numpy()), right)  # the result depends on the order
 
     def test_values_without_labels_go_by_position(self, argument: str) -> None:
         _, values, figure = ROWS[argument]
@@ -123,7 +123,7 @@ class TestRows:
         with pytest.raises(ValueError, match=rf"{what} has no row labelled 117, .*{what}\.to_numpy\(\)"):
             figure(FRAME, other)
         with pytest.raises(ValueError, match=rf"{what} has no row labelled \d+"):
-            figure(FRAME, pd.Series(values))  # these are default labels, but pandas would fill rows with NaN
+            figure(FRAME, pd.Series(values))  # the labels are default ones, but aligning by them would give rows of NaN
 
     def test_more_labels_are_refused_with_the_remedy(self, argument: str) -> None:
         what, values, figure = ROWS[argument]
@@ -202,7 +202,7 @@ def test_labelled_arrays_are_aligned_with_frames() -> None:
 
 # --- columns ----------------------------------------------------------------------------------------------
 
-#: The labels of two columns, of every type.
+#: Labels of two columns, by type.
 COLUMN_LABELS: dict[str, Any] = {
     "text": ["a", "b"],
     "default": [0, 1],
@@ -219,7 +219,7 @@ def named(labels: Any) -> pd.DataFrame:
     return pd.DataFrame(VALUES, columns=COLUMN_LABELS[labels])
 
 
-#: Arguments with one value per column: name in messages, two values, and a figure that depends on their order.
+#: Arguments with one value per column: name in messages, two values, and a function whose result depends on order.
 COLUMNS: dict[str, tuple[str, Any, Callable[[Any, Any], Any]]] = {
     "lmbda": ("lmbda", [0.2, 0.9], lambda X, v: pk.fit(X, "box-cox", lmbda=v).nll),
     "shift": ("shift", [0.5, 3.0], lambda X, v: pk.fit(X, "box-cox", shift=v).lmbda),

@@ -290,7 +290,7 @@ def object_array(*cells: Any) -> np.ndarray:
 
 DATE = dt.date(2020, 1, 1)
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
-    # what it is at all
+    # not data at all
     "None": (None, TypeError, r"X is a NoneType; pass a table of shape \(n, p\)"),
     "str": ("1, 2, 3", TypeError, "X is a str; pass"),
     "dict": ({"a": [1.0]}, TypeError, "X is a dict; pass"),
@@ -340,7 +340,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "durations": (np.array([1], dtype="m8[s]"), TypeError, r"dates or times \(timedelta64\[s\]\)"),
     "structured": (np.zeros(2, dtype=[("a", float)]), TypeError, "structured_to_unstructured"),
     "void": (np.zeros(2, dtype="V8"), TypeError, r"is of type \|V8; convert it to numbers"),
-    # would become dense, or be loaded, behind the user's back
+    # conversion would make data dense, or load them, without the user's consent
     "sparse matrix": (scipy.sparse.csr_matrix(np.eye(2)), TypeError, r"X is sparse, .*; pass X\.toarray\(\)"),
     "sparse array": (scipy.sparse.coo_array(np.eye(2)), TypeError, r"X is sparse, .*; pass X\.toarray\(\)"),
     "pydata sparse": (FromSparse(), TypeError, r"X is sparse, .*; pass X\.todense\(\)"),
@@ -564,7 +564,7 @@ def test_columns_as_fitted(p: int, names: Any, fitted: Any) -> None:
         np.array([1, 2, 3], dtype="f2"),
         np.array([1e-280, 0, 0]),
         np.full(3, 1e300),
-        np.array([1, 2**60 + 1, 3]),  # no warning of rounding
+        np.array([1, 2**60 + 1, 3]),  # rounding of weights does not warn
         [1, 2**60 + 1, 3],
     ],
 )

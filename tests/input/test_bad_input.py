@@ -477,10 +477,10 @@ def test_values_of_any_magnitude_are_standardised(family: str, case: str) -> Non
         assert_allclose([Z.mean(), Z.std()], [0, 1], atol=1e-12)
         assert (np.diff(Z[np.argsort(x)]) >= 0).all()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # flat transforms lose digits, and say so
+            warnings.simplefilter("ignore", UserWarning)  # flat transforms warn that they lose digits
             back = fit.inverse_transform(Z)
         assert np.isfinite(back).all()
-        # to the accuracy of x, or as far as z can tell values apart
+        # x is restored, or at least a value with the same z
         close = np.isclose(fit.transform(back), Z, rtol=1e-9, atol=1e-9)
         assert (close | (np.abs(back - x) <= 4 * np.spacing(np.abs(x)))).all()
 

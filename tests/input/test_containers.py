@@ -172,7 +172,7 @@ def test_sorted_rows_go_back_to_their_rows() -> None:
     np.testing.assert_allclose(frame["back"], frame["x"])
     lambdas = pd.Series(np.linspace(-1.0, 1.0, 30), index=frame.index)
     pd.testing.assert_series_equal(boxcox(frame["x"], lambdas[::-1]), boxcox(frame["x"], lambdas))
-    assert isinstance(boxcox(frame["x"])[0], np.ndarray)  # as scipy.stats.boxcox
+    assert isinstance(boxcox(frame["x"])[0], np.ndarray)  # like scipy.stats.boxcox
 
 
 # --- Python numbers ------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def test_large_integers_warn_once_and_name_their_columns(library):
     frame = large_frame(library)
     with pytest.warns(UserWarning, match=TOO_LARGE % r"column 1 \('id'\), column 3 \('tiny'\)") as caught:
         fit = pk.fit(frame)
-    of_size = [w for w in caught if "integers beyond" in str(w.message)]  # another one is of their distance from zero
+    of_size = [w for w in caught if "integers beyond" in str(w.message)]  # another is about the distance from zero
     assert len(of_size) == 1
     assert of_size[0].filename == __file__
     with pytest.warns(UserWarning, match=TOO_LARGE % r"column 1 \('id'\), column 3 \('tiny'\)"):

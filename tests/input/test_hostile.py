@@ -29,7 +29,7 @@ GROUPS = np.arange(len(X)) % 2
 GROUPED = pk.fit(X, groups=GROUPS)
 TRANSFORMER = estimators.PowerTransformer().fit(X)
 
-#: Every place for an argument; the word before the colon is the public name.
+#: A call for every argument of a public function; the key is "public name: argument".
 CALLS: dict[str, Callable[[Any], Any]] = {
     "fit: X": pk.fit,
     "fit: X, best": lambda v: pk.fit(v, "best"),
@@ -233,7 +233,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 MODULES = "powerkern results stats sklearn regression joint location cellwise outliers completion sketch onnx"
-#: Made by functions that are called, types, or parts for those who write engines.
+#: Public names that are not called: results of the functions called here, types, and parts for authors of engines.
 OTHERS = """
     ML Status Interval Summary JointStatus LocationScale LocationStatus DDCFit DataCheck Wrapped WrappedPCA
     FoldedRow RankProfile MapReduce Range Sketch

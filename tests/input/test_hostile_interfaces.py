@@ -62,7 +62,7 @@ def searched(**options: Any) -> Any:
     return sklearn.SupervisedPowerTransformer(GaussianNB(), cv=2, max_trials=5, random_state=0, **options).fit(X, Y)
 
 
-#: Every place for an argument; the words before the colon are the public name.
+#: A call for every argument of these interfaces; the key is "public name: argument".
 CALLS: dict[str, Callable[[Any], Any]] = {
     "plot.before_after_plot: X": lambda v: plot.before_after_plot(v, FIT),
     "plot.before_after_plot: fit": lambda v: plot.before_after_plot(X, v),
@@ -292,7 +292,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: Calls that have failed.
+#: Kinds of arguments with which a call once failed.
 FAILED = {
     "plot.objective_plot: X": ["one row", "constant"],
     "plot.before_after_plot: kinds": ["memoryview"],
@@ -339,7 +339,7 @@ def as_text(value: Any) -> str:
     return file.getvalue()
 
 
-#: What tables are made of, besides VALUES.
+#: Texts of tables, besides those with VALUES in their cells.
 TEXTS = {
     "nothing": "",
     "one line": "a,b",

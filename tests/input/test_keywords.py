@@ -14,7 +14,7 @@ import pytest
 
 import powerkern as pk
 
-#: Public modules that import with what the tests need; the others import a library first.
+#: Public modules that need no optional library.
 MODULES = ("cellwise", "completion", "joint", "location", "outliers", "plot", "regression", "sketch", "stats")
 
 
@@ -104,7 +104,7 @@ def test_an_attribute_that_is_misspelled():
 
 
 def test_a_module_whose_library_is_missing_is_an_attribute_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "powerkern.onnx", None)  # as if its import failed
+    monkeypatch.setitem(sys.modules, "powerkern.onnx", None)  # makes its import fail
     monkeypatch.delattr(pk, "onnx", raising=False)
     with pytest.raises(AttributeError, match=r"^powerkern.onnx cannot be imported: "):
         _ = pk.onnx

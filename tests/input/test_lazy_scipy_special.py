@@ -84,7 +84,7 @@ print(*(set(sys.modules) - before))
     "delay", [0.001, *(pytest.param(d, marks=pytest.mark.slow) for d in (0, 0.0002, 0.003, 0.01, 0.05))]
 )
 def test_fork_while_another_thread_fits(delay, estimator):
-    pk.fit(np.random.default_rng(0).lognormal(size=(50, 2)), estimator=estimator)  # compiled code is kept
+    pk.fit(np.random.default_rng(0).lognormal(size=(50, 2)), estimator=estimator)  # fills the cache of compiled code
     code = ["-W", "ignore", "-c", FORKED_WHILE_FITTING, str(delay), estimator]
     assert subprocess.run([sys.executable, *code], timeout=300, check=False).returncode == 0
 

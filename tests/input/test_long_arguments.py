@@ -30,7 +30,7 @@ MODULES = (
 LONGEST = 400
 N = 20
 X = np.random.default_rng(0).lognormal(size=(N, 2))
-#: Valid values of required arguments, by name; of others a vector.
+#: Valid values of required arguments, by name; all other required arguments get a vector.
 VALID = {
     "X": X, "Y": X[:, 0], "Z": X, "M": X, "chunks": [X], "covariates": X[:, 1:], "fit": pk.fit(X), "chunk": X,
     "sketch": pk.sketch.extend(None, X), "lmbda": 0.5, "lmb": 0.5, "lam": 0.5, "brack": (0.0, 1.0),
@@ -38,7 +38,7 @@ VALID = {
     "ratings": (np.arange(N), np.arange(N) % 3, X[:, 0]),
     "groups": np.arange(N) % 2, "a": 0.0, "b": 1.0, "func": np.cos, "f": np.cos, "lo": 0.0, "hi": 1.0, "la": 0.0,
 }  # fmt: skip
-#: Wrong for nearly every argument.
+#: Long values that nearly every argument refuses.
 LONG = {
     "text": ["some text"] * 1000,
     "text in an array": np.array(["some text"] * 1000),
@@ -50,7 +50,7 @@ LONG = {
     "a dictionary": dict.fromkeys(range(1000), "some text"),
     "objects": np.array([{}] * 1000),
 }
-#: Plots of this many values, groups or pairs of lambdas take long.
+#: Values that plots accept, but which take long to draw.
 VALID_AND_SLOW = ("numbers", "an array", "a matrix", "huge integers")
 
 
@@ -59,7 +59,7 @@ def functions():
         module = importlib.import_module(name)
         for word in getattr(module, "__all__", ()):
             function = getattr(module, word)
-            is_enum = isinstance(function, enum.EnumType)  # whose messages are Python's
+            is_enum = isinstance(function, enum.EnumType)  # errors of enumerations come from Python
             if callable(function) and not isinstance(function, types.ModuleType) and not is_enum:
                 yield pytest.param(function, id=f"{name}.{word}")
 
@@ -88,7 +88,7 @@ def test_messages_are_short(function):
     long = {
         (name, kind): f"{type(error).__name__}: {error}"[:400]
         for name, kind, error in refused
-        if len(str(error)) > LONGEST and not isinstance(error, OSError)  # Python's own, about a path
+        if len(str(error)) > LONGEST and not isinstance(error, OSError)  # OSError about a path comes from Python
     }
     assert not long
     assert all(len(str(warning.message)) <= LONGEST for warning in caught)
@@ -97,7 +97,7 @@ def test_messages_are_short(function):
 MODEL = fit_ratings((np.arange(N), np.arange(N) % 3, X[:, 0]))
 MOMENTS = kernels.moments.Moments(3.0, 2.0, 1.0)
 SHAPES = r"x has shape \(5,\) and lmbda \(3,\)"
-#: Calls -> the beginning of the error.
+#: Calls that pass a value to another library, and the beginning of the error.
 RAW = {
     "labels of other shapes": (lambda: MODEL.predict([0, 1], [0, 1, 2]), r"rows has shape \(2,\) and columns \(3,\)"),
     "lambdas of another shape": (lambda: stats.inv_boxcox(X[:5, 0], np.ones(3)), SHAPES),

@@ -20,7 +20,7 @@ STEPS = [b - a for a, b in zip(TIMES, [*TIMES[1:], TIMES[0]], strict=True)]
 WORDS = ["1", "2", "4", "9"]
 HUGE = [10**400, 1, 2, 3]
 
-#: One column each of objects that are not real numbers.
+#: Columns of objects that are not real numbers.
 OTHERS = {
     "polars dates": pl.DataFrame({"a": DAYS}),
     "polars times": pl.DataFrame({"a": TIMES}),

@@ -45,11 +45,11 @@ def wide(tmp_path):
 def test_a_full_disk_preserves_the_old_file(run, tmp_path, wide, words, name):
     if words.startswith("plot"):
         pytest.importorskip("matplotlib")
-        np.save(wide, np.load(wide)[:, :4])  # pictures have a panel for each column, and are large enough
+        np.save(wide, np.load(wide)[:, :4])  # four panels make the picture large enough to exceed the limit
     fit, out = tmp_path / "fitted.json", tmp_path / name
     assert run("fit", wide, "-o", fit)[0] == 0
     command = words.format(data=wide, fit=fit, out=out).split()
-    assert run(*command)[0] == 0  # code and fonts are in their caches now
+    assert run(*command)[0] == 0  # fills the caches of compiled code and fonts
     before = out.read_bytes()
     with disk_of(3000):
         code, _, err = run(*command)

@@ -42,10 +42,10 @@ def test_lambda_is_the_best_within_bounds(data, bounds, family):
 
 
 def test_the_lower_of_two_minima_outside_leaves_the_other():
-    y, rng = np.linspace(1.0, 9.0, 60), np.random.default_rng(0)  # a linear function of one covariate, nearly; its
+    y, rng = np.linspace(1.0, 9.0, 60), np.random.default_rng(0)  # y**2 is nearly the first covariate, and
     X = np.column_stack(
         [y**2 + 0.02 * rng.normal(size=60), 1.0 / y + 0.001 * rng.normal(size=60)]
-    )  # inverse of another
+    )  # 1/y is nearly the second
     free = fit_regression(y, X)
     assert free.status[0] == pk.Status.MULTIMODAL
     grid = np.linspace(free.scanned[0][0], free.scanned[1][0], 4001)

@@ -500,14 +500,14 @@ def test_calibrated_probabilities_have_smaller_brier_scores():
             scores = scores + shift * scores.std() * y
             plain, given = outlier_probability(scores), outlier_probability(scores, contamination=0.05)
             assert brier_score(y, given) < brier_score(y, plain)
-            assert brier_score(y, given) < (1.3 if shift == 1.0 else 1.0) * 0.05 * 0.95  # of the base rate
+            assert brier_score(y, given) < (1.3 if shift == 1.0 else 1.0) * 0.05 * 0.95  # the score of the base rate
 
 
 def test_contamination_holds_for_missing_infinite_and_few_scores():
     scores = np.append(SCORES[:, 0], [math.nan, math.inf, -math.inf])
     assert np.nanmean(outlier_probability(scores, contamination=0.1)) == pytest.approx(0.1, rel=1e-7)
     with pytest.warns(UserWarning, match="scale 0: probabilities are 1 above the location"):
-        found = outlier_probability([0.0] * 9 + [1.0], contamination=0.3)  # one is above the others, not three
+        found = outlier_probability([0.0] * 9 + [1.0], contamination=0.3)  # one lies above the others, not three
     assert found.tolist() == [0.0] * 9 + [1.0]
     with pytest.warns(UserWarning, match="no values"):
         assert np.isnan(outlier_probability([math.nan, math.nan], contamination=0.3)).all()

@@ -87,7 +87,7 @@ def test_a_large_cell_map_loses_no_outlier(shape):
     blocks = {(i // rows, j // columns) for i, j in zip(*np.nonzero(planted), strict=True)}
     assert set(zip(*np.nonzero(high), strict=True)) == blocks
     assert np.count_nonzero(low) == 1
-    assert np.mean(np.abs(drawn) > 0.5) < 0.05  # what is only noise is pale
+    assert np.mean(np.abs(drawn) > 0.5) < 0.05  # noise is pale
     squares = ax.collections[0]
     assert len(squares.get_offsets()) == np.count_nonzero(np.abs(drawn) == 1.0)
     assert any(np.abs(at - [11, 7]).max() < max(rows, columns) for at in squares.get_offsets())
@@ -104,7 +104,7 @@ def test_cell_map_hatches_what_was_not_fitted_and_names_what_there_is():
     hatched = [(patch.get_x(), patch.get_width()) for patch in ax.patches if patch.get_hatch()]
     assert hatched == [(0.5, 2.0), (3.5, 1.0)]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["missing", "not fitted"]
-    assert ax.patch.get_hatch()  # behind the cells: seen where they are missing
+    assert ax.patch.get_hatch()  # the hatched background shows through missing cells
     assert [label.get_text() for label in ax.get_xticklabels()] == list("abcde")
     assert [label.get_text() for label in ax.get_yticklabels()] == list(X.index)
     assert np.isnan(drawn_cells(ax)[3, 0])

@@ -93,7 +93,7 @@ def test_observed_values_are_drawn_at_their_censored_positions(standardize: bool
     np.testing.assert_allclose(scores, expected, atol=1e-12)
     z = (scipy.stats.boxcox(CENSORED[~IS_BELOW], fit.lmbda[0]) - fit.loc[0]) / fit.scale[0]
     np.testing.assert_allclose(values, np.sort(z), rtol=1e-9)
-    # before: by mean and standard deviation of the censored normal distribution
+    # before the transform: standardised by the mean and standard deviation of a censored normal distribution
     ax = qq_plot(CENSORED, fit, below=IS_BELOW)
     plain = pk.fit(CENSORED, "box-cox", below=IS_BELOW, lmbda=1.0)
     before = np.sort((CENSORED[~IS_BELOW] - 1.0 - plain.loc[0]) / plain.scale[0])

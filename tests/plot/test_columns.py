@@ -85,7 +85,7 @@ def test_many_points_are_thinned_to_what_can_be_seen():
     before = np.sort((x - x.mean()) / x.std())
     points = ax.lines[0].get_xydata()
     assert len(points) < 4000
-    # every point has a drawn one next to it, and the outermost are all there
+    # every point has a drawn point next to it, and all outermost points are drawn
     next_to = np.clip(np.searchsorted(points[:, 0], scores, side="right") - 1, 0, None)
     for axis, values in enumerate((scores, before)):
         assert np.abs(points[next_to, axis] - values).max() <= 0.006 * np.hypot(1.0, np.abs(values)).max()
@@ -175,7 +175,7 @@ def test_many_columns_have_rows_of_panels():
     alone = qq_plot(X, fit, column="e")
     for one, other in zip(axes[0, 1].lines[:2], alone.lines[:2], strict=True):
         assert np.array_equal(one.get_xydata(), other.get_xydata())
-    assert len(axes[0, 0].figure.axes) == 6  # none is empty
+    assert len(axes[0, 0].figure.axes) == 6  # no panel is empty
     only = before_after_plot(X, fit, kinds=["qq"], band=None)
     assert only.shape == (5, 1)
     assert not only[0, 0].collections

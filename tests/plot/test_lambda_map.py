@@ -31,7 +31,7 @@ def test_lambda_map_marks_the_optima():
         "diagonal": (first[apart[0]], second[apart[1]], scores[apart]),
         "likely": (0.2, 1.9, scores[1, 2]),
     }
-    assert np.array_equal(np.ravel(ax.collections[0].get_array()), scores.T.ravel())  # across: the first lambda
+    assert np.array_equal(np.ravel(ax.collections[0].get_array()), scores.T.ravel())  # x: the first lambda
 
 
 def test_lambda_map_of_lambdas_that_are_never_equal_and_of_missing_scores():

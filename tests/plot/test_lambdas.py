@@ -28,7 +28,7 @@ def test_forest_plot_has_lambdas_and_intervals():
     low, high = map(np.asarray, fit.confint(level=0.9))
     assert intervals_of(ax) == {j: pytest.approx((low[j], high[j])) for j in (0, 1, 3)}
     assert np.array_equal(ax.lines[0].get_xydata(), np.column_stack([fit.lmbda, np.arange(4)]))
-    assert ax.lines[1].get_ydata().tolist() == [2]  # hollow: no interval
+    assert ax.lines[1].get_ydata().tolist() == [2]  # a hollow marker: no interval
     assert ax.get_xlabel() == "lambda, 90% interval"
     assert ax.get_ylim() == (3.5, -0.5)
 

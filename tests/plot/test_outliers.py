@@ -103,7 +103,7 @@ def test_outlier_map_draws_new_rows():
 def test_reliability_of_each_bin_that_has_scores():
     y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.8, 0.9, 1.0]
     ax = reliability_plot(y, p, strategy="equal-width", n_bins=4)
-    assert np.array_equal(ax.lines[0].get_xydata(), [[0.0, 0.0], [1.0, 1.0]])  # where probabilities equal frequencies
+    assert np.array_equal(ax.lines[0].get_xydata(), [[0.0, 0.0], [1.0, 1.0]])  # the diagonal of perfect calibration
     assert np.allclose(ax.lines[1].get_xydata(), [[0.15, 0.0], [0.3, 1.0], [0.9, 2.0 / 3.0]])
     sizes = ax.collections[0].get_sizes()
     assert np.allclose(sizes / sizes.sum(), [2 / 6, 1 / 6, 3 / 6])

@@ -124,8 +124,8 @@ def test_all_methods_are_called():
     assert {"confint", "lr_test", "summary"} <= set(methods_of(FITS["joint"](values_of(SMALL))))
 
 
-#: Fits with values of their own: rows that were copied when the fit of a group was taken from that of all groups, and
-#: cells that have one end of their interval in place of the number in the data.
+#: Fits that hold copies of values: the rows of a group, copied when its fit was selected, and censored cells, whose
+#: numbers are replaced by an end of their interval.
 WITH_OWN_VALUES = ("group", "limits", "between", "group, limits")
 
 
@@ -246,7 +246,7 @@ def test_a_change_affects_only_the_group_of_its_row():
     X, groups = values_of(LARGE), np.arange(LARGE) % 4
     fit = pk.fit(X, groups=groups)
     before = {label: fit[label].profile(0.5) for label in fit}
-    X[4, 1] += 1.0  # of group 0
+    X[4, 1] += 1.0  # row 4 belongs to group 0
     groups[:] = 7  # the labels of the rows are no longer needed
     with pytest.raises(ValueError, match=rf"X, column 1: {CHANGED}"):
         fit[0].profile(0.5)
@@ -341,7 +341,7 @@ def test_fingerprints_of_many_blocks_are_those_of_one(order):
 
 
 def test_fingerprints_of_strided_fields_are_as_defined():
-    records = np.zeros(500, dtype=[("a", "<f8"), ("b", "i1"), ("c", "<f8")])  # 17 bytes apart
+    records = np.zeros(500, dtype=[("a", "<f8"), ("b", "i1"), ("c", "<f8")])  # values are 17 bytes apart
     records["c"] = np.random.default_rng(0).normal(size=500)
     assert fingerprint_columns(records["c"][:, np.newaxis], 1).tolist() == [plain_fingerprint(records["c"].copy())]
 

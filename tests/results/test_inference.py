@@ -57,7 +57,7 @@ def car() -> list[list]:
 def test_rounded_powers_and_intervals_are_those_of_car(car):
     for name, lmbda, se, rounded, low, high in car:
         interval = wald_interval(np.array([lmbda]), np.array([se]))
-        quantile = (1.96 - 1.959963984540054) * se  # car has 1.96
+        quantile = (1.96 - 1.959963984540054) * se  # car uses 1.96
         assert interval.low[0] == pytest.approx(low + quantile, abs=1e-12), name
         assert interval.high[0] == pytest.approx(high - quantile, abs=1e-12), name
         expected = {0.33: 1 / 3, -0.33: -1 / 3}.get(rounded, rounded)
@@ -81,7 +81,7 @@ def test_likelihood_ratios_agree_with_mass_and_car():
     [
         (-0.1, 1.1, 1.0),
         (-1.2, 0.3, 0.0),
-        (-1.2, -0.4, -1.0),  # in car's order before -1/2
+        (-1.2, -0.4, -1.0),  # car tries -1 before -1/2
         (0.32, 0.7, 0.5),
         (0.3, 0.4, 1 / 3),
         (-0.6, -0.3, -0.5),
@@ -320,7 +320,7 @@ def test_rounded_fit_is_the_fit_with_these_lambdas(family, weighted):
     np.testing.assert_array_equal(rounded.transform(x)[:, changed], given.transform(x)[:, changed])
     assert rounded.rounded_fit().to_json() == rounded.to_json()
     assert pk.PowerFit.from_json(rounded.to_json()).status_text == rounded.status_text
-    np.testing.assert_array_equal(rounded.profile(0.3), fit.profile(0.3))  # it has the data still
+    np.testing.assert_array_equal(rounded.profile(0.3), fit.profile(0.3))  # the rounded fit still has the data
 
 
 def test_lambdas_that_cannot_be_rounded_are_unchanged():
@@ -337,7 +337,7 @@ def test_rounded_raw_output_that_overflows_is_reported():
     normal = 4.0 + stats.norm.ppf((np.arange(200) + 0.5) / 200)
     x = 1e160 * normal ** (1 / 1.85)
     fit = pk.fit(x, "box-cox", standardize=False)
-    assert 1.8 < fit.lmbda < 1.9  # x**2 is infinite
+    assert 1.8 < fit.lmbda < 1.9  # x**2 overflows
     with pytest.warns(UserWarning, match="transformed values overflow"):
         assert fit.rounded_fit().lmbda == 2.0
     assert np.isfinite(pk.fit(x, "box-cox").rounded_fit().transform(x)).all()

@@ -191,7 +191,7 @@ def check_that_it_can_be_used(fit: PowerFit) -> None:
         )
     ends = np.sort(X, axis=0)[[0, -1]]
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # forged fits may overflow
+        warnings.simplefilter("ignore", UserWarning)  # altered fits may overflow
         low, high = fit.transform(ends, out_of_range="nan")
     assert not (low > high).any(), "a fit increases"
 

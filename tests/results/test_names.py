@@ -110,7 +110,7 @@ def test_arrow_tables_give_arrow(fit, X):
 
 
 def test_cells_rows_and_components_go_by_the_names_of_the_data(X):
-    data = np.log(X).assign(word="x", number=range(60))  # these columns are dropped, and a row
+    data = np.log(X).assign(word="x", number=range(60))  # both columns are dropped, and one row
     data.iloc[7, :3] = np.nan
     found = ddc(data)
     kept = [name for name in X.index if name != "row 7"]
@@ -158,7 +158,7 @@ def test_the_fit_of_a_column_keeps_its_data_and_weights(X):
     fit = pk.fit(X, sample_weight=weight)
     np.testing.assert_array_equal(fit["income"].profile([0.0, 1.0])[0], fit.profile([0.0, 1.0])[1])
     np.testing.assert_array_equal(np.ravel(fit["dose"].confint()), fit.confint().to_frame().loc["dose"])
-    assert fit["dose"].inverse_mean([[0.0, 1.0]], 0.5).shape == (1, 2)  # as of a fit to a vector
+    assert fit["dose"].inverse_mean([[0.0, 1.0]], 0.5).shape == (1, 2)  # as for a fit of a vector
 
 
 def test_columns_that_are_not_there_are_refused(fit, X):
@@ -255,7 +255,7 @@ def test_every_class_of_the_package_with_json_can_be_loaded():
     for home in _HOMES.values():
         importlib.import_module(home)
     kinds = [StoredFit]
-    for kind in kinds:  # grows while it is read
+    for kind in kinds:  # the list grows during the loop
         kinds += kind.__subclasses__()
     assert {kind.__name__ for kind in kinds if not kind.__subclasses__()} == set(_HOMES)
 

@@ -65,7 +65,7 @@ def test_threads_and_other_columns_do_not_matter(family, monkeypatch):
     assert_array_equal(fit_quietly(X[:, 2], family).standard_error(replicates=20), errors[2:3])
     seen = X[~np.isnan(X[:, 3]), 3]
     assert_array_equal(fit_quietly(seen, family).standard_error(replicates=20), errors[3:4])
-    monkeypatch.setattr(intervals, "_ROOM", 2000)  # a column at a time
+    monkeypatch.setattr(intervals, "_ROOM", 2000)  # room for one column at a time
     assert_array_equal(fit.standard_error(replicates=20), errors)
 
 
@@ -192,4 +192,4 @@ def test_replicates_are_scaled_by_the_effective_number_of_rows() -> None:
     uniform, out = np.random.default_rng(0).random((2, 6)), np.empty((2, 6))
     assert intervals._draw(x, weight, uniform, out) == 0.5  # 24 rows of weight 1/4 are 24 rows
     assert_array_equal(out, x[(uniform * 24).astype(int)])
-    assert intervals._draw(x, np.full(24, 2.0), uniform, out) == math.sqrt(6.0 / 48.0)  # frequencies
+    assert intervals._draw(x, np.full(24, 2.0), uniform, out) == math.sqrt(6.0 / 48.0)  # these are frequencies

@@ -88,11 +88,11 @@ def _check_hostile_frames(seed):
     z, x = result.to_numpy(dtype=float), new.to_numpy(dtype=float)
     seen = np.where(np.isfinite(given), given, np.nan)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of columns without values
+        warnings.simplefilter("ignore")  # columns without values
         low, high = np.nanmin(seen, axis=0), np.nanmax(seen, axis=0)
     has_range = ~np.isnan(low)
     outside = np.isfinite(x) & ((x < low) | (x > high))
-    lost = np.isfinite(x) & ~has_range & (z != z)  # a column without values has no range: nothing but NaN is left
+    lost = np.isfinite(x) & ~has_range & (z != z)  # without values, a column has no range to clip to
     assert not np.isinf(z).any()
     assert np.array_equal(np.isnan(z), ~np.isfinite(x) | lost)
     assert not (lost.any() and family != "box-cox" and not np.isnan(z[lost]).all())

@@ -63,7 +63,7 @@ def test_a_column_without_values_has_one_range_only(entry: int, value: float) ->
 def test_grids_that_no_rows_have_are_refused(rows: np.ndarray, entry: int, value: float) -> None:
     data = cell(range_of(rows).grid().to_bytes(), 0, entry, value)
     with contextlib.suppress(ValueError):
-        assert Grid.from_bytes(data).refined().n_bins.max() <= grids.MAX_REFINED  # it ends
+        assert Grid.from_bytes(data).refined().n_bins.max() <= grids.MAX_REFINED  # the refinement ends
 
 
 def test_a_grid_of_one_sign_with_an_end_of_the_other() -> None:

@@ -244,7 +244,7 @@ def test_names_that_contradict_each_other_are_refused():
         extend(first, other, column_names=["first", "third", "second"])
     with pytest.raises(ValueError, match="column 'a' is called 'third' in one chunk and 'first' in another"):
         merge(first, extend(None, other, column_names=["first", "third", "second"]))
-    # the same names for the same columns, in another order
+    # names in another order, each for the same column as before
     expected = extend(first, other, column_names=NAMES)
     assert extend(first, other[["b", "c", "a"]], column_names=["first", "second", "third"]) == expected
     assert extend(first, other) == expected

@@ -104,7 +104,7 @@ def make_marks() -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatA
 def test_marked_cells_agree_with_the_fit_in_memory(family: str) -> None:
     x, below, above, lower, upper = make_marks()
     if family == "yeo-johnson":
-        x, lower, upper = x - 1.0, lower - 1.0, upper - 1.0  # of both signs
+        x, lower, upper = x - 1.0, lower - 1.0, upper - 1.0  # values of both signs
     expected = pk.fit(x, family, below=below, above=above, between=(lower, upper))
     sides = (split(lower), lambda: iter(split(upper)))
     assert_same_fit(fit_chunks(split(x), family, below=split(below), above=split(above), between=sides), expected)

@@ -200,7 +200,7 @@ def test_shifts_bounds_and_reweighting_agree_with_the_fit_in_memory():
     for n_reweight in (0, 1, "settled"):
         options["estimator"] = pk.AdaptiveRewML(n_reweight=n_reweight)
         fit = fit_chunks([x[:7000], x[7000:]], **options)
-        # the criterion is flat to 1e-5 about its minimum, which depends on the instruction set there
+        # within 1e-5 of its minimum the criterion is flat, and lambda depends on the instruction set
         assert_fits_agree(fit, pk.fit(x, **options), 5e-3 if n_reweight == 0 else 2e-3)
 
 
@@ -375,14 +375,14 @@ def test_rows_at_a_cut_off_count():
 
 @pytest.mark.filterwarnings("ignore:column 0. no value was left out on one side")
 def test_a_minimum_that_a_coarse_search_misses_is_found():
-    x = case_of(1, 156, 2500, 30_000).x  # lambda0 was 1.96 in place of 1.10
+    x = case_of(1, 156, 2500, 30_000).x  # an earlier version gave lambda0 = 1.96 instead of 1.10
     fit, whole = fit_chunks(np.array_split(x, 3), "box-cox", "rewml-nr"), pk.fit(x, "box-cox", "rewml-nr")
     np.testing.assert_allclose(fit.lmbda0, whole.lmbda0, rtol=0, atol=1e-3)
     assert fit.status[0] == whole.status[0]
 
 
 def test_the_lower_of_two_minima_close_to_each_other_is_found():
-    x = case_of(2026112406, 3583, 2500, 100_000).x  # lambda0 was 0.744 in place of 0.638
+    x = case_of(2026112406, 3583, 2500, 100_000).x  # an earlier version gave lambda0 = 0.744 instead of 0.638
     fit, whole = fit_chunks(np.array_split(x, 4), "box-cox", "robust"), pk.fit(x, "box-cox", "robust")
     assert abs(fit.lmbda0 - whole.lmbda0)[0] < 1e-3
     assert abs(fit.lmbda - whole.lmbda)[0] <= fit.lmbda_error[0] + 1e-12
@@ -403,7 +403,7 @@ def test_bounds_hold_where_an_earlier_version_exceeded_them(seed, index, rows):
 
 
 def test_tied_rows_with_weights_begin_where_the_rows_in_memory_do():
-    case = case_of(3, 88, 2500, 300_000)  # lambda was off by 0.2, and a bound of 1e-11
+    case = case_of(3, 88, 2500, 300_000)  # an earlier version was off by 0.2, with a bound of 1e-11
     chunks, weights = np.array_split(case.x, 3), np.array_split(case.weight, 3)
     fit = fit_chunks(chunks, "box-cox", "robust", sample_weight=weights)
     whole = pk.fit(case.x, "box-cox", "robust", sample_weight=case.weight)

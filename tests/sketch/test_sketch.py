@@ -118,7 +118,7 @@ def test_a_stream_may_change_its_sign_and_start_without_values():
 def test_weights_count_as_repetition(family):
     X = columns(family)
     weight = rng.integers(0, 4, size=len(X))
-    weight[:1000] = 0  # a chunk without any weight
+    weight[:1000] = 0  # the first chunk has no weight
     chunks = list(zip(np.array_split(X, 3), np.array_split(weight, 3), strict=True))
     grid = functools.reduce(merge, (range_of(x, family, sample_weight=w) for x, w in chunks)).grid()
     fit = finish(functools.reduce(merge, (summarize_chunk(x, grid, sample_weight=w) for x, w in chunks)))
@@ -169,7 +169,7 @@ def test_columns_without_a_fit():
     assert_array_equal(fit.transform(X)[:, :2], X[:, :2])
 
 
-#: Of any length, and of values down to the smallest numbers.
+#: Unweighted reference columns of any length, with values down to the smallest float64.
 REFERENCES = [case for case in reference.FITTED if case.weight is None and case.kind != "flat"]
 
 
@@ -279,7 +279,7 @@ def test_weighted_streams_ignore_rows_of_weight_0():
     x = np.concatenate([NARROW, WIDE])
     weight = np.tile([0.0, 0.5, 2.0], 200)
     weight[:300] *= 1e-3
-    x[weight == 0.0] = np.inf  # never looked at
+    x[weight == 0.0] = np.inf  # rows of weight 0 are not read
     total = None
     for chunk, w in zip(np.array_split(x, 7), np.array_split(weight, 7), strict=True):
         total = extend(total, chunk, sample_weight=w)

@@ -121,7 +121,7 @@ def test_masked_values_are_missing():
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble, ">f8", np.uint8, bool])
 def test_output_is_float32_for_float32_else_float64(estimator, dtype):
     X = (np.column_stack([A, B]) * 3.0).astype(dtype)
-    X[::5, 0], X[::7, 1] = 0, 0  # bool, too, varies in each class and fold
+    X[::5, 0], X[::7, 1] = 0, 0  # so that columns of booleans vary in each class and fold
     out = estimator.fit(X, Y).transform(X)
     assert out.dtype == (np.float32 if dtype is np.float32 else np.float64)
 

@@ -63,7 +63,7 @@ def test_the_sequence_of_tabicl_needs_no_second_try():
     transformer = PowerTransformer(out_of_range="clip").fit(train)
     with pytest.warns(UserWarning, match="values are beyond the range of the fitted data"):
         z = transformer.transform(new)
-    clipped = np.clip(new, train.min(axis=0), train.max(axis=0))  # what TabICL does on its second try
+    clipped = np.clip(new, train.min(axis=0), train.max(axis=0))  # the second attempt of TabICL
     np.testing.assert_array_equal(z, transformer.transform(clipped))
     result = _clip_softly(transformer.transform(train), z)
     assert np.isfinite(result).all()

@@ -297,7 +297,7 @@ def test_limits_of_outliers_agree_with_the_definition():
         3.0 + 10.0 * mad * np.median([0.0, 4.0, 8.0, 1e300]),
         3.0 - 10.0 * mad * np.median([3.0, 2.0, 1.0, 0.0]),
     )
-    few = 10.0 * mad * 3.0  # most values are 0: the median deviation of those that are not
+    few = 10.0 * mad * 3.0  # most values are 0, so the median is taken over nonzero deviations
     expected = [[lower, -upper, -np.inf, -few], [upper, -lower, np.inf, few]]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert np.isinf(UVImputer(1, max_deviation=None).fit(X).limits_).all()

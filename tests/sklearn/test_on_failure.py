@@ -74,7 +74,7 @@ def test_rows_of_weight_0_and_missing_values_do_not_count():
         fit = pk.fit(x, on_failure="passthrough", sample_weight=[1, 1, 0, 1, 1])
     assert fit.n_obs.tolist() == [3.0]
     assert fit.x_max.tolist() == [2.0]
-    late = np.append(np.tile([1.0, 2.0], 50), 3.0)  # the third value comes late
+    late = np.append(np.tile([1.0, 2.0], 50), 3.0)  # the third distinct value is the last row
     assert pk.fit(late, on_failure="passthrough").status.tolist() == [pk.Status.OK]
 
 

@@ -75,7 +75,7 @@ BOX_COX_CANNOT = {
 }
 
 
-#: The straightest QQ plot is found by a search of the correlation itself.
+#: The maximum of the QQ plot's correlation is found by a search of its values, without derivatives.
 PPCC_CANNOT = {"check_sample_weight_equivalence_on_dense_data": "it asks for 1e-9; this lambda is good to about 1e-8"}
 
 
@@ -96,7 +96,7 @@ OTHERS = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
     ],
     expected_failed_checks=expected_failures,
 )
-@pytest.mark.filterwarnings(  # checks fit a single sample, and columns of two values, where robust objectives are flat
+@pytest.mark.filterwarnings(  # checks fit one sample and columns of two values, where robust objectives are flat
     "ignore:.*(fewer than two distinct values|more than half of the values are equal|without a certificate"
     "|no optimum was certified):UserWarning"
 )
@@ -299,11 +299,11 @@ def test_values_beyond_the_range(out_of_range):
         warnings.simplefilter("always")
         back = transformer.inverse_transform([[5.0]]).item()
     assert np.isnan(back) if out_of_range == "nan" else back == X.max()
-    assert not caught  # scikit-learn's Box-Cox is silent, too
+    assert not caught  # scikit-learn's Box-Cox does not warn either
 
 
 def test_yeo_johnson_warns_of_values_beyond_the_range_as_scikit_learn_does():
-    kinds = (Peer, PowerTransformer) if SKLEARN >= (1, 7) else (PowerTransformer,)  # scikit-learn 1.6 is silent
+    kinds = (Peer, PowerTransformer) if SKLEARN >= (1, 7) else (PowerTransformer,)  # scikit-learn 1.6 does not warn
     for kind in kinds:
         transformer = kind().fit(skewed()[:, :1])
         with pytest.warns(UserWarning, match="Some values in column 0"):
@@ -322,7 +322,7 @@ def test_lambdas_may_be_assigned():
     transformer.lambdas_ = np.ones(4)
     assert np.allclose(transformer.transform(X), X, rtol=1e-14)
     ours, theirs = PowerTransformer().fit(X), Peer().fit(X)
-    ours.lambdas_ = theirs.lambdas_ = np.array([0.5, 0.0, -1.0, 2.0])  # mean and scale stay as fitted
+    ours.lambdas_ = theirs.lambdas_ = np.array([0.5, 0.0, -1.0, 2.0])  # mean and scale keep their fitted values
     assert np.allclose(ours.transform(X), theirs.transform(X), rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="4 entries"):
         ours.lambdas_ = [1.0]
@@ -375,7 +375,7 @@ def test_options_of_the_estimators_are_those_of_the_function():
     estimator = pk.AdaptiveRewML(c=0.8, change_points=(0.2, 0.8), first_weights="plain", search_range=(-3.0, 5.0))
     transformer = clone(PowerTransformer("box-cox", estimator=estimator)).fit(X)
     np.testing.assert_array_equal(transformer.lambdas_, pk.fit(X, "box-cox", estimator).lmbda)
-    usual = PowerTransformer("box-cox", estimator="robust").fit(X)  # reweighting may settle on the same values
+    usual = PowerTransformer("box-cox", estimator="robust").fit(X)  # lambda may be the same
     assert (transformer.power_fit_.lmbda0 != usual.power_fit_.lmbda0).all()
 
 
@@ -398,7 +398,7 @@ def test_weights_repeat_rows(method, estimator):
     weight = np.random.default_rng(1).integers(0, 4, len(X))
     weighted = PowerTransformer(method, estimator=estimator).fit(X, sample_weight=weight)
     repeated = PowerTransformer(method, estimator=estimator).fit(np.repeat(X, weight, axis=0))
-    within = 1e-7 if estimator in ("ppcc", "carroll") else 1e-12  # these look for a minimum, not for a root
+    within = 1e-7 if estimator in ("ppcc", "carroll") else 1e-12  # these search for a minimum, not for a root
     assert np.allclose(weighted.lambdas_, repeated.lambdas_, rtol=within, atol=within)
     assert np.allclose(weighted.transform(X), repeated.transform(X), rtol=100 * within, atol=100 * within)
 
@@ -704,7 +704,7 @@ def test_inverses_keep_the_index_and_missing_values(estimator):
 @pytest.mark.parametrize("out_of_range", ["nan", "clip"])
 def test_the_target_of_a_regression(out_of_range):
     x = np.arange(30.0)
-    y = 1.0 / (1.0 - x / 36.0)  # lambda = -1 makes it a line, and its transform ends at 1
+    y = 1.0 / (1.0 - x / 36.0)  # lambda = -1 makes y linear in x; psi is below 1
     transformer = PowerTransformer("box-cox", standardize=False, out_of_range=out_of_range)
     model = TransformedTargetRegressor(LinearRegression(), transformer=transformer, check_inverse=False)
     model.fit(x[:, None], y)

@@ -156,7 +156,7 @@ def test_far_beyond_the_range_medians_are_the_end_of_the_domain_and_means_near_i
     y = (1.0 + lmbda * (x - 1.5 + 0.01 * np.random.default_rng(0).normal(size=50))) ** (1.0 / lmbda)
     model = PowerTransformedRegressor(family="box-cox", lmbda=lmbda, kind="mean").fit(x[:, np.newaxis], y)
     far = [[-1e3 * lmbda]]
-    mean = model.predict(far)[0]  # of the part within the range
+    mean = model.predict(far)[0]  # mean over the part of the distribution within the range
     assert 1e4 < mean < np.inf if end else 0.0 < mean < 1e-12
     assert model.set_params(kind="median").predict(far)[0] == end
 

@@ -117,7 +117,7 @@ def test_lambdas_may_be_assigned(standardize):
         transformer.lambdas_ = [1.0, 1.0]
     frame = pandas_frame()
     expected = transformer.fit(frame).transform(frame)
-    for _ in range(2):  # names are kept
+    for _ in range(2):  # names stay when lambdas are assigned
         transformer.lambdas_ = transformer.lambdas_
         np.testing.assert_allclose(transformer.transform(frame)["area"], expected["area"], rtol=1e-10, atol=1e-12)
     assert transformer.power_fit_.column_names == ["price", "area"]

@@ -74,7 +74,7 @@ def test_missing_values_leave_their_season() -> None:
     x[[5, 40, 41]] = np.nan
     found = boxcox_guerrero(x, 12)
     assert variation(found, x, 12) <= min(variation(at, x, 12) for at in np.linspace(-1.0, 2.0, 300)) + 1e-14
-    x[24:35] = np.nan  # one value is left of a season, which then has no spread
+    x[24:35] = np.nan  # one season has a single value left, and no standard deviation
     assert boxcox_guerrero(x, 12) == pytest.approx(boxcox_guerrero(np.delete(x, np.arange(24, 36)), 12), abs=1e-12)
 
 

@@ -17,7 +17,7 @@ VALUES = np.array(
 LAMBDAS = np.array([-30.0, -1.0, -1e-9, -5e-324, 0.0, 1e-300, 0.5, 1.0, 2.0, 7.3])
 
 
-#: Where SciPy neither over- nor underflows.
+#: Lambdas for which SciPy neither overflows nor underflows.
 MODERATE = np.array([-3.0, -1.0, -1e-9, 0.0, 0.5, 1.0, 2.0, 7.3])
 
 
@@ -36,7 +36,7 @@ def test_boxcox1p_agrees_with_mpmath_to_all_digits():
                 a = mpmath.log1p(mpmath.mpf(float(x)))
                 exact = mpmath.expm1(lmbda * a) / mpmath.mpf(float(lmbda)) if lmbda else a
                 y = ours.boxcox1p(x, lmbda)
-                growth = max(1.0, abs(lmbda * float(a)))  # of the relative error of x
+                growth = max(1.0, abs(lmbda * float(a)))  # factor by which the relative error of x grows
                 if abs(exact) > np.finfo(np.float64).max:
                     assert y == np.copysign(np.inf, float(mpmath.sign(exact)))
                 else:

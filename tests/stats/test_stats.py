@@ -25,9 +25,9 @@ from references import FITTED, WITHOUT_OPTIMUM, Case, lambda_tolerance, relative
 
 from powerkern import stats as ours
 
-#: What SciPy gets wrong is asserted for the version it was seen in.
+#: True if SciPy has the version for which its wrong results are asserted below.
 SCIPY_AS_SEEN = scipy.__version__.startswith("1.17.")
-#: Whether fits take `nan_policy`, and propagate NaN by default.
+#: True if SciPy's functions accept `nan_policy` and propagate NaN by default.
 HAS_NAN_POLICY = "nan_policy" in inspect.signature(scipy.stats.boxcox).parameters
 YMAX = np.finfo(float).max / 1e4
 
@@ -87,7 +87,7 @@ def _bounded_optimizer(objective: Callable[[float], float]) -> Any:
     return scipy.optimize.minimize_scalar(objective, bounds=(0.5, 0.9), method="bounded")
 
 
-#: Same value (to 2e-6: SciPy's lambdas are no better), type and dtype; same exception and message; same warnings.
+#: Calls with equal value (to 2e-6, SciPy's accuracy), type and dtype, or equal exception and message; equal warnings.
 SAME = {
     "boxcox": lambda lib: lib.boxcox(SKEWED),
     "boxcox, list": lambda lib: lib.boxcox(SKEWED.tolist()),
@@ -229,7 +229,7 @@ def _with_policy(policy: str) -> dict[str, Callable[[Any], Any]]:
         f"normmax, {policy}, float32": lambda lib: lib.boxcox_normmax(
             GAPS.astype(np.float32), method="mle", **keywords
         ),
-        # SciPy propagates NaN to positive values only
+        # SciPy propagates NaN only for data that are all positive
         f"yeojohnson, {policy}": lambda lib: lib.yeojohnson(GAPS if policy == "propagate" else MIXED_GAPS, **keywords),
         f"yeojohnson, {policy}, lmbda": lambda lib: lib.yeojohnson(HOLES, 0.5, **keywords),
         f"yeojohnson, {policy}, all NaN": lambda lib: lib.yeojohnson(np.full(4, math.nan), **keywords),
@@ -289,7 +289,7 @@ def test_signatures_are_scipys() -> None:
         assert [p for p in mine if p in theirs] == list(theirs)
         for parameter in theirs:
             assert mine[parameter].kind == theirs[parameter].kind
-            if parameter != "ymax":  # a private sentinel there
+            if parameter != "ymax":  # SciPy's default is a private sentinel
                 assert mine[parameter].default == theirs[parameter].default
     assert set(inspect.signature(ours.yeojohnson_normmax).parameters) == {"x", "brack", "ymax", "nan_policy"}
     for function in (ours.boxcox, ours.boxcox_normmax, ours.yeojohnson, ours.yeojohnson_normmax):
@@ -356,7 +356,7 @@ def test_yeojohnson_agrees_with_multiprecision_references() -> None:
         free = ours.yeojohnson_normmax(case.x, ymax=math.inf)
         bounded = ours.yeojohnson_normmax(case.x, ymax=YMAX)
         y, lmbda = ours.yeojohnson(case.x)
-        at_default_bound = np.max(np.abs(y)) > 1e149  # sqrt of the largest number, over 1e4: 1.3e150
+        at_default_bound = np.max(np.abs(y)) > 1e149  # the bound is 1e-4 sqrt(1.8e308) = 1.3e150
         if (
             _is_off(free, case)
             or _is_off(bounded, case, YMAX)
@@ -374,7 +374,7 @@ def test_llf_agrees_with_multiprecision_references(family: str) -> None:
     for case in _unweighted(family, FITTED):
         exact, lmbda = -float(case.nll), float(case.lmbda)
         jacobian = np.log(case.x) if family == "box-cox" else np.sign(case.x) * np.log1p(np.abs(case.x))
-        size = abs(exact) + abs((lmbda - 1.0) * jacobian.sum())  # of its terms
+        size = abs(exact) + abs((lmbda - 1.0) * jacobian.sum())  # magnitude of the terms of the likelihood
         if not abs(llf(lmbda, case.x) - exact) <= 1e-12 * size:
             failures.append((case.name, llf(lmbda, case.x), exact))
     assert not failures
@@ -663,7 +663,8 @@ def test_nan_policies_whatever_scipy_is_installed() -> None:
             refusing(GAPS, nan_policy="raise")
         with pytest.raises(ValueError, match="nan_policy must be one of"):
             refusing(GAPS, nan_policy="ignore")
-    for values in ([2.0, math.nan, 2.0], [math.nan, math.nan]):  # SciPy ends anywhere, or in NumPy's words
+    # SciPy gives an arbitrary value or NumPy's error
+    for values in ([2.0, math.nan, 2.0], [math.nan, math.nan]):
         with pytest.raises(ValueError, match=r"Data must not be (constant|empty)\."):
             ours.boxcox(values, nan_policy="omit")
 
