@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import inspect
 import pkgutil
 import re
 from collections.abc import Callable
@@ -69,25 +68,6 @@ SHARED = {"fit", "transform", "inverse_transform"}
 def test_public_modules_are_listed():
     found = {each.name for each in pkgutil.iter_modules(pk.__path__) if not each.name.startswith("_")}
     assert found == NAMES.keys() - {"powerkern"}
-
-
-@pytest.mark.slow
-def test_nothing_shows_its_progress_unless_asked():
-    found = 0
-    for module in NAMES.keys() - NEEDING.keys():
-        home = pk if module == "powerkern" else importlib.import_module(f"powerkern.{module}")
-        for name in NAMES[module].split():
-            value = getattr(home, name)
-            methods = [getattr(value, each) for each in dir(value)] if isinstance(value, type) else []
-            for function in filter(inspect.isroutine, [value, *methods]):
-                try:
-                    parameters = inspect.signature(function).parameters
-                except (TypeError, ValueError):  # a built-in method
-                    continue
-                if "progress" in parameters:
-                    found += 1
-                    assert parameters["progress"].default is False, (module, name)
-    assert found >= 5
 
 
 @pytest.mark.parametrize("module", NAMES)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
+from powerkern._estimators.base import Run
 
 #: Public modules that need no optional library.
 MODULES = ("cellwise", "completion", "joint", "location", "outliers", "plot", "regression", "sketch", "stats")
@@ -76,6 +77,36 @@ def test_errors_from_inside_are_as_they_are():
     assert "did you mean" not in str(caught.value)
     with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'X'$"):
         pk.fit()
+
+
+def list_functions():
+    """Return all functions of the modules of the package that are loaded, also methods and private functions."""
+    for name in MODULES:
+        importlib.import_module(f"powerkern.{name}")
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("powerkern."):
+            continue
+        for value in list(vars(module).values()):
+            members = vars(value).values() if inspect.isclass(value) and value.__module__ == name else ()
+            for each in (value, *members):
+                function = inspect.unwrap(getattr(each, "__func__", each)) if callable(each) else each
+                if inspect.isfunction(function) and function.__module__ == name:
+                    found[name, function.__qualname__] = function
+    return found
+
+
+def test_nothing_shows_its_progress_unless_asked():
+    """The functions inside the package do not, either."""
+    defaults = {
+        place: {name: each.default for name, each in inspect.signature(function).parameters.items()}
+        for place, function in list_functions().items()
+        if "progress" in (*function.__code__.co_varnames, *(function.__kwdefaults__ or ()))
+    }
+    shown = {place: each["progress"] for place, each in defaults.items() if "progress" in each}
+    assert len(shown) > 15
+    assert set(shown.values()) == {False, inspect.Parameter.empty}, shown
+    assert not Run(1).progress
 
 
 # --- attributes of packages ---------------------------------------------------------------------------
