@@ -434,7 +434,7 @@ def test_a_killed_compiling_process_is_reported(run: Any, tmp_path: Path, monkey
     ],
 )
 def test_modules_that_need_a_library(monkeypatch: pytest.MonkeyPatch, module: str, library: str, message: str) -> None:
-    """The module is executed again, under another name, without the library."""
+    """A module, executed again under another name, raises an error that names the missing library."""
     for name in [name for name in sys.modules if name.split(".")[0] == library]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, library, None)

@@ -185,7 +185,7 @@ def test_identifiers_in_parquet_are_left_out(run, tmp_path, type_, monkeypatch):
 
 
 def test_long_whole_floats_in_parquet_are_left_out(run, tmp_path):
-    """pandas writes identifiers as floats if some are missing."""
+    """Identifiers are left out even if pandas wrote them as floats because some are missing."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     key = [None, *(7_000_000.0 + 17 * i for i in range(N - 1))]
     parquet.write_table(pa.table({"key": key, "x": X}), tmp_path / "x.parquet")

@@ -1,4 +1,4 @@
-"""Ratings: stationary points of the documented objective, dense solutions, input formats and errors."""
+"""Rating models against the gradient of the documented objective and dense solutions; input formats and errors."""
 
 from __future__ import annotations
 

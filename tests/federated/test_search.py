@@ -14,7 +14,9 @@ Function = Callable[[float], tuple[float, float, float, float]]
 
 
 def cosh(center: float, width: float) -> Function:
-    """Return ln cosh((x - center)/width) and three derivatives: strictly convex, linear far from the center."""
+    """Return a function that computes ln cosh((x - center)/width) and its first three derivatives.
+
+    The function is strictly convex, and nearly linear far from the center."""
 
     def f(x: float) -> tuple[float, float, float, float]:
         t = (x - center) / width

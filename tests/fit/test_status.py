@@ -12,7 +12,7 @@ from powerkern import Status
 
 
 def test_codes_never_change():
-    """JSON files and arrays of earlier versions hold the numbers."""
+    """Status codes keep their numbers, because JSON files and arrays of earlier versions contain them."""
     assert {s.name: s.value for s in Status} == {
         "OK": 0,
         "AT_BOUND": 1,

@@ -46,7 +46,7 @@ class Stream:
 
 
 class Batch:
-    """An object that holds one batch of Arrow data."""
+    """An object that exports one batch of Arrow data."""
 
     def __init__(self, data):
         self._data = data

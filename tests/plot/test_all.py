@@ -1,4 +1,4 @@
-"""All plots: existing axes, wrong arguments, dark styles, and matplotlib missing."""
+"""All plots on existing axes, with wrong arguments, in dark styles, and without matplotlib."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_other_arguments_of_the_wrong_kind_are_refused():
 @pytest.mark.parametrize("layout", [None, "constrained"])
 @pytest.mark.parametrize("draw", [*DRAW.values()], ids=DRAW)
 def test_plots_are_drawn_on_axes_of_a_subfigure(draw, layout):
-    """matplotlib's SubFigure has neither a size in inches nor a canvas."""
+    """Plots are drawn on axes of a matplotlib SubFigure, which has neither a size in inches nor a canvas."""
     figure = plt.figure(layout=layout)
     part = figure.subfigures(1, 2)[1]
     ax = part.subplots()

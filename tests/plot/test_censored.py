@@ -102,7 +102,7 @@ def test_observed_values_are_drawn_at_their_censored_positions(standardize: bool
 
 
 def test_right_censored_columns_are_mirrored() -> None:
-    """The QQ plot of -x is that of x turned by 180 degrees under Yeo-Johnson."""
+    """Under Yeo-Johnson, the QQ plot of -x is the QQ plot of x turned by 180 degrees."""
     above = pk.fit(-CENSORED, above=IS_BELOW)
     below = pk.fit(CENSORED, below=IS_BELOW)
     scores, values = draw_after(-CENSORED, above, above=IS_BELOW)

@@ -127,7 +127,10 @@ def test_lognormal_means_are_exact() -> None:
 
 
 def test_means_with_centers_far_beyond_the_range_are_exact() -> None:
-    """For lambda = 1, the mean is that of a normal variable above 0, whose center is r standard deviations below 0."""
+    """For lambda = 1, the result is the mean of a truncated normal distribution.
+
+    The distribution is restricted to values above 0, and its center is r standard deviations below 0.
+    """
     r = np.array([5.0, 20.0, 30.0])
     hazard = np.sqrt(2.0 / np.pi) / special.erfcx(r / np.sqrt(2.0))
     assert_allclose(raw_fit("box-cox", 1.0).inverse_mean(-1.0 - r, 1.0), hazard - r, rtol=1e-9)

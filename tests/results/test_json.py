@@ -1,4 +1,4 @@
-"""Fits as JSON text: any fit is restored to the bit, and a text that no fit could have produced is rejected."""
+"""Fits as JSON text: any fit is restored bit for bit, and a text that no fit could have produced is rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits from chunks with a user's engine: any map and merge gives the fit of all rows."""
+"""Fits from chunks with a user's engine equal the fit of all rows, for any way to map and merge."""
 
 from __future__ import annotations
 

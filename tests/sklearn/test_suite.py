@@ -51,7 +51,7 @@ def _boxcox(x: Any) -> tuple[Any, float]:
 
 
 class _Replace(peer_suite.Recorder):
-    """Plugin that lets the test module compare with exact optima."""
+    """A pytest plugin that lets scikit-learn's test module compare with exact optima."""
 
     def pytest_collection_finish(self, session: Any) -> None:
         for module in {item.module for item in session.items}:
