@@ -606,7 +606,7 @@ def test_onnx_graphs_of_several_inputs_are_refused() -> None:
     [([1, 2], r"SecAgg\+ needs 3 to 1023 sites, got 2"), ([1, 2, 3], r"SecAgg\+ gave no total: a site failed or was")],
 )
 def test_secagg_without_a_total_is_an_error(monkeypatch: pytest.MonkeyPatch, nodes: list[int], message: str) -> None:
-    """Flower is replaced by modules that do nothing, so that no site answers."""
+    """Stand-ins that do nothing replace Flower, so no site answers and the total is missing."""
     names = ("flwr", "app", "common", "compat", "compat.common", "server", "server.workflow", "serverapp")
     for name in (*names, "server.strategy", "server.workflow.constant"):
         full = name if name == "flwr" else f"flwr.{name}"

@@ -68,7 +68,7 @@ def test_estimates_are_nearly_as_good_as_can_be(model):
 
 @pytest.mark.parametrize("fall", [0.7, 1.0])
 def test_ranks_that_gain_less_than_a_standard_error_are_not_tried(monkeypatch, fall):
-    """With many components of falling strength, most gain less than the standard error of the validation error."""
+    """Few ranks are tried if most components improve the validation error by less than its standard error."""
     rng = np.random.default_rng(16)
     strength = np.arange(1.0, 41.0) ** -fall
     i, j = rng.integers(0, 400, 20_000), rng.integers(0, 120, 20_000)

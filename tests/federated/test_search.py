@@ -16,7 +16,8 @@ Function = Callable[[float], tuple[float, float, float, float]]
 def cosh(center: float, width: float) -> Function:
     """Return a function that computes ln cosh((x - center)/width) and its first three derivatives.
 
-    The function is strictly convex, and nearly linear far from the center."""
+    The function is strictly convex, and nearly linear far from the center.
+    """
 
     def f(x: float) -> tuple[float, float, float, float]:
         t = (x - center) / width

@@ -570,7 +570,7 @@ def test_intervals_nest_and_shrink_to_the_estimate():
 
 
 def test_interval_ends_hold_where_the_profile_is_nearly_flat():
-    """g is nearly flat next to one end of the interval.
+    """The ends of an interval are accurate although the profile g is nearly flat next to one of them.
 
     Up to constants, g is log(sinh(u)/u) - (2p - 1) u, where u = lambda delta/2 and p is the fraction of the weight on a
     value.

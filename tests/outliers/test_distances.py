@@ -22,7 +22,7 @@ CLOUD = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)) + [1.0, -5.0, 20.0]
 
 
 def test_mahalanobis_agrees_with_multiprecision():
-    """Distances agree with those by the inverse of the exact covariance, and their squares sum to (n - 1) p."""
+    """Distances agree with distances by the exact inverse covariance, and their squares sum to (n - 1) p."""
     with mpmath.workdps(40):
         rows = mpmath.matrix(CLOUD.tolist())
         n, p = CLOUD.shape

@@ -354,7 +354,7 @@ def test_clipped_inverses_pass_infinite_values_of_a_fit_that_keeps_them():
 @pytest.mark.parametrize("infinite", ["raise", "missing", "keep"])
 @pytest.mark.parametrize("out_of_range", ["raise", "nan", "clip"])
 def test_data_are_overwritten_whole_or_not_at_all(out_of_range, infinite, dtype, order):
-    """A value that raises is in the last cell, which is transformed last."""
+    """If the last cell, which is transformed last, raises an error, no cell of the data is overwritten."""
     train = np.random.default_rng(0).lognormal(size=(200, 3)).astype(dtype)
     fit = pk.fit(train, "box-cox")
     for wrong in (np.inf, -1.0):

@@ -93,7 +93,7 @@ def test_limits_of_columns_agree_with_the_fit_in_memory(family: str, weight: Flo
 
 
 def make_marks() -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return data, marks below several limits and above one, and ends of intervals."""
+    """Return data, masks of cells below several limits and above one limit, and the ends of intervals."""
     below, above = X < 0.45, X > 5.0
     x = np.where(below, np.ceil(10.0 * X) / 10.0, X)
     inside = (X > 2.0) & (X < 3.0)

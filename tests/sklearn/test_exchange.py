@@ -1,4 +1,4 @@
-"""Conversion of transformers to scikit-learn's and back."""
+"""Conversion of transformers to and from scikit-learn's PowerTransformer."""
 
 from __future__ import annotations
 
