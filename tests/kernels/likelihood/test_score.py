@@ -11,6 +11,7 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.likelihood import score as lk
@@ -213,3 +214,125 @@ def test_kernels_run_as_plain_python():
     plain = np.empty_like(compiled)
     assert evaluate.py_func(sides, 1.0, 0.0, 0.0, np.array([0.0, 0.5, 2.0]), new_scratch(), plain) == sigma
     np.testing.assert_allclose(plain, compiled, rtol=1e-11, atol=1e-13)
+
+
+# --- points that are standardised by the moments of a column ------------------------------------------
+
+SMALL = RNG.normal(size=9) * 2.0
+POINTS = np.array([0.0, 0.3, 5.0, -0.2, -4.0])
+SMALL_WEIGHTS = RNG.integers(1, 4, 9).astype(float)
+
+
+def logs_and_points(kind, reference):
+    """Return the logs of a column and of points, relative to a reference, in one unit; all values, and all weights."""
+    x, points = (abs(SMALL) + 0.1, abs(POINTS) + 0.05) if kind == "positive" else (SMALL, POINTS)
+    both = kind == "both"
+    order = np.argsort(x < 0.0, kind="stable")
+    x, weight = x[order], SMALL_WEIGHTS[order]
+    n_pos, k_pos = int(np.sum(x >= 0.0)), int(np.sum(points >= 0.0))
+    everything = np.concatenate([x[:n_pos], points[:k_pos], -x[n_pos:], -points[k_pos:]])
+    n_above = n_pos + k_pos
+    sides = Magnitudes(everything[:n_above], everything[n_above:], np.ones(n_above), np.ones(everything.size - n_above))
+    every = logs_about(sides, both, 1.0, reference, np.empty(everything.size))
+    column = every._replace(
+        pos=every.pos[:n_pos].copy(),
+        pos_weight=weight[:n_pos],
+        neg=every.neg[: x.size - n_pos].copy(),
+        neg_weight=weight[n_pos:],
+    )
+    signed = np.concatenate([column.pos, -column.neg])
+    center = every.center
+    base = np.concatenate([np.full(n_pos, min(center, 0.0)), np.full(x.size - n_pos, max(center, 0.0))])
+    jacobian = np.average(signed - base, weights=weight)
+    some = every._replace(pos=every.pos[n_pos:].copy(), neg=every.neg[x.size - n_pos :].copy())
+    return column._replace(jacobian=jacobian), some, x, points, weight
+
+
+def relative_transforms(x, lmbda, reference, both):
+    """Return (psi(x) - psi(reference)) e^(-m ln(1 + |reference|)) and two derivatives in lambda; m is its exponent."""
+    log_ref = mpmath.log1p(abs(mpmath.mpf(reference)))
+
+    def relative(v, lam):
+        m = 2 - lam if reference < 0 else lam
+        psi, at_ref = (oracles.power_derivatives("yeo-johnson", lam, u)[0] for u in (v, reference))
+        return (psi - at_ref) * mpmath.exp(-m * log_ref)
+
+    return np.array([[float(mpmath.diff(lambda lam, v=v: relative(v, lam), lmbda, k)) for v in x] for k in range(3)])
+
+
+@pytest.mark.parametrize("lmbda", [-0.8, 2.3])
+@pytest.mark.parametrize(("kind", "reference"), [("positive", 1.3), ("both", 0.0), ("both", 2.0), ("both", -3.0)])
+def test_points_are_standardised_by_the_moments_of_the_column(kind, reference, lmbda):
+    """Raw sums give the same results as two passes; derivatives are in the unit of the logs."""
+    both = kind == "both"
+    column, some, x, points, weight = logs_and_points(kind, reference)
+    sigma = column.sigma
+    mu, out, scratch = lmbda * sigma, np.empty((3, points.size)), new_scratch()
+    with mpmath.workdps(25):
+        of_column = relative_transforms(x, lmbda, reference, both)
+        of_points = relative_transforms(points, lmbda, reference, both)
+        g, d1, d2, d3 = (float(v) for v in oracles.likelihood("yeo-johnson", lmbda, x, weight, 30))
+    mean = of_column @ weight / weight.sum()
+    sd = math.sqrt(np.average((of_column[0] - mean[0]) ** 2, weights=weight))
+    expected = (of_points - mean[:, np.newaxis]) / sd / sigma ** np.arange(3)[:, np.newaxis]
+    spread = float(np.sqrt(np.average(np.concatenate([column.pos, column.neg]) ** 2, weights=weight)))
+    for statistics in (None, lk.LogStatistics(weight.sum(), spread), lk.LogStatistics(weight.sum(), 0.0)):
+        out[:] = math.nan
+        if statistics is None:
+            at = lk.score_with_points(column, both, some, mu, scratch, *out)
+        else:
+            at = lk.score_by_sums_with_points(column, both, statistics, some, mu, scratch, *out)
+        np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(
+            (at.d1, at.d2, at.d3), (d1 / sigma, d2 / sigma**2, d3 / sigma**3), rtol=1e-9, atol=1e-11
+        )
+        log_power = lk.log_power_of_reference(column, mu) if both else 0.0
+        psi = stats.yeojohnson(x, lmbda) if both else of_column[0]
+        factor = math.exp(at.log_factor + log_power) * sigma
+        assert at.mean * factor == pytest.approx(np.average(psi, weights=weight), rel=1e-11, abs=1e-12)
+        assert at.variance * factor**2 == pytest.approx(
+            np.average((psi - np.average(psi, weights=weight)) ** 2, weights=weight), rel=1e-11
+        )
+        assert lk.log_factor_at(column, both, mu) == at.log_factor
+        assert at.shift == 0.0
+        log_ref = 0.0 if both else math.log1p(reference)
+        if column.center == 0.0:
+            assert lk.nll_at(column, mu, at, log_ref) == pytest.approx(g, rel=1e-11)
+
+
+def test_derivatives_of_the_column_are_those_of_its_values_as_points():
+    column, _, x, _, weight = logs_and_points("both", 0.0)
+    own, other = np.empty((3, x.size)), np.empty((3, x.size))
+    one = lk.score_with_derivatives(column, 0.3 * column.sigma, new_scratch(), *own)
+    two = lk.score_with_points(column, True, column, 0.3 * column.sigma, new_scratch(), *other)
+    np.testing.assert_array_equal(own, other)
+    assert one == two == lk.score(column, 0.3 * column.sigma, new_scratch())
+    assert np.average(own[0], weights=weight) == pytest.approx(0.0, abs=1e-14)
+    assert np.average(own[0] ** 2, weights=weight) == pytest.approx(1.0)
+
+
+def test_raw_sums_are_refused_near_exponent_0_and_for_large_powers():
+    for lmbda, spread, expected in ((0.4, 1.0, True), (1e-5, 1.0, False), (2.0 - 1e-5, 1.0, False), (0.4, 1e-5, False)):
+        column, *_ = logs_and_points("both", 0.0)
+        pos, neg = lk._branches(column, True, lmbda * column.sigma)
+        assert (
+            bool(lk._add_branches_by_sums(pos, neg, lk.LogStatistics(SMALL_WEIGHTS.sum(), spread), new_scratch()))
+            is expected
+        )
+    column, *_ = logs_and_points("positive", 1.3)
+    for t, expected in ((299.0, True), (301.0, False)):
+        mu = t / max(column.high, -column.low)
+        pos, neg = lk._branches(column, False, mu)
+        assert pos.scale.largest_t == pytest.approx(t)
+        with np.errstate(all="ignore"):
+            found = lk._add_branches_by_sums(pos, neg, lk.LogStatistics(SMALL_WEIGHTS.sum(), 1.0), new_scratch())
+        assert bool(found) is expected
+
+
+@pytest.mark.parametrize("mu", [-3.0, 0.0, 0.5, 2.0, 7.0])
+def test_the_scaling_keeps_powers_below_1(mu):
+    low, high, neg_high, sigma = -2.0, 1.5, 0.8, 1.0
+    assert lk.scaling_at(low, high, neg_high, sigma, False, mu) == (high if mu > 0.0 else low, 0.0, 0.0)
+    shift, other, log_factor = lk.scaling_at(0.0, high, neg_high, sigma, True, mu)
+    assert (shift, other) == (0.0, 2.0 - mu)
+    assert log_factor == max(0.0, mu * high, (2.0 - mu) * neg_high)
