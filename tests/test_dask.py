@@ -18,7 +18,7 @@ from powerkern import PowerFit, Status
 da = pytest.importorskip("dask.array")
 import dask.bag  # noqa: E402
 
-from powerkern.dask import fit, inverse_transform, transform  # noqa: E402
+from powerkern.dask import _transform_chunk, _tree, fit, inverse_transform, transform  # noqa: E402
 from powerkern.sketch import fit_chunks  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:FutureWarning")
@@ -516,3 +516,53 @@ def test_names_and_shifts_belong_to_the_columns_of_all_blocks():
         assert_array_equal(found.shift, expected.shift)
         assert_allclose(found.lmbda, expected.lmbda, rtol=1e-10)
         assert_allclose(found.transform(X), expected.transform(X), rtol=1e-9, atol=1e-10)
+
+
+# --- parts --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", range(8))
+def test_neighboring_summaries_are_merged_in_a_balanced_tree(n):
+    depth = []
+
+    def merge(a, b):
+        depth.append((a, b))
+        return a + b
+
+    (found,) = dask.compute(_tree([dask.delayed(letter) for letter in "abcdefg"[:n]], merge))
+    assert found == ("abcdefg"[:n] or None)
+    assert len(depth) == max(n - 1, 0)
+    if n == 7:
+        assert {len(a) + len(b) for a, b in depth} == {2, 3, 4, 7}
+    (found,) = dask.compute(_tree([dask.delayed(part) for part in ("a", None, None, "b", None)], merge))
+    assert found == "ab"
+
+
+def test_chunks_without_rows_have_the_type_of_the_output():
+    fitted = pk.fit(np.random.default_rng(0).lognormal(size=(20, 2)))
+    for dtype, expected in ((int, np.float64), (np.float32, np.float32)):
+        empty = _transform_chunk(np.empty((0, 2), dtype), fitted, "transform")
+        assert (empty.shape, empty.dtype) == ((0, 2), expected)
+    frame = pytest.importorskip("pandas").DataFrame({"a": [], "b": []})
+    assert _transform_chunk(frame, fitted, "transform") is frame
+
+
+def test_chunks_of_unknown_length_are_named_by_number():
+    X = np.arange(1.0, 41.0).reshape(20, 2)
+    X[15, 1] = -1.0
+    D = da.from_array(X, chunks=(10, 1))
+    with pytest.raises(ValueError, match=r"in chunk 1, 1: column 0, row 5: the value is -1\.0"):
+        fit(D[D[:, 0] > 0.0], "box-cox")
+
+
+def test_an_axis_too_many_and_lists_that_are_not_delayed_are_refused():
+    with pytest.raises(ValueError, match="X has 0 dimensions; pass a table"):
+        fit(da.ones(()))
+    for wrong in ([], [np.ones(3)], [dask.delayed(np.ones(3)), np.ones(3)]):
+        with pytest.raises(TypeError, match="X is a list, not a Dask array"):
+            fit(wrong)
+    parts = [dask.delayed(np.ones(3)), dask.delayed(np.arange(3.0))]
+    for weights in (np.ones(6), [np.ones(3)], 1.0):
+        with pytest.raises(ValueError, match="sample_weight must be a list of 2 entries, the weights of each chunk"):
+            fit(parts, sample_weight=weights)
+    fit(tuple(parts), sample_weight=(np.ones(3), np.ones(3)))

@@ -15,7 +15,14 @@ import powerkern as pk
 skl2onnx = pytest.importorskip("skl2onnx")
 ort = pytest.importorskip("onnxruntime")
 
-from powerkern.onnx import to_onnx  # noqa: E402
+from powerkern.onnx import (  # noqa: E402
+    _Builder,
+    _forward,
+    _inverse,
+    _Treatment,
+    _version_of,
+    to_onnx,
+)
 from powerkern.sklearn import PowerTransformer  # noqa: E402
 
 
@@ -158,3 +165,116 @@ def test_a_transformer_of_some_columns_is_refused():
         to_onnx(transformer)
     with pytest.raises(ValueError, match="with variables= cannot be converted"):
         skl2onnx.to_onnx(transformer, X)
+
+
+# --- expressions, evaluated by NumPy ------------------------------------------------------------------
+
+OPERATORS: dict[str, Any] = {
+    "Sub": np.subtract, "Add": np.add, "Mul": np.multiply, "Div": np.divide, "Log": np.log, "Exp": np.exp,
+    "Abs": np.abs, "Neg": np.negative, "Less": np.less, "Greater": np.greater, "Equal": np.equal,
+    "And": np.logical_and, "Where": np.where, "IsInf": np.isinf,
+}  # fmt: skip
+
+
+class Interpreter:
+    """Evaluates the operators of a graph as it is built."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.builder = _Builder(self.add, self.constant)
+
+    def add(self, operator: str, *inputs: str) -> str:
+        with np.errstate(all="ignore"):
+            return self.constant(OPERATORS[operator](*(self.values[name] for name in inputs)))
+
+    def constant(self, value: Any) -> str:
+        name = f"v{len(self.values)}"
+        self.values[name] = value
+        return name
+
+
+SMALL = np.concatenate([[0.0], 10.0 ** np.linspace(-300, -1, 80), [0.2, 0.3, 0.49, 0.5, 0.51, 0.7, 1.0, 3.0, 20.0]])
+BOTH = np.concatenate([-SMALL[::-1], SMALL])
+
+
+def test_ratios_of_logs_and_exponentials_have_all_digits() -> None:
+    machine = Interpreter()
+    t = machine.constant(BOTH)
+    with np.errstate(all="ignore"):
+        expected = np.where(BOTH == 0.0, 1.0, np.expm1(BOTH) / BOTH)
+        assert_allclose(machine.values[machine.builder.expm1_ratio(t)], expected, rtol=1e-15)
+        assert_allclose(machine.values[machine.builder.expm1(t)], np.expm1(BOTH), rtol=1e-15)
+    above = BOTH[BOTH > -0.9]
+    t = machine.constant(above)
+    with np.errstate(all="ignore"):
+        expected = np.where(above == 0.0, 1.0, np.log1p(above) / above)
+    assert_allclose(machine.values[machine.builder.log1p_ratio(t)], expected, rtol=1e-15)
+    found = machine.builder.log(machine.constant(1.0 + above), t)
+    assert_allclose(machine.values[found], np.log1p(above), rtol=1e-15)
+
+
+@pytest.mark.parametrize("m", [-3.0, -1e-9, 0.0, 1e-9, 1.0, 2.5])
+def test_powers_and_their_logs_are_inverse(m: float) -> None:
+    machine = Interpreter()
+    d = np.linspace(-0.25, 0.25, 21)
+    power = machine.builder.power(np.array([m]), machine.constant(d))
+    expected = d if m == 0.0 else np.expm1(m * d) / m
+    assert_allclose(machine.values[power], expected, rtol=1e-14, atol=1e-300)
+    assert_allclose(machine.values[machine.builder.log_of_power(np.array([m]), power)], d, rtol=1e-13, atol=1e-17)
+
+
+@pytest.mark.filterwarnings("ignore:.*(not fitted|beyond|lambda|so flat|missing).*:UserWarning")
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson", "best"])
+def test_expressions_of_fits_have_all_digits(family: str, standardize: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(size=(60, 4)) * [1.0, 100.0, 1e-6, 1.0]
+    if family != "box-cox":
+        X[:, 0] -= 1.5
+        X[:, 1] *= -1.0
+    X[:, 3] = 3.0
+    fit = pk.fit(X, family, standardize=standardize)
+    plain = _Treatment(False, False, "raise")
+    machine = Interpreter()
+    found = machine.values[_forward(machine.builder, machine.constant(X), fit, plain)]
+    Z = fit.transform(X)
+    assert_allclose(found, Z, rtol=1e-12, atol=1e-12)
+    back = machine.values[_inverse(machine.builder, machine.constant(Z), fit, plain)]
+    assert_allclose(back, X, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:.*(not fitted|beyond|lambda|so flat|missing).*:UserWarning")
+@pytest.mark.parametrize("infinite", ["missing", "keep", "raise"])
+def test_expressions_clip_and_treat_infinite_values(infinite: str) -> None:
+    X = np.column_stack([np.random.default_rng(0).lognormal(size=50), np.full(50, 3.0)])
+    fit = pk.fit(X, "box-cox")
+    cells = np.array([-1.0, 0.0, 1e-9, 0.7, 1e9, np.inf, -np.inf, np.nan])[:, np.newaxis] * [1.0, 1.0]
+    low, high = X[:, 0].min(), X[:, 0].max()
+    for clips in (True, False):
+        for constant in (True, False):
+            machine = Interpreter()
+            name = machine.constant(cells)
+            treatment = _Treatment(constant, clips, infinite)
+            found = machine.values[_forward(machine.builder, name, fit, treatment)]
+            inner = np.clip(cells[:5, 0], low, high) if clips else cells[3:4, 0]
+            rows = slice(0, 5) if clips else slice(3, 4)
+            assert_allclose(
+                found[rows, 0], fit.transform(np.column_stack([inner, inner]))[:, 0], rtol=1e-12, atol=1e-12
+            )
+            expected = np.clip(cells[:5, 1], 3.0, 3.0) if clips else cells[:5, 1]
+            assert_allclose(found[:5, 1], expected - (3.0 if constant else 0.0))
+            ends = {"missing": [np.nan, np.nan], "keep": [np.inf, -np.inf]}.get(infinite)
+            if ends:
+                assert_array_equal(found[5:7], np.column_stack([ends, ends]))
+            assert np.isnan(found[7]).all()
+            back = machine.values[
+                _inverse(machine.builder, machine.constant(np.array([[-50.0, 0.5], [50.0, -0.5]])), fit, treatment)
+            ]
+            if clips:
+                assert_allclose(back[:, 0], [low, high])
+            shift = 3.0 if constant else 0.0
+            assert_allclose(back[:, 1], np.array([0.5, -0.5]) + shift)
+
+
+def test_operators_have_the_version_in_which_they_last_changed() -> None:
+    assert (_version_of("Cast"), _version_of("Add"), _version_of("IsInf"), _version_of("Where")) == (13, 14, 10, 16)
