@@ -404,6 +404,17 @@ def test_invalid_parquet_files_are_refused(run, tmp_path, name):
     one_sentence(err, name)
 
 
+def test_a_requested_parquet_column_of_text_is_refused(run, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pa.table({"a": [1.0, 2.0, 4.0], "name": ["x", "y", "z"]}), path)
+    assert run("fit", path)[0] == 0
+    code, out, err = run("fit", path, "--columns", "a,name")
+    assert (code, out) == (2, "")
+    one_sentence(err, "x.parquet, column 'name' holds string, not numbers: select others")
+
+
 def test_parquet_without_pyarrow_says_what_to_install(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)

@@ -120,6 +120,23 @@ def test_descriptions_that_no_fit_has_are_refused(changes: dict[str, Any], compl
         PowerFit.from_json(json.dumps({**json.loads(text_of()), **changes}), check=False)
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("bounds", [2, 1], "bounds must be an interval, low <= high; for column 0, low is 2 and high 1"),
+        ("limits", [2.0, 1.0], "limits must be .low, high. with low < high; for column 0 they are 2 and 1"),
+        ("ymax", -1.0, "ymax must be positive, got -1.0"),
+        ("on_failure", "x", "on_failure must be one of 'raise', 'passthrough', got 'x'"),
+        ("lmbda", [1.0, 2.0], r"lmbda must be one number or one per column \(3\), got shape \(2,\)"),
+    ],
+)
+def test_options_that_no_fit_has_are_refused(option: str, value: Any, complaint: str) -> None:
+    text = json.loads(text_of())
+    options = {**text["options"], option: value}
+    with pytest.raises(ValueError, match=rf"not a fit: the JSON text is damaged \({complaint}"):
+        PowerFit.from_json(json.dumps({**text, "options": options}), check=False)
+
+
 @pytest.mark.parametrize("version", ["1", 1.5, 0, 2, None, [1]])
 def test_unknown_versions_are_refused(version: Any) -> None:
     with pytest.raises(

@@ -146,3 +146,14 @@ def test_chunks_with_other_columns_are_refused(other: list[str], message: str) -
 @pytest.mark.parametrize("fit", [pk.fit, fit_chunks, location_chunks, Run])
 def test_no_progress_is_shown_unless_it_is_asked_for(fit: object) -> None:
     assert inspect.signature(fit).parameters["progress"].default is False  # type: ignore[arg-type]
+
+
+def test_errors_without_a_place_pass_through_the_grouping_unchanged(monkeypatch):
+    """Errors that name a cell are reworded for its group; others come from the pass itself."""
+
+    def broken(*_):
+        raise ValueError("the pass is broken")
+
+    monkeypatch.setattr("powerkern.sketch.engine.Pass.summarize_matrix", broken)
+    with pytest.raises(ValueError, match="^in chunk 0: the pass is broken$"):
+        fit_chunks(cut(table()), groups="id")
