@@ -155,5 +155,5 @@ def test_errors_without_a_place_pass_through_the_grouping_unchanged(monkeypatch)
         raise ValueError("the pass is broken")
 
     monkeypatch.setattr("powerkern.sketch.engine.Pass.summarize_matrix", broken)
-    with pytest.raises(ValueError, match="^in chunk 0: the pass is broken$"):
+    with pytest.raises(ValueError, match=r"^in chunk 0: the pass is broken$"):
         fit_chunks(cut(table()), groups="id")
