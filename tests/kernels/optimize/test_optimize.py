@@ -620,3 +620,185 @@ def test_stepping_allocates_nothing():
         for code in function.inspect_llvm().values():
             assert "NRT_MemInfo" not in code
             assert "NRT_Allocate" not in code
+
+
+# --- one step, by its rules ---------------------------------------------------------------------------
+
+
+def step_by_the_rules(s, f, df, d2f):
+    """Return the next state of the Newton-Halley iteration, written out from the docstring of `newton_step`."""
+    x, lo, hi, max_step = s.x, s.lo, s.hi, s.max_step
+    if math.isnan(f):  # half of the last step is undone
+        x, step, proposed = s.x - s.step, 0.5 * s.step, math.nan
+        max_step = min(max_step, abs(step))
+    elif f == 0.0:
+        step = proposed = 0.0
+    else:
+        lo, hi = (x, hi) if f < 0.0 else (lo, x)
+        proposed = math.nan
+        if math.isfinite(f) and math.isfinite(df) and df > 0.0:
+            correction = 1.0 - f * d2f / (2.0 * df * df)
+            proposed = -f / df / (correction if correction > 0.5 and math.isfinite(correction) else 1.0)
+        step = proposed
+        if proposed * s.step > 0.0 and 0.5 * abs(s.proposed) < abs(proposed) <= abs(s.step):
+            step = 2.0 * s.step
+        end = hi if f < 0.0 else lo
+        if math.isfinite(end):
+            goes_back = step * s.step < 0.0 and abs(step) > 0.75 * abs(s.step)
+            if goes_back or not abs(step) < abs(end - x):
+                step = 0.5 * (end - x)
+        elif not abs(step) <= max_step:
+            step = math.copysign(max_step, -f)
+            max_step = 4.0 * max_step
+    n_eval = s.n_eval + 1
+    if not math.isfinite(x + step):
+        code = status.NOT_FINITE
+    elif abs(step) <= max(s.xtol, 2.0**-52 * abs(x)):
+        code = status.NOT_FINITE if math.isnan(f) else status.CONVERGED
+    else:
+        code = status.MAX_EVAL if n_eval >= s.max_eval else status.RUNNING
+    x = x + step if code in (status.RUNNING, status.CONVERGED) else x
+    return newton.NewtonState(x, f, lo, hi, step, proposed, max_step, s.xtol, n_eval, s.max_eval, code)
+
+
+def test_steps_follow_the_rules_of_the_iteration():
+    """States and values on a coarse grid, so that limits are met exactly."""
+    rng = np.random.default_rng(3)
+    fs = [-math.inf, -2.0, -1.0, -0.75, -0.5, -0.1, 0.0, 0.1, 0.5, 0.75, 1.0, 2.0, math.inf, math.nan]
+    dfs, d2fs = [0.5, 1.0, 1.0, 2.0, 0.0, -1.0, math.inf, math.nan], [0.0, 0.0, 1.0, -1.0, 4.0, math.inf]
+    steps, ends = [-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, math.inf], [0.25, 0.5, 1.0, 3.0, math.inf]
+    for _ in range(3000):
+        f, df, d2f = (float(rng.choice(values)) for values in (fs, dfs, d2fs))
+        x, lo, hi = float(rng.choice([0.0, 1.0, -3.0])), -float(rng.choice(ends)), float(rng.choice(ends))
+        proposed = float(rng.choice([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, math.nan]))
+        step, max_step, xtol = (
+            float(rng.choice(steps)),
+            float(rng.choice([0.25, 1.0, 1e308])),
+            float(rng.choice([0.0, 0.5])),
+        )
+        n_eval, max_eval = int(rng.integers(0, 4)), int(rng.integers(3, 6))
+        state = newton.NewtonState(
+            x, 1.0, x + lo, x + hi, step, proposed, max_step, xtol, n_eval, max_eval, status.RUNNING
+        )
+        assert repr(newton.newton_step(state, f, df, d2f)) == repr(step_by_the_rules(state, f, df, d2f))
+
+
+@pytest.mark.parametrize(
+    ("limit", "usable"),
+    [
+        ((0.0, 1.0, 0.0, 1), True),
+        ((-1.7976931348623157e308, 1.7976931348623157e308, 0.0, 1), True),
+        ((0.0, 1.0, -5e-324, 1), False),
+        ((0.0, 0.0, 0.0, 1), False),
+        ((0.0, 1.0, 0.0, 0), False),
+    ],
+)
+def test_searches_of_roots_start_from_usable_arguments(limit, usable):
+    state = newton.newton_start(*limit)
+    assert state.status == (status.RUNNING if usable else status.INVALID)
+    x0, max_step, xtol, max_eval = limit
+    expected = (
+        x0 if usable else math.nan,
+        math.nan,
+        -math.inf,
+        math.inf,
+        math.inf,
+        math.nan,
+        max_step,
+        xtol,
+        0,
+        max_eval,
+    )
+    np.testing.assert_equal(tuple(state)[:-1], expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usable"),
+    [
+        ((-1.7976931348623157e308, 1.0, 0.0, 1), True),
+        ((-1.0, 1.7976931348623157e308, 0.0, 1), True),
+        ((1.0, 1.0, 0.0, 1), False),
+        ((0.0, 1.0, -5e-324, 1), False),
+        ((0.0, 1.0, 0.0, 0), False),
+        ((-math.inf, 1.0, 0.0, 1), False),
+        ((0.0, math.inf, 0.0, 1), False),
+    ],
+)
+def test_brackets_are_finite_and_ordered(arguments, usable):
+    assert bool(status.usable_bracket(*arguments)) is usable
+
+
+@pytest.mark.parametrize(
+    ("converged", "fun", "n_eval", "expected"),
+    [
+        (True, 1.0, 3, status.CONVERGED),
+        (False, 1.0, 3, status.RUNNING),
+        (False, 1.0, 4, status.MAX_EVAL),
+        (True, 1.0, 4, status.CONVERGED),
+        (True, 1.7976931348623157e308, 3, status.NOT_FINITE),
+        (False, 1.7976931348623157e308, 4, status.NOT_FINITE),
+        (False, 1.7976931348623157e308, 3, status.RUNNING),
+    ],
+)
+def test_how_a_minimisation_ends(converged, fun, n_eval, expected):
+    assert status.minimum_status(converged, fun, n_eval, 4) == expected
+    assert status.minimum(2.0, fun, n_eval, expected).fun == (1.0 if fun == 1.0 else math.inf)
+
+
+def test_limits_of_evaluations_fit_into_64_bits():
+    assert status.read_limits(0, 2**70) == (0.0, 2**62)
+    assert status.read_limits(np.float32(0.5), np.int8(1)) == (0.5, 1)
+    with pytest.raises(TypeError, match=r"max_eval must be a whole number, got 1\.5"):
+        status.read_limits(0.0, 1.5)
+    with pytest.raises(ValueError, match="max_eval must be at least 1, got 0"):
+        status.read_limits(0.0, 0)
+    with pytest.raises(ValueError, match=r"xtol must not be negative, got -1\.0"):
+        status.read_limits(-1.0, 5)
+
+
+def brent_by_netlib(s, f):
+    """Return the fields of Brent's state after a step: netlib's fmin, for a finite f."""
+    x, w, v, fx, fw, fv, u, a, b, d, e = s.best, s.w, s.v, s.fun, s.fw, s.fv, s.x, s.a, s.b, s.d, s.e
+    if f <= fx:
+        a, b = (a, x) if u < x else (x, b)
+        v, w, x, fv, fw, fx = w, x, u, fw, fx, f
+    else:
+        a, b = (u, b) if u < x else (a, u)
+        if f <= fw or w == x:
+            v, w, fv, fw = w, u, fw, f
+        elif f <= fv or v in (x, w):
+            v, fv = u, f
+    xm, tol = 0.5 * (a + b), 2.0**-26 * abs(x) + s.xtol / 3.0
+    if abs(x - xm) <= 2.0 * tol - 0.5 * (b - a):
+        return x, a, b, x, w, v, fx, fw, fv, d, e
+    p = q = r = 0.0
+    if abs(e) > tol:
+        r, q = (x - w) * (fx - fv), (x - v) * (fx - fw)
+        p, q = (x - v) * q - (x - w) * r, 2.0 * (q - r)
+        p, q = (-p, q) if q > 0.0 else (p, -q)
+        r, e = e, d
+    if abs(p) >= abs(0.5 * q * r) or p <= q * (a - x) or p >= q * (b - x):
+        e = b - x if x < xm else a - x
+        d = status.GOLDEN * e
+    else:
+        d = p / q
+        if x + d - a < 2.0 * tol or b - (x + d) < 2.0 * tol:
+            d = tol if x < xm else -tol
+    u = x + (d if abs(d) >= tol else tol if d > 0.0 else -tol)
+    return u, a, b, x, w, v, fx, fw, fv, d, e
+
+
+def test_every_step_of_brent_is_that_of_netlib():
+    """States and values on a coarse grid, so that ties and limits are met exactly."""
+    rng = np.random.default_rng(5)
+    for _ in range(3000):
+        a, b = -float(rng.choice([0.5, 1.0, 2.0])), float(rng.choice([1.0, 2.0, 4.0]))
+        inside = np.arange(a + 0.25, b, 0.25)
+        u, x, w, v = (float(each) for each in rng.choice(inside, 4))
+        fun, fw, fv = (float(each) for each in np.sort(rng.choice([0.0, 0.25, 0.5, 1.0], 3)))
+        d, e = (float(each) for each in rng.choice([-1.0, -0.5, 0.125, 0.5, 1.0, 2.0], 2))
+        xtol, f = float(rng.choice([0.0, 0.375, 1.5])), float(rng.choice([-0.25, 0.0, 0.25, 0.5, 0.75, 1.5]))
+        state = brent_kernels.BrentState(u, a, b, x, w, v, fun, fw, fv, d, e, xtol, 3, 90, status.RUNNING)
+        found = brent_kernels.brent_step(state, f)
+        assert found[:11] == brent_by_netlib(state, f)
+        assert found[11:14] == (xtol, 4, 90)
