@@ -16,6 +16,7 @@ from scipy import stats
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels.location import biweight, huber, loc_scale, location, order_statistics, proposal2
+from powerkern.kernels.location import huber_location as location_kernels
 from powerkern.kernels.location.weights import new_frequency_work
 from powerkern.location import location_scale
 
@@ -297,6 +298,8 @@ def test_columns_without_spread_have_status_zero_scale():
             assert result.loc == 3.0
             assert result.scale == 0.0
             assert result.status == loc_scale.ZERO_SCALE
+            if which in (ONE_STEP, BIWEIGHT):
+                assert result.n_iter == 0
 
 
 def test_columns_without_values_have_status_empty():
@@ -386,6 +389,53 @@ def test_standard_deviation_within_a_limit(limit):
     assert huber.sd_within(math.inf) == 1.0
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bisquare_steps_are_newtons_where_they_are_short_and_the_slope_is_steep(weighted):
+    kinds = set()
+    for name in ("normal 30", "outliers", "45 % elsewhere", "ties"):
+        y = NAMED[name]
+        w = whole_weights(y) if weighted else np.ones(y.size)
+        col = order_statistics.sorted_column(y, w if weighted else NO_WEIGHTS)
+        for rejection in (1.0, 4.0, 9.0):
+            for mu in (-2.0, -0.1, 0.0, 0.02, 0.3, 8.0, 50.0):
+                u = (y - col.center - mu) / rejection
+                u, v = u[abs(u) < 1.0], w[abs(u) < 1.0]
+                total = v @ (1.0 - u * u) ** 2
+                found = biweight._bisquare_step(col, mu, rejection)
+                if total == 0.0:
+                    assert math.isnan(found)
+                    continue
+                step, slope = v @ (u * (1.0 - u * u) ** 2) / total, v @ ((1.0 - u * u) * (1.0 - 5.0 * u * u))
+                is_newton = abs(step) < 0.02 and slope > 0.2 * total
+                kinds.add((abs(step) < 0.02, slope > 0.2 * total))
+                expected = step * total / slope if is_newton else step
+                assert found == pytest.approx(rejection * expected, rel=1e-10, abs=1e-14)
+    assert len(kinds) == 4
+
+
+@named
+def test_the_central_half_determines_the_unit(name):
+    y, w = NAMED[name], whole_weights(NAMED[name])
+    n = y.size
+    assert location._inner_half(y, NO_WEIGHTS) == y[3 * n // 4] - y[n // 4]
+    repeated = np.repeat(y, w.astype(int))
+    total = repeated.size
+    first, last = repeated[math.floor(0.25 * total)], repeated[math.ceil(0.75 * total) - 1]
+    assert location._inner_half(y, w) == last - first
+
+
+def test_kernels_for_jitted_code_agree_with_the_public_functions():
+    x = NAMED["45 % elsewhere"]
+    with np.errstate(all="ignore"):
+        for kernel, function, cases in (
+            (location_kernels._huber_location, huber_location, [(), (None, 1.2), (2.5, 1.5)]),
+            (location_kernels._huber_scale, huber_scale, [(), (None, 1.2, 1), (3.0, 1.5, 0)]),
+            (location_kernels._huber_proposal2, huber_proposal2, [(), (1.2,), (1.5, 1.345)]),
+        ):
+            for arguments in cases:
+                np.testing.assert_allclose(kernel(x, *arguments), function(x, *arguments), rtol=1e-14)
+
+
 # --- public functions ---------------------------------------------------------------------------------
 
 
@@ -456,6 +506,8 @@ def test_units_whose_squares_are_out_of_range(factor):
         (lambda: huber_location([1.0, 2.0], scale=0.0), ValueError, "scale must be positive"),
         (lambda: huber_location([1.0, 2.0], k=-1.0), ValueError, "k must be positive"),
         (lambda: huber_location([1.0, 2.0], k="wide"), TypeError, "k must be a number"),
+        (lambda: huber_location([1.0, 2.0], k=np.array([1.5])), TypeError, "k must be a number"),
+        (lambda: huber_location([1.0, 2.0], scale="1.5"), TypeError, "scale must be a number"),
         (lambda: huber_scale([1.0, 2.0], center=np.nan), ValueError, "center must be finite"),
         (lambda: huber_scale([1.0, 2.0], ddof=-1), ValueError, "ddof must be a whole number"),
         (lambda: huber_scale([1.0, 2.0], ddof=0.5), ValueError, "ddof must be a whole number"),
