@@ -389,6 +389,58 @@ def test_standard_deviation_within_a_limit(limit):
     assert huber.sd_within(math.inf) == 1.0
 
 
+@named
+def test_statuses_do_not_depend_on_the_unit(name):
+    y = NAMED[name]
+    for which in ESTIMATORS:
+        at, small = apply(which, y), apply(which, 2.0**-40 * y)
+        assert (small.status, small.n_iter) == (at.status, at.n_iter)
+        assert small[:2] == (2.0**-40 * at.loc, 2.0**-40 * at.scale)
+
+
+def test_small_constants_are_allowed():
+    y = NAMED["normal 30"]
+    joint = huber_proposal2(y, k=0.7, k_location=0.5)
+    assert_location(y, np.ones(30), joint.loc, joint.scale, 0.5)
+    assert_scale(y, np.ones(30), joint.loc, joint.scale, 0.7, 29.0)
+
+
+@pytest.mark.parametrize("name", ["normal 30", "outliers", "45 % elsewhere", "ties"])
+def test_iterations_are_counted(name, monkeypatch):
+    """Each iteration takes one step of the bisquare, or two searches for the ends of the range that is not clipped."""
+    y, steps, searches = NAMED[name], [], []
+    bisquare_step, find_position = biweight._bisquare_step, huber.find_position
+    monkeypatch.setattr(biweight, "_bisquare_step", lambda *a: steps.append(a) or bisquare_step(*a))
+    monkeypatch.setattr(huber, "find_position", lambda *a: searches.append(a) or find_position(*a))
+    col = order_statistics.sorted_column(y, NO_WEIGHTS)
+    with np.errstate(all="ignore"):
+        assert biweight._bisquare_about(col, 1.5, 4.685)[1] == len(steps) >= 1
+        assert huber.location_about(col, 1.5, 1.345)[1] == len(searches) // 2 >= 1
+        searches.clear()
+        assert huber.scale_about(col, 0.3, 2.0, 1.5, y.size)[1] == len(searches) // 2 >= 1
+        steps.clear()
+        assert biweight._bisquare_proposal2_about(col, 1.5, 4.685, 1.5, y.size - 1.0)[2] == len(steps) >= 1
+        searches.clear()
+        assert huber.sorted_huber_likelihood(y, None, 1.5).n_iter == len(searches) // 2 >= 1
+
+
+def test_searches_that_run_out_of_iterations_say_so(monkeypatch):
+    for module in (biweight, huber, proposal2):
+        monkeypatch.setattr(module, "MOST_ITERATIONS", 1)
+    col = order_statistics.sorted_column(NAMED["outliers"], NO_WEIGHTS)
+    with np.errstate(all="ignore"):
+        assert huber.location_about(col, 0.2, 1.345)[1:] == (1, False)
+        assert huber.scale_about(col, 0.3, 5e6, 1.5, 23.0)[1:] == (1, False)
+        assert biweight._bisquare_about(col, 1.5, 4.685)[1:] == (1, False)
+        assert biweight._bisquare_proposal2_about(col, 1.5, 4.685, 1.5, 23.0)[2:] == (1, False)
+        result = huber.sorted_huber_likelihood(NAMED["outliers"], None, 1.5)
+    assert (result.n_iter, result.status) == (1, loc_scale.MAX_ITER)
+    monkeypatch.setattr(biweight, "scale_about", lambda *_: (0.75, 1, False))
+    mu, s, n_iter, converged = biweight._bisquare_proposal2_about(col, 1.5, 4.685, 1.5, 23.0)
+    assert (s, n_iter, converged) == (0.75, 1, False)
+    assert mu == col.median + biweight._bisquare_step(col, col.median, 4.685 * 1.5)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_bisquare_steps_are_newtons_where_they_are_short_and_the_slope_is_steep(weighted):
     kinds = set()
@@ -505,6 +557,9 @@ def test_units_whose_squares_are_out_of_range(factor):
         (lambda: huber_location(["a"]), TypeError, "real numbers"),
         (lambda: huber_location([1.0, 2.0], scale=0.0), ValueError, "scale must be positive"),
         (lambda: huber_location([1.0, 2.0], k=-1.0), ValueError, "k must be positive"),
+        (lambda: huber_location([1.0, 2.0], k=0.0), ValueError, "k must be positive"),
+        (lambda: huber_scale([1.0, 2.0], center=-np.inf), ValueError, "center must be finite"),
+        (lambda: huber_proposal2([1.0, 2.0], k_location=0.0), ValueError, "k_location must be positive"),
         (lambda: huber_location([1.0, 2.0], k="wide"), TypeError, "k must be a number"),
         (lambda: huber_location([1.0, 2.0], k=np.array([1.5])), TypeError, "k must be a number"),
         (lambda: huber_location([1.0, 2.0], scale="1.5"), TypeError, "scale must be a number"),

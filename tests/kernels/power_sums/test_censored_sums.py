@@ -41,10 +41,13 @@ def case_columns(case: dict[str, Any]) -> tuple[FloatArray, FloatArray, FloatArr
     return low, high, np.array(case["weight"])
 
 
-def summarize(low: FloatArray, high: FloatArray, weight: FloatArray, family: int, coarser: int = 0) -> Summed:
+def summarize(
+    low: FloatArray, high: FloatArray, weight: FloatArray, family: int, coarser: int = 0, stream: bool = False
+) -> Summed:
     """Summarize cells, given by their ends and weights, as power sums of the values and a table of the intervals.
 
-    The bins of the grid are wider than those of the package by a factor of ``2**coarser``.
+    The bins of the grid are wider than those of the package by a factor of ``2**coarser``. `stream` chooses the grid of
+    a stream.
     """
     is_value = low == high
     x, w = low[is_value], weight[is_value]
@@ -55,7 +58,7 @@ def summarize(low: FloatArray, high: FloatArray, weight: FloatArray, family: int
     ends = ends[np.isfinite(ends)]
     row[0, ranges.R_MIN], row[0, ranges.R_MAX] = ends.min(), ends.max()
     grid = np.empty((1, grids.N_GRID))
-    grids.grid_columns(row, family, 0.0, 0, grid)
+    grids.grid_columns(row, family, 0.0, int(stream), grid)
     grid[0, grids.G_QUANTUM] = -50.0
     if coarser:
         grids.lay_columns(grid, family, grid[:, grids.G_EXPONENT] + coarser, 10**6)
@@ -183,6 +186,72 @@ def test_a_given_lambda_is_evaluated(family: int, x: FloatArray) -> None:
     assert_allclose(found[[N_BELOW, N_ABOVE, N_BETWEEN]], counts[[N_BELOW, N_ABOVE, N_BETWEEN]], rtol=1e-14)
     assert (found[[N_BELOW, N_ABOVE, N_BETWEEN]] > 0.0).all()
     assert np.isnan(found[[direct.LOC_ERROR, direct.SCALE_ERROR]]).all()
+
+
+@pytest.mark.parametrize(
+    "family, x",
+    [
+        (BOX_COX, np.exp(np.random.default_rng(2).permutation(np.linspace(0.0, 0.19, 20)))),
+        (YEO_JOHNSON, SKEWED),
+        (YEO_JOHNSON, -SKEWED),
+    ],
+)
+def test_fits_on_the_grids_of_streams(family: int, x: FloatArray) -> None:
+    """Such a grid has signed logs for Yeo-Johnson, and for Box-Cox a reference that may lie outside of the data."""
+    low, high, weight = limited(x, family)
+    low[:3], high[:3] = x[:3] - 0.01, x[:3] + 0.01
+    low, high = np.maximum(low, -INF), np.minimum(high, INF)
+    column = summarize(low, high, weight, family, 0, True)
+    if family == BOX_COX:
+        assert column.grid[grids.G_REF] < column.grid[grids.G_MIN]
+    [row], [found], [error] = fit_sums([column], family)
+    expected, counts = fit_cells(low, high, weight, family)
+    assert abs(row[LMBDA] - expected[LMBDA]) <= error
+    assert_allclose(row[[LMBDA, LOC, SCALE, NLL]], expected[[LMBDA, LOC, SCALE, NLL]], rtol=1e-6, atol=1e-9)
+    assert_allclose(found, counts, rtol=1e-5)
+
+
+@pytest.mark.parametrize("status", [Status.SCANNED, Status.MULTIMODAL, Status.NOT_CERTIFIED, Status.AT_END])
+def test_lambda_is_resolved_if_its_error_and_those_of_the_moments_are_small(
+    status: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    column, fitted = summarize(*limited(SKEWED**0.1, BOX_COX), BOX_COX), censored.fit_prepared_column
+    sums, cells, (table, _), (nodes, scratch, own) = joined([column])
+    bounds, row, found = [0.0, 0.0], np.empty(N_RESULTS), np.empty(N_CENSORED_FIELDS)
+
+    def fit_prepared(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            result = fitted(*arguments)
+        row[STATUS] = status
+        return result
+
+    monkeypatch.setattr(censored, "fit_prepared_column", fit_prepared)
+    monkeypatch.setattr(censored, "_bound_errors", lambda *_: tuple(bounds))
+    rounded = censored.rounded_sums(cells[0], np.array([1.0, 20.0, 0.0, 0.0]))
+
+    def fit() -> float:
+        with np.errstate(all="ignore"):
+            error: float = censored._fit_column(
+                sums[0], 0.0, cells[0], rounded, table, NAN, nodes, scratch, own, row, found
+            )
+        return error
+
+    searched = fit()
+    if status not in (Status.SCANNED, Status.MULTIMODAL):
+        assert (searched, row[STATUS]) == (INF, status)
+        return
+    assert 0.0 < searched < 1e-8 / math.sqrt(row[CURVATURE] * row[N_OBS])
+    assert abs(row[LMBDA]) > 2.0
+    limit = max(TOLERANCE * abs(row[LMBDA]), searched)
+    for error, of_moments, is_good in (
+        (0.99 * limit, 0.0, True),
+        (1.01 * limit, 0.0, False),
+        (0.0, 0.99 * censored.SD_TOLERANCE, True),
+        (0.0, 1.01 * censored.SD_TOLERANCE, False),
+    ):
+        bounds[:] = error, of_moments
+        assert fit() == error + searched
+        assert row[STATUS] == (status if is_good else Status.UNRESOLVED)
 
 
 @pytest.mark.parametrize("coarser", [2, 4, 6])

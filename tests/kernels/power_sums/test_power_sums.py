@@ -122,6 +122,7 @@ SHAPES = {
     "cluster": lambda rng, n: 1e4 + 1e-3 * rng.normal(size=n),
     "counts": lambda rng, n: rng.integers(1, 6, size=n).astype(float),
     "small": lambda rng, n: 1e-6 * rng.gumbel(size=n),
+    "off the reference": lambda rng, n: np.exp(np.linspace(0.055, 0.19, n)),  # that of a stream
 }
 CASES = [(YEO_JOHNSON, shape) for shape in SHAPES] + [(BOX_COX, s) for s in ("lognormal", "cluster", "counts")]
 every_case = pytest.mark.parametrize("family, shape", CASES)
@@ -397,7 +398,37 @@ def test_a_grid_that_is_too_coarse_is_unresolved():
     assert error < 1e-13
 
 
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_a_common_factor_of_the_weights_does_not_matter(factor):
+    x = column_of_shape("lognormal", 40)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 40)
+    grid = grid_row(x, BOX_COX)
+    grid[grids.G_QUANTUM] = -80.0
+    (one, _), (other, _) = (fit(x, BOX_COX, grid, f * weight) for f in (1.0, factor))
+    assert one[STATUS] == other[STATUS] == Status.OK
+    assert_allclose(other[[LMBDA, LOC, SCALE, NLL]], one[[LMBDA, LOC, SCALE, NLL]], rtol=1e-11)
+
+
+def test_records_of_rounding():
+    grid = np.zeros(grids.N_GRID)
+    grid[grids.G_QUANTUM] = -20.0
+    assert sketch.rounded_sums(grid, np.array([5.0, 300.0, 2.0, 1.0])) == (2.0**-20, 5.0, 300.0, 2.0, True)
+    assert sketch.rounded_sums(grid, np.array([1.0, 7.0, 0.0, 0.0])) == (2.0**-20, 1.0, 7.0, 0.0, False)
+
+
+def test_a_range_without_finite_logs_gets_no_bins_and_one_bin_may_become_many():
+    grid = grid_row(np.array([1.0, 2.0]), BOX_COX)
+    grid[grids.G_MAX] = np.inf
+    assert_array_equal(relaid(grid, BOX_COX, -3.0)[[grids.G_FIRST, grids.G_BINS, grids.G_EXPONENT]], 0.0)
+    one = relaid(grid_row(np.array([1.0, 1.1]), YEO_JOHNSON, stream=True), YEO_JOHNSON, 2.0)
+    assert one[grids.G_BINS] == 1.0
+    assert relaid(one, YEO_JOHNSON, -10.0)[grids.G_BINS] > 10.0
+
+
 def test_columns_that_have_no_fit():
+    x = np.array([np.nan, np.nan])  # a part of a column, without values
+    row, error = fit(x, BOX_COX, grid_row(np.array([1.0, 5.0]), BOX_COX))
+    assert (row[STATUS], error) == (Status.EMPTY, 0.0)
     x = np.full(4, 2.0)
     assert fit(x, BOX_COX, grid_row(x, BOX_COX))[0][STATUS] == Status.CONSTANT
     nothing = np.full(4, np.nan)
@@ -425,6 +456,33 @@ def test_profiles_and_intervals_agree_with_those_of_values(family, shape):
     sketch.interval_sums(sums, starts, family, grid.reshape(1, -1), ask, *each, found)
     mle.interval_columns(x.reshape(1, -1), NOTHING, family, ask, work, expected)
     assert_allclose(found, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_columns_of_equal_values_have_no_profile(family):
+    x = np.full(3, 2.0)
+    grid = grid_row(x, family)
+    sums, out = sums_of(x, family, grid)[0], np.zeros((2, 1, 2))
+    given = sums, np.array([0, len(sums)]), family, grid.reshape(1, -1)
+    sketch.profile_sums(*given, np.zeros(2), *scratch(len(sums)), out[0])
+    sketch.interval_sums(*given, np.array([[0.3, 0.1]]), *scratch(len(sums)), out[1])
+    assert np.isnan(out).all()
+    row, error = fit(x, family, grid)
+    assert (row[STATUS], error) == (Status.CONSTANT, 0.0)
+    row, error = fit(np.append(x, 3.0), family, grid_row(np.append(x, 3.0), family), lmbda=0.5)
+    assert (row[STATUS], error) == (Status.FIXED, 0.0)
+
+
+def test_a_single_value_has_a_grid_and_a_mean_log():
+    for family in FAMILIES:
+        x = np.array([3.0])
+        data_range = range_row(x, family)
+        assert ranges.mean_log(data_range) == pytest.approx(
+            math.log(3.0 + (family == YEO_JOHNSON)), abs=ranges.LOG_UNIT
+        )
+        assert grid_row(x, family)[grids.G_BINS] == 1.0
+    nothing = range_row(np.full(2, np.nan), BOX_COX)
+    assert ranges.mean_log(nothing) == 0.0
 
 
 def test_columns_without_two_values_have_no_profile():

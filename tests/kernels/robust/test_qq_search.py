@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import oracles
@@ -156,3 +157,82 @@ def test_floor_where_the_objective_is_not_defined():
     assert floor_of(a, a) > 0.9
     assert floor_of(a, a, (math.inf, 0.5)) == 0.0
     assert floor_of(a, a, (0.5, math.inf)) == 0.0
+
+
+# --- parts of the search ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["box-cox", "positive", "negative", "both signs", "far"])
+def test_distances_from_change_points_are_in_units_that_float32_holds(kind):
+    """The unit is the slope of the log at the change point, unless distances would be out of range."""
+    z = np.sort(np.random.default_rng(3).normal(size=12))
+    x = {"box-cox": np.exp(z), "positive": np.exp(z), "negative": -np.exp(-z), "both signs": z}.get(
+        kind, np.append(z[:9], [1e40, 1e50, 1e55])
+    )
+    mirrored = kind != "box-cox"
+    logs = np.sign(x) * np.log1p(abs(x)) if mirrored else np.log(x)
+    n_negative = int((x < 0.0).sum()) if mirrored else 0
+    column = SortedColumn(x, logs, 12, n_negative, 2.0 * mirrored, 2, 8)
+    work, scores = qq_search.new_cell_work(12), np.linspace(-1.5, 1.5, 12)
+    with np.errstate(all="ignore"):
+        qq = qq_search.qq_objective(column, scores, QUARTILES, 1.5, 0.5, work)
+    middle = 0.0 if 0 < n_negative < 12 else logs[6]
+    np.testing.assert_allclose(qq.column.logs, logs - middle, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(qq.scores, scores, rtol=1e-6)
+    assert (qq.rule, qq.huber_k, qq.c, qq.column.lower, qq.column.upper) == (QUARTILES, 1.5, 0.5, 2, 8)
+    assert (qq.column.n, qq.column.n_negative, qq.column.negative_shift) == (12, n_negative, 2.0 * mirrored)
+    for k, part, log_unit in ((2, slice(0, 3), qq.log_units[0]), (8, slice(8, 12), qq.log_units[1])):
+        side = -1.0 if k < n_negative else 1.0
+        unit = log_unit + side * middle
+        if kind != "far":
+            assert unit == pytest.approx(side * logs[k], abs=1e-12)
+        elif k == 8:
+            assert unit == pytest.approx(np.log(1e55) - 80.0, abs=1e-9)
+        found = qq.column.x[part].astype(float)
+        np.testing.assert_allclose(found * np.exp(unit), x[part] - x[k], rtol=1e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize("cells", [[3], [3, 4], [2, 5], [1, 2, 3, 7, 9], [0, 1, 2, 3, 4], [1, 3, 5, 7, 9], [4, 2, 3]])
+def test_cells_are_divided_into_equal_parts_in_all_lanes(cells):
+    work, start = qq_search.new_cell_work(4), 32
+    lmbdas = work.lanes[LMBDA]
+    lmbdas[:] = np.nan
+    lmbdas[:12] = np.cumsum([1.0, 2.0, 0.5, 4.0, 1.0, 1.0, 8.0, 2.0, 1.0, 0.25, 3.0, 1.0])
+    qq_search._divide(np.array(cells), start, work)
+    n_runs = 1 + sum(b != a + 1 for a, b in pairwise(cells))
+    sizes = [(LANES32 - n_runs) // len(cells)] * len(cells)
+    for i in range(LANES32 - n_runs - sum(sizes)):
+        sizes[i] += 1
+    expected = []
+    for i, (cell, size) in enumerate(zip(cells, sizes, strict=True)):
+        ends = np.linspace(lmbdas[cell], lmbdas[cell + 1], size + 1)
+        is_new = i == 0 or cell != cells[i - 1] + 1
+        assert work.begin[cell] == start + len(expected) - (not is_new)
+        assert work.end[cell] == work.begin[cell] + size
+        expected += list(ends if is_new else ends[1:])
+    assert len(expected) == LANES32
+    np.testing.assert_allclose(lmbdas[start : start + LANES32], expected, rtol=1e-6)
+    assert np.isnan(lmbdas[start + LANES32 :]).all()
+
+
+@pytest.mark.parametrize("width", [0.009, 0.02, 0.08, 0.09, 0.12, 0.14, 0.9])
+@pytest.mark.parametrize("is_level", [False, True])
+def test_cells_are_open_by_their_width_and_lower_bound(is_level, width):
+    work, lowest = qq_search.new_cell_work(4), 0.25
+    work.lanes[LMBDA, 5:7] = 1.0, 1.0 + width
+    work.lanes[VALUE, 5:7] = lowest, lowest + (1e-4 if is_level else 0.05)
+    if width <= 0.01:
+        margin = -math.inf
+    elif width <= 0.085:
+        margin = -0.003 if is_level else -max(0.003, 0.2 * width)
+    else:
+        margin = 0.0 if width <= 0.13 else 0.02
+    for step in (-1e-4, 1e-4):
+        work.lanes[FLOOR, 5] = lowest + (margin if margin > -math.inf else -0.2) + step
+        assert qq_search._is_open(5, lowest, work) == (step < 0.0 and margin > -math.inf)
+    work.lanes[FLOOR, 5] = -1.0
+    work.lanes[LMBDA, 7:9], work.lanes[FLOOR, 6:8] = 2.0 + width, 1.0
+    work.lanes[VALUE, 7:9] = 1.0
+    work.queue[:3] = 77
+    last = qq_search._queue_open(5, 8, lowest, 2, work)
+    assert work.queue[2:last].tolist() == ([5] if margin > -math.inf else [])

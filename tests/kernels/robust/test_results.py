@@ -13,10 +13,14 @@ from powerkern import Status
 from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._status import Route
 from powerkern.kernels.location.loc_scale import LocScale
-from powerkern.kernels.results import FIELDS, N_RESULTS
-from powerkern.kernels.robust import adaptive_rewml, cellwise, column_results, reweighting, trimmed
+from powerkern.kernels.location.weights import frequency_weights, new_frequency_work
+from powerkern.kernels.results import DEFERRED, FIELDS, N_RESULTS, STATUS
+from powerkern.kernels.robust import adaptive_rewml, carroll, cellwise, column_results, qq, reweighting, trimmed
 from powerkern.kernels.robust import fit as fits
-from powerkern.kernels.robust.column import Prestandardized
+from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized
+from powerkern.kernels.robust.options import with_rule
+from powerkern.kernels.robust.prestandardization import prestandardize_column
+from powerkern.kernels.robust.qq_column import make_scores
 from powerkern.kernels.robust.reweighting import kept_by_index
 from powerkern.kernels.robust.scratch import new_robust_work
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
@@ -209,7 +213,8 @@ def test_far_tails_have_five_values_and_a_tenth_of_all(n, side, n_far, is_far):
     assert far == (is_far and n_far >= 0.1 * n)
     assert adaptive_rewml._keeps_far_tail(standardized, 1.0, whole) == far
     assert not adaptive_rewml._keeps_far_tail(standardized, 1.0, kept_by_index(1, n - 1))
-    assert not adaptive_rewml._keeps_far_tail(standardized, 1.0, kept_by_index(3, 3))
+    for nothing in (0, 3, n):
+        assert not adaptive_rewml._keeps_far_tail(standardized, 1.0, kept_by_index(nothing, nothing))
     one_end = (0, n - 1) if side > 0.0 else (1, n)
     assert not adaptive_rewml._keeps_far_tail(standardized, 1.0, kept_by_index(*one_end))
 
@@ -320,3 +325,121 @@ def test_trimmed_windows_hold_a_fraction_and_more_than_half(fraction):
 )
 def test_an_interval_is_doubled_if_lambda_is_near_an_end(lmbda, expected):
     assert cellwise._widen(-4.0, 6.0, lmbda) == expected
+
+
+@families
+def test_columns_without_spread_report_the_weight_of_all_values(family):
+    w = np.array([2.0, 1.5, 3.0, 1.0])
+    constant = fit(np.array([2.0, 2.0, np.nan, 2.0]), family, "robust", {}, w)
+    assert (constant["status"], constant["n_obs"], constant["lmbda"]) == (Status.CONSTANT, 4.5, 1.0)
+    tied = fit(np.array([2.0, 2.0, 7.0, 2.0]), family, "carroll", {}, w)
+    assert (tied["status"], tied["n_obs"], tied["x_max"]) == (Status.NO_SPREAD, 7.5, 7.0)
+
+
+@pytest.mark.parametrize(
+    "n_left, is_weighted, calls", [(0, False, ["logs"]), (1, False, ["logs", "plain"]), (1, True, ["weighted"])]
+)
+def test_columns_that_the_small_entry_defers_are_completed(n_left, is_weighted, calls):
+    made, out = [], np.zeros((3, N_RESULTS))
+
+    def stand_in(name, result):
+        def entry(columns, weights, family, options, work, rows):
+            made.append(name)
+            if name == calls[0]:
+                assert (rows[:, STATUS] == DEFERRED).all()
+            assert (weights is columns) != is_weighted
+            return result
+
+        return entry
+
+    entries = ESTIMATORS["robust"]().entries._replace(
+        by_logs=stand_in("logs", n_left), complete=(stand_in("plain", 0), stand_in("weighted", 0))
+    )
+    entries.fit(np.ones((3, 4)), np.ones((3, 4)) if is_weighted else None, BOX_COX, None, None, out)
+    assert made == calls
+
+
+def test_the_small_entry_returns_the_number_of_columns_that_it_defers():
+    """Values of 1e-3 with differences of 1e-12 lose digits in raw sums of their logs, without prestandardisation."""
+    columns = np.sort(np.array([sample("box-cox"), 1e3 + 1e-6 * sample("box-cox"), sample("box-cox", seed=2)]), axis=1)
+    chosen, out = ESTIMATORS["robust"](prestandardize="none"), np.zeros((3, N_RESULTS))
+    out[:, STATUS] = DEFERRED
+    work = new_robust_work(26)
+    n_left = chosen.entries.by_logs(columns, columns, BOX_COX, chosen.kernel_options, work, out)
+    assert n_left == np.count_nonzero(out[:, STATUS] == DEFERRED)
+    assert chosen.entries.complete[0](columns, columns, BOX_COX, chosen.kernel_options, work, out) == 0
+    assert (out[:, STATUS] > 0.0).all()
+
+
+# --- the choice of a start ------------------------------------------------------------------------------
+
+
+def plain_nearness(y, cutoff, c):
+    """Return the sum of 1 - rho over the distances of y from quantiles of a normal distribution cut at +-cutoff."""
+    within, n = stats.truncnorm(-cutoff, cutoff), y.size
+    z = within.ppf((np.arange(n) + 2.0 / 3.0) / (n + 1.0 / 3.0))
+    t = ((y - y.mean()) * within.std() / y.std() - z) / c
+    return np.sum(np.clip(1.0 - t * t, 0.0, None) ** 3)
+
+
+@pytest.mark.parametrize("cutoff", [1.5, CUTOFF])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_nearness_of_the_values_kept_to_quantiles(weighted, cutoff):
+    rng = np.random.default_rng(2)
+    for n, start, stop in ((12, 0, 12), (15, 2, 11), (9, 8, 9), (20, 3, 20)):
+        y = np.sort(rng.standard_t(3, n))
+        w = rng.integers(1, 5, n).astype(float)
+        counts = frequency_weights(w, new_frequency_work(n)) if weighted else None
+        found = qq.near_quantiles(y, counts, start, stop, cutoff, 0.5)
+        repeated = np.repeat(y[start:stop], w[start:stop].astype(int)) if weighted else y[start:stop]
+        expected = plain_nearness(repeated, cutoff, 0.5) if repeated[0] < repeated[-1] else 0.0
+        assert found / (counts.factor if weighted else 1.0) == pytest.approx(expected, rel=1e-8, abs=1e-12)
+
+
+@families
+@pytest.mark.parametrize("lmbda0", [-0.3, 0.4, 1.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fraction_of_the_values_near_their_quantiles(weighted, lmbda0, family):
+    x = np.sort(sample(family, 24, 5))
+    w = np.random.default_rng(6).integers(1, 3, 24)
+    options, work = ESTIMATORS["robust"]().kernel_options, new_robust_work(24, weighted)
+    options = with_rule(options, QUARTILES, False)
+    weight = w.astype(float) if weighted else None
+    with np.errstate(all="ignore"):
+        column = prestandardize_column(make_scores, x, weight, CODES[family], options, work)
+        scaled = Column(
+            column.standardized.column.x[:24], CODES[family], Prescaling(0.0, 1.0, 1.0, Status.OK), column.standardized
+        )
+        found, n_eval = adaptive_rewml._fraction_at_quantiles(
+            reweighting.fit_in_two_passes, scaled, lmbda0, options, work
+        )
+    repeated = np.repeat(x, w) if weighted else x
+    u = oracles.prestandardized(family, repeated, "mad")[0].astype(float)
+    result = oracles.reweighted(family, u, lmbda0, "paper", 3, adaptive=False)
+    kept = result.kept[-1]
+    y = oracles.power_transforms(family, u, result.lmbdas[-1]).astype(float)[kept]
+    expected = (plain_nearness(y, CUTOFF, 0.5) + 0.5 * np.count_nonzero(~kept)) / u.size
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert n_eval > 0.0
+
+
+@families
+def test_grids_of_carrolls_objective_are_divided_in_halves(family):
+    x = np.sort(sample(family, 20, 7))
+    options, work = ESTIMATORS["carroll"]().kernel_options, new_robust_work(20)
+    with np.errstate(all="ignore"):
+        column = prestandardize_column(carroll._mean_log, x, None, CODES[family], options, work)
+        n = carroll._divided_points(column.standardized, -4.0, 6.0, options, work)
+    u = oracles.prestandardized(family, x, "mad")[0].astype(float)
+    points, values, floors = work.grid[:3, :n]
+    assert set(-4.0 + 0.5 * np.arange(21)) <= set(points)
+    steps = np.diff(points)
+    np.testing.assert_array_equal(np.log2(steps / 0.5) % 1.0, 0.0)  # halves of halves
+    assert (steps > 0.0).all()
+    assert steps.min() <= carroll._NARROW < 2.0 * steps.min() + 0.03
+    for point, value in zip(points[:: max(n // 12, 1)], values[:: max(n // 12, 1)], strict=True):
+        assert value == pytest.approx(oracles.carroll_objective(family, u, point), abs=1e-9)
+    np.testing.assert_allclose(floors, values - 0.01, atol=1e-14)
+    best = points[np.argmin(values)]
+    fine = [oracles.carroll_objective(family, u, best + step) for step in np.linspace(-0.5, 0.5, 41)]
+    assert values.min() - min(fine) < 1e-3
