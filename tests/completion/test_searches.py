@@ -318,8 +318,9 @@ def test_starts_of_the_descent():
     U, Vt = descent.initial_factors(values, entries, settings._replace(init=given), 2.0, np.random.default_rng(0))
     np.testing.assert_array_equal(U, given[0] / 2.0)
     np.testing.assert_array_equal(Vt, given[1].T / 2.0)
-    with pytest.raises(ValueError, match="init='mean' starts at 0 and stays there"):
-        descent.initial_factors(values, np.array([1.0, -1.0]), settings._replace(init="mean"), 1.0, None)
+    for nothing in (np.array([1.0, -1.0]), np.zeros(2)):
+        with pytest.raises(ValueError, match="init='mean' starts at 0 and stays there"):
+            descent.initial_factors(values, nothing, settings._replace(init="mean"), 1.0, None)
 
 
 # --- neighbors ---------------------------------------------------------------------------------------

@@ -223,3 +223,25 @@ def test_a_diagram_prints_its_fields():
     text = repr(reliability_diagram([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9], n_bins=2))
     assert text.startswith("ReliabilityDiagram(edges=")
     assert "frequency=" in text
+
+
+@pytest.mark.parametrize("stratum", ["all", "outliers", "inliers"])
+@pytest.mark.parametrize("strategy", ["equal-area", "equal-count", "equal-width"])
+def test_measures_agree_with_their_definitions(strategy, stratum):
+    y, p = cases(n=40)
+    y = y.astype(float)
+    chosen = {"all": y >= 0.0, "outliers": y == 1.0, "inliers": y == 0.0}[stratum]
+    entropy = [-sum(q * math.log2(q) for q in (one, 1.0 - one) if q > 0.0) for one in p]
+    assert brier_score(y, p, stratum=stratum) == pytest.approx(((p - y) ** 2)[chosen].mean(), rel=1e-13)
+    assert sharpness_error(y, p, stratum=stratum) == pytest.approx(np.array(entropy)[chosen].mean(), rel=1e-12)
+    refinement, calibration = [], []
+    for n_bins in (4, 9):
+        edges = reliability_diagram(y, p, strategy=strategy, n_bins=n_bins).edges
+        place = np.minimum(np.searchsorted(edges, p, side="right"), edges.size - 1)
+        parts = [(y[place == k], p[place == k], (place == k) & chosen) for k in np.unique(place)]
+        share = [np.count_nonzero(own) / np.count_nonzero(chosen) for _, _, own in parts]
+        refinement.append(sum(w * 2.0 * a.mean() * (1.0 - a.mean()) for w, (a, _, _) in zip(share, parts, strict=True)))
+        calibration.append(sum(w * abs(a.mean() - b.mean()) for w, (a, b, _) in zip(share, parts, strict=True)))
+    options = {"stratum": stratum, "strategy": strategy, "n_bins": (4, 9)}
+    assert refinement_error(y, p, **options) == pytest.approx(np.mean(refinement), rel=1e-12)
+    assert calibration_error(y, p, **options) == pytest.approx(np.mean(calibration), rel=1e-12)
