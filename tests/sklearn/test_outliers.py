@@ -17,10 +17,12 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from powerkern.outliers import combine_probabilities, outlier_probability
 from powerkern.sklearn import OutlierProbability
+from powerkern.sklearn.outliers import _name_detectors, _upper_quantile
 
 rng = np.random.default_rng(20240601)
 X = np.vstack([rng.normal(size=(190, 2)), rng.normal(8.0, 1.0, size=(10, 2))])
@@ -456,3 +458,77 @@ def test_the_default_detector_is_an_isolation_forest():
     model = OutlierProbability().fit(X)
     assert isinstance(model.detector_, IsolationForest)
     assert model.predict(NEW).tolist() == [1, -1]
+
+
+# --- limits -------------------------------------------------------------------------------------------
+
+
+class Limited(PyODLike):
+    """A detector of PyOD's kind with a limit; the limit is a constant if its contamination is "auto"."""
+
+    def __init__(self, center=0.0, limit=2.5, contamination=0.1):
+        super().__init__(center)
+        self.limit = limit
+        self.contamination = contamination
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        self.threshold_ = np.array([self.limit])
+        return self
+
+
+def nmad(x):
+    return 1.482602218505602 * np.median(abs(x - np.median(x)))
+
+
+@pytest.mark.parametrize("combination", ["mean", "maximum"])
+@pytest.mark.parametrize("contamination", ["auto", 0.05])
+def test_several_detectors_are_compared_by_their_margins_in_normalized_mads(combination, contamination):
+    detectors = [Limited(), Limited(3.0, 4.0)]
+    model = OutlierProbability(detectors, combination=combination, contamination=contamination).fit(X)
+    scores = np.column_stack([np.linalg.norm(X - center, axis=1) for center in (0.0, 3.0)])
+    limits = np.array([2.5, 4.0]) if contamination == "auto" else np.quantile(scores, 0.95, axis=0)
+    units = np.array([nmad(column) for column in scores.T])
+    margins = np.vectorize(lambda z: 0.5 * math.erfc(-z / math.sqrt(2.0)))((scores - limits) / units)
+    together = margins.mean(axis=1) if combination == "mean" else margins.max(axis=1)
+    assert -model.score_samples(X) == pytest.approx(together, rel=1e-9)
+    limit = 0.5 if contamination == "auto" else np.quantile(together, 0.95)
+    assert model.offset_ == pytest.approx(-limit, rel=1e-9)
+    assert np.array_equal(model.predict(X) == -1, together > -model.offset_)
+    fraction = 0.05 if contamination == 0.05 else (together > 0.5).mean()
+    assert model.contamination_ == pytest.approx(fraction)
+
+
+@pytest.mark.parametrize(("limit", "contamination"), [(2.5, 0.1), (2.5, "auto"), (50.0, "auto")])
+def test_a_constant_limit_is_raised_to_a_probability_of_0_997(limit, contamination):
+    model = OutlierProbability(Limited(0.0, limit, contamination)).fit(X)
+    cautious = model.scaling_.score_at(0.997)[0]
+    expected = limit if contamination != "auto" else max(limit, cautious)
+    assert model.offset_ == -expected
+    assert cautious > 2.5
+    scores = np.linalg.norm(X, axis=1)
+    assert model.contamination_ == np.mean(scores > expected)
+    assert np.array_equal(model.fit_predict(X) == -1, scores > expected)
+
+
+def test_upper_quantiles_leave_out_missing_and_clip_infinite_scores():
+    values = np.array([1.0, 4.0, np.nan, 2.0, 3.0, 5.0])
+    assert _upper_quantile(values, 0.25) == 4.0
+    assert _upper_quantile(values, 0.125) == 4.5
+    assert np.isfinite(_upper_quantile(np.append(values, np.inf), 0.01))
+    assert math.isnan(_upper_quantile(np.array([np.nan]), 0.1))
+
+
+def test_detectors_of_one_class_are_numbered():
+    both = [make_pipeline(StandardScaler(), OneClassSVM()), IsolationForest(), OneClassSVM()]
+    assert _name_detectors(both) == ["OneClassSVM 1", "IsolationForest", "OneClassSVM 2"]
+
+
+def test_tags_are_those_that_all_detectors_share():
+    trees, lof = IsolationForest(), LocalOutlierFactor(novelty=True)
+    for detectors in ([trees, lof], [trees], [lof, lof]):
+        tags = get_tags(OutlierProbability(detectors)).input_tags
+        each = [get_tags(one).input_tags for one in detectors]
+        assert tags.sparse == all(one.sparse for one in each)
+        assert tags.allow_nan == all(one.allow_nan for one in each)
+    assert get_tags(OutlierProbability(trees)).classifier_tags.multi_class is False
