@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 import re
@@ -417,3 +418,70 @@ def test_labelled_columns_are_aligned_where_no_ranges_are_asked_for() -> None:
     with pytest.raises(ProtocolError, match=r"the columns have labels, such as 'y', .* give the server column_names"):
         Client(wide[["y", "x"]], name="a").summands(server.request)
     Client(wide.set_axis([0, 1], axis=1), name="a").summands(server.request)  # default labels do not count as names
+
+
+# --- counters -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quantum", [None, 2.0**-80])
+def test_rounds_and_bytes_are_counted(quantum: float | None) -> None:
+    server, clients = conversation(0, quantum=quantum)
+    sent = received = 0
+    for number in itertools.count(1):
+        assert (server.round, server.missing) == (number, NAMES)
+        assert server.wants_total == (quantum is not None and number > 1)
+        sent += 3 * len(server.request)
+        assert (server.bytes_sent, server.bytes_received) == (sent, received)
+        if server.wants_total:
+            total = sum(client.summands(server.request) for client in clients)
+            server.receive_total(total)
+            received += 3 * total.nbytes
+        else:
+            for client in clients:
+                answer = client.answer(server.request)
+                server.receive(answer, sender=client.name)
+                received += len(answer)
+        assert server.missing == []
+        server.close_round()
+        if server.done:
+            break
+    assert (server.missing, server.wants_total) == ([], False)
+    assert (server.bytes_sent, server.bytes_received) == (sent, received)
+    assert number > 2
+
+
+def test_details_of_a_fit_are_in_every_request() -> None:
+    server = Server(NAMES, family="box-cox", shift=[1.0, 2.0], infinite="missing", column_names=["x", "y"])
+    details = unpack(server.request, "server").details
+    assert details == {
+        "family": "box-cox", "clients": NAMES, "n_columns": 2, "column_names": ["x", "y"], "shift": [1.0, 2.0],
+        "infinite": "missing",
+    }  # fmt: skip
+    plain = unpack(Server(["a"], data_bounds=(0.0, [1.0, 2.0]), quantum=0.5).request, "server").details
+    assert (plain["n_columns"], plain["quantum"], "infinite" in plain) == (2, 0.5, False)
+    assert unpack(Server(["a"], shift=[1.0, 2.0, 3.0], family="box-cox").request, "server").details["n_columns"] == 3
+    assert unpack(Server(["a"]).request, "server").details["n_columns"] is None
+
+
+@pytest.mark.parametrize(
+    ("clients", "options", "error", "message"),
+    [
+        ("abc", {}, TypeError, "clients must be a sequence of names"),
+        ([], {}, TypeError, "clients must be a sequence of names"),
+        (["a", ""], {}, TypeError, "clients must be a sequence of names"),
+        (["a", 1], {}, TypeError, "clients must be a sequence of names"),
+        (["a", "b", "c", "b"], {}, ValueError, "clients has 'b' more than once"),
+        (["a"], {"data_bounds": (0.0, [1.0, 2.0]), "column_names": ["x"]}, ValueError,
+         "data_bounds has 2 columns, column_names has 1; give a name and bounds for each"),
+        (["a"], {"data_bounds": 3.0}, ValueError, r"data_bounds must be \(low, high\)"),
+        (["a"], {"data_bounds": (1.0, 1.0)}, ValueError, "low < high"),
+        (["a"], {"data_bounds": (-0.5, 2.0), "shift": 0.5, "family": "box-cox"}, ValueError, "must be positive"),
+        (["a"], {"column_names": ["x", "y"], "shift": [1.0, 2.0, 3.0], "family": "box-cox"}, ValueError, "shift"),
+        (["a"], {"column_names": ["x", "y"], "lmbda": [1.0, 2.0, 3.0]}, ValueError, "lmbda"),
+        (["a"], {"search": "secant"}, ValueError, "search must be"),
+    ],
+)  # fmt: skip
+def test_options_that_contradict_each_other_are_refused(clients, options, error, message) -> None:
+    with pytest.raises(error, match=message):
+        Server(clients, **options)
+    Server(["a"], data_bounds=(-0.4, 2.0), shift=0.5, family="box-cox")
