@@ -271,7 +271,7 @@ class _StackedArray:
         data = ordered.data if self.is_lazy else ordered.to_numpy()
         data = data if self.samples else data[np.newaxis]
         self._data = data if features else data[..., np.newaxis]
-        self._border = max(1, len(self.samples))
+        self._border = len(self.samples)
 
     def fit(self, *arguments: Any, **options: Any) -> PowerFit:
         """Fit the columns, in memory or with Dask; arguments as in `powerkern.fit`."""

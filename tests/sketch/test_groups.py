@@ -15,8 +15,9 @@ import pytest
 import powerkern as pk
 from powerkern._estimators.base import Run
 from powerkern._input.alignment import ColumnNames
+from powerkern._input.arrays import Matrix
 from powerkern.sketch import MapReduce, fit_chunks, location_chunks
-from powerkern.sketch.grouped import _Labels
+from powerkern.sketch.grouped import _Labels, _place_side_by_side
 
 RNG = np.random.default_rng(322)
 
@@ -157,3 +158,35 @@ def test_errors_without_a_place_pass_through_the_grouping_unchanged(monkeypatch)
     monkeypatch.setattr("powerkern.sketch.engine.Pass.summarize_matrix", broken)
     with pytest.raises(ValueError, match=r"^in chunk 0: the pass is broken$"):
         fit_chunks(cut(table()), groups="id")
+
+
+@pytest.mark.parametrize("cells", [1, 12, 30, 10**6])
+@pytest.mark.parametrize("n", [0, 1, 17])
+def test_groups_stand_side_by_side_in_blocks(cells, n, monkeypatch):
+    monkeypatch.setattr("powerkern.sketch.grouped._CELLS", cells)
+    rng = np.random.default_rng(n)
+    values, codes = rng.normal(size=(n, 2)), rng.integers(0, 3, n)
+    blocks = list(_place_side_by_side(Matrix(values, None, False), codes, 3))
+    found = {g: [] for g in range(3)}
+    for wide, rows in blocks:
+        assert wide.shape == (len(rows), 6)
+        assert len(rows) == 1 or wide.size <= cells
+        for block_row, row_of in zip(wide.reshape(-1, 3, 2), rows, strict=True):
+            for g in range(3):
+                if row_of[g] < 0:
+                    assert np.isnan(block_row[g]).all()
+                else:
+                    assert block_row[g].tolist() == values[row_of[g]].tolist()
+                    found[g].append(int(row_of[g]))
+    assert found == {g: np.flatnonzero(codes == g).tolist() for g in range(3)}
+    if cells == 10**6:
+        assert len(blocks) == 1
+        assert len(blocks[0][1]) == max(1, max(map(len, found.values())))
+
+
+def test_values_outside_the_domain_are_named_by_column_and_row():
+    rows = pd.DataFrame({"g": list("abcab"), "u": [1.0, 2.0, 3.0, 4.0, -5.0], "v": np.arange(1.0, 6.0)})
+    with pytest.raises(ValueError, match=r"in chunk 1: column 0 \('u'\), row 2: the value is -5\.0"):
+        fit_chunks([rows[:2], rows[2:]], "box-cox", groups="g")
+    with pytest.raises(TypeError, match="groups must name the column, or the columns"):
+        fit_chunks([rows], groups=[])
