@@ -8,10 +8,11 @@ import pytest
 from powerkern import Status
 from powerkern._estimators.routes import fit_in_memory
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, REF, STATUS
+from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS
 from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms import matrix as rowwise
 from powerkern.kernels.transforms.branch import BLOCK
+from powerkern.kernels.transforms.columns import WIDTH
 from powerkern.kernels.transforms.family import (
     BOX_COX,
     FORWARD_STANDARDIZED,
@@ -348,3 +349,40 @@ def test_columns_that_pass_or_are_rescaled_have_no_ordinary_value(family, direct
     nothing = np.empty((0, len(results)))
     (low, high), _ = along(family, direction, nothing, results, nothing)
     assert (low[:3] > high[:3]).all()
+
+
+# --- parts of the procedure ---------------------------------------------------------------------------
+
+
+def test_columns_that_are_not_transformed_or_are_rescaled_have_no_fields():
+    results = np.tile(fits(columns(BOX_COX), BOX_COX)[:1], (4, 1))
+    results[1, CENTER], results[2, DIVISOR], results[3, STATUS] = 0.5, 2.0, Status.CONSTANT
+    found = rowwise.select_fields(results)
+    assert found[:, 0].tolist() == results[0, [LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR]].tolist()
+    assert np.isnan(found[:, 1:]).all()
+    raw = rowwise.raw_fields(found, np.array([BOX_COX, YEO_JOHNSON, BOX_COX, YEO_JOHNSON]))
+    assert raw[:, 0].tolist() == [results[0, LMBDA], 1.0, 1.0, 0.0, 0.0]
+    assert raw[1:, 1].tolist() == [0.0, 1.0, 0.0, 0.0]
+    assert np.isnan(raw[0, 1:]).all()
+
+
+@pytest.mark.parametrize(("p", "width"), [(3, 3), (3, 14), (100, 250), (128, 256), (130, 260)])
+def test_constants_of_columns_are_repeated_along_joined_rows(p, width):
+    c = np.arange(3.0 * 2 * WIDTH).reshape(3, 2, WIDTH)
+    first = [c[j // BLOCK, :, j % BLOCK].tolist() for j in range(p)]
+    rowwise._repeat(c, p, width)
+    assert [c[j // BLOCK, :, j % BLOCK].tolist() for j in range(width)] == [first[j % p] for j in range(width)]
+
+
+@pytest.mark.parametrize(("first", "height", "p"), [(0, 1, 4), (3, 1, 4), (5, 3, 6), (0, 20, 1)])
+def test_columns_with_values_outside_their_bounds_are_marked(first, height, p):
+    x = np.array([0.0, 1.0, 2.0, np.nan, -1.0, 3.0, 1.5, 1.0])
+    c = np.array([np.full(8, 1.0), np.full(8, 2.0)])
+    outside = (x < 1.0) | (x > 2.0)
+    assert rowwise._count_outside(x, c[0], c[1]) == outside.sum() == 3
+    assert rowwise._any_extreme(x, c)
+    assert not rowwise._any_extreme(x[[1, 2, 3]], c[:, :3])
+    extreme = np.zeros(p)
+    rowwise._note_extreme(x, c, first, height, extreme)
+    marked = {(first + i) // height % p for i in np.flatnonzero(outside)}
+    assert extreme.tolist() == [float(j in marked) for j in range(p)]
