@@ -20,9 +20,10 @@ from powerkern import Status
 from powerkern._engine.one_column import interval_vector, nll_vector
 from powerkern._estimators.routes import fit_in_memory, fit_vector
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels.likelihood import logs
+from powerkern.kernels.likelihood import logs, mle
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN
 from powerkern.kernels.likelihood.score_formulas import has_root_near
+from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -419,3 +420,30 @@ def test_nothing_is_written_to_the_column():
     interval_vector(x, YEO_JOHNSON, 1.0, 0.1)
     assert x.tobytes() == before
     assert (weight == 1.0).all()
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_every_column_has_its_own_profile_and_interval(is_weighted):
+    """Columns that cannot be fitted get NaN; the columns after them are not affected."""
+    rng = np.random.default_rng(31)
+    columns = rng.gamma(2.0, size=(4, 12))
+    columns[1], columns[2, 3] = 5.0, NAN
+    columns[3] *= -1.0
+    weight = rng.integers(1, 4, 12).astype(float) if is_weighted else np.empty(0)
+    lmbdas, drops, work = np.array([-0.5, 1.5, 2.0]), np.array([0.1, 0.1, 0.3, 2.0]), new_work(12)
+    best = np.array([row_of_vector(x, YEO_JOHNSON, weight)[LMBDA] for x in columns])
+    profile, ends = np.zeros((4, 3)), np.zeros((4, 2))
+    mle.profile_columns(columns, weight, YEO_JOHNSON, lmbdas, work, profile)
+    mle.interval_columns(columns, weight, YEO_JOHNSON, np.column_stack([best, drops]), work, ends)
+    assert np.isnan(profile[1]).all()
+    assert np.isnan(ends[1]).all()
+    for j in (0, 2, 3):
+        seen = ~np.isnan(columns[j])
+        own = weight[seen] if is_weighted else None
+        g = [
+            float(oracles.likelihood("yeo-johnson", v, columns[j, seen], own, 30)[0])
+            for v in (*lmbdas, best[j], *ends[j])
+        ]
+        np.testing.assert_allclose(profile[j], g[:3], rtol=1e-11)
+        assert ends[j, 0] < best[j] < ends[j, 1]
+        np.testing.assert_allclose(np.array(g[4:]) - g[3], drops[j], rtol=1e-9)
