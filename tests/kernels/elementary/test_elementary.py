@@ -352,3 +352,67 @@ def test_loops_become_packed_code(kernel):
     loop.compile("void(float64[::1])")
     (code,) = loop.inspect_asm().values()
     assert re.search(r"v?(mul|fn?m(add|sub)\d+)pd", code)
+
+
+# --- parts of logarithms, called as plain Python ------------------------------------------------------
+
+
+def test_numbers_are_split_into_a_power_of_two_and_a_mantissa_near_1():
+    for x in map(float, positives(60)):
+        k, m = log.split(x)
+        assert math.ldexp(m, int(k)) == x or abs(math.ldexp(m, int(k)) / x - 1.0) < 1e-15
+        assert math.sqrt(0.5) - 1e-16 <= m < math.sqrt(2.0)
+        if x >= SMALLEST_NORMAL:
+            assert log.split_normal(x) == (k, m)
+
+
+def test_short_logs_have_57_bits_after_the_point():
+    for x in map(float, positives(100)):
+        k, m = log.split(x)
+        hi, lo = log.short_log(k, m - 1.0)
+        exact = mpmath.log(mpmath.mpf(x))
+        assert abs(mpmath.mpf(hi) + lo - exact) <= 2.0**-57 * (1 + abs(exact))
+        assert abs(lo) <= abs(hi) / 16
+
+
+def test_short_logs_of_one_plus_x():
+    points = above_minus_one(100)
+    for x in map(float, points[abs(points) > 1e-290]):
+        hi, lo = log.short_log1p(*log.split_one_plus(x))
+        exact = mpmath.log1p(mpmath.mpf(x))
+        assert abs(mpmath.mpf(hi) + lo - exact) <= 2.0**-57 * min(1 + abs(exact), 16 * abs(exact))
+
+
+def test_sums_with_one_are_split_without_an_error():
+    """1 + x + x_lo = 2^k (1 + f + f_lo), even if 1 + x cancels."""
+    rng = np.random.default_rng(8)
+    for x in map(float, np.append(above_minus_one(60), [-1.0 + 2.0**-53, -1.0 + 2.0**-40, -0.9999])):
+        k, f, f_lo = log.split_one_plus(x)
+        exact = 1 + mpmath.mpf(x)
+        assert abs(mpmath.ldexp(1 + mpmath.mpf(f) + f_lo, int(k)) - exact) <= 2.0**-104 * exact
+        x_lo = float(rng.uniform(-0.5, 0.5)) * math.ulp(x)
+        k, f, f_lo = log.split_one_plus_parts(x, x_lo)
+        exact += mpmath.mpf(x_lo)
+        if exact > 0:
+            assert abs(mpmath.ldexp(1 + mpmath.mpf(f) + f_lo, int(k)) - exact) <= 2.0**-104 * exact
+            assert math.sqrt(0.5) - 1e-15 <= 1.0 + f < math.sqrt(2.0) + 1e-15
+
+
+@pytest.mark.parametrize("center", [0.0, 1e-9, 0.3, 1.0, 40.0, 1e15, 1e300])
+def test_logs_of_ratios_of_one_plus_x(center):
+    """They are relatively accurate near the center; without a center they have the bits of log1p."""
+    k, m = log.split(1.0 + center)
+    rng = np.random.default_rng(9)
+    near = center + (1.0 + center) * rng.choice([-1.0, 1.0], 40) * 10.0 ** rng.uniform(-12.0, -0.7, 40)
+    far = 10.0 ** rng.uniform(-20.0, 300.0, 40)
+    for x in map(float, np.abs(np.concatenate([near, far, [center, 0.0]]))):
+        found = log.log1p_ratio(x, center, 1.0 / (1.0 + center), k, 0.5 / m)
+        exact = mpmath.log((1 + mpmath.mpf(x)) / (1 + mpmath.mpf(center)))
+        # the rounding of x - center and of 1 + center are relative errors of the ratio minus 1
+        assert abs(found - exact) <= 4e-16 * (abs(exact) + (1 if abs(exact) > 0.3 else 0)) + 2.3e-16 * abs(exact)
+        if x > 1e-300 * center:
+            assert log.log1p_ratio(x, center, 1.0 / (1.0 + center), 1.0, 1.0 / (1.0 + center)) == pytest.approx(
+                found, rel=1e-14, abs=1e-300
+            )
+        if center == 0.0:
+            assert found == log.log1p_finite(x)
