@@ -416,3 +416,26 @@ def test_logs_of_ratios_of_one_plus_x(center):
             )
         if center == 0.0:
             assert found == log.log1p_finite(x)
+
+
+@pytest.mark.parametrize("j", [0.0, -1.0, -700.0])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.36, 1.0])
+def test_scaled_exponentials_minus_a_smaller_number(j, share):
+    """The subtrahend is the scale s itself (share 1), or at most s e^(t - 1)."""
+    rng = np.random.default_rng(10)
+    scale = 2.0**j
+    for t in map(float, np.concatenate([rng.uniform(-40.0, 600.0, 60), 10.0 ** rng.uniform(-12.0, 0.0, 20)])):
+        subtrahend = scale if share == 1.0 else share * scale * math.exp(t)
+        lo = float(rng.uniform(-0.5, 0.5)) * math.ulp(t)
+        rounder = exp.make_rounder(j)
+        exact = scale * mpmath.exp(mpmath.mpf(t) + lo) - subtrahend
+        head, tail = exp.scaled_expm1_dd(t, lo, rounder, subtrahend)
+        assert abs(mpmath.mpf(head) + tail - exact) <= 2.0**-52 * abs(exact)
+        exact = scale * mpmath.exp(mpmath.mpf(t)) - subtrahend
+        assert oracles.error_in_ulp(exp.scaled_expm1(t, rounder, subtrahend), exact) < 2.5
+
+
+def test_extrema_of_lanes_prefer_the_second_argument_to_nan():
+    x, y = np.array([1.0, 3.0, math.nan, 2.0, -0.5]), np.array([2.0, -1.0, 5.0, math.nan, -0.5])
+    np.testing.assert_array_equal(exp.minimum(x, y), [1.0, -1.0, 5.0, math.nan, -0.5])
+    np.testing.assert_array_equal(exp.maximum(x, y), [2.0, 3.0, 5.0, math.nan, -0.5])
