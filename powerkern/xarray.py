@@ -366,7 +366,17 @@ def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
 
 
 def _as_data_array(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
-    """Return numbers, one per point of some dimensions of X, as a DataArray with the coordinates of X."""
+    """Return one number per column of the stacked matrix as a DataArray over the dimensions `features`.
+
+    Parameters
+    ----------
+    X : DataArray
+        The data, from which the coordinates are copied.
+    features : sequence of hashable
+        Dimensions of X whose points are the columns of the matrix.
+    numbers : (p,) ndarray of int
+        The numbers, in row-major order of the points of `features`.
+    """
     coords = xr.Dataset(coords=X.coords).drop_dims([d for d in X.dims if d not in features], errors="ignore").coords
     return xr.DataArray(numbers.reshape([X.sizes[d] for d in features]), dims=features, coords=coords)
 

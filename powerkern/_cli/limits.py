@@ -61,7 +61,7 @@ def given_column_limits(
     layout : FileLayout
         The columns of the table.
     known : (2, p) ndarray, optional
-        Default limits, which those from `args` replace; infinite for columns without one.
+        Default lower and upper limits, infinite where there is none. Limits in `args` replace them.
 
     Returns
     -------

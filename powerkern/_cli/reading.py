@@ -142,8 +142,8 @@ def choose_fitted_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Names
             return choose_by_name(known, args.data)(names, named)
         if len(names) != fit.n_features:
             raise BadInput(
-                f"{display_name(args.data)} has {len(names)} columns, {args.fit.name} is a fit of {fit.n_features}; "
-                "keep the columns that were fitted"
+                f"{display_name(args.data)} has {len(names)} columns, but {args.fit.name} was fitted to "
+                f"{fit.n_features}; keep the columns that were fitted"
             )
         return Selection(range(len(names)))
 

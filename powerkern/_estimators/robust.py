@@ -124,9 +124,10 @@ class RobustEstimator(Estimator):
         return replace(self, prestandardize="none") if is_mirrored(family) else self  # type: ignore[type-var]
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, requested: ColumnSpec, run: Run) -> OriginFit:
-        """Fit origins to values weighted by rank, then refit them `_ROUNDS` times to the values that are kept.
+        """Estimate origins from values weighted by rank, then refine them in `_ROUNDS` rounds.
 
-        The arguments are as for `Estimator.fit_origin`.
+        Each round fits lambda robustly at the current origins, and then estimates the origins again from the values
+        that this fit keeps. The arguments are as for `Estimator.fit_origin`.
         """
         threads, estimator = Run(run.n_threads), self.for_rescaled(family)
         assert isinstance(values, np.ndarray)  # shift and origin exclude each other

@@ -317,5 +317,7 @@ def _label_from_record(record: Any) -> Any:
     if kind == "levels" and isinstance(value, list):
         return tuple(map(_label_from_record, value))
     if kind not in _LABELS or not isinstance(value, str):
-        raise ValueError(f"a label is of type {kind!r}")
+        raise ValueError(
+            f"the label {shown(record)} is neither a list of levels nor text of one of the types {', '.join(_LABELS)}"
+        )
     return _LABELS[kind](value)

@@ -281,7 +281,7 @@ def domain_error_in(
 
 
 class Place(NamedTuple):
-    """The place and the reason of an error, stored in the exception."""
+    """The location and the cause of an error, stored in the exception."""
 
     #: Position of the column; None if the input is one-dimensional.
     column: int | None
@@ -318,11 +318,11 @@ def domain_error(
     i : int
         Position of the row.
     value : float
-        The value.
+        The value in the data, before the shift is added.
     names : sequence of str or None
         Names of the columns.
     shift : float
-        The amount added to the values.
+        The shift of the column, which the transform adds to its values.
     remedy : str
         Further advice, added at the end of the message.
     """

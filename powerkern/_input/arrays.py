@@ -220,7 +220,17 @@ def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[st
 
 
 def _from_sequence(X: Any, what: str) -> NDArray[Any]:
-    """Return lists and scalars as an array; None becomes NaN, and integers may have any size."""
+    """Convert a list or scalar to an array, as `numpy.asarray` does; Python objects that are numbers become float64.
+
+    None becomes NaN. Integers too large for int64 become float64, with a warning if this may round them.
+
+    Parameters
+    ----------
+    X : object
+        The list or scalar.
+    what : str
+        Name of the argument in messages.
+    """
     try:
         values = np.asarray(X)
     except ValueError:
@@ -469,8 +479,9 @@ def check_n_features(
 ) -> None:
     """Raise unless the columns of a matrix match those of the fit.
 
-    Labels are compared if both sides have them, unless the labels of one side are default ones and none of the labels
-    of the other is an integer. A single column may have any name.
+    If the matrix or the fit has no labels, only the numbers of columns are compared. Otherwise the labels must be
+    equal, with two exceptions: default labels (0, 1, 2, ...) match any labels that are not integers, and a single
+    column may have any name.
 
     Parameters
     ----------

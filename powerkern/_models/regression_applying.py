@@ -30,7 +30,7 @@ class RegressionPredictions(RegressionModel):
 
         Returns
         -------
-        ndarray, or the kind of `Y`, if that is a data frame or series
+        ndarray, or the same type as `Y` if that is a data frame or series
 
         Examples
         --------

@@ -1,7 +1,7 @@
 """Regressions with bounds on lambda.
 
-The likelihood of a regression may have several maxima. The best lambda within the bounds is therefore searched for,
-because clipping the unbounded lambda may miss it.
+The likelihood of a regression may have several maxima. Clipping the unbounded estimate of lambda may therefore miss the
+best lambda within the bounds, which is found by a search.
 """
 
 from __future__ import annotations

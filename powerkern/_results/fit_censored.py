@@ -56,7 +56,7 @@ class FitOfCensored(FitDescription):
 
         Returns
         -------
-        ndarray, or the kind of `X`, as for `transform`
+        ndarray, or the same type as `X`, as for `transform`
             Standardised scores, or raw transformed values with ``standardize=False``. Censored cells are NaN in columns
             that could not be fitted.
 
@@ -109,7 +109,7 @@ class FitOfCensored(FitDescription):
 
         Returns
         -------
-        ndarray, or the kind of `X`, as for `transform`
+        ndarray, or the same type as `X`, as for `transform`
             Censored cells are NaN in columns that could not be fitted.
 
         Notes

@@ -106,7 +106,7 @@ class GroupedFit(GroupAttributes):
 
         Returns
         -------
-        ndarray, or the kind of `X`
+        ndarray, or the same type as `X`
             As for `PowerFit.transform`, with the rows in the order of `X`. Columns of labels are unchanged.
 
         Raises
@@ -143,7 +143,7 @@ class GroupedFit(GroupAttributes):
 
         Returns
         -------
-        ndarray, or the kind of `Z`
+        ndarray, or the same type as `Z`
             As for `transform`.
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
@@ -215,7 +215,7 @@ class GroupedFit(GroupAttributes):
 
         Returns
         -------
-        ndarray, or the kind of `mean`, if that is a data frame or series
+        ndarray, or the same type as `mean` if that is a data frame or series
             Same shape as `mean`, with columns in the order of the fit.
         """
         groups, sd = align_rows(groups, mean, "groups", "mean"), align_rows(sd, mean, "sd", "mean")

@@ -59,7 +59,8 @@ class ImageRepair:
         dtype : dtype
             The type of the images.
         numbers : ndarray of int, optional
-            Positions in the table of the columns of the matrix; they may repeat.
+            For each column of the matrix, its position in `table`; positions may repeat. Default: all columns of
+            `table`, in order.
         """
         self._table, self._out_of_range, self._infinite, self._dtype = table, out_of_range, infinite, dtype
         self._numbers = numbers

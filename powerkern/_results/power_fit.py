@@ -166,7 +166,8 @@ class PowerFit(FitOfCensored):
 
         Returns
         -------
-        ndarray, or the kind of `X`: data frame or series of any library that narwhals reads, array of PyTorch or JAX
+        ndarray, or the same type as `X`
+            `X` may be a data frame or series of any library that narwhals reads, or an array of PyTorch or JAX.
             float32 for float32 input, otherwise float64; same shape as `X`. Arrays keep the memory order of `X`, by
             rows or by columns. Data frames keep their index, names and order of columns, and missing values of
             nullable columns stay null. Tables that are read in batches are transformed batch by batch when the result
@@ -271,7 +272,7 @@ class PowerFit(FitOfCensored):
 
         Returns
         -------
-        ndarray, or the kind of `Z`, as for `transform`
+        ndarray, or the same type as `Z`, as for `transform`
             float32 for float32 input, otherwise float64; same shape as `Z`.
 
         Warns
@@ -361,7 +362,7 @@ class PowerFit(FitOfCensored):
 
         Returns
         -------
-        ndarray, or the kind of `mean` or `sd`, if one is a data frame or series
+        ndarray, or the same type as `mean` or `sd` if one of them is a data frame or series
             The shape is that to which `mean` and `sd` broadcast, with columns in the order of the fit. Columns that
             could not be fitted contain `mean` itself.
 
@@ -417,7 +418,7 @@ class PowerFit(FitOfCensored):
 
         Returns
         -------
-        ndarray, or the kind of `mean` or `sd`, if one is a data frame or series
+        ndarray, or the same type as `mean` or `sd` if one of them is a data frame or series
             The shape is that to which the arguments broadcast, with columns in the order of the fit. Where the
             transformed quantile is outside the range of psi, the result is the end of the domain: -shift (Box-Cox,
             lambda > 0), inf (lambda < 0) or -inf (Yeo-Johnson, lambda > 2).

@@ -133,7 +133,7 @@ def test_the_order_of_rows_does_not_matter(family, draw):
 
 
 def test_splitting_the_weight_of_a_value_among_rows_changes_nothing():
-    """Weights, also fractional ones, count as frequencies."""
+    """Rows of fractional weight w give the same fit as the same rows twice, with weights 0.3 w and 0.7 w."""
     x, r = rounded_columns("box-cox")
     weight = r.integers(4, 9, 80) + r.random(80)
     fit = pk.fit(x, "box-cox", "ppcc", sample_weight=weight)

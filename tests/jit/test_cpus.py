@@ -159,7 +159,7 @@ def test_installed_code_is_loaded(installed, tmp_path):
 
 
 def test_installed_code_is_trusted_as_the_package_is(installed, tmp_path):
-    """Code that a group may change is loaded if the group may change the package, too."""
+    """Group-writable code is loaded if the files of the package are group-writable, too."""
     for path in [installed, *installed.rglob("*")]:
         path.chmod(path.stat().st_mode | 0o020)
     environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

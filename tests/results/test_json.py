@@ -239,7 +239,7 @@ def test_mutated_texts_are_refused_or_usable(fit: tuple[str, str], standardize: 
 
 @pytest.mark.parametrize("kind", ["PowerFit", "RegressionFit", "JointFit"])
 def test_a_changed_character_is_detected(kind: str) -> None:
-    """A text that is still accepted has the same content: another layout, or the same number in other digits."""
+    """JSON text with one changed character is refused, unless only layout or the spelling of a number differs."""
     fit = {
         "PowerFit": lambda: pk.fit(X[:, :2], "best", "robust", column_names=["a", "b"]),
         "RegressionFit": lambda: fit_regression(X[:, 0], X[:, 1]),

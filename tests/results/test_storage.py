@@ -32,7 +32,7 @@ BYTES = {
 
 
 def one_sentence(error):
-    """Return the text of an error on one line, without the name of the sender."""
+    """Return the message of an error, which must be one line, without its prefix "server: "."""
     text = str(error.value)
     assert "\n" not in text
     return text.removeprefix("server: ")

@@ -537,7 +537,9 @@ def error_in_ulp(got: float, exact: mpmath.mpf) -> float:
 
 
 def uv_element(M: np.ndarray, U: np.ndarray, V: np.ndarray, factor: str, r: int, s: int, ridge: float = 0.0) -> float:
-    """Return the least-squares optimum of U[r, s] or V[r, s] given all other elements.
+    """Return the element U[r, s] or V[r, s] that minimises the squared error of U V, given all other elements.
+
+    The error is summed over the observed elements of M. ``ridge`` times the squared element is added.
 
     J. Leskovec, A. Rajaraman, J. D. Ullman, "Mining of Massive Datasets", section 9.4.4.
 
@@ -545,14 +547,14 @@ def uv_element(M: np.ndarray, U: np.ndarray, V: np.ndarray, factor: str, r: int,
     ----------
     M : (m, n) ndarray
         The matrix; NaN is missing.
-    U, V : ndarray
-        The factors.
+    U, V : (m, k) ndarray, (k, n) ndarray
+        The factors in the model M = U V.
     factor : {"U", "V"}
-        Factor of the element.
+        The factor that contains the element.
     r, s : int
-        Its row and column.
+        Row and column of the element.
     ridge : float
-        Penalty on squared elements.
+        Factor of the penalty.
     """
     if factor == "V":
         return uv_element(M.T, V.T, U.T, "U", s, r, ridge)
@@ -573,20 +575,20 @@ def uv_visit(
     ridge: float = 0.0,
     damping: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Set elements of U and V to their optima, one after the other; return U and V.
+    """Move elements of U and V to their least-squares optima, one after the other; return the new U and V.
 
     Parameters
     ----------
     M : (m, n) ndarray
         The matrix; NaN is missing.
-    U, V : ndarray
-        The factors.
-    elements : sequence of (str, int, int)
-        Elements as factor, row, column.
+    U, V : (m, k) ndarray, (k, n) ndarray
+        The factors in the model M = U V; not changed.
+    elements : sequence of ({"U", "V"}, int, int)
+        The elements to move: factor, row and column.
     ridge : float
-        Penalty on squared elements.
+        Factor of the sum of squared elements in the penalty; see `uv_element`.
     damping : float
-        Fraction of the step that is taken.
+        Fraction of the distance to the optimum by which an element moves.
     """
     U, V = U.copy(), V.copy()
     for factor, r, s in elements:

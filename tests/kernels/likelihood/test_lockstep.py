@@ -73,7 +73,11 @@ LEFT_ALONE = {
 
 
 def one_column_of_each_kind(n, seed=0, ordinary=ORDINARY, positive=False):
-    """Return one column of `n` values for each entry of `ordinary`, (n, p); with `positive`, positive columns only."""
+    """Return a matrix with one random column of `n` values for each entry of `ordinary`.
+
+    The values of the dict `ordinary` are functions that take a random generator and `n` and return a column. With
+    `positive`, columns that have values <= 0 are left out.
+    """
     rng = np.random.default_rng(seed)
     columns = [make(rng, n) for make in ordinary.values()]
     return np.column_stack([x for x in columns if not positive or x.min() > 0.0])

@@ -72,7 +72,10 @@ def test_the_fit_of_values_of_one_sign_standardises_them(sign, scale, m):
 
 @pytest.mark.parametrize("log_factor", [3.0, 600.0, 601.0, 800.0])
 def test_large_factors_of_mean_and_scale_are_stored_as_logarithms(log_factor):
-    """Factors up to e^600 are multiplied into loc and scale, and for columns of both signs divided out of the slope."""
+    """`write_fit` includes factors up to e^600 in loc and scale and, for columns of both signs, in 1/slope.
+
+    It stores the logarithm of a larger factor in `log_factor`, and leaves the factor out of these three numbers.
+    """
     is_large = log_factor > 600.0
     both = written(Optimum(0.5, 2.0, 4.0, log_factor, 0.0, 0.0, 1.0, 1.0, 3, int(Status.OK)), 0.0)
     factor = 1.0 if is_large else math.exp(log_factor)

@@ -42,7 +42,10 @@ def range_row(x: np.ndarray, family: int, weight: np.ndarray = NOTHING) -> np.nd
 
 
 def columns_of_every_kind(n: int, family: int) -> np.ndarray:
-    """Return columns of 7 kinds, (n, 7), such as empty, with missing or infinite values, of one sign, or of both."""
+    """Return seven columns, (n, 7), one of each kind; for Box-Cox and odd `n`, their exponentials.
+
+    The kinds are: both signs; a third missing; empty; zeros of both signs; one value -inf; negative; positive.
+    """
     x = np.random.default_rng(n).normal(size=(n, 7))
     x[::3, 1] = x[:, 2] = np.nan
     x[:, 3] = np.where(np.arange(n) % 2, 0.0, -0.0)

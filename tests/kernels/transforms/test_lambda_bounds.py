@@ -54,7 +54,7 @@ def test_growth_and_its_slope(t: float) -> None:
 
 @pytest.mark.parametrize("a", [1e-300, 0.3, 1.0, 700.0])
 def test_ymax_close_to_the_log_or_far_below_it(a: float) -> None:
-    """At ymax = a the largest exponent is 0, up to the margin for rounding; far below it, it is -1/ymax."""
+    """The largest exponent is 0, less a margin for rounding, at ymax = a; -1/ymax at 1e-6 a; and -inf at e^-701 a."""
     assert -1e-12 * (1.0 + abs(math.log(a))) <= lambda_bounds.largest_exponent(a, a) * a < 0.0
     assert lambda_bounds.largest_exponent(a, a * math.exp(-701.0)) == -math.inf
     ymax = a * 1e-6

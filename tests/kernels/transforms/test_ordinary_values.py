@@ -52,7 +52,7 @@ def image_of(m, low, high):
 
 
 def moderate(m):
-    """Return the largest |a| that a logarithm with an error of 2^-57 inverts."""
+    """Return the largest |a| at which `short_log1p` is accurate enough to invert b_m(a) = expm1(m a)/m."""
     return math.inf if abs(m) >= 0.125 else min(12.0, 0.34 / abs(m) if m else math.inf)
 
 
