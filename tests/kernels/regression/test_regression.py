@@ -17,10 +17,10 @@ from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 NO_WEIGHTS = np.empty(0)
 
 
-def design(X, root=NO_WEIGHTS, sample=0):
+def design(X, root=NO_WEIGHTS, sample=0, constant=1.0):
     """Return the kernels' design matrix for the rows of `X`, and for a sample of `sample` rows, as orthonormal bases.
 
-    `X` includes a constant column; `root` holds the square roots of the weights.
+    `root` holds the square roots of the weights; `constant` is 1 if the columns of `X` span the constant.
     """
     rows = X if root.size == 0 else root[:, None] * X
     basis = np.ascontiguousarray(np.linalg.qr(rows)[0].T)
@@ -28,15 +28,15 @@ def design(X, root=NO_WEIGHTS, sample=0):
     if sample:
         at = np.arange(sample) * (len(X) // sample)
         some = np.ascontiguousarray(np.linalg.qr(rows[at])[0].T), root[at] if root.size else root
-    return likelihood.Design(basis, root, *some, 1.0)
+    return likelihood.Design(basis, root, *some, constant)
 
 
-def regress(y, X, family=BOX_COX, lmbda=np.nan, root=NO_WEIGHTS, sample=0):
+def regress(y, X, family=BOX_COX, lmbda=np.nan, root=NO_WEIGHTS, sample=0, constant=1.0):
     """Fit one response; return its row of results, and the two ends of the scan followed by coefficients.
 
-    The arguments `X`, `root` and `sample` are as in `design`, whose orthonormal basis the coefficients refer to.
+    The other arguments are as in `design`, whose orthonormal basis the coefficients refer to.
     """
-    one = design(X, root, sample)
+    one = design(X, root, sample, constant)
     out, extra = np.empty((1, N_RESULTS)), np.empty((1, 2 + X.shape[1]))
     work = likelihood.new_regression_work(one)
     fit.regress_columns(y[None].copy(), one, family, np.array([lmbda]), work, out, extra)
@@ -216,19 +216,28 @@ def response(name, n=26, seed=4):
 
 @pytest.mark.parametrize("name", RESPONSES)
 @pytest.mark.parametrize("kind", ["all", "weights", "missing", "weights and missing"])
-@pytest.mark.parametrize("k, lmbda", [(1, np.nan), (2, np.nan), (3, -0.6), (2, 1.7)])
+@pytest.mark.parametrize(
+    "k, lmbda",
+    [(1, np.nan), (2, np.nan), (3, -0.6), (2, 1.7), (2, 120.0), (2, -120.0), (-1, np.nan), (-2, 1.7), (-2, -0.6)],
+)
 def test_results_describe_the_regression_of_the_transformed_response(lmbda, k, kind, name):
+    """For negative k there is no constant among the covariates."""
     y, X, family, w = response(name)
-    X, w = X[:, :k], w if "weights" in kind else np.ones(y.size)
+    if abs(lmbda) > 100.0:
+        y = y / 1e3 if name == "large" else 0.8 * y if name in ("positive", "negative") else y
+        if kind != "all":
+            return
+    constant, X = float(k > 0), X[:, :k] if k > 0 else X[:, k:]
+    w = w if "weights" in kind else np.ones(y.size)
     seen = np.ones(y.size, dtype=bool)
     if "missing" in kind:
         seen[[3, 4, 11, 20, 25]] = False
     root = np.sqrt(w) if "weights" in kind else NO_WEIGHTS
-    row, extra = regress(np.where(seen, y, np.nan), X, family, lmbda, root)
+    row, extra = regress(np.where(seen, y, np.nan), X, family, lmbda, root, constant=constant)
     result = dict(zip(FIELDS, row, strict=True))
     y_seen, w_seen, at = y[seen], w[seen], result["lmbda"]
     g, rest = likelihood_by_numpy(y_seen, X[seen], w_seen, family, at)
-    assert result["nll"] == pytest.approx(g, abs=1e-11)
+    assert result["nll"] == pytest.approx(g, rel=1e-11, abs=1e-11)
     assert result["n_obs"] == result["n_kept"] == pytest.approx(w_seen.sum(), rel=1e-14)
     assert (result["x_min"], result["x_max"]) == (y_seen.min(), y_seen.max())
     assert result["route"] == Route.TWO_PASS
@@ -237,7 +246,13 @@ def test_results_describe_the_regression_of_the_transformed_response(lmbda, k, k
         assert abs(near[1] - near[0]) / 0.04 < 1e-3 * result["curvature"]
         assert result["curvature"] == pytest.approx((near[0] - 2.0 * g + near[1]) / 4e-4, rel=1e-3)
         assert result["status"] == Status.SCANNED
-        assert extra[0] < at < extra[1]
+        assert 18 <= result["n_eval"] <= 24
+        # the scan extends to 4/(standard deviation of the logs) about the lambda for which all powers are logs
+        logs = np.log(y_seen) if family == BOX_COX else np.sign(y_seen) * np.log1p(abs(y_seen))
+        center = {"both signs": 1.0, "negative": 2.0}.get(name, 0.0)
+        mean = 0.0 if name == "both signs" else np.average(logs, weights=w_seen)
+        reach = 4.0 / np.sqrt(np.average((logs - mean) ** 2, weights=w_seen))
+        np.testing.assert_allclose(extra[:2], (center - reach, center + reach), rtol=1e-9, atol=1e-9)
     else:
         assert (at, result["status"], result["n_eval"]) == (lmbda, Status.FIXED, 1)
         assert np.isnan(extra[:2]).all()
@@ -399,3 +414,89 @@ def test_a_sample_whose_design_lacks_rank_is_not_used():
     sampled, dropped = regress(y, X, sample=20)[0], regress(y[seen], X[seen])[0]
     assert sampled[STATUS] == dropped[STATUS] == Status.SCANNED
     assert sampled[LMBDA] == pytest.approx(dropped[LMBDA], abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_missing", [0, 7])
+def test_samples_are_evenly_spaced_rows(n_missing, weighted):
+    y, X, family, w = response("both signs", 45)
+    y[:: 45 // n_missing if n_missing else 100] = np.nan if n_missing else y[0]
+    seen = ~np.isnan(y)
+    one = design(X, np.sqrt(w) if weighted else NO_WEIGHTS, 9)
+    with np.errstate(all="ignore"):
+        column, good = prepare(y, summarize_values(y, None), family, one, likelihood.new_regression_work(one))
+    assert good
+    logs = np.where(seen, np.sign(y) * np.log1p(abs(y)), 0.0) / column.rows.sigma
+    v = (w if weighted else np.ones(45)) * seen
+    every = slice(0, 45, 5)
+    for rows, part, basis in ((column.rows, slice(0, 45), one.basis), (column.sample, every, one.sample_basis)):
+        np.testing.assert_allclose(rows.logs, logs[part], rtol=1e-13)
+        assert rows.weight == pytest.approx(v[part].sum(), rel=1e-14)
+        assert rows.jacobian == pytest.approx(np.average(logs[part], weights=v[part]), rel=1e-12)
+        assert rows.basis is basis
+        if n_missing:
+            np.testing.assert_array_equal(rows.kept, seen[part])
+            gram = basis[:, seen[part]] @ basis[:, seen[part]].T
+            np.testing.assert_allclose(np.tril(rows.gram), np.linalg.cholesky(gram), atol=1e-13)
+        else:
+            assert rows.kept.size == rows.gram.size == 0
+    y[every] = np.where(np.arange(9) < 7, np.nan, 1.0)  # too few rows of the sample have values
+    with np.errstate(all="ignore"):
+        column, good = prepare(y, summarize_values(y, None), family, one, likelihood.new_regression_work(one))
+    assert good
+    assert column.sample is column.rows
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("at", [0.3, 9.0, 60.0, 1e9])
+def test_scans_extend_while_the_likelihood_rises(at, sign, monkeypatch):
+    """Beyond 8 steps on either side of the center, each step is longer by half, up to 40 steps."""
+    seen = []
+
+    def evaluate(rows, mu, work):
+        seen.append(mu)
+        return likelihood.Evaluation((mu - sign * at) ** 2, mu - sign * at, 1.0, 0.0, 1.0, 0.0, 1.0)
+
+    monkeypatch.setattr(search, "evaluate", evaluate)
+    X, _ = covariates(12)
+    work = likelihood.new_regression_work(design(X))
+    scan = search._scan(None, 0.1, 2.0, work)
+    points = list(0.1 + 0.25 * np.arange(-8, 9))
+    wide = 0.25
+    while (points[-1] - at < 0.0 if sign > 0.0 else points[0] + at > 0.0) and len(points) < 57:
+        wide *= 1.5
+        points = [*points, points[-1] + wide] if sign > 0.0 else [points[0] - wide, *points]
+    found = work.grid[:, scan.first : scan.last + 1]
+    np.testing.assert_allclose(found[0], points, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(found[1], (found[0] - sign * at) ** 2)
+    np.testing.assert_allclose(found[2], found[0] - sign * at)
+    assert scan.n_eval == len(seen) == len(points)
+    assert scan.n_exact == 0
+    assert scan.n_minima == (points[0] < sign * at < points[-1])
+
+
+@pytest.mark.parametrize("drop", [1e-3, 0.1, 3.0])
+def test_ends_of_intervals_take_few_evaluations(drop, monkeypatch):
+    y, X, family, _ = response("both signs")
+    row, _ = regress(y, X, family)
+    one, seen = design(X), []
+    work = likelihood.new_regression_work(one)
+    with np.errstate(all="ignore"):
+        column, _ = prepare(y, summarize_values(y, None), family, one, work)
+        evaluate = likelihood.evaluate
+        monkeypatch.setattr(fit, "evaluate", lambda *a: seen.append(a[1]) or evaluate(*a))
+        for side in (-1.0, 1.0):
+            seen.clear()
+            end = fit._drop_point(column, fit._exponent(column, row[LMBDA]), drop, side, work)
+            assert 3 <= len(seen) <= 10
+            assert evaluate(column.rows, end, work).g - row[NLL] == pytest.approx(drop, rel=1e-9)
+
+
+def test_designs_that_lose_rank_are_refused():
+    X, _ = covariates(12)
+    basis, out = design(X).basis, np.empty((3, 3))
+    kept = (np.arange(12) < 2).astype(float)
+    assert likelihood.factor_gram(basis, kept, out) is False
+    kept[:] = 1.0
+    assert likelihood.factor_gram(basis, kept, out)
+    np.testing.assert_allclose(np.tril(out), np.eye(3), atol=1e-13)
