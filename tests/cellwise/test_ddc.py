@@ -245,3 +245,30 @@ def test_the_two_runs_of_philips_parts_that_deviate():
     one = wrapped_pca(parts, 1)
     assert one.outliers[490:565].all()
     assert one.outliers[100:490].mean() < 0.2
+
+
+def test_a_row_with_one_value_has_an_outlyingness():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 1)) + 0.3 * rng.normal(size=(50, 3))
+    fit = ddc(X)
+    found = fit.predict(np.array([[0.1, np.nan, np.nan], [9.0, np.nan, np.nan], [np.nan] * 3]))
+    assert np.isfinite(found.row_outlyingness[:2]).all()
+    assert found.row_outlyingness[0] < found.row_outlyingness[1]
+    assert np.isnan(found.row_outlyingness[2])
+
+
+def test_arrays_for_a_fit_of_a_data_frame_have_all_its_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 1)) + 0.3 * rng.normal(size=(50, 4))
+    fit = ddc(pd.DataFrame(X, columns=list("abcd")))
+    np.testing.assert_array_equal(fit.predict(X).residuals, fit.residuals)
+    for wrong in (X[:, :3], np.column_stack([X, X[:, 0]])):
+        with pytest.raises(ValueError, match="columns"):
+            fit.predict(wrong)
+
+
+def test_rows_of_one_outlyingness_are_not_flagged():
+    X = np.tile(np.array([[1.0], [2.0], [3.0], [4.0], [-1.0], [-2.0], [-3.0], [-4.0]]), (1, 1))
+    fit = ddc(np.column_stack([X, X]), max_discrete=0)
+    assert not fit.flagged_rows.any()
+    assert np.isfinite(fit.row_outlyingness).all()

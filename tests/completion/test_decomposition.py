@@ -546,3 +546,38 @@ def test_an_exact_decomposition_has_the_whole_weight():
 def test_only_decompositions_can_be_averaged(decompositions):
     with pytest.raises(TypeError, match="decompositions must be one or more results of uv_decompose"):
         complete_by_average(np.ones((2, 2)), decompositions)
+
+
+def test_offsets_of_the_rows_of_a_single_column():
+    M = np.array([[4.0], [8.0], [nan], [2.0]])
+    with pytest.warns(UserWarning, match="row 2"):
+        result = uv_decompose(M, 1, normalize="rows", rng=0)
+    np.testing.assert_allclose(result.row_offset, [4.0, 8.0, 0.0, 2.0])
+    np.testing.assert_allclose(result.reconstruct()[[0, 1, 3]], M[[0, 1, 3]])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_starting_factors_are_complete_and_of_the_right_shape(which):
+    M = np.arange(1.0, 13.0).reshape(3, 4)
+    factors = [np.ones((3, 2)), np.ones((2, 4))]
+    uv_decompose(M, 2, init=tuple(factors), max_epochs=1)
+    for wrong in (np.full(factors[which].shape, nan), factors[which].T, factors[which][:, :1]):
+        given = list(factors)
+        given[which] = wrong
+        with pytest.raises(ValueError, match=r"\b(init|U|V)\b"):
+            uv_decompose(M, 2, init=tuple(given), max_epochs=1)
+
+
+@pytest.mark.parametrize(
+    ("element", "is_valid"),
+    [(("U", 0, 0), True), (("U", 2, 1), True), (("V", 1, 3), True), (("U", 3, 0), False), (("U", 0, 2), False),
+     (("V", 2, 0), False), (("V", 0, 4), False), (("U", -1, 0), False), (("V", 0, -1), False), (("U", 0), False),
+     (("W", 0, 0), False), (("U", 0.5, 0), False)],
+)  # fmt: skip
+def test_elements_of_an_order_are_in_the_factors(element, is_valid):
+    M = np.arange(1.0, 13.0).reshape(3, 4)
+    if is_valid:
+        uv_decompose(M, 2, order=[element], max_epochs=1, rng=0)
+    else:
+        with pytest.raises((ValueError, TypeError), match="order"):
+            uv_decompose(M, 2, order=[element], max_epochs=1, rng=0)

@@ -335,3 +335,34 @@ def test_results_do_not_depend_on_memory_layout(rank):
         assert np.array_equal(imputer.transform(other), filled)
         assert imputer.score(other) == score
     assert UVImputer(rank, random_state=0).fit(X).score(X.astype(np.float32)) == pytest.approx(score, rel=1e-5)
+
+
+def test_values_at_the_limits_are_no_outliers():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    imputer = UVImputer(1, random_state=0).fit(X)
+    low, high = imputer.limits_
+    rows = np.vstack([low, high, np.nextafter(low, -np.inf), np.nextafter(high, np.inf)])
+    assert np.isnan(imputer._mask_outliers(rows)).tolist() == [[False] * 3] * 2 + [[True] * 3] * 2
+
+
+def test_a_score_is_minus_the_error_of_hidden_values_in_units_of_the_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1)) * [1.0, 100.0, 1e-3] + rng.normal(size=(40, 3)) * [0.1, 10.0, 1e-4]
+    X[3, 1] = np.nan
+    imputer = UVImputer(1, random_state=0).fit(X)
+    hidden = []
+    estimate = imputer._estimate_missing
+
+    def recorded(values):
+        hidden.append(np.isnan(values) & ~np.isnan(X))
+        return estimate(values)
+
+    imputer._estimate_missing = recorded
+    score = imputer.score(X)
+    assert hidden[0].sum() == pytest.approx(0.2 * 119, abs=12)
+    errors = (estimate(np.where(hidden[0], np.nan, X)) - X) / imputer.scale_
+    assert score == pytest.approx(-np.sqrt(np.mean(errors[hidden[0]] ** 2)))
+    imputer._estimate_missing = estimate
+    assert np.isnan(imputer.score(np.full((2, 3), np.nan)))
+    one = np.array([[np.nan, 5.0, np.nan]])
+    assert imputer.score(one) == pytest.approx(-abs(estimate(np.full((1, 3), np.nan))[0, 1] - 5.0) / imputer.scale_[1])
