@@ -190,3 +190,50 @@ def test_a_fraction_of_the_values_is_continuous():
         assert trimmed.window_size(float(n), 0.9) == size
         assert trimmed.window_size(n - 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
         assert trimmed.window_size(n + 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
+
+
+@pytest.mark.parametrize("shift", [qq.PAPER, qq.FILLIBEN])
+@pytest.mark.parametrize("seed", range(5))
+def test_fractional_weights_mix_two_numbers_of_copies(shift, seed):
+    """A weight between k and k + 1 stands for k copies and, in part, for k + 1 copies; each copy has its score."""
+    w = np.random.default_rng(seed).uniform(1.0, 4.0, 7)
+    w[seed % 7], w[(seed + 2) % 7] = 3.0, 9.5
+    of, n = frequency_weights(w), w.sum()
+    expected, before = [], 0.0
+    for i, each in enumerate(w):
+        whole = math.floor(each)
+        for parts, fraction in ((whole, whole + 1.0 - each), (whole + 1, each - whole)):
+            ranks = before + (np.arange(parts if fraction > 0.0 else 0) + 0.5) * each / parts
+            expected += [(i, ndtri((r + shift) / (n + 2.0 * shift)), fraction * each / parts) for r in ranks]
+        before += each
+    nodes = qq.normal_nodes(of, shift, 1e-9)
+    found = sorted(zip(nodes.row.tolist(), nodes.score, nodes.weight / of.factor, strict=True))
+    np.testing.assert_allclose(found, sorted(expected), atol=1e-12)
+    np.testing.assert_allclose(nodes.spread, 0.0, atol=1e-15)
+    few = qq.normal_nodes(of, shift, 0.2)
+    assert few.row.size < len(expected)
+    for i in range(7):  # the nodes of a value have the mean and the mean square of its scores
+        own, share = few.row == i, [(z, v) for row, z, v in expected if row == i]
+        z, v = np.array(share).T
+        assert few.weight[own].sum() / of.factor == pytest.approx(w[i], rel=1e-12)
+        assert few.weight[own] @ few.score[own] / of.factor == pytest.approx(v @ z, abs=1e-4)
+        squares = few.weight[own] @ (few.score[own] ** 2 + few.spread[own]) / of.factor
+        assert squares == pytest.approx(v @ z**2, abs=5e-4)
+
+
+@pytest.mark.parametrize("fraction", [1e-3, 0.2, 0.5, 0.77, 0.999])
+def test_scores_of_samples_are_those_of_their_ranks(fraction):
+    w = np.array([2.0, 1.0, 4.0, 3.0])
+    expected = ndtri((10.0 * fraction + 1.0 / 6.0) / (10.0 + 1.0 / 3.0))
+    assert qq.sampled_score(frequency_weights(w), fraction) == pytest.approx(expected, abs=1e-13)
+
+
+def test_weights_below_one_copy_have_a_single_node():
+    w = np.array([0.3, 5.0, 0.6, 4.0, 0.1])
+    of = frequency_weights(w)
+    nodes = qq.normal_nodes(of, qq.PAPER, 1e-9)
+    for i in (0, 2, 4):
+        [k] = np.flatnonzero(nodes.row == i)
+        rank = w[:i].sum() + 0.5 * w[i]
+        assert nodes.score[k] == pytest.approx(ndtri((rank + 1.0 / 6.0) / (10.0 + 1.0 / 3.0)), abs=1e-12)
+        assert (nodes.spread[k], nodes.weight[k] / of.factor) == (0.0, pytest.approx(w[i]))

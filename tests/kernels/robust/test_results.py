@@ -15,7 +15,16 @@ from powerkern._status import Route
 from powerkern.kernels.location.loc_scale import LocScale
 from powerkern.kernels.location.weights import frequency_weights, new_frequency_work
 from powerkern.kernels.results import DEFERRED, FIELDS, N_RESULTS, STATUS
-from powerkern.kernels.robust import adaptive_rewml, carroll, cellwise, column_results, qq, reweighting, trimmed
+from powerkern.kernels.robust import (
+    adaptive_rewml,
+    carroll,
+    cellwise,
+    column_results,
+    qq,
+    qq_column,
+    reweighting,
+    trimmed,
+)
 from powerkern.kernels.robust import fit as fits
 from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized
 from powerkern.kernels.robust.options import with_rule
@@ -443,3 +452,30 @@ def test_grids_of_carrolls_objective_are_divided_in_halves(family):
     best = points[np.argmin(values)]
     fine = [oracles.carroll_objective(family, u, best + step) for step in np.linspace(-0.5, 0.5, 41)]
     assert values.min() - min(fine) < 1e-3
+
+
+@pytest.mark.parametrize("c", [0.3, 0.5, 2.0])
+def test_nodes_are_as_fine_as_the_constant_of_the_bisquare_requires(c):
+    w = np.array([30.0, 22.0, 25.0, 17.5])
+    options, work = ESTIMATORS["robust"](c=c).kernel_options, new_robust_work(4, True)
+    column = prestandardize_column(make_scores, np.array([0.3, 0.9, 1.2, 4.0]), w, BOX_COX, options, work)
+    nodes = column.standardized.target
+    for found, expected in zip(
+        nodes, qq.normal_nodes(frequency_weights(w, new_frequency_work(4)), qq.PAPER, c / 16.0), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("best", [0, 3, 7])
+def test_cells_shrink_to_the_neighbors_of_their_lowest_point(best, monkeypatch):
+    seen, cell, work = [], np.zeros(8), new_robust_work(4)
+    cell[:2] = 1.0, 4.0
+
+    def evaluate(standardized, n, options, work):
+        seen.append(work.grid[0, :n].copy())
+        return best
+
+    monkeypatch.setattr(qq_column, "evaluate", evaluate)
+    assert qq_column.shrink_cell(None, cell, None, work) == 8
+    np.testing.assert_allclose(seen, [np.linspace(1.0, 4.0, 8)], rtol=1e-14)
+    assert cell[:2].tolist() == [seen[0][max(best - 1, 0)], seen[0][min(best + 1, 7)]]
