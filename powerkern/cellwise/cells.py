@@ -149,9 +149,10 @@ class DDCFit(Cells):
         Returns
         -------
         Neighbors
-            A named tuple of arrays with an entry for each predicting column, the most correlated one first:
-            ``columns``, positions among the columns that were kept; ``correlations``, robust correlations with the
-            predicted column; and ``slopes``, the slopes of the predicted column on each of them, after standardization.
+            A named tuple of arrays with an entry for each predicting column, in order of decreasing absolute
+            correlation: ``columns``, positions among the columns that were kept; ``correlations``, robust correlations
+            with the predicted column; and ``slopes``, the slopes of the predicted column on each predicting column,
+            after standardization.
         """
         j = position_of(column, self.column_names, self.loc.size)
         first, others, correlations, slopes = self._rule.relations
@@ -458,7 +459,10 @@ def _flag_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _FlagRule)
 
 
 def _row_outlyingness(residuals: FloatArray) -> FloatArray:
-    """Return, for each row, the mean of F(residual**2) over its cells, with F as in `ddc`; NaN without cells."""
+    """Return the mean of F(residual**2) over the observed cells of each row, (n,); NaN for rows without such cells.
+
+    F is as in the Notes of `ddc`.
+    """
     probability = np.sort(
         erf(np.abs(residuals) * math.sqrt(0.5)), axis=1
     )  # sorted: the sum does not depend on the order of columns

@@ -1,4 +1,4 @@
-"""Find the neighbors of each column, which are the columns correlated with it, and the slopes of the column on them."""
+"""Find the neighbors of each column (the columns correlated with it), and its slopes on the neighbors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PANEL = 64
 
 
 class Neighbors(NamedTuple):
-    """Columns that predict a column, the most correlated one first."""
+    """Columns that predict a column, in order of decreasing absolute correlation."""
 
     #: Positions among the columns that were kept.
     columns: IntArray
@@ -60,7 +60,7 @@ def run_in_parts(
     job : callable
         Function of the slice of columns of a group.
     shape : (int, int)
-        Numbers of columns and rows, (p, n). The cost of a column is assumed to be proportional to p.
+        Numbers of columns and rows, (p, n). The total cost is assumed to be proportional to ``n p**2``.
     n_threads : int
         Maximum number of threads.
     step : int
@@ -186,7 +186,10 @@ def _wrap_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray | 
 
 
 def _select_correlated(correlation: FloatArray, least: float) -> IntArray:
-    """Return the positions of the correlations of absolute value at least `least`, the largest first."""
+    """Return the positions of the entries of `correlation`, (p,), whose absolute value is at least `least`.
+
+    The positions are in order of decreasing absolute value.
+    """
     size = np.abs(correlation)
     large = np.flatnonzero(size >= least)
     return large[np.argsort(-size[large], kind="stable")]

@@ -135,7 +135,10 @@ def _step_factors(constants: WrapConstants, n_max: int) -> FloatArray:
 
 
 def _central_part_factor(share: FloatArray) -> FloatArray:
-    """Return the consistency factor of the standard deviation of the central `share`, a fraction, of normal values."""
+    """Return the factor that makes the standard deviation of the central part of normal values consistent.
+
+    `share` is the fraction of the values in the central part.
+    """
     q = ndtri(0.5 * (1.0 + share))
     with np.errstate(invalid="ignore"):
         density = np.where(np.isinf(q), 0.0, q * np.exp(-0.5 * q * q) / math.sqrt(2.0 * math.pi))

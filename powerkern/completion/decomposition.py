@@ -134,7 +134,7 @@ class UVDecomposition:
     def complete(self, M: object) -> FloatArray:
         """Return `M` with NaN replaced by estimates.
 
-        `M` must have the shape of the decomposed matrix. Labels of rows and columns are aligned with its labels.
+        `M` must have the shape of the decomposed matrix. If both have labels, rows and columns are matched by labels.
         """
         values, names = _read(M, known=self._column_names)
         if values.shape != self.shape:

@@ -143,7 +143,10 @@ def _as_labels(given: Any) -> NDArray[Any]:
 
 
 def _encode_labels(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the distinct labels in increasing order, and the position of each label among them."""
+    """Return the distinct labels in increasing order, and the position of each label among them.
+
+    Raise if a label is missing, or if the labels cannot be sorted; `what`, "rows" or "columns", is for messages.
+    """
     missing = any(map(is_missing_label, labels)) if labels.dtype.kind == "O" else bool((labels != labels).any())
     if missing:
         raise ValueError(f"labels of {what} are missing; leave out these ratings")
@@ -162,7 +165,7 @@ def check_weights(weight: ArrayLike, n: int) -> FloatArray:
 
 
 def find_labels(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return the position of each label of `given` in the sorted array `labels`, and a mask of those that are in it."""
+    """Find the labels `given` in the sorted array `labels`: return their positions, and a mask of the labels found."""
     wanted = _as_labels(given)
     if labels.dtype.kind == "O" or wanted.dtype.kind == "O":
         return _find_objects(labels, wanted)

@@ -97,6 +97,9 @@ class Donors:
         return np.where(np.isnan(means), completed, means), completed + corrections
 
     def _count_candidates(self, n_neighbors: int) -> int:
-        """Return twice the number of donors that have `n_neighbors` observed values on average, at most _FARTHEST."""
+        """Return the number of nearest donors among which neighbors are searched, at most _FARTHEST.
+
+        On average over the columns, twice `n_neighbors` of these donors have an observed value.
+        """
         share = np.count_nonzero(~np.isnan(self.values)) / self.values.size
         return min(math.ceil(2.0 * n_neighbors / share), _FARTHEST)

@@ -1,4 +1,4 @@
-"""Normalize a matrix before completion: subtract offsets, divide by scales, and find the limits of outliers."""
+"""Normalize a matrix by offsets and scales before completion, and compute limits beyond which values are outliers."""
 
 from __future__ import annotations
 

@@ -331,7 +331,7 @@ class _SortedEntries(NamedTuple):
     Attributes
     ----------
     start : (n + 1,) ndarray of int
-        Position of the first rating of each row (column), and k.
+        Position of the first rating of each row (column), followed by k.
     joined : (k,) ndarray of int
         Column (row) of each rating.
     order : (k,) ndarray of int
@@ -445,7 +445,7 @@ class _RatingsFit:
 
 
 class _RatingsFold(NamedTuple):
-    """Selection of a model: candidates are fitted to most ratings and evaluated on the held-out ratings."""
+    """A fit to most ratings, and the held-out ratings on which candidate models are evaluated."""
 
     fit: _RatingsFit
     held: Entries

@@ -30,9 +30,9 @@ class Kind(IntEnum):
 
 
 class ProtocolError(ValueError):
-    """Error for a message that is rejected, or an answer that is missing; nothing was merged.
+    """Error for a rejected message or a missing answer.
 
-    The text contains no values of the data of a site and may be sent to the server.
+    Nothing is merged if it is raised. The text contains no values of the data of a site and may be sent to the server.
 
     Attributes
     ----------

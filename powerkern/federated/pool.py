@@ -285,7 +285,10 @@ class Weights:
 
 
 def evaluate_score(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[float, Score]:
-    """Return g and its derivatives at the exponent `mu`, from the merged moments at `mu`."""
+    """Return the negative log-likelihood g per observation, and its derivatives with respect to the exponent.
+
+    `moments`, (N_PARTIAL,), are the merged moments at the exponent `mu` of the scaled logs.
+    """
     f = column.scaling
     with np.errstate(all="ignore"):
         shift, _, log_factor = scaling_at(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
@@ -338,7 +341,10 @@ def make_fit_row(
 
 
 def make_identity_row(column: PooledColumn, n_obs: float, status: int) -> FloatArray:
-    """Return the results of a column without an optimum, as a row of `kernels.results.ColumnFit`."""
+    """Return the results of a column without an optimum, as a row of `kernels.results.ColumnFit`.
+
+    `n_obs` is the total weight of the column, and `status` gives the reason.
+    """
     row = np.zeros(N_RESULTS)
     write_range(row, n_obs, column.x_min, column.x_max)
     write_identity(row, status)

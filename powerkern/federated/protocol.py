@@ -210,7 +210,10 @@ def _advance(
 
 
 def _choose_status(best: ColumnOptimum, task: _ColumnTask, n_obs: float) -> Status:
-    """Return the status of an optimum: ``task.status``, or a worse one if lambda is not certified or not precise."""
+    """Return the status of an optimum: ``task.status``, or a worse one if lambda is not certified or not precise.
+
+    `n_obs` is the total weight of the column, from which the standard error of lambda follows.
+    """
     if not best.certified:
         return Status.UNRESOLVED if best.error > 0.0 else Status.NOT_CERTIFIED
     standard = 1.0 / math.sqrt(n_obs * best.best.at.d2) if best.best.at.d2 > 0.0 else 0.0

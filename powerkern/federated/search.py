@@ -31,7 +31,7 @@ _LEAST_RADIUS, _WIDEN, _MOST_BRACKETS = 1e-12, 16.0, 4
 
 
 class EvaluatedPoint(NamedTuple):
-    """Value and derivatives of g at a point, and a bound on the error of the first derivative."""
+    """Negative log-likelihood and its derivatives at a point, with a bound on the error of the first derivative."""
 
     x: float
     nll: float

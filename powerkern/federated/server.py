@@ -49,10 +49,10 @@ class Server:
         column. The server then does not request the ranges of the columns. The tighter the bounds, the more accurate
         the fit. The fit reports the bounds as `x_min` and `x_max`.
     quantum : float, optional
-        Request sums as integers, to be added by a secure sum of your choice. The sums are rounded to multiples of this
-        power of two, where a row of weight 1 counts 1; ``2.0**-80`` is fine enough for most columns. By default,
-        clients send unencrypted moments. `PowerFit.lmbda_error` bounds the error of lambda due to this rounding. The
-        status is not OK if the bound exceeds 0.01 standard errors.
+        Request sums as integers, to be added by a secure sum of your choice. A row of weight 1 adds 1 to the sum of the
+        weights, and all sums are rounded to multiples of this power of two; ``2.0**-80`` is fine enough for most
+        columns. `PowerFit.lmbda_error` bounds the error of lambda due to this rounding. The status is not OK if the
+        bound exceeds 0.01 standard errors. By default, clients send unencrypted moments.
     search : {"newton", "brent"}, default "newton"
         Search for lambda. "newton" uses the derivative of the likelihood. "brent" starts with Brent's method on values
         of the likelihood, as published, which takes more rounds, and then also uses the derivative.

@@ -239,7 +239,8 @@ def _check_shape(what: str, given: ArrayLike, shape: tuple[int, ...], names: Seq
 def _make_whitener(cov: FloatArray, names: Sequence[str] | None) -> Callable[[FloatArray], FloatArray]:
     """Return a function that whitens deviations from the mean by a Cholesky factor of `cov`, (p, p).
 
-    The function takes (n, p) deviations and returns the whitened ones as columns, (p, n).
+    The function takes (n, p) deviations and returns the whitened ones as columns, (p, n). `names` are the names of the
+    columns, for messages.
     """
     from scipy.linalg import blas, lapack  # costs a third of the time to import powerkern
 

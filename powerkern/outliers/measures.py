@@ -59,7 +59,7 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
     y_prob : (n,) or (n, k) array-like
         Probabilities of being an outlier; for several methods, one column per method.
     stratum : {"all", "outliers", "inliers"}, default "all"
-        The scores to average over: all, or those with one true label.
+        The scores to average over: all, only those of outliers, or only those of inliers.
 
     Returns
     -------
@@ -304,7 +304,7 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
 
 
 def _check_errors(what: str, errors: ArrayLike) -> FloatArray:
-    """Return errors as float64; raise if one is negative or NaN."""
+    """Return errors as float64; raise if one is negative or NaN. `what` names the argument in messages."""
     values = np.asarray(as_reals(what, errors), dtype=np.float64)
     if not (values >= 0.0).all():
         raise ValueError(f"{what} must not be negative or NaN")

@@ -348,7 +348,7 @@ def outlier_probability(
             ``(s - min)/(max - min)``, clipped to [0, 1] for new scores.
         "gamma"
             ``max(0, (F(s) - F(mu))/(1 - F(mu)))``, where F is the gamma distribution with the mean and the variance
-            (with n - 1) of the scores [1]_. The mean must be positive.
+            (divisor n - 1) of the scores [1]_. The mean must be positive.
         "robust-gamma"
             Like "gamma", with `center` and `scale` in place of mean and standard deviation.
         "yeo-johnson"

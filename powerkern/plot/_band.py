@@ -51,7 +51,7 @@ def _ranks(n: int) -> IntArray:
 
 
 def _local_level(n: int, level: float) -> float:
-    """Return the probability with which a single order statistic may leave a band of joint probability `level`."""
+    """Return the probability with which one of `n` order statistics may leave a band of joint probability `level`."""
     ranks = _ranks(n)
     # gaps between uniform order statistics are gamma variables over their sum
     gaps = np.diff(np.concatenate(([0], ranks, [n + 1])))

@@ -44,8 +44,8 @@ def cell_map(
 ) -> Axes:
     """Draw a map of the cells of a matrix, with outlying cells in color.
 
-    Colors show transformed, standardized values, or residuals from the predictions of `powerkern.cellwise.ddc`. For the
-    latter, a mark to the right of a row shows that it deviates as a whole.
+    Colors show transformed, standardized values, or residuals from the predictions of `powerkern.cellwise.ddc`. For
+    residuals, a mark to the right of a row shows that it deviates as a whole.
 
     A cell is grey up to the cutoff. Beyond it, the cell is red (high) or blue (low). The color gets stronger with the
     distance and is strongest from twice the cutoff on. Missing cells are dotted, and columns that could not be fitted
@@ -65,9 +65,9 @@ def cell_map(
         map shows the residuals that `powerkern.cellwise.DDCFit.predict` returns for the columns kept by the fit.
     cutoff : float, optional
         Absolute value beyond which a cell is outlying. The default is the normal quantile at the `cutoff` of the fit:
-        2.576, which one normal value in a hundred exceeds, unless the estimator has another cutoff. By default, short
-        columns, which have a larger cutoff (see `PowerFit.standardized_cutoff`), are scaled so that their cutoff is
-        drawn in the same color.
+        2.576, which one normal value in a hundred exceeds, unless the estimator has another cutoff. Short columns have
+        a larger cutoff (see `PowerFit.standardized_cutoff`). By default, their values are scaled so that the cutoffs of
+        all columns are drawn in the same color.
     max_shape : (int, int), default (200, 100)
         Largest number of rows and columns to draw. A larger matrix is drawn in blocks; the axes name their size.
     ax : matplotlib Axes, optional
@@ -256,7 +256,7 @@ def _label_axis(axis: Any, what: str, names: list[Any] | None, n: int, block: in
     axis : matplotlib Axis
         The axis to label.
     what : {"column", "row"}
-        Word for what the axis shows.
+        Label of an axis without names; with blocks, the first word of the label.
     names : list or None
         Name of each column or row.
     n : int

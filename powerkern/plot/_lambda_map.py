@@ -49,8 +49,8 @@ def lambda_map(
     Returns
     -------
     matplotlib Axes
-        The axes. The labels of the marks give their scores. For a pair of `marks`, this is the score of the closest
-        pair of the map.
+        The axes. The label of each mark gives its score. A pair in `marks` that is not on the grid of the map gets the
+        score of the closest pair on the grid.
 
     References
     ----------

@@ -30,7 +30,7 @@ _MARKERS = 600.0
 
 
 def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10, ax: Axes | None = None) -> Axes:
-    """Draw the outlier map of robust principal components: orthogonal distances over score distances.
+    """Draw the outlier map of robust principal components: orthogonal distances against score distances.
 
     The lines are the cut-offs. Regular rows lie to the lower left of both. Good leverage points lie to the right,
     orthogonal outliers above, and bad leverage points beyond both [1]_.

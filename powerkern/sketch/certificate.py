@@ -1,11 +1,13 @@
 """Bounds on the difference in lambda between a robust fit of chunks and the fit of the same rows in memory.
 
-A bin does not record the positions of its values. The fit of chunks represents the values by a set of points. Random
-sets with the same counts, extremes and means differ from this set about as much as the rows do. Fits of such sets show
-how uncertain lambda before reweighting and the ends of the kept interval are. The pass that sums the kept values also
-sums the weights of the rows that are closer to an end than its uncertainty. If there are none, as usual, the two fits
-keep the same rows and give the same lambda. Otherwise, the influence of these rows bounds the error of lambda, and this
-error adds to the uncertainty of the ends in the next step.
+A bin does not record the positions of its values, so the fit of chunks represents the values by points. Other sets of
+points with the same counts, extremes and means, most of them random, are fitted, too. The differences between these
+fits show the uncertainty of lambda before reweighting and of the ends of the kept interval.
+
+The pass that sums the kept values also sums the weights of the values near the ends, where "near" means within this
+uncertainty. Usually there are no such values. The two fits then keep the same rows and give the same lambda. Otherwise,
+the influence of these values bounds the error of lambda. This error increases the uncertainty of the ends in the next
+step.
 """
 
 from __future__ import annotations
@@ -38,17 +40,17 @@ _SEARCHED, _TIED = 2e-5, 2e-4
 def start_error(column: RobustChunkColumn, alternatives: list[Points], search_error: float) -> float:
     """Return a bound on the error of lambda before reweighting, from the spread of the alternative fits.
 
-    Estimators without a cut-off keep values by their ranks, so each row moves the ends of the kept interval. For them
-    the bound is on lambda after reweighting.
+    Estimators without a cut-off keep values by rank, so the ends of the kept interval depend on the positions of all
+    rows. For these estimators, the bound is on lambda after reweighting.
 
     Parameters
     ----------
     column : RobustChunkColumn
         The column.
     alternatives : list of Points
-        The fits of other points, see `RobustChunkColumn.draw_alternatives`.
+        The alternative fits, which are the result of `RobustChunkColumn.draw_alternatives`.
     search_error : float
-        The result of `search_error`.
+        The result of the function `search_error`.
     """
     which = LMBDA0 if column.has_cut_off else LMBDA
     others = np.array([points.row[which] for points in alternatives])
@@ -57,11 +59,13 @@ def start_error(column: RobustChunkColumn, alternatives: list[Points], search_er
 
 
 def search_error(column: RobustChunkColumn) -> float:
-    """Return a bound on the distance between the lambda where the search in memory stops and the true minimum.
+    """Return a bound on the error of lambda due to a search in memory that stops beside the minimum.
 
-    Near the minimum, an objective that depends on order statistics is rough. The distance is measured on the objective
-    of the points, by searches that begin a little to the left or right of the start. Without this term, the error of
-    lambda exceeded its bound in columns with many rows near the cut-offs.
+    An objective that depends on order statistics is rough near its minimum. For estimators with a cut-off, the searches
+    are therefore repeated from intervals a little to the left or right of the initial lambda, with the objective of the
+    points that represent the column. The bound is the largest change of the result plus a tolerance. For other
+    estimators, it is the tolerance. Without this term, the error of lambda exceeded its bound in columns with many rows
+    near the cut-offs.
     """
     tied = column.weighted and column.has_cut_off and (column.cells.is_one_value & (column.cells.rows > 1.0)).any()
     start = column.found_start
@@ -116,7 +120,7 @@ def _farthest(column: RobustChunkColumn, here: FloatArray, moved: list[FloatArra
     column : RobustChunkColumn
         The column.
     here : (2,) ndarray
-        The ends.
+        The ends before the move.
     moved : list of (N_CUTOFF_FIELDS,) ndarray
         Results of `RobustChunkColumn.cut` with other points or another lambda.
     """
@@ -172,9 +176,9 @@ def _error_of_cut_off(column: RobustChunkColumn, state: Reweighting, near: Float
 
 
 def _influences(column: RobustChunkColumn, interval: FloatArray) -> FloatArray:
-    """Return the derivatives of lambda with respect to a weight at the lower and at the upper end of the interval.
+    """Return the derivative of lambda with respect to the weight of the smallest and of the largest kept value, (2,).
 
-    `interval` is as in `KeptPass`.
+    The kept values are represented by points. `interval` is a row of the field of this name in `KeptPass`.
     """
     x, w = _kept_points(column, interval)
     some = 1e-3 * float(w.sum())
@@ -187,8 +191,8 @@ def _error_of_scaling(column: RobustChunkColumn, state: Reweighting) -> float:
     """Return the effect on lambda of the uncertainty of the center and the divisor of prescaling.
 
     Center and divisor depend on the unknown positions of rows in a bin. They do not affect lambda of Box-Cox, for which
-    the result is 0. The effect dominates in long columns: without it, the errors of 5 of 16 columns of 300,000 and of a
-    million rows exceeded the bounds.
+    the result is 0. The effect dominates in long columns: without this term, lambda was farther off than the bound in 5
+    of 16 columns with 300,000 or a million rows.
     """
     if column.family == BOX_COX:
         return 0.0
@@ -207,7 +211,10 @@ def _error_of_scaling(column: RobustChunkColumn, state: Reweighting) -> float:
 
 
 def _kept_points(column: RobustChunkColumn, interval: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the points of the start that lie between ``interval[0]`` and ``interval[1]``, and their weights."""
+    """Return the points between ``interval[0]`` and ``interval[1]``, and their weights.
+
+    The points represent the column; see `RobustStart.points`.
+    """
     low, high = interval[:2]
     x, w, _, _ = column.found_start.points
     inside = (x >= low) & (x <= high)

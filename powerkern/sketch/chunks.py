@@ -85,14 +85,14 @@ def fit_chunks(
 
     Parameters
     ----------
-    chunks : sequence, table that can be read in batches, function that returns either or an iterable, or MapReduce
-        Chunks of rows, each of a form that `powerkern.fit` accepts. They may be
+    chunks : sequence, table, function or MapReduce
+        Chunks of rows, each in a form that `powerkern.fit` accepts. They may be
 
         * a list, such as slices of a memory map;
         * a table, column, data set, scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, a relation of DuckDB
           or an expression of Ibis, which are read in batches of about a million cells (scanners: in their own batches);
-        * a function that starts reading from the beginning whenever it is called, such as
-          ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``;
+        * a function that returns one of these or an iterator over the chunks, and starts from the beginning at every
+          call, such as ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``;
         * a `MapReduce`, which holds an engine of yours that reads chunks on any machine.
 
         The columns of all data frames are read in the order of the first data frame.
@@ -109,11 +109,11 @@ def fit_chunks(
     below, above : sequence of array-like of bool, function that returns an iterable, or dict, optional
         Marks of cells that are only known to lie below (above) the number in the cell, as for `powerkern.fit`: an array
         or a data frame for each chunk, or None for a chunk without such cells. If columns of the chunks hold the marks,
-        name these, as in ``{"lead": "lead_flag"}``; tables that are read in batches and a `MapReduce` need this form.
-        Not with `groups`, where you can use ``limits=``.
+        name these columns, as in ``{"lead": "lead_flag"}``. Tables that are read in batches and a `MapReduce` need this
+        form. Not with `groups`, where you can use ``limits=``.
     between : (lower, upper), optional
-        The ends of intervals, as for `powerkern.fit`: a pair of such sequences, or of functions that return an
-        iterable.
+        Lower and upper ends of the intervals of censored cells, as for `powerkern.fit`: each a sequence with an entry
+        for each chunk, or a function that returns an iterable of such entries.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
         Treatment of non-numeric columns, as in `powerkern.fit`; the first chunk determines which columns these are.
         Only "raise" with a `MapReduce`.
@@ -243,9 +243,10 @@ def location_chunks(
     Notes
     -----
     Mean and standard deviation take two passes, order statistics up to eight; summaries take some 50 kB per column.
-    Median, nMAD, quartiles and trimmed means are exact to rounding. M-estimators are exact where psi is linear or
-    constant within every bin; bins at its corners are divided. For a polynomial psi, bins are divided until they hardly
-    matter: errors were within 1e-11 of the scale for "bisquare" and "bisquare-proposal2", and 1e-7 for "biweight".
+    Median, nMAD, quartiles and trimmed means are exact to rounding. M-estimators are exact if psi is linear or constant
+    within every bin, so bins that contain a corner of psi are divided. For a polynomial psi, bins are divided until
+    they hardly matter: errors were at most 1e-11 scales for "bisquare" and "bisquare-proposal2", and 1e-7 scales for
+    "biweight".
 
     Examples
     --------
@@ -273,7 +274,8 @@ class _Source(NamedTuple):
     sample_weight : str or None
         Name of the column of weights, if the engine does not pass weights with the chunks.
     counts_passes : bool
-        Whether the fit shows a progress bar that counts passes; the engine of this process has one that counts chunks.
+        Whether to show a progress bar that counts passes. It is False if this process reads the chunks, because the
+        bar then counts chunks.
     """
 
     map_reduce: MapReduce
@@ -440,7 +442,7 @@ def _open_chunks(chunks: Any, columns: list[int] | None, order: _Order) -> Itera
     chunks : object
         The chunks; see `fit_chunks`.
     columns : list of int or None
-        Positions in the first chunk of the columns to read; None: all.
+        The columns to read, given by their positions in the first chunk; None: all.
     order : _Order
         The order of the columns.
     """
@@ -454,7 +456,7 @@ def _open_chunks(chunks: Any, columns: list[int] | None, order: _Order) -> Itera
 
 
 def _arguments_per_chunk(sample_weight: Any, marks: Marks) -> dict[str, Any]:
-    """Return the arguments that have an entry for each chunk, in a dictionary with the names that messages use."""
+    """Return the arguments that have an entry for each chunk, by their names in messages."""
     between = (None, None) if marks.between is None else as_ends("between", marks.between)
     given = {
         "sample_weight": None if isinstance(sample_weight, str) else sample_weight,

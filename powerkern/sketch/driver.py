@@ -57,7 +57,8 @@ def fit_columns(
     options : mapping
         Options named in `ChunkOptions`; any other name raises TypeError.
     marks : Marks
-        Marks of censored cells. Names of columns are passed on; marks of another form must come from the engine.
+        Marks of censored cells: the names of columns that mark them, or marks in any other form, which the engine must
+        pass with the chunks.
     """
     job = ChunkJob.checked(family, estimator, map_reduce.task_threads, progress, marks=marks, **options)
     fit = job.fit(map_reduce.engine, sample_weight)
@@ -199,7 +200,7 @@ class _ChunkFitter(NamedTuple):
     n_threads: int
 
     def fit_family(self, names: tuple[str, ...] | None) -> _ChunkFit:
-        """Fit every column with the family in `spec`; `names` are the column names in results, if given."""
+        """Fit every column with the family in `spec`; `names` are the names of the columns in results, or None."""
         spec = self.spec
         if not spec.estimator.has_likelihood:
             return self._fit_robustly(names)

@@ -171,7 +171,7 @@ class Engine(Protocol):
     """A function that applies a pass to every chunk, and merges the summaries; see `MapReduce`."""
 
     def __call__(self, function: Pass[S], merge: Callable[[S, S], S], /) -> S | None:
-        """Apply `function` to every chunk and `merge` to pairs of results; return the last result, or None if none."""
+        """Apply `function` to every chunk, and merge the results in pairs; return the total, or None without chunks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +258,7 @@ class Passes:
     flags: Marks = NO_MARKS
 
     def with_labels(self, labels: Sequence[Any] | None) -> Self:
-        """Return a copy for the later passes, which read the columns in the order of `labels` unless it is None."""
+        """Return a copy that reads the columns in the order of `labels`; if `labels` is None, return `self`."""
         return self if labels is None else dataclasses.replace(self, labels=tuple(labels))
 
     def __call__(self, kind: Callable[..., Pass[S]], *, chosen: BoolArray | None = None, **fields: Any) -> S:

@@ -46,7 +46,7 @@ _BITS = 60
 
 
 class _Compared(NamedTuple):
-    """Fits by one family of the values that both families keep.
+    """Fits of one family to the values that the fits of both families keep.
 
     Attributes
     ----------

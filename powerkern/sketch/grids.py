@@ -68,7 +68,7 @@ class _GridColumns:
     family : {"yeo-johnson", "box-cox"}
         The transform.
     table : (p, k) ndarray
-        A row for each column; subclasses define the entries. Values in it include the shift.
+        A row for each column; subclasses define the entries. Values in the table include the shift.
     column_names : list of str or None
         Names of the columns in results.
     was_vector : bool
@@ -141,7 +141,7 @@ class _GridColumns:
 
     @property
     def _naming(self) -> ColumnNames:
-        """Column names and labels, as `merging_order` takes them."""
+        """Names and labels of the columns, in the form that `merging_order` takes."""
         return ColumnNames(self.column_names, self.labels)
 
     def _order_of(self, other: _GridColumns) -> list[int] | None:
@@ -263,7 +263,7 @@ class Range(_GridColumns, ChunkSummary):
         )
 
     def _stream_grid(self) -> Grid:
-        """Make the grid for the first rows of a stream, with at most `_STREAM_BINS` bins, which can be merged."""
+        """Make the grid for the first rows of a stream, with at most `_STREAM_BINS` bins per column."""
         return self._make_grid(stream=True)._with_bins(np.full(self.n_features, -np.inf), _STREAM_BINS)
 
     def _make_grid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
@@ -339,7 +339,10 @@ class Range(_GridColumns, ChunkSummary):
         return found
 
     def _possible(self) -> NDArray[np.bool_]:
-        """Return a mask of the columns with possible entries, which are `EMPTY_RANGE` for a column without values."""
+        """Return a mask of the columns whose entries in the table some data could have produced.
+
+        The entries of a column without values must be `EMPTY_RANGE`.
+        """
         count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self._table.T
         with np.errstate(invalid="ignore", over="ignore"):
             seen = np.isfinite(self._table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
@@ -516,12 +519,18 @@ class Grid(_GridColumns):
         return cells
 
     def _make_room(self, cells: FloatArray, weight: FloatArray) -> None:
-        """Increase the quanta in `cells`, in place, until sums of total weight `weight`, (p,), fit into 64 bits."""
+        """Increase the quanta in the table of a grid, in place, until sums over all rows fit into 64-bit integers.
+
+        `cells`, (p, N_GRID), is the table, and `weight`, (p,), holds the total weight of each column.
+        """
         used = cells[:, G_BINS] > 0
         cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quantum_exponents(weight[used]))
 
     def _set_references(self, cells: FloatArray, streamed: BoolArray) -> None:
-        """Set the reference of the logs of streamed columns in `cells` from their extremes, in place (Box-Cox only)."""
+        """Compute the references of the logs of streamed columns from their extremes (Box-Cox only).
+
+        The table `cells`, (p, N_GRID), of a grid is modified in place; `streamed` is a mask of the streamed columns.
+        """
         if not is_mirrored(self._code):
             cells[streamed, G_REF] = references_for(cells[streamed])[1]
 
@@ -557,9 +566,10 @@ class Grid(_GridColumns):
         return grid
 
     def _is_possible(self) -> bool:
-        """Return whether the table is consistent.
+        """Return whether the entries of the table agree with each other.
 
-        The bins must agree with the extremes of the columns, up to one bin because logs are rounded.
+        The range of bins of a column may differ by one bin from the range computed from its extremes, because logs are
+        rounded.
         """
         used = self._table[(self._table != 0.0).any(axis=1)]
         sign, reference, exponent, _, bins, low, high, quantum = used.T

@@ -97,7 +97,7 @@ class CountedIntervals:
         return CountedIntervals(self.starts, self.ends, counts, self.observed)
 
     def table(self, quantum: IntArray) -> IntervalTable:
-        """Return the intervals and their weights in the form that fits take; `quantum` is as in `Grid`."""
+        """Return the intervals and their weights as the table that fits read; `quantum` is as in `Grid`."""
         weight = np.ldexp(self.counts.astype(np.float64), quantum[self._columns()])
         return IntervalTable(self.starts, np.column_stack([self.ends, weight]), self.observed)
 
@@ -114,7 +114,7 @@ class CountedIntervals:
         return self.starts, self.ends, self.counts, self.observed
 
     def are_within(self, low: FloatArray, high: FloatArray) -> BoolArray:
-        """Return a mask of the columns in which all finite ends of intervals lie in ``[low, high]``, (p,) each."""
+        """Return a mask of the columns whose intervals have all finite ends between `low` and `high`, (p,) each."""
         column = self._columns()
         closed = np.where(np.isinf(self.ends), self.ends[:, ::-1], self.ends)
         outside = ((closed < low[column, None]) | (closed > high[column, None])).any(axis=1)
@@ -141,7 +141,7 @@ class CountedIntervals:
 
 
 def standard_ends(matrix: Matrix, family: int, shift: FloatArray) -> Matrix:
-    """Add the shift to values and ends, and make intervals that begin below the domain of the family open below.
+    """Add the shift to the cells, and replace interval ends that are not above the domain's lower bound by -inf.
 
     Parameters
     ----------
@@ -221,8 +221,8 @@ def count_intervals(matrix: Matrix, quantum: IntArray) -> CountedIntervals:
 def end_range(matrix: Matrix) -> FloatArray:
     """Return the smallest and the largest finite entry of ``matrix.ends`` in each column, (2, p).
 
-    These are the second ends of intervals, whose first ends are the values of the matrix. Columns without such entries
-    get inf and -inf.
+    One end of the interval of a censored cell is in ``matrix.ends``, and the other end is in ``matrix.values``. The
+    result is inf and -inf for a column without finite entries.
     """
     assert matrix.ends is not None
     inner = np.isfinite(matrix.ends)

@@ -557,8 +557,8 @@ def equal_points(
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Represent the values of each cell by up to four points of equal weight.
 
-    If there are few cells, each gets more points, even for equal values, because the search treats long columns
-    differently from short ones. The value of rank r among the n values of a cell is approximated by
+    If there are few cells, each gets more points, even if its values are equal. Otherwise, the search would treat the
+    points as a short column. The value of rank r among the n values of a cell is approximated by
     ``low + (high - low) (r/(n - 1))**a``, where a follows from the mean. Cells of one or two rows, or of one value, are
     represented exactly.
 
@@ -569,7 +569,7 @@ def equal_points(
     rng : numpy.random.Generator, optional
         Perturb the ranks as if they were order statistics of uniform random numbers.
     effective_fraction : float
-        Number of these random numbers, as a fraction of the number of rows: less than 1 if rows have unequal weights.
+        Number of these random numbers divided by the number of rows; it is below 1 if the rows have unequal weights.
 
     Returns
     -------
@@ -658,6 +658,6 @@ def moment_points(cells: CellMoments) -> tuple[FloatArray, FloatArray, IntArray]
 
 
 def weighted_median(x: FloatArray, w: FloatArray) -> float:
-    """Return the first value at which the cumulative weight reaches half of the total; `x`, (n,), is ascending."""
+    """Return the first element of ascending `x`, (n,), at which the cumulative weight `w` reaches half of the total."""
     below = np.cumsum(w)
     return float(x[min(int(np.searchsorted(below, 0.5 * below[-1])), x.size - 1)])

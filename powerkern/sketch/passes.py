@@ -176,7 +176,7 @@ class BinsPass(Pass[Bins]):
 
 
 class Kept(ChunkSummary):
-    """Power sums of the kept values, those inside an interval, of each column.
+    """Power sums of the kept values of each column, which are the values inside an interval.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class Kept(ChunkSummary):
 
 @dataclass(frozen=True, kw_only=True)
 class KeptPass(Pass[Kept]):
-    """Pass that computes the power sums of the kept values, those inside an interval, after centering and scaling.
+    """Pass that centers and scales the values inside an interval (the kept values), and computes their power sums.
 
     Attributes
     ----------

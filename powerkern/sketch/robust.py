@@ -90,15 +90,15 @@ def fit_robust(
 
 
 class Reader(NamedTuple):
-    """Reader of some of the columns in further passes, given the result of the first pass."""
+    """Reader for the passes after the first one, each of which reads only some of the columns."""
 
     passes: Passes
     first: ColumnSample
 
     def divide(self, columns: Sequence[CountedColumn]) -> bool:
-        """Let each column divide its cells, and count their parts in one pass over the data.
+        """Divide the cells that each column chooses, and count the values in the parts in one pass over the data.
 
-        Return False, without a pass, if no column needs a count.
+        Return whether there was a pass: False if no column chooses a cell.
         """
         asked = [(column, edges) for column in columns if (edges := column.choose_edges()).size]
         if asked:

@@ -188,7 +188,8 @@ class RobustChunkColumn(CountedColumn):
     def find_start(self) -> None:
         """Compute the start from points that represent the cells.
 
-        If more than half of the rows have one value, and the estimator fits such columns, their cell is left out.
+        If more than half of the rows have the same value, the cell of this value is left out, provided that the
+        estimator can fit such columns (`fits_ties`).
         """
         start = self._start_without(self._tie)
         row = start.points.row
@@ -272,7 +273,7 @@ class RobustChunkColumn(CountedColumn):
         return self._scratch
 
     def objective(self, lmbdas: FloatArray) -> FloatArray:
-        """Return the estimator's objective at each lambda, (k,), for the points of the start."""
+        """Return the estimator's objective at each lambda, (k,), for the points that represent the column."""
         x, w, row, _ = self.found_start.points
         values: FloatArray = self.estimator.objective(x[:, None], self.family, lmbdas, w, 1, row[[ROUTE]])[0]
         return values
@@ -360,7 +361,10 @@ def predict_cuts(column: RobustChunkColumn) -> list[tuple[float, int]]:
 
 
 def _neighbors(y: FloatArray, values: FloatArray) -> IntArray:
-    """Return the positions in the ascending array `y`, (n,), of the two points on either side of each finite value."""
+    """Return the positions in `y` of the two points below and the two points above each finite value.
+
+    `y`, (n,), is in ascending order. At the ends of `y`, positions are repeated.
+    """
     above = np.searchsorted(y, values[np.isfinite(values)])
     points: IntArray = np.clip(np.concatenate([above + k for k in range(-2, 2)]), 0, y.size - 1)
     return points
@@ -374,7 +378,7 @@ def _medians(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatA
     x, w : (n,) ndarray
         Ascending points and their weights.
     about : float, optional
-        A second center c, for which c - d and c + d are appended, d being the median distance from c.
+        A second center c. The points c - d and c + d are appended, where d is the median distance from c.
     """
     median = weighted_median(x, w)
     values = [median]

@@ -1,4 +1,4 @@
-"""Build the results of each column of a robust fit from chunks, in the form that fits in memory have."""
+"""Build the results of each column of a robust fit from chunks, with the same fields as fits in memory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def build_result(column: RobustChunkColumn, state: Reweighting | None) -> ChunkF
     """Return the results of a column.
 
     If all rows are known they are fitted in memory; otherwise the results come from `state`, the final state of
-    reweighting. It is None if there was no reweighting.
+    reweighting. `state` is None if there was no reweighting.
     """
     if column.is_whole:
         values, weight = _known_rows(column)
@@ -80,7 +80,7 @@ def move_lambda(column: RobustChunkColumn, state: Reweighting | None, row: Float
     row : (N_RESULTS,) ndarray
         The results to replace.
     lmbda : float
-        The new lambda: a bound that the fitted one exceeds.
+        The new lambda: the bound on lambda that the fit violates.
     """
     given = np.array([lmbda])
     if column.is_whole:

@@ -135,7 +135,8 @@ def choose_step(column: RobustChunkColumn, state: Reweighting, step_index: int) 
     state : Reweighting
         The state, with the new step.
     is_chosen : bool
-        Whether there is something to fit: another step is due, and it keeps other values than the last one.
+        Whether the new step must be fitted. It is False if all steps are done, if the interval of the new step is that
+        of the last step, or if the two ends of the interval are equal.
     """
     start, criterion = column.found_start, column.estimator.criterion
     n_fits = max_fits(start.points.options)
@@ -175,7 +176,7 @@ def _end_of_window(column: RobustChunkColumn, outside: float, direction: int) ->
     end : float
         The smallest or the largest value in the window.
     excluded : float
-        The part to exclude of the weight of the rows that are equal to this value.
+        Weight to exclude at this value, for the rows equal to it that are outside the window.
     uncertain : float
         The weight of the cell that contains the end, if the cell holds several values; otherwise 0.
     """
@@ -228,7 +229,10 @@ def _check_unchanged(column: RobustChunkColumn, step: ReweightingStep, kept: Kep
 
 
 def _without_excluded(step: ReweightingStep, kept: Sketch) -> Sketch:
-    """Return the sums minus the weights to exclude at the ends of a trimmed window (`ReweightingStep.excluded`)."""
+    """Subtract the values that a step excludes at the ends of a trimmed window from the power sums `kept`.
+
+    `ReweightingStep.excluded` holds the weights of these values.
+    """
     if not step.excluded.any():
         return kept
     low, high, center, divisor = step.interval[:4]

@@ -1,4 +1,4 @@
-"""Power sums of the columns of some rows, and sums of sketches on different grids."""
+"""`Sketch`: power sums of the columns of some rows, and the conversion of these sums to another grid."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Sketch(ChunkSummary):
         return Sketch(grid, a.sums + b.sums, a._roundings + b._roundings, intervals)
 
     def _on_grid(self, grid: Grid) -> Sketch:
-        """Return the sketch on another grid, which covers its range with bins as wide, or wider by a power of two."""
+        """Return the sketch on another grid; see `_move_to_grid` for the conditions on the grid."""
         return self if self.grid == grid else _move_to_grid(self, grid)
 
     @classmethod
@@ -157,7 +157,7 @@ class Sketch(ChunkSummary):
     def to_bytes(self) -> bytes:
         """Return the sketch as bytes, which `from_bytes` reads.
 
-        Their number is 64 per bin, plus 112 per column, plus 24 per interval of censored cells.
+        The result has a header, 64 bytes per bin, 120 bytes per column, and 24 bytes per interval of censored cells.
         """
         head = {**self.grid._describe(), "intervals": self._intervals.counts.size}
         return pack(SKETCH, head, self.grid._table, self.sums, self._roundings, *self._intervals.arrays())
@@ -201,7 +201,10 @@ class Sketch(ChunkSummary):
 
 
 def _move_to_grid(old: Sketch, grid: Grid) -> Sketch:
-    """Move a sketch to another grid, whose bins are as wide or wider by a power of two."""
+    """Move a sketch to another grid.
+
+    The grid must cover the range of the sketch. Its bins must have the same width, or be wider by a power of two.
+    """
     sums, roundings = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64), old._roundings.copy()
     starts, old_starts = grid._starts, old.grid._starts
     moved = (old.grid._table[:, G_REF] != grid._table[:, G_REF]) & (old.grid.n_bins > 0)
@@ -232,7 +235,7 @@ def _convert_sums(sums: IntArray, first: int, cell: FloatArray, new: FloatArray)
     sums : (k, N_POWERS) ndarray of int
         The sums in the k bins of the column.
     first : int
-        Index of the first of these bins, in bin widths from the log 0.
+        Index of the first of these bins; bin 0 begins at the log 0.
     cell, new : (N_GRID,) ndarray
         The column's rows in the tables of the old and of the new grid.
 

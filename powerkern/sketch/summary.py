@@ -1,4 +1,4 @@
-"""Summaries of chunks: those of different rows can be merged, and those of different columns can be joined."""
+"""Summaries of chunks, which can be merged over rows and joined over columns."""
 
 from __future__ import annotations
 

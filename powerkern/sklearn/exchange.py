@@ -22,7 +22,7 @@ _LARGEST_RATIO = 1e8
 
 
 def convert_to_sklearn(ours: Any) -> PowerTransformer:
-    """Return a fitted transformer of scikit-learn that transforms as `ours`, a transformer of this package, does."""
+    """Return a fitted transformer of scikit-learn with the same results as `ours`, a transformer of this package."""
     fit: PowerFit = ours.power_fit_
     loc, scale = _moments(fit)
     theirs = PowerTransformer(method=ours.method, standardize=fit.standardize, copy=ours.copy)
@@ -42,8 +42,8 @@ def convert_to_sklearn(ours: Any) -> PowerTransformer:
 def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
     """Return means and standard deviations of the transformed columns before standardizing, (p,) each.
 
-    For columns that pass unchanged they are values for which scikit-learn's transformer returns the column unchanged.
-    Raise ValueError for fits that scikit-learn cannot represent.
+    If a column passes unchanged, its mean and standard deviation are chosen so that scikit-learn's transformer returns
+    the column unchanged, too. Raise ValueError for fits that scikit-learn cannot represent.
     """
     passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
     _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit the sum")

@@ -216,7 +216,7 @@ class UVImputer(FloatTransformer):
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the output columns: those of the input, then those of the indicators."""
+        """Return the names of the output columns: first the input columns, then the indicators."""
         names: NDArray[np.object_] = super().get_feature_names_out(input_features)
         if self.indicator_ is None:
             return names

@@ -56,7 +56,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             a constant (``contamination="auto"`` in scikit-learn), the probability must also exceed 0.997. If there is
             no limit, rows with a probability above 0.997.
         float
-            This fraction of the training data, namely the rows with the highest scores, and new rows with such scores.
+            This fraction of the training rows, namely those with the highest scores, and new rows with scores as high.
             The fraction is above 0 and at most 1/2; fewer rows are outliers if scores are tied. Probabilities are
             calibrated to this fraction, as in `outlier_probability`.
     threshold : float, optional
@@ -94,8 +94,8 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     probability is 1. With `threshold`, they use probabilities. For several detectors, they combine
     ``Phi((s - l)/sigma)`` over the detectors, where s is the score of a detector, l its limit (for a given
     `contamination`, the quantile of its training scores) and sigma the nMAD of its training scores. A row is an outlier
-    if the combination exceeds 1/2: always if every detector calls the row an outlier, and never if none does. For a
-    given `contamination`, the quantile of the combination over the training data takes the place of 1/2.
+    if the combination exceeds 1/2. It always does if every detector calls the row an outlier, and never does if none
+    does. For a given `contamination`, the quantile of the combination over the training data takes the place of 1/2.
 
     A row whose score is NaN has no probability: `predict_proba`, `score_samples` and `decision_function` return NaN,
     and `predict` and `fit_predict` raise a ValueError that names the row.
@@ -253,9 +253,10 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return p[:, 0]
 
     def _outlyingness(self, scores: FloatArray) -> FloatArray:
-        """Return the number by which rows are classified, (n,), given their scores, (n, k).
+        """Return the outlyingness of rows, (n,), given their scores, (n, k), by k detectors; outliers have high values.
 
-        It is a probability, a score, or for several detectors a combination, see the Notes of the class.
+        It is the probability of an outlier if `threshold` is given, otherwise the score of a single detector or a
+        combination of the scores of several detectors; see the Notes of the class.
         """
         if self._by_probability:
             return self._combine_probabilities(scores)
@@ -298,7 +299,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self._orient_scores(_last_step(detector), score(X))
 
     def _orient_scores(self, step: Any, scores: Any) -> FloatArray:
-        """Return scores as float64, negated if low scores are outlying; `step` is the detector itself."""
+        """Return scores as float64, negated if low scores are outlying; `step` is the result of `_last_step`."""
         greater = self.greater_is_outlier
         if greater is None:
             greater = hasattr(step, "decision_scores_")

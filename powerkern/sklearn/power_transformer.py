@@ -210,7 +210,7 @@ class PowerTransformer(PartTransformer):
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @CALLING_FAMILY_METHOD
     def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Update the fit with more rows, of data that do not fit in memory; arguments are as in `fit`.
+        """Update the fit with more rows, so that the data need not fit in memory; arguments are as in `fit`.
 
         The rows are summarised in a sketch (`powerkern.sketch`) of about 60 kilobytes per feature, which determines the
         likelihood to about 1e-13. A feature that cannot be fitted yet causes no warning; see
@@ -282,7 +282,9 @@ class PowerTransformer(PartTransformer):
 
     @CALLING_FAMILY_METHOD
     def transform(self, X: object) -> Any:
-        """Transform every feature of `X`, (n_samples, n_features); the result is float32 for float32, else float64.
+        """Transform every feature of `X`, (n_samples, n_features).
+
+        The result is float32 if `X` is float32, otherwise float64.
 
         NaN stays NaN. By default, ValueError is raised for infinite values, and under Box-Cox for values not above
         -shift; see `out_of_range` and `infinite`.
@@ -302,7 +304,7 @@ class PowerTransformer(PartTransformer):
 
     @CALLING_FAMILY_METHOD
     def inverse_transform(self, X: object) -> Any:
-        """Undo `transform`; the result is float32 for float32, else float64.
+        """Undo `transform`; the result is float32 if `X` is float32, otherwise float64.
 
         NaN stays NaN. Values outside the range of the transform have no inverse; see `out_of_range`.
         """

@@ -90,11 +90,11 @@ def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
 
 @contextmanager
 def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
-    """Reject non-numeric input around a check by scikit-learn, which is the body of the ``with`` statement.
+    """Return a context for a check of `X` by scikit-learn, which also rejects non-numeric input.
 
-    scikit-learn alone accepts some input that is not numeric. If this check and scikit-learn's both reject the input,
-    the message is scikit-learn's, except for data frames, where ours names the column. `what` names the argument in
-    messages.
+    The body of the ``with`` statement runs scikit-learn's check, which accepts some input that is not numeric. This
+    function therefore makes a second check. If both checks reject `X`, the message is that of the second check for data
+    frames, because it names the column, and otherwise that of scikit-learn. `what` names the argument in messages.
     """
     names = names_of(X)
     ours: Exception | None = None

@@ -95,7 +95,7 @@ def _inv_boxcox1p_each(y: FloatArray, lmbda: FloatArray, out: FloatArray) -> Non
 
 
 def _fix_lambda(each: Any) -> Any:
-    """Adapt a kernel with one lambda per element to a single lambda for all elements."""
+    """Return a kernel with a single lambda for all elements, given a kernel `each` with one lambda per element."""
     return lambda x, lmbda, out: each(x, np.full(x.size, lmbda), out)
 
 

@@ -134,9 +134,9 @@ class SupervisedPowerTransformer(PartTransformer):
     New values that lie farther than 0.99 times the range beyond the ends of the training data are clipped there.
 
     Missing values are left out of the scaling and stay missing, except in a constant column, where they become 0. `fit`
-    raises an error if there are missing values and the estimator does not accept them; they are passed on to estimators
-    with parts, such as a pipeline with an imputer. If X is a data frame, estimators in the search get data frames, too,
-    so that steps can select columns by name.
+    raises an error if there are missing values and the estimator does not accept them. An estimator that contains
+    others, such as a pipeline with an imputer, gets missing values in any case. If X is a data frame, estimators in the
+    search get data frames, too, so that steps can select columns by name.
 
     This implementation differs from the published algorithms [1]_ and their code. Starts are scored. A restart does not
     lose the best point, and the returned score is that of the returned lambdas. "diagonal" compares every column with
@@ -528,6 +528,10 @@ class _Routed(NamedTuple):
 
 
 def takes_missing(estimator: Any) -> bool:
-    """Return whether to pass missing values to an estimator: it accepts them, or consists of parts that may."""
+    """Return whether to pass missing values to an estimator.
+
+    Return True if the estimator accepts them, and for every estimator that contains other estimators, such as a
+    pipeline, because one of these may fill in missing values.
+    """
     has_parts = any(hasattr(part, "fit") for part in estimator.get_params().values())
     return has_parts or bool(get_tags(estimator).input_tags.allow_nan)

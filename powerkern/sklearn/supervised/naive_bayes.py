@@ -211,7 +211,7 @@ def _is_likeliest(
 
 
 def _mean(rows: FloatArray) -> FloatArray:
-    """Return the mean of each row, bit-identical to that in GaussianNB because it adds in the same order."""
+    """Return the mean of each row; values are added in the order of GaussianNB, so that results are bit-identical."""
     return np.asarray(np.cumsum(rows, axis=1)[:, -1] / rows.shape[1])
 
 
