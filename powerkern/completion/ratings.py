@@ -414,7 +414,7 @@ class _RatingsFit:
         side : _SortedEntries
             The ratings, sorted by the rows of `factor`.
         joined : (k,) ndarray of int
-            Row of `fixed` of each rating, in the order before sorting.
+            The row of `fixed` to which each rating belongs, with the ratings in their order before sorting.
         fixed : (p, rank + 1) ndarray
             The factor held fixed, with its biases.
         factor : (n, rank + 1) ndarray

@@ -5,9 +5,9 @@ points with the same counts, extremes and means, most of them random, are fitted
 fits show the uncertainty of lambda before reweighting and of the ends of the kept interval.
 
 The pass that sums the kept values also sums the weights of the values near the ends, where "near" means within this
-uncertainty. Usually there are no such values. The two fits then keep the same rows and give the same lambda. Otherwise,
-the influence of these values bounds the error of lambda. This error increases the uncertainty of the ends in the next
-step.
+uncertainty. Usually there are no such values. Fits from chunks and in memory then keep the same rows and give the same
+lambda. Otherwise, the influence of these values bounds the error of lambda. This error increases the uncertainty of the
+ends in the next step.
 """
 
 from __future__ import annotations

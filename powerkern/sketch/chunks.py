@@ -456,7 +456,7 @@ def _open_chunks(chunks: Any, columns: list[int] | None, order: _Order) -> Itera
 
 
 def _arguments_per_chunk(sample_weight: Any, marks: Marks) -> dict[str, Any]:
-    """Return the arguments that have an entry for each chunk, by their names in messages."""
+    """Return a dictionary of the arguments with an entry for each chunk; its keys are the names used in messages."""
     between = (None, None) if marks.between is None else as_ends("between", marks.between)
     given = {
         "sample_weight": None if isinstance(sample_weight, str) else sample_weight,

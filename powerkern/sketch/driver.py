@@ -160,7 +160,7 @@ class ChunkJob:
 
 
 class _ChunkFit(NamedTuple):
-    """The results of all p columns.
+    """The results of a fit from chunks, for p columns.
 
     Attributes
     ----------

@@ -569,7 +569,7 @@ def equal_points(
     rng : numpy.random.Generator, optional
         Perturb the ranks as if they were order statistics of uniform random numbers.
     effective_fraction : float
-        Number of these random numbers divided by the number of rows; it is below 1 if the rows have unequal weights.
+        Number of these random numbers divided by the number of rows; below 1 if the rows have unequal weights.
 
     Returns
     -------

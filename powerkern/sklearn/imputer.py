@@ -50,7 +50,7 @@ class UVImputer(FloatTransformer):
     n_neighbors : int, default 10
         With ``rank="auto"``, number of nearest rows that are averaged to fill a gap; 0 for none.
     budget : float, default 10.0
-        With ``rank="auto"``, largest work for the choice of rank and shrinkage, in billions of multiplications; a
+        With ``rank="auto"``, limit on the number of multiplications in the choice of rank and shrinkage, in billions; a
         billion takes about a second on one thread. Multiplications are counted, not timed, so that results are the same
         on any machine. If the choice would need more, fewer rows or fewer ranks are tried.
     max_deviation : float or None, default 40.0
