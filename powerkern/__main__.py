@@ -120,7 +120,7 @@ def _ctrl_c_while_compiling() -> Iterator[None]:
 
 
 def _warned_once() -> Callable[..., None]:
-    """Return a `showwarning` function that prints each message once, even if a file is read twice and warns twice."""
+    """Return a `showwarning` function that prints each message once, even if reading a file twice issues it twice."""
     once = functools.cache(complain)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

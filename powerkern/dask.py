@@ -105,7 +105,7 @@ def fit(
         Data of any real dtype; NaN is missing. Chunk sizes may be unknown. Delayed chunks are blocks of rows in any
         form that `powerkern.fit` accepts.
     family, estimator, progress, **options
-        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
+        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads for fits of the sums.
     groups : str or list of str, optional
         The column, or columns, of a data frame that hold the labels of groups of rows, as in
         `powerkern.sketch.fit_chunks`. The rows of a group may be spread over partitions; they are not shuffled.
@@ -117,7 +117,7 @@ def fit(
     Returns
     -------
     PowerFit, or GroupedFit with `groups`
-        As `powerkern.sketch.fit_chunks`.
+        As for `powerkern.sketch.fit_chunks`.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list
     blocks : list of _ColumnBlock
         The blocks of columns.
     makes_chunks : bool
-        Whether computing a chunk takes tasks of its own, which are then fused with its summary.
+        Whether chunks are computed by separate tasks, which are then fused with the tasks that summarise them.
     labels : list or None
         The column labels of a data frame; its partitions are read in this order of columns.
     """

@@ -69,7 +69,7 @@ def fit(
         A dataset, in which null and NaN are missing, or chunks of rows. A chunk is an object that `powerkern.fit`
         accepts, or a function without arguments that returns such an object; it is called in a task once per pass.
     family, estimator, progress, **options
-        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
+        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads for fits of the sums.
     columns : sequence of str, optional
         The columns of a dataset to fit, in this order; default: all numeric and boolean columns except the weights.
     sample_weight : str, or sequence of ObjectRef or of functions, optional
@@ -78,15 +78,15 @@ def fit(
     Returns
     -------
     PowerFit
-        As `powerkern.sketch.fit_chunks`.
+        As for `powerkern.sketch.fit_chunks`.
 
     Raises
     ------
     TypeError
         If `X` is of another type, or a column is not numeric.
     ValueError
-        As in `powerkern.fit`; the message names the chunk or, for a dataset, the row of the block from which it counts
-        rows.
+        As in `powerkern.fit`. The message names the chunk. For a dataset, it gives the first row of the part of a block
+        that was read, and counts rows from there.
 
     Notes
     -----
@@ -312,7 +312,7 @@ def _parts(block: pyarrow.Table) -> Iterator[pyarrow.Table]:
 
 
 def _place(rows: int) -> str:
-    """Return the description of a part of a block for error messages, which gives its first row."""
+    """Return the description for error messages of the part of a block that starts at row `rows`."""
     return f"a block of the dataset, from row {rows} of it"
 
 

@@ -45,7 +45,7 @@ def fit_regression(
     n_threads: int | None = None,
     progress: bool = False,
 ) -> RegressionFit:
-    r"""Fit a power transform to every response, so that it is normal about a linear model of the covariates.
+    r"""Fit a power transform to every response, so that transformed responses are normal about a linear model.
 
     For each column y of Y, lambda minimises
 

@@ -100,7 +100,7 @@ def fit(
     X : pyspark.sql.DataFrame
         The data, a classic data frame or one of Spark Connect. Null and NaN are missing.
     family, estimator, progress, **options
-        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
+        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads for fits of the sums.
     groups : str or list of str, optional
         The column, or columns, that hold the labels of groups of rows, as in `powerkern.sketch.fit_chunks`. Rows of a
         group may be in any partitions; they are not shuffled.
@@ -112,14 +112,14 @@ def fit(
     Returns
     -------
     PowerFit, or GroupedFit with `groups`
-        As `powerkern.sketch.fit_chunks`.
+        As for `powerkern.sketch.fit_chunks`.
 
     Raises
     ------
     TypeError
         If `X` is not a Spark data frame, or a column is not numeric.
     ValueError
-        As in `powerkern.fit`; the message names the partition, and the row of it from which it counts rows.
+        As in `powerkern.fit`. The message names the partition and the first row of a batch, and counts rows from it.
 
     Notes
     -----
@@ -281,7 +281,7 @@ def _row(partitions: int, outcome: ChunkOutcome) -> pyarrow.RecordBatch:
 
 
 def _place(rows: int) -> str:
-    """Return the description of a batch for error messages, which gives its partition and its first row."""
+    """Return the description for error messages of the batch that starts at row `rows` of this partition."""
     return f"partition {_partition()}, from row {rows} of it"
 
 

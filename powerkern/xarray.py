@@ -143,14 +143,15 @@ def _per_column_attribute(name: str) -> Any:
 class XarrayFit:
     """Power transforms fitted to a DataArray, or to the variables of a Dataset.
 
-    The fit has the attributes of `PowerFit` that hold one number per column. Each is a DataArray over the dimensions
-    that were kept, with their coordinates, or, if a Dataset was fitted, a Dataset of such arrays. A fit can be pickled.
+    The fit has the attributes of `PowerFit` that hold one number per column. Each is a DataArray over the kept
+    dimensions, which are all dimensions except `dim`, with their coordinates. If a Dataset was fitted, it is a Dataset
+    of such arrays. A fit can be pickled.
 
     Attributes
     ----------
     fits : dict
-        The `PowerFit` of each variable, by name; its columns are the points of the dimensions that were kept, in no
-        particular order.
+        The `PowerFit` of each variable, by name; its columns are the points of the kept dimensions, in no particular
+        order.
     lmbda, lmbda_error, loc, scale, log_factor, nll, information : DataArray or Dataset
         As for `PowerFit`.
     n_obs, n_kept, x_min, x_max, shift, status : DataArray or Dataset
@@ -199,8 +200,9 @@ class XarrayFit:
         Parameters
         ----------
         X : xarray.DataArray or xarray.Dataset
-            Data with the dimensions that were kept. Along these, points are matched by their coordinates and may be a
-            subset. Other dimensions may differ. Variables of a Dataset that were not fitted pass through.
+            Data with the kept dimensions of the fit. Along these, points are matched by their coordinates, and may be a
+            subset of the fitted points. Other dimensions may differ. Variables of a Dataset that were not fitted pass
+            through.
         **options
             Options of `PowerFit.transform`, such as ``n_threads`` for arrays in memory.
 
@@ -227,7 +229,7 @@ class XarrayFit:
         Returns
         -------
         xarray.DataArray or xarray.Dataset
-            As `transform`.
+            As for `transform`.
         """
         return self._apply(Z, "inverse_transform", {**options, "out_of_range": out_of_range})
 
@@ -329,7 +331,7 @@ class _StackedArray:
         return da.reshape_blockwise(values, shape, chunks)
 
     def _chunk_like_data(self, values: Any, first: int, last: int | None) -> Any:
-        """Return an array over the axes `first` to `last` of the data, with the chunks of the data."""
+        """Rechunk `values`, which run over the axes `first` to `last` of the data, to the chunks of the data."""
         if not self.is_lazy:
             return np.asarray(values)
         import dask.array as da
@@ -481,7 +483,7 @@ def _transform(X: Any, columns: _VariableFit, method: str, options: dict[str, An
 
 
 def _match_points(position: Any, X: Any) -> Any:
-    """Return the array of column positions of a fit for the points of X, matched by coordinates if there are any."""
+    """Select from `position`, the column positions of a fit, the points of X; match by coordinates if there are any."""
     for d in position.dims:
         if d not in X.dims:
             raise ValueError(f"X has no dimension {d!r}, and the fit has one column for each point along it; add it")

@@ -38,7 +38,7 @@ class CompiledEntry(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compile the default or all entry points into a folder; print how long it took and how large the code is."""
+    """Compile the default or all entry points into a folder; print the time taken and the size of the code."""
     if JIT_DISABLED:
         raise BadInput("numba is switched off: unset NUMBA_DISABLE_JIT")
     if args.cpu is not None:

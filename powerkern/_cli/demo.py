@@ -173,7 +173,7 @@ def _time_best(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _time_peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -> dict[str, float]:
-    """Measure how long scipy and scikit-learn, where installed, take to estimate lambda, in nanoseconds per value."""
+    """Return the time that scipy and scikit-learn, if installed, take to estimate lambda: ns per value, by package."""
     times = {}
     for package, peer in (("scipy", _fit_scipy), ("scikit-learn", _fit_sklearn)):
         try:

@@ -208,9 +208,9 @@ def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 
 class _Blocks:
-    """Iterable of the fitted columns of a table, in blocks of rows; each call reads the table again from the start.
+    """Reader of a table, whose calls return iterators over the fitted columns in blocks of rows, from the first row on.
 
-    `weights` yields the weights of the rows in the same blocks.
+    `weights` yields the row weights of the block that was read last.
     """
 
     def __init__(self, args: argparse.Namespace, layout: FileLayout) -> None:
@@ -226,12 +226,12 @@ class _Blocks:
         self._weight = None
 
     def weights(self) -> Iterator[FloatArray]:
-        """Yield the weights of the latest block, whenever the caller asks for them; stop at the end of the table."""
+        """Yield the weights of the block that was read last, once per iteration; stop after the end of the table."""
         while self._weight is not None:
             yield self._weight
 
     def last(self) -> Block:
-        """Return the latest block, which is the one being fitted."""
+        """Return the block that was read last, which is being fitted."""
         return self._last
 
 

@@ -40,7 +40,7 @@ def censored_cells_to_fit(args: argparse.Namespace) -> CensoredCells:
 
 
 def censored_cells_of(fit: pk.PowerFit) -> CensoredCells:
-    """Return a saved fit's rules for reading cells with detection limits; ``<LOD`` is the limit of its column."""
+    """Return the rules for reading cells with detection limits for a saved fit; ``<LOD`` means the column's limit."""
     limits = fit._spec.limits_of(fit.n_features)
     if limits is None:
         return CensoredCells("")
@@ -157,7 +157,7 @@ class LimitScores:
     def _fits_of_rows(
         self, groups: Sequence[object] | None, rows: NDArray[np.intp]
     ) -> Iterator[tuple[pk.PowerFit, list[int]]]:
-        """Yield each fit that applies to any of the rows `rows`, with these rows; skip groups without a fit.
+        """Yield each fit that applies to some of `rows`, with the rows to which it applies; skip groups without a fit.
 
         Parameters
         ----------

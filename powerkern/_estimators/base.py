@@ -182,7 +182,7 @@ class Estimator(ABC):
         n_threads : int
             Maximum number of threads.
         routes : (p,) ndarray
-            `Route` of each column, which tells how the column was fitted; the objective may depend on it.
+            `Route` by which each column was fitted; the objective may depend on it.
         """
 
     def clip_lambdas(
@@ -214,7 +214,7 @@ class Estimator(ABC):
     def recompute_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
-        """Return the results at other lambdas, computed from the values that the fit of each column did not leave out.
+        """Return the results at other lambdas, computed from the values that the fit of each column kept.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class Estimator(ABC):
         family : int
             Code of the transform, see `kernels.transforms.family`.
         results : (p, N_RESULTS) ndarray
-            The results of the fit, which include the interval of values that were not left out.
+            The results of the fit, which include the interval of the values kept.
         weight : (n,) ndarray
             Weight of each row; None: all 1.
         n_threads : int

@@ -228,7 +228,7 @@ def _area(q: FloatArray, box_cox: bool) -> FloatArray:
 
 
 def mark_origin(results: FloatArray, origin: OriginFit) -> None:
-    """Copy the status of the origin search to fits without a doubtful status, and add its evaluations, in place."""
+    """Update fits without a doubtful status in place: copy the status of the origin search, and add its evaluations."""
     settled = np.isin(results[:, STATUS], _SETTLED)
     results[settled, STATUS] = origin.status[settled]
     results[settled, N_EVAL] += origin.n_eval[settled]

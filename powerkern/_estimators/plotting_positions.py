@@ -54,7 +54,7 @@ def sort_and_weigh(
 
 
 def cached_quantiles(n: int) -> Quantiles:
-    """Return `normal_quantiles` with a cache of its latest results, of 8 MB or one column of `n` values."""
+    """Return `normal_quantiles` with a cache of recent results: up to 8 MB, but at least one result for `n` values."""
     return functools.lru_cache(maxsize=1 + _KEPT // max(n, 1))(normal_quantiles)
 
 

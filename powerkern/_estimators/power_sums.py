@@ -232,7 +232,7 @@ def make_grids(
     largest_exponent : float
         The largest exponent that is expected, in units of 1/spread of the logs; 0: the default.
     stream : bool
-        Whether more rows may follow, beyond the ranges.
+        Whether later rows may have values outside the ranges.
     total : float
         Weight to expect in each column, if it is larger than the weight in the column's range.
     """
@@ -251,7 +251,7 @@ def references_for(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def is_on_reference_grid(cells: FloatArray) -> BoolArray:
-    """Return a mask of the grids whose reference is one of those that Box-Cox streams use; see `references_for`."""
+    """Return a mask of the grids whose reference agrees, up to rounding, with the reference of `references_for`."""
     references = references_for(cells)[1]
     on: BoolArray = abs(cells[:, grids.G_REF] - references) <= _REFERENCE_ERROR * references
     return on
@@ -411,7 +411,7 @@ def no_censored_results(p: int) -> FloatArray:
 
 
 class MixedSums:
-    """Power sums of columns of several kinds, such as families, with the interface of `PowerSums`.
+    """Power sums of columns of different kinds, for example of both families, with the interface of `PowerSums`.
 
     Parameters
     ----------
@@ -552,7 +552,7 @@ class PowerSums:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """Shape of a matrix that would take as long to fit as these sums; it divides the work among threads."""
+        """Shape of a matrix that would take as long to fit as these sums, used to divide the work among threads."""
         return max(1, gauss.N_NODES * int(self.cells[:, grids.G_BINS].max(initial=0.0))), len(self.cells)
 
     def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:

@@ -37,10 +37,10 @@ class PPCC(Estimator):
     -----
     The correlation can have several maxima. It is scanned on both sides of the maximum likelihood estimate, to a
     distance of 4/sd(logs), and farther while it increases, to about 200/sd(logs). If it still increases there, the
-    status is `Status.NOT_CERTIFIED`. The maximum next to the best point is found by Brent's method to about 1e-8. The
-    status tells whether the scan met another maximum at which one minus the correlation is less than twice its value at
-    the best one. Two distinct values look equally normal under any lambda; lambda is then the maximum likelihood
-    estimate. `nll` is the negative log-likelihood at the estimate of lambda.
+    status is `Status.NOT_CERTIFIED`. The maximum next to the best point is found by Brent's method to about 1e-8. If
+    the scan meets another maximum at which one minus the correlation is less than twice as large as at the best one,
+    the status is `Status.MULTIMODAL`. Two distinct values look equally normal under any lambda; lambda is then the
+    maximum likelihood estimate. `nll` is the negative log-likelihood at the estimate of lambda.
 
     Tied values with unequal weights are merged. A weight that is not a whole number stands for a fractional number of
     copies.

@@ -103,20 +103,20 @@ class Ranges:
         return note
 
     def add_lines(self, x: NDArray[Any], stride: int, times: int, rows: slice, group: slice) -> None:
-        """Update the ranges by unweighted rows that lie in memory in runs of several rows each.
+        """Update the ranges by unweighted rows, which are processed in lines of several adjacent rows.
+
+        The first three arguments are as `_engine.lines.join_rows` returns them.
 
         Parameters
         ----------
         x : (m,) ndarray
-            The memory that holds the runs.
+            The memory of the rows.
         stride : int
-            Distance between the starts of two rows, in values.
+            Distance between the starts of two successive rows, in values.
         times : int
-            Rows in a run.
-        rows : slice
-            The rows of the matrix.
-        group : slice
-            The columns of the matrix.
+            Number of rows in a line.
+        rows, group : slice
+            The positions of these rows and of their columns in the matrix.
         """
         own, line = self._parts[rows.start // self._n_rows, group], np.empty((3, times * (group.stop - group.start)))
         first, step = self._sampled(rows)

@@ -57,7 +57,7 @@ def move_lambda(
     leaves_out_ties: bool = False,
     rescale: Rescale | None = None,
 ) -> FloatArray:
-    """Recompute the results at given lambdas from the values that each column keeps.
+    """Recompute the results at given lambdas from the values that the fit of each column kept.
 
     Parameters
     ----------

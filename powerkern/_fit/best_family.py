@@ -170,14 +170,17 @@ _DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _central_statistic, "ppcc": _minus_ppcc
 def keep_untransformed(
     results: FloatArray, families: IntArray, values: NDArray[Any], weight: Weights, n_threads: int
 ) -> None:
-    """Set lambda to 1 where the untransformed column is closer to normal in its center, or the transform is rejected.
+    """Set lambda to 1 in columns whose center the transform does not make more normal.
+
+    A column is left untransformed if the test of central normality rejects the transformed column, or if the statistic
+    of the test is no larger for the untransformed column.
 
     Parameters
     ----------
     results : (p, N_RESULTS) ndarray
         The results of the fit; changed in place.
     families : (p,) ndarray of int
-        The family of each column; changed in place, to Yeo-Johnson.
+        The family of each column; set to Yeo-Johnson for untransformed columns.
     values : (n, p) ndarray
         The data.
     weight : (n,) ndarray

@@ -137,8 +137,8 @@ def fit(
         uses the same treatment by default.
     on_failure : {"raise", "passthrough"}, default "raise"
         Treatment of columns with values outside the domain of Box-Cox. "raise": an error. "passthrough": they pass
-        unchanged, and a warning lists them; so do columns with fewer than three distinct values, which have the same
-        shape under every lambda.
+        unchanged, as do columns with fewer than three distinct values, which have the same shape under every lambda.
+        A warning lists both.
     column_names : sequence of str, optional
         Names used in messages and stored with the fit; default: the names in a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
@@ -150,8 +150,8 @@ def fit(
     dropna : bool, optional
         Treatment of rows without a label: True leaves them out, False makes them a group. Default: an error.
     unknown : {"raise", "nan", "pooled"}, default "raise"
-        Treatment of rows whose group was not in the data, when the fit is applied to them. "raise": an error. "nan":
-        the results are NaN. "pooled": the fit of all rows transforms them.
+        Treatment of new rows whose group was not in the fitted data. "raise": an error. "nan": their results are NaN.
+        "pooled": the fit of all rows transforms them.
     shrink : bool, default False
         Shrink each group's lambda towards the pooled lambda, more strongly for groups with little information. Only
         with "mle".

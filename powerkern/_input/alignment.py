@@ -1,7 +1,7 @@
 """Alignment by label: one rule for all arguments that have one value per row or one value per column.
 
-If both sides have the same labels in different orders, values are reordered. If their labels differ, an error names one
-of them. If either side has no labels, values are matched by position.
+If an argument and the data have the same labels in different orders, the values of the argument are reordered. If the
+labels differ, an error names one of them. If the argument or the data have no labels, values are matched by position.
 
 Rows have labels where pandas, Modin, cuDF or xarray give them an index. Two default indexes of the same length have the
 same labels. A default index next to labels of another kind is an error, whereas pandas would fill such rows with NaN.
@@ -51,7 +51,7 @@ def align_rows(values: Any, X: Any, what: str, whose: str = "X") -> Any:
     Raises
     ------
     ValueError
-        Both have labels, and these differ, or are repeated and in different orders.
+        The labels of `values` and of `X` differ, or are repeated and in different orders.
     """
     own = row_labels(values)
     labels = None if own is None else row_labels(X)
@@ -118,7 +118,7 @@ def matching_order(labels: Sequence[Any], wanted: Sequence[Any]) -> list[int] | 
 
 
 def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any], *, one_may_differ: bool = True) -> bool:
-    """Return whether columns with differing labels may be matched by position, because one side has default labels.
+    """Return whether columns with differing labels may be matched by position, as one list holds default labels.
 
     Default labels do not match other integers, which count as names. With `one_may_differ`, a single column may have
     any label.
@@ -148,12 +148,12 @@ class ColumnNames(NamedTuple):
 def merging_order(own: ColumnNames, other: ColumnNames) -> list[int] | None:
     """Return the position in `other` of each column of `own`, or None if both have the same order.
 
-    Columns are matched by their labels in the data, or by their names if either side has no labels.
+    Columns are matched by their labels in the data, or by their names if `own` or `other` has no labels.
 
     Raises
     ------
     ValueError
-        A column is missing in `other`, or the two sides give it different names.
+        A column is missing in `other`, or has different names in `own` and `other`.
     """
     by_label = own.labels is not None and other.labels is not None
     wanted, given = (own.labels, other.labels) if by_label else (own.names, other.names)

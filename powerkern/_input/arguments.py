@@ -205,7 +205,9 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
 
 
 def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
-    """Return the limit on transformed values: `ymax`; by default infinity or, without standardizing, near overflow.
+    """Return the limit on transformed values: `ymax`, or a default.
+
+    The default is infinity for standardized output, and 1e-4 of the largest number of the output type for raw output.
 
     Parameters
     ----------

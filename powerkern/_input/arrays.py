@@ -192,7 +192,7 @@ def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[st
     values : ndarray
         The numbers.
     wide : list of bool
-        Whether the integer type exceeds float64: one entry per column, or one for all.
+        Whether float64 may round numbers of the integer type: one entry per column, or one for all.
     names : sequence of str or None
         Names of the columns.
     what : str
@@ -432,7 +432,7 @@ def position_of(column: object, names: Sequence[Any] | None, p: int) -> int:
 
 
 def _is_among(column: object, labels: list[Any]) -> bool:
-    """Return whether a label is among others; True and 1 are different labels."""
+    """Return whether a label is in a list of labels; True and 1 are different labels."""
     try:
         hash(column)
     except TypeError:

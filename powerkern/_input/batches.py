@@ -51,7 +51,7 @@ def apply_lazily(
     out : object
         The argument `out` of the user, which must be None if X is read in batches.
     of_blank : callable, optional
-        Called with a row of missing values, for the types of the result; default: `function`.
+        Called with one row of missing values to determine the types of the result; default: `function`.
     """
     if library(X) not in ("pyarrow", "polars", "duckdb", "ibis", "narwhals"):
         return None

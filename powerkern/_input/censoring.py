@@ -283,8 +283,10 @@ def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray) ->
 
     Parameters
     ----------
-    values, ends : (n, p) ndarray
-        The cells, and the ends of those that the user marked; `ends` are changed.
+    values : (n, p) ndarray
+        The cells.
+    ends : (n, p) ndarray
+        Second ends of the intervals of marked cells, NaN for all other cells; changed in place.
     limits : (2, p) ndarray
         The limits.
     """

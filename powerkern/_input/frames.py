@@ -61,7 +61,7 @@ def chosen_positions(X: Any, non_numeric: NonNumeric, kept: Sequence[str] = ()) 
 
 
 def numeric_positions(X: Any) -> tuple[list[int] | None, list[Any] | None]:
-    """Return the positions of the numeric columns of a data frame and the names of all; (None, None) for other data."""
+    """Return positions of the numeric columns of a data frame and names of all columns; (None, None) for other data."""
     frame = _as_table(X)
     if frame is None:
         return None, None
@@ -231,7 +231,7 @@ def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = No
 
 
 def order_frame(value: Any, names: list[Any] | None, what: str) -> Any:
-    """Return a data frame with its columns in the order `names`, or another object unchanged; raise on other labels."""
+    """Put the columns of a data frame in the order `names`; raise if labels differ. Return other objects unchanged."""
     labels = names_of(value)
     if labels is None or names is None:
         return value

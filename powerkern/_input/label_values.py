@@ -52,14 +52,16 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 
 def cast_exactly(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], BoolArray]:
-    """Cast labels to another type of the same kind; return them, and a mask of the labels whose value is unchanged.
+    """Cast numbers to another numeric type; return them, and a mask of the labels whose value is unchanged.
+
+    Labels that are not numbers, or whose type has the kind of `dtype`, are returned without a cast.
 
     NumPy compares signed with unsigned integers in float64, which rounds integers beyond 2**53.
 
     Raises
     ------
     ValueError
-        The labels are floats that may be rounded integers, and the other type is an integer type.
+        The labels are floats that may be rounded integers, and `dtype` is an integer type.
     """
     if labels.dtype.kind == dtype.kind or labels.dtype.kind not in "iuf" or dtype.kind not in "iuf":
         return labels, np.ones(labels.shape, dtype=np.bool_)

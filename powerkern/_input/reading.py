@@ -165,7 +165,7 @@ def wrap_like_input(matrix: Matrix, values: NDArray[Any]) -> Any:
 
 
 def labelled(matrix: Matrix, values: NDArray[Any]) -> Any:
-    """Return `values`, shaped like the columns that were read, with the index and names of these, if any."""
+    """Return `values` in the shape of the columns that were read, with their index and names if they have any."""
     return frames.labelled(matrix.part, values[:, 0] if matrix.was_vector else values)
 
 

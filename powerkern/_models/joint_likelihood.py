@@ -2,9 +2,9 @@
 
     f(lambda) = 1/2 ln det S(lambda) - sum_j (lambda_j - 1) mean(J_j)
 
-Up to a constant, f is the negative log-likelihood per observation. J_j is ln x, or sign(x) ln(1 + |x|) for Yeo-Johnson,
-of column j. S is the covariance (1/n) of the transformed columns, or of their residuals given a design (Andrews,
-Gnanadesikan & Warner 1971; Velilla 1993). See docs/numerics: Joint fits.
+Up to a constant, f is the negative log-likelihood per observation. For the values x of column j, J_j is ln x, or
+sign(x) ln(1 + |x|) under Yeo-Johnson. S is the covariance (1/n) of the transformed columns, or of their residuals given
+a design (Andrews, Gnanadesikan & Warner 1971; Velilla 1993). See docs/numerics: Joint fits.
 """
 
 from __future__ import annotations

@@ -330,8 +330,8 @@ class FitDescription(FitInference):
 
         The cut-off is ``Phi^-1(cutoff)``. For reweighted maximum likelihood it is the quantile of Student's t with
         n_kept/4 degrees of freedom instead, as in the paper on this estimator (see `powerkern.RewML`). In long columns,
-        the two quantiles nearly agree. In short columns, Student's t makes the default flag about 1 % of clean values
-        there, too.
+        the two quantiles nearly agree. In short columns, Student's t is larger, so that the default `cutoff` flags
+        about 1 % of clean values in columns of any length.
 
         Parameters
         ----------

@@ -241,8 +241,8 @@ class FitInference(FitAttributes, RoundedPowers):
         X, sample_weight, n_threads
             As in `profile`; not needed for maximum likelihood.
         replicates : int, default 200
-            Number of bootstrap samples. With 200 samples, the standard error is within about 6 % of its limit for many
-            samples.
+            Number of bootstrap samples. With 200 samples, the standard error is within about 6 % of its limit for
+            infinitely many samples.
 
         Returns
         -------

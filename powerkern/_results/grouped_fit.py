@@ -270,7 +270,7 @@ class GroupedFit(GroupAttributes):
         return Summary(repr(self), [self._name(k) for k in range(len(table))], [entries], notes=notes)
 
     def to_frame(self) -> Any:
-        """Return the results as a pandas data frame, indexed by group label and, if there are several, by column.
+        """Return the results as a pandas data frame, indexed by group label and, in fits of several columns, by column.
 
         Raises
         ------

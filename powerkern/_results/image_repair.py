@@ -67,7 +67,7 @@ class ImageRepair:
         self._found: deque[tuple[int, int, int]] = deque()
 
     def part(self, numbers: NDArray[np.intp]) -> ImageRepair:
-        """Return a handler for a matrix of the columns at positions `numbers`, which shares the counts of this one."""
+        """Return a handler for a matrix of the table columns `numbers`; both handlers share their counts."""
         part = ImageRepair(self._table, self._out_of_range, self._infinite, self._dtype, numbers)
         part._found = self._found
         return part

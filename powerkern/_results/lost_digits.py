@@ -56,7 +56,7 @@ class LostDigits(NamedTuple):
 def find_lost_digits(
     table: ColumnTable, low: FloatArray, high: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> list[LostDigits]:
-    """Find the columns whose values lose digits in a round trip, and where the loss begins.
+    """Find the columns whose values lose digits in a round trip, and the values at which the loss begins.
 
     A column is listed once for each direction from its centre in which digits are lost. If digits are lost at the
     centre itself, the column is listed once: for the direction away from the end of the fitted data at which no digits
@@ -105,7 +105,7 @@ def find_lost_digits(
 def _first_lossy(
     table: ColumnTable, starts: FloatArray, ends: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> FloatArray:
-    """Bisect for the first value on the way from a start to an end whose round trip exceeds the tolerance.
+    """Find by bisection the first value, from a start towards an end, whose round-trip error exceeds the tolerance.
 
     Parameters
     ----------

@@ -363,7 +363,7 @@ class PowerFit(FitOfCensored):
         Returns
         -------
         ndarray, or the same type as `mean` or `sd` if one of them is a data frame or series
-            The shape is that to which `mean` and `sd` broadcast, with columns in the order of the fit. Columns that
+            `mean` and `sd` broadcast to the shape of the result, with columns in the order of the fit. Columns that
             could not be fitted contain `mean` itself.
 
         Raises
@@ -419,7 +419,7 @@ class PowerFit(FitOfCensored):
         Returns
         -------
         ndarray, or the same type as `mean` or `sd` if one of them is a data frame or series
-            The shape is that to which the arguments broadcast, with columns in the order of the fit. Where the
+            The arguments broadcast to the shape of the result, with columns in the order of the fit. Where the
             transformed quantile is outside the range of psi, the result is the end of the domain: -shift (Box-Cox,
             lambda > 0), inf (lambda < 0) or -inf (Yeo-Johnson, lambda > 2).
 

@@ -88,7 +88,7 @@ def _blocks(data: Any, path: Path, layout: FileLayout) -> Iterator[Block]:
 
 
 def _gather_evidence(data: Any, path: Path, names: Sequence[str]) -> dict[str, IdentifierEvidence]:
-    """Return evidence, by name, on which columns hold identifiers; stop reading a column when it has a fraction."""
+    """Return the evidence on each column, by name; read a column only as long as it may hold identifiers."""
     evidence, start = {name: IdentifierEvidence(name) for name in names}, 0
     for batch in _batches(data, path, list(names)):
         for name in names:
