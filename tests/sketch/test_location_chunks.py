@@ -9,11 +9,12 @@ import pytest
 from engines import Engine
 from numpy.testing import assert_allclose, assert_array_equal
 
-from powerkern.location import METHODS, LocationScale, LocationStatus, location_scale
+from powerkern.location import METHODS, LocationScale, LocationStatus, location_scale, points_estimator
 from powerkern.outliers import ScoreScaling, fit_scaling
 from powerkern.sketch import MapReduce, location_chunks
 from powerkern.sketch.engine import Passes
-from powerkern.sketch.location import LocatedChunks
+from powerkern.sketch.location import LocatedChunks, _at_rank, _Estimate, _LocationColumn, _values_at
+from powerkern.sketch.order import CellMoments, moment_points
 
 rng = np.random.default_rng(140)
 N = 20_000
@@ -131,3 +132,97 @@ def test_several_estimates_share_the_counts_of_one_reading():
     for method, constants in (("median-mad", {}), ("huber", {"k": 1.2}), ("mean-sd", {})):
         expected = location_scale(X[:, :2], method, **constants)
         assert_close(chunks.locate(method, **constants), expected, 1e-11 + np.abs(X[:, 1]).max() / 1e-3 * 1e-15)
+
+
+# --- cells to divide ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [0.0, 0.5, 2.0, 2.5, 4.0, 4.25, 8.0])
+def test_cells_at_a_rank_hold_its_order_statistics(rank):
+    weight = np.array([3.0, 1.0, 1.0, 4.0])
+    owner = np.repeat(np.arange(4), weight.astype(int))
+    expected = {owner[int(np.floor(rank))], owner[int(np.ceil(rank))]}
+    assert set(np.flatnonzero(_at_rank(weight, rank))) == set(range(min(expected), max(expected) + 1))
+    values = np.array([0.5, -2.0, 7.0, 3.0])
+    rows = np.sort(np.repeat(values, weight.astype(int)))
+    assert _values_at(values, weight, rank) == (rows[int(np.floor(rank))], rows[int(np.ceil(rank))])
+
+
+@pytest.mark.parametrize(
+    ("method", "constants", "fractions", "trimmed", "mad", "corners", "reach"),
+    [
+        ("mean-sd", {}, (), (0.0, 0.0), False, (), 0.0),
+        ("median-mad", {}, (0.5,), (0.0, 0.0), True, (), 0.0),
+        ("mean-mad", {}, (0.5,), (0.0, 0.0), True, (), 0.0),
+        ("median-sd", {}, (0.5,), (0.0, 0.0), False, (), 0.0),
+        ("median-niqr", {}, (0.5, 0.25, 0.75), (0.0, 0.0), False, (), 0.0),
+        ("mean-niqr", {}, (0.25, 0.75), (0.0, 0.0), False, (), 0.0),
+        ("trimmed-sd", {"fraction": 0.1, "sides": "upper"}, (), (0.0, 0.1), False, (), 0.0),
+        ("trimmed-sd", {"fraction": 0.1, "sides": "both"}, (), (0.1, 0.1), False, (), 0.0),
+        ("huber", {"k": 1.25}, (0.5,), (0.0, 0.0), True, (1.25,), 0.0),
+    ],
+)
+def test_estimates_depend_on_order_statistics_and_corners(method, constants, fractions, trimmed, mad, corners, reach):
+    found = _Estimate.from_method(method, constants)
+    assert found[1:] == (fractions, trimmed, mad, corners, reach)
+
+
+def some_cells():
+    rng = np.random.default_rng(0)
+    low = np.arange(12.0) + rng.random(12) * 0.3
+    high = low + rng.random(12) * 0.6
+    mean = (low + high) / 2.0
+    weight = np.arange(1.0, 13.0)
+    return CellMoments(weight, weight, low, high, mean, (high - low) / 4.0, np.full(12, 0.5))
+
+
+def masks_of(cells, estimate, loc=5.0, scale=2.0):
+    column = _LocationColumn.__new__(_LocationColumn)
+    column.cells, column.row = cells, lambda: np.array([loc, scale])
+    return list(column._inexact_cells(estimate))
+
+
+def test_cells_at_corners_of_psi_are_divided_and_wide_heavy_ones_of_a_polynomial():
+    cells = some_cells()
+    corner = (cells.low[7] - 5.0) / 2.0  # the lower end of a cell is in it
+    function = _Estimate.from_method("mean-sd", {}).function
+    below, above, wide = masks_of(cells, _Estimate(function, (), (0.0, 0.0), False, (corner,), 1.5))
+    assert np.flatnonzero(above).tolist() == [7]
+    at = 5.0 - 2.0 * corner
+    assert below.tolist() == ((cells.low <= at) & (at <= cells.high)).tolist()
+    width = cells.high - cells.low
+    uneven = cells.weight / 78.0 * (width / 2.0) ** 3 > 1e-10
+    assert wide.tolist() == (uneven & (abs(cells.mean - 5.0) < 1.5 * 2.0 + width)).tolist()
+    assert 0 < wide.sum() < 12
+    point = cells._replace(high=cells.low, mean=cells.low)
+    assert not masks_of(point, _Estimate(function, (), (0.0, 0.0), False, (), 1.5))[0].any()
+
+
+def test_cells_at_trimming_points_are_divided():
+    cells = some_cells()
+    function = _Estimate.from_method("mean-sd", {}).function
+    owner = np.repeat(np.arange(12), np.arange(1, 13))
+    below, above = masks_of(cells, _Estimate(function, (), (0.1, 0.2), False, (), 0.0))
+    for mask, cut in ((below, np.floor(7.8)), (above, 78 - np.floor(15.6))):
+        expected = {owner[int(cut) - 1], owner[int(cut)]}  # the last row left out, and the first that is kept
+        assert set(np.flatnonzero(mask)) == expected
+    assert masks_of(cells, _Estimate(function, (), (0.0, 0.0), False, (), 0.0)) == []
+
+
+def test_cells_that_may_hold_the_median_distance_are_divided():
+    """Wherever the rows lie within their cells, the row at the median distance is in one of the cells."""
+    cells = some_cells()
+    column = _LocationColumn.__new__(_LocationColumn)
+    column.cells = cells
+    mask = column._at_median_distance(cells.weight.sum())
+    x, w, _ = moment_points(cells)
+    median = location_scale(np.repeat(cells.mean, cells.weight.astype(int))).loc[0]
+    assert abs(median - 8.0) < 1.0
+    rng = np.random.default_rng(1)
+    owner = np.repeat(np.arange(12), cells.weight.astype(int))
+    center = points_estimator("median-mad", {})(x, w)[0]
+    for _ in range(50):
+        rows = cells.low[owner] + (cells.high - cells.low)[owner] * rng.random(owner.size)
+        order = np.argsort(abs(rows - center))
+        assert mask[owner[order[[38, 39]]]].all()
+    assert 0 < mask.sum() < 9

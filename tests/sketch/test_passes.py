@@ -9,7 +9,7 @@ import pytest
 
 from powerkern._input.arrays import Matrix
 from powerkern._input.censoring import Marks
-from powerkern.sketch import Range, intervals, merge
+from powerkern.sketch import Range, intervals, merge, range_of, summarize_chunk
 from powerkern.sketch.intervals import CountedIntervals, count_intervals, end_range, standard_ends, values_of
 from powerkern.sketch.passes import BinsPass, KeptPass, RangePass
 
@@ -233,3 +233,13 @@ def test_more_weight_than_the_grid_has_room_for_is_refused():
         ValueError, match=r"'lead'.* more censored cells, or more total weight, than the grid was made for"
     ):
         count_intervals(matrix, np.array([-300]))
+
+
+def test_the_extremes_of_columns_in_one_bin_are_known():
+    X = np.column_stack([np.full(6, 3.0), np.arange(1.0, 7.0), np.full(6, np.nan), [2.0, 2.0, 2.0, 2.0, 9.0, np.nan]])
+    weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0, 1.0])
+    grid = merge(range_of(X, "box-cox", shift=2.0), range_of(X * 4.0, "box-cox", shift=2.0)).grid()
+    observed = summarize_chunk(X, grid, sample_weight=weight)._intervals.observed
+    assert observed.tolist() == [[5.0, -np.inf, np.inf, 4.0], [5.0, np.inf, -np.inf, 4.0]]
+    every = summarize_chunk(X, grid)._intervals.observed
+    assert every[:, 3].tolist() == [-np.inf, np.inf]
