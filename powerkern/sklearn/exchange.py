@@ -57,7 +57,8 @@ def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
         return loc, scale
     start = np.where(fit.status == Status.CONSTANT, fit.x_min, 0.0) - float(box_cox)  # lambda = 1 subtracts 1
     loc, scale = np.where(passes, start, loc), np.where(passes, 1.0, scale)
-    usable = np.isfinite(loc) & np.isfinite(scale * scale) & (abs(loc) <= _LARGEST_RATIO * scale) & (scale > 0.0)
+    with np.errstate(over="ignore"):  # refused below
+        usable = np.isfinite(loc) & np.isfinite(scale * scale) & (abs(loc) <= _LARGEST_RATIO * scale) & (scale > 0.0)
     _refuse(
         fit, ~usable & ~passes, "has a lambda with which raw values overflow or lose their digits; fit with bounds="
     )

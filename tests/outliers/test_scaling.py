@@ -16,6 +16,7 @@ from scipy import optimize, special, stats
 
 import powerkern as pk
 from powerkern.outliers import brier_score, fit_scaling, outlier_probability, zscore
+from powerkern.outliers.rules import warn_about_columns
 
 RULES = {
     "linear": {"method": "linear"},
@@ -539,3 +540,30 @@ def test_a_range_that_overflows_is_refused():
     with pytest.raises(ValueError, match="column 1: the range of the scores is beyond the range of float64"):
         outlier_probability(scores, method="linear")
     assert outlier_probability(scores / 4.0, method="linear")[:, 1].tolist() == [1.0, 0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("method", "mu", "sigma", "message"),
+    [
+        ("gaussian", 1.0, 0.0, "the scores have scale 0: probabilities are 1 above the location and 0 elsewhere"),
+        ("linear", 1.0, 0.0, "the scores have scale 0: probabilities are 0 throughout"),
+        ("linear", math.nan, math.nan, "no scores"),
+        ("gamma", 0.0, 1.0, "the gamma rule needs a positive mean"),
+        ("robust-gamma", -1.0, 0.5, "the gamma rule needs a positive mean"),
+        ("gamma", -1.0, 0.0, "the scores have scale 0"),
+        ("gamma", 1.0, math.nan, "the gamma rule needs two scores"),
+        ("gamma", math.nan, math.nan, None),
+        ("gaussian", math.nan, math.nan, None),
+        ("gaussian", -1.0, 0.5, None),
+        ("gamma", 1e-9, 0.5, None),
+        ("linear", -1.0, 0.5, None),
+    ],
+)
+def test_degenerate_detectors_are_named_in_one_warning(method, mu, sigma, message):
+    columns = np.array([2.0, mu]), np.array([3.0, sigma])
+    if message is None:
+        warn_about_columns(method, *columns, None)
+    else:
+        with pytest.warns(UserWarning, match=f"^column 1: {message}") as caught:
+            warn_about_columns(method, *columns, None)
+        assert len(caught) == 1

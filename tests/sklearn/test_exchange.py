@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
+from powerkern import Status
 
 preprocessing = pytest.importorskip("sklearn.preprocessing")
 
 from sklearn.exceptions import NotFittedError  # noqa: E402
 
-from powerkern.sklearn import PowerTransformer  # noqa: E402
+from powerkern.sklearn import PowerTransformer, exchange  # noqa: E402
 
 X = np.random.default_rng(0).lognormal(size=(120, 3)) * [1.0, 20.0, 0.1]
 KINDS = [(method, standardize) for method in ("box-cox", "yeo-johnson") for standardize in (True, False)]
@@ -98,3 +100,83 @@ def test_only_fitted_transformers_are_converted() -> None:
         PowerTransformer.from_sklearn(preprocessing.PowerTransformer())
     with pytest.raises(NotFittedError):
         PowerTransformer().to_sklearn()
+
+
+# --- what scikit-learn can represent ------------------------------------------------------------------
+
+
+def fit_with(family: str = "yeo-johnson", standardize: bool = True, **fields: object) -> SimpleNamespace:
+    """Return two fitted columns, with fields of the second one replaced."""
+    plain = {"status": Status.OK, "shift": 0.0, "center": 0.0, "divisor": 1.0, "log_factor": 0.0, "loc": 0.5,
+             "scale": 2.0, "x_min": 3.0}  # fmt: skip
+    columns = {name: np.array([value, fields.get(name, value)]) for name, value in plain.items()}
+    return SimpleNamespace(family=family, standardize=standardize, column_names=None, **columns)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"shift": 1e-300}, "has a shift or an origin"),
+        ({"shift": -2.0, "center": 1.0}, "has a shift or an origin"),
+        ({"center": 1e-300}, "is rescaled before it is transformed"),
+        ({"divisor": 2.0}, "is rescaled before it is transformed"),
+        ({"scale": 0.0}, "has a lambda with which raw values overflow or lose their digits"),
+        ({"scale": 1.4e154}, "has a lambda with which"),
+        ({"loc": np.inf}, "has a lambda with which"),
+        ({"loc": -2.0000001e8}, "has a lambda with which"),
+        ({"log_factor": 800.0}, "has a lambda with which"),
+        ({"scale": np.nan}, "has a lambda with which"),
+        ({"loc": 2e8}, None),
+        ({"loc": -2e8}, None),
+        ({"scale": 1.3e154}, None),
+        ({"status": Status.CONSTANT, "center": 5.0, "divisor": 9.0, "scale": 0.0}, None),
+    ],
+)
+def test_fits_are_converted_up_to_the_loss_of_half_the_digits(fields: dict[str, float], why: str | None) -> None:
+    fit = fit_with(**fields)
+    if why is None:
+        loc, scale = exchange._moments(fit)
+        if "status" in fields:
+            assert (loc[1], scale[1]) == (3.0, 1.0)
+        else:
+            assert (loc.tolist(), scale.tolist()) == (fit.loc.tolist(), fit.scale.tolist())
+    else:
+        with pytest.raises(ValueError, match=f"column 1 {why}"):
+            exchange._moments(fit)
+
+
+def test_moments_of_columns_that_pass_unchanged_undo_the_transform_of_lambda_1() -> None:
+    for family, one in (("box-cox", 1.0), ("yeo-johnson", 0.0)):
+        for status, start in ((Status.CONSTANT, 3.0), (Status.EMPTY, 0.0)):
+            loc, scale = exchange._moments(fit_with(family, status=status))
+            assert (loc.tolist(), scale.tolist()) == ([0.5, start - one], [2.0, 1.0])
+    raw = fit_with("box-cox", standardize=False, status=Status.EMPTY)
+    with pytest.raises(ValueError, match="column 1 passes unchanged, which no Box-Cox transform does"):
+        exchange._moments(raw)
+    loc, scale = exchange._moments(fit_with(standardize=False, log_factor=np.log(2.0)))
+    assert_allclose([loc, scale], [[0.5, 1.0], [2.0, 4.0]])
+
+
+@pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("field", ["lambdas_", "mean_"])
+def test_columns_that_scikit_learn_did_not_fit_pass_unchanged(method: str, field: str) -> None:
+    theirs = preprocessing.PowerTransformer(method=method).fit(X)
+    (theirs if field == "lambdas_" else theirs._scaler).__dict__[field][1] = np.nan
+    fit = PowerTransformer.from_sklearn(theirs).power_fit_
+    assert fit.status.tolist() == [Status.FIXED, Status.EMPTY, Status.FIXED]
+    assert_allclose(fit.transform(X)[:, 1], X[:, 1])
+    assert_allclose(fit.transform(X)[:, [0, 2]], theirs.transform(X)[:, [0, 2]], atol=1e-12)
+    assert fit.n_obs.tolist() == [120.0] * 3
+    assert_allclose(fit.loc[[0, 2]], theirs._scaler.mean_[[0, 2]])
+
+
+@pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
+def test_lambdas_may_be_assigned_to_a_transformer_that_saw_no_data(method: str) -> None:
+    shift = 0.5 if method == "box-cox" else 0.0
+    ours = PowerTransformer(method, standardize=False, shift=shift)
+    ours.lambdas_ = [0.5, -1.0, 2.0]
+    theirs = preprocessing.PowerTransformer(method=method, standardize=False)
+    theirs.lambdas_ = np.array([0.5, -1.0, 2.0])
+    theirs.n_features_in_ = 3
+    assert_allclose(ours.power_fit_.transform(X), theirs.transform(X + shift), rtol=1e-12)
+    assert_array_equal([ours.power_fit_.x_min, ours.power_fit_.x_max], np.array([[1.0] * 3, [2.0] * 3]) - shift)
