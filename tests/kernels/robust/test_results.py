@@ -44,6 +44,8 @@ SETTINGS = [
     ("rewml-nr", {"n_reweight": 1}),
     ("carroll", {}),
     ("mtl", {"h": 0.8}),
+    ("robust", {"prestandardize": "none", "n_reweight": "settled", "first_weights": "plain"}),
+    ("rewml", {"search": "brent", "change_points": (0.2, 0.7), "c": 0.7}),
 ]
 settings = pytest.mark.parametrize("estimator, options", SETTINGS, ids=lambda v: v if isinstance(v, str) else "")
 families = pytest.mark.parametrize("family", CODES)
