@@ -83,7 +83,7 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
         width = min(p, size // height)
     else:
         width = min(p, size // n if size // n >= _LEAST_COLUMNS else _LINE_COLUMNS)
-        height = min(n, max(1, size // width))
+        height = min(n, size // width)
     columns_first = height == n
     # blocks of about equal size
     height, width = (-(-whole // round(whole / part)) for whole, part in ((n, height), (p, width)))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
+from powerkern._input.tables.identifiers import IdentifierEvidence
 
 N = 40
 X = np.random.default_rng(0).lognormal(size=N)
@@ -298,3 +299,15 @@ def test_identifiers_may_be_labels_of_groups(run, tmp_path):
     assert run("transform", path, "--fit", fit, "--groups", "key", "-o", z)[0] == 0
     assert first_column(z) == cells
     assert "leave them out" in run("transform", path, "--fit", fit, "--groups", "key", "--exclude", "x")[2]
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 3000])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_long_whole_numbers_are_identifiers_while_all_differ(n: int, repeats: bool) -> None:
+    evidence = IdentifierEvidence("key")
+    values = 5_000_000 + 7 * np.arange(n)
+    evidence.add_values(values, 0)
+    if repeats:
+        evidence.add_values(values[n // 2 : n // 2 + 1], n)
+    expected = f"long whole numbers, all different (row 0: {values[0]})" if n > 1 and not repeats else None
+    assert evidence.reason() == expected

@@ -584,6 +584,21 @@ def _interrupt(code):
     assert err.rstrip().endswith("KeyboardInterrupt")
 
 
+def test_a_thread_that_has_done_its_work_is_used_again_soon():
+    """Starting a thread takes longer than a small fit."""
+
+    def run_one():
+        found, completions = [], threads.Completions()
+        threads.submit(1, lambda: found.append(threading.get_ident()), completions)
+        assert completions.get(timeout=60.0) is None
+        return found[0]
+
+    threads.shutdown()
+    first = run_one()
+    time.sleep(0.05)
+    assert run_one() == first
+
+
 # --- progress -----------------------------------------------------------------------------------------
 
 

@@ -141,7 +141,9 @@ def test_a_total_weight_of_2_to_59_quanta_fits() -> None:
     exponents = quantum_exponents(weight)
     quanta = weight / 2.0**exponents
     assert ((quanta[:4] >= 2.0**58) & (quanta[:4] <= 2.0**59)).all()
-    assert np.isfinite(exponents).all()
+    for quantum in (1.0, -1.0):  # both fit in float64, however small the weight
+        factor = np.ldexp(1.0, (quantum * quantum_exponents(np.array([5e-324, 0.0, 1e300]))).astype(int))
+        assert (np.isfinite(factor) & (factor > 0.0)).all()
 
 
 def test_references_of_streams_are_on_their_own_grid() -> None:

@@ -247,6 +247,14 @@ def test_several_keys_are_tuples():
         fit.transform(frame.assign(plate=77))
 
 
+def test_two_keys_may_have_hundreds_of_combinations():
+    keys = np.repeat(np.column_stack([np.arange(400) // 20, np.arange(400) % 20]), 4, axis=0)
+    x = RNG.lognormal(size=1600)
+    fit = pk.fit(x, groups=keys)
+    assert fit.groups == [(i, j) for i in range(20) for j in range(20)]
+    assert same(fit, pk.fit(x[4 * 217 : 4 * 218]), (10, 17))
+
+
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_frames_keep_their_kind(library):
     X, codes = panel(4, p=1)

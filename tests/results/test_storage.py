@@ -1,6 +1,7 @@
 """The common header of all stored data: damaged, cut, foreign and newer data are rejected in one sentence each."""
 
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -113,3 +114,17 @@ def test_texts_are_refused_likewise(kind, tmp_path):
     path.write_text(TEXTS[other][0]().to_json())
     with pytest.raises(ValueError, match=rf"^not a fit: its format is 'powerkern\.{other}', not 'powerkern\.{kind}'$"):
         cls.from_json(path)
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_texts_of_this_release_have_version_1(kind):
+    assert json.loads(TEXTS[kind][0]().to_json())["version"] == 1
+
+
+@pytest.mark.parametrize("kind", BYTES)
+def test_bytes_of_this_release_have_layout_1(kind):
+    """The header holds the layout, the lengths of text and payload, and a digest of 16 bytes; then come the two."""
+    data = BYTES[kind][0]()
+    magic, layout, n_text, n_payload = struct.unpack_from("<4sHIQ", data)
+    assert (magic, layout) == (b"PKRN", 1)
+    assert len(data) == struct.calcsize("<4sHIQ") + 16 + n_text + n_payload
