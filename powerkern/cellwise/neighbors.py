@@ -58,7 +58,7 @@ def run_in_parts(
     Parameters
     ----------
     job : callable
-        Function of the slice of columns of a group.
+        Function that takes the slice of the columns of a group.
     shape : (int, int)
         Numbers of columns and rows, (p, n). The total cost is assumed to be proportional to ``n p**2``.
     n_threads : int

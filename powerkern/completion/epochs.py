@@ -55,7 +55,7 @@ def half_epoch(
 
 
 def run_until_converged(epoch: Callable[[], FloatArray], tol: float) -> None:
-    """Repeat `epoch` until the relative change of the RMSE is at most `tol`, at most _MAX_EPOCHS times.
+    """Run up to _MAX_EPOCHS epochs, until the relative change of the RMSE is at most `tol`.
 
     `epoch` returns the sum of squared residuals of each row.
     """

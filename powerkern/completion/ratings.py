@@ -344,7 +344,7 @@ class _SortedEntries(NamedTuple):
 
     @classmethod
     def sort(cls, row: NDArray[np.intp], column: NDArray[np.intp], n: int) -> _SortedEntries:
-        """Sort ratings by row; for a sort by column, exchange the two.
+        """Sort ratings by row. To sort them by column, exchange `row` and `column`.
 
         Parameters
         ----------
@@ -482,7 +482,7 @@ class _RatingsFold(NamedTuple):
     def _search_path(
         self, start: _Model, changed: Callable[[_Model, float], _Model], setting: float, step: float
     ) -> _Model:
-        """Decrease a setting while the error on held-out ratings falls; if it does not fall, increase the setting.
+        """Decrease a setting, such as a ridge, while the error on held-out ratings falls; if it does not, increase it.
 
         Each fit starts from the previous one. The best model is returned.
 

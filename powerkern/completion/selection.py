@@ -135,7 +135,10 @@ def choose(
 
 
 def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
-    """Return the number of rows to which `budget` allows a normal distribution to be fitted; 0 for too few entries."""
+    """Return the largest number of rows for which fitting a normal distribution takes at most `budget` multiplications.
+
+    Return 0 if this number of rows has too few observed entries for the parameters of the distribution.
+    """
     n, p = values.shape
     rows = min(n, int(n * budget / GaussianPath.count_multiplications(values)))
     entries = np.count_nonzero(~np.isnan(values)) * (rows / n)
@@ -192,7 +195,7 @@ def _choose_low_rank(
 def _search_both_ways(
     paths: Sequence[Any], starts: Sequence[Any], first: float, step: float, folds: list[_Fold]
 ) -> _Chosen:
-    """Search for the best setting by decreasing it from `first` or, if no smaller one is better, by increasing it.
+    """Search for the best shrinkage by decreasing it from `first` or, if no smaller one is better, by increasing it.
 
     Parameters
     ----------
@@ -201,9 +204,9 @@ def _search_both_ways(
     starts : sequence
         Fit of each fold to start from.
     first : float
-        Setting to start from.
+        Shrinkage to start from.
     step : float
-        Factor between successive settings, greater than 1.
+        Factor between successive shrinkages, greater than 1.
     folds : list of _Fold
         Held-out entries.
     """
@@ -217,7 +220,9 @@ def _search_both_ways(
 def _search_along(
     paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float], folds: list[_Fold]
 ) -> _Chosen:
-    """Fit the settings in turn, each from the previous fit, while the error on held-out entries falls; return the best.
+    """Try shrinkages in turn while the error on held-out entries falls; return the best one with its fits.
+
+    Each fit starts from the previous one.
 
     Parameters
     ----------
@@ -226,7 +231,7 @@ def _search_along(
     starts : sequence
         Fit of each fold to start from.
     settings : iterable of float
-        Settings in the order in which to try them.
+        Shrinkages in the order in which to try them.
     folds : list of _Fold
         Held-out entries.
     """

@@ -217,7 +217,7 @@ class Client:
             raise self._error(f"the request is malformed: {error}") from None
 
     def _order_columns(self, columns: list[Any] | None) -> None:
-        """Reorder the columns of the client if the fit has the same labels in another order, `columns`."""
+        """Put the columns of the client in the order `columns` of the fit, if both have the same labels."""
         own, values = self._matrix.names, self._matrix.values
         if own is None or columns is None or len(own) != len(columns):
             return
@@ -228,7 +228,7 @@ class Client:
     # --- answers ----------------------------------------------------------------------------------------
 
     def _read_values(self, message: Message) -> NDArray[Any]:
-        """Return the values of the site, with NaN for infinite values if the fit leaves these out."""
+        """Return the values of the site; infinite values become NaN if the fit leaves them out."""
         return without_infinite(self._matrix, message.details.get("infinite", "raise"), warns=False).values
 
     def _measure_range(self, message: Message, shift: FloatArray) -> Range:

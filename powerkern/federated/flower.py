@@ -68,7 +68,7 @@ def client_app(make_client: Callable[[Context], Client]) -> ClientApp:
 
 
 def _call_client(make_client: Callable[[Context], Client], context: Context, ask: Callable[[Client], Any]) -> Any:
-    """Make the client of a site and return ``ask(client)``; replace errors by ones that reveal nothing about rows."""
+    """Make the client of a site and return ``ask(client)``; replace errors by errors that reveal nothing about rows."""
     try:
         return ask(make_client(context))
     except ProtocolError as error:

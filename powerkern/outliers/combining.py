@@ -15,7 +15,7 @@ COMBINATIONS = ("mean", "median", "maximum", "minimum")
 
 
 def combine_probabilities(P: object, method: str = "mean") -> Any:
-    """Combine the probabilities of several detectors that a row is an outlier.
+    """Combine the outlier probabilities of several detectors into one probability for each row.
 
     Parameters
     ----------

@@ -175,7 +175,7 @@ def _row_blocks(values: NDArray[Any]) -> Iterator[tuple[slice, FloatArray]]:
 
 
 def _has_missing(values: NDArray[Any]) -> bool:
-    """Return False only if no value is NaN; True if some are, or if infinite values of both signs are present.
+    """Return True if a value is NaN, or if there are infinite values of both signs; otherwise return False.
 
     Testing the sum for NaN is faster than testing each value.
     """

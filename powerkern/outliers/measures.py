@@ -31,7 +31,7 @@ _STRATA = ("all", "outliers", "inliers")
 
 
 class ReliabilityDiagram(NamedTuple):
-    """Bins of probabilities with the frequency of outliers; one entry per bin, from left to right."""
+    """Bins of probabilities, from left to right, with the frequency of outliers in each bin."""
 
     #: Edges of the bins, one more than there are bins.
     edges: FloatArray

@@ -266,7 +266,7 @@ def fit_scaling_to_matrix(
     estimator: Estimator | str,
     n_threads: int | None,
 ) -> ScoreScaling:
-    """Fit the map from scores to probabilities to a matrix of scores; messages use the labels of the matrix.
+    """Fit the map of `fit_scaling` to a matrix of scores, whose labels are used in messages.
 
     Parameters
     ----------

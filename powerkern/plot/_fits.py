@@ -70,7 +70,7 @@ class PlotColumn(NamedTuple):
 
 
 class CensoringMarks(NamedTuple):
-    """The arguments of a plot that mark censored cells, which `powerkern.fit` describes."""
+    """The arguments of a plot that mark censored cells; see the arguments of the same names of `powerkern.fit`."""
 
     below: object = None
     above: object = None
@@ -192,7 +192,7 @@ def read_columns(X: object, fit: PowerFit) -> Matrix:
 
 
 def read_marked_columns(X: object, fit: PowerFit, marks: CensoringMarks) -> Matrix:
-    """Read `X` like `read_columns`, with the marks of censored cells; limits default to those of the fit."""
+    """Read `X` like `read_columns`, with the marks of censored cells; by default, limits are the limits of the fit."""
     if fit._spec.limits is None and all(mark is None for mark in marks):
         return read_columns(X, fit)
     matrix = fit._read_marked(X, Marks(marks.below, marks.above), marks.limits)

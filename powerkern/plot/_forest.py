@@ -131,7 +131,7 @@ def _draw_beyond(ax: Axes, line: int, lmbda: float, low: float, high: float) -> 
     lmbda : float
         The lambda.
     low, high : float
-        Limits of lambda.
+        Limits of the axis of lambda.
     """
     edge, marker = (low, "<") if lmbda < low else (high, ">")
     ax.plot(edge, line, marker, color="C3", markersize=6, clip_on=False)

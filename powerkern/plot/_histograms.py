@@ -53,8 +53,8 @@ def histogram_plot(
     """Draw histograms of one column before and after its transform, with the normal density.
 
     The values of both histograms are standardized as in `qq_plot` and use the same bins. Censored values, and values
-    beyond four standard deviations, are not drawn: the legend gives their numbers, and the area of a histogram is the
-    fraction of the other values.
+    beyond four standard deviations, are not drawn. The legend gives their numbers. The area of a histogram is the
+    fraction of the values that are drawn.
 
     Parameters
     ----------

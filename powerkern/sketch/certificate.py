@@ -188,7 +188,7 @@ def _influences(column: RobustChunkColumn, interval: FloatArray) -> FloatArray:
 
 
 def _error_of_scaling(column: RobustChunkColumn, state: Reweighting) -> float:
-    """Return the effect on lambda of the uncertainty of the center and the divisor of prescaling.
+    """Return a bound on the error of lambda due to the uncertain center and divisor of prescaling.
 
     Center and divisor depend on the unknown positions of rows in a bin. They do not affect lambda of Box-Cox, for which
     the result is 0. The effect dominates in long columns: without this term, lambda was farther off than the bound in 5

@@ -406,7 +406,7 @@ class _Order:
     Attributes
     ----------
     labels : list or None
-        The labels of all columns of the first chunk, including those of weights and groups.
+        The labels of all columns of the first chunk, including the columns of weights and of groups.
     has_reordered : bool
         Whether the columns of the last chunk had another order.
     """

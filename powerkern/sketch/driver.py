@@ -175,7 +175,7 @@ class _ChunkFit(NamedTuple):
     sums : PowerSums or MixedSums, optional
         The sums that the likelihood needs; maximum likelihood only.
     error : (p,) ndarray, optional
-        Bounds on the error of lambda; robust estimators and censored columns.
+        Bounds on the error of lambda; robust estimators and censored columns only.
     unit_weights : (p,) ndarray, optional
         The weight that counts as one value; see `ColumnSample.unit`.
     censored : ndarray, optional

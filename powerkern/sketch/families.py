@@ -147,7 +147,10 @@ def _pearson(of: _Compared) -> FloatArray:
 
 
 def _minus_ppcc(of: _Compared) -> FloatArray:
-    """Return minus the correlation of each transformed column with normal quantiles, from points in the bins."""
+    """Return minus the correlation of each transformed column with normal quantiles.
+
+    It is computed from points that represent the values in bins.
+    """
     found = np.full(len(of.rows), np.nan)
     for j, cells in enumerate(_count_in_bins(of, [_STEPS] * len(of.rows)).cells()):
         if cells.rows.size > 1 and not is_identity(of.rows[j]):
@@ -163,7 +166,7 @@ def _count_in_bins(of: _Compared, ends: list[FloatArray]) -> Bins:
     Parameters
     ----------
     of : _Compared
-        The fits by one family.
+        The fits of one family.
     ends : list of ndarray
         For each column, ascending edges of the bins as standardised transformed values.
     """

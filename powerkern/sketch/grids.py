@@ -422,7 +422,7 @@ class Grid(_GridColumns):
         return bin_starts(self._table)
 
     def _has_room_for(self, weight: FloatArray) -> bool:
-        """Return whether sums over rows of this total weight per column, (p,), fit into 64-bit integers."""
+        """Return whether sums over rows whose total weight is `weight`, (p,), fit into 64-bit integers."""
         return bool((weight < np.where(self.n_bins == 0, np.inf, np.ldexp(1.0, self.quantum + ROOM))).all())
 
     def refined(self, columns: ArrayLike | None = None) -> Grid:
@@ -509,7 +509,7 @@ class Grid(_GridColumns):
     def _join_ranges(self, other: Grid) -> FloatArray:
         """Return a table whose columns cover the ranges of both grids.
 
-        Other entries are those of `self`, or of `other` for columns that are empty in `self`.
+        All other entries are copied from `self`, or from `other` for columns that are empty in `self`.
         """
         a, b = self._table, other._table
         cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
@@ -554,7 +554,7 @@ class Grid(_GridColumns):
         head : dict
             The description, see `serial.unpack`.
         payload : bytes
-            The table.
+            The table of the grid.
         kind : Format
             GRID or SKETCH, for messages.
         """

@@ -233,7 +233,10 @@ def end_range(matrix: Matrix) -> FloatArray:
 
 
 def _distinct(x: FloatArray, end: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct intervals ``[x, end]`` of cells of a column, (k, 2), and the total weight of each, (k,)."""
+    """Return the distinct intervals between `x` and `end`, (k, 2), and the total weight of the cells in each, (k,).
+
+    `x` and `end`, (n,), are the ends of the intervals of n censored cells of a column, in either order.
+    """
     if (x == x[0]).all() and (end == end[0]).all():
         total = float(x.size) if weight is None else math.fsum(weight)
         return np.sort([[x[0], end[0]]], axis=1) + 0.0, np.array([total])
@@ -245,7 +248,7 @@ def _distinct(x: FloatArray, end: FloatArray, weight: FloatArray | None) -> tupl
 def _collect(
     column: IntArray, ends: FloatArray, counts: IntArray, observed: FloatArray, names: Sequence[str] | None
 ) -> CountedIntervals:
-    """Sort intervals by column and ends, and add the weights of equal ones.
+    """Sort intervals by column and ends, and add the weights of equal intervals.
 
     Parameters
     ----------

@@ -227,8 +227,8 @@ class KeptPass(Pass[Kept]):
     grid : Grid
         The grid of ``(x + shift - center)/divisor``; its own shift is 0.
     interval : (n_chosen, 5) ndarray
-        For each column: lower and upper end of the interval, center, divisor, and a value to exclude, or NaN. All but
-        the divisor are values of ``x + shift``.
+        For each column: lower and upper end of the interval, center, divisor, and a value to exclude, or NaN. All of
+        them except the divisor are on the scale of ``x + shift``.
     zones : (n_chosen, 2, 3) ndarray
         One row for the lower and one for the upper end of each interval: the smallest possible value, the value, and
         the largest possible value of the end.

@@ -63,7 +63,7 @@ class Points(NamedTuple):
 
     @property
     def is_fitted(self) -> bool:
-        """True if the fit of the points succeeded; False if they are all equal or the transform overflows."""
+        """True if the fit of the points succeeded; False if all points are equal or the transform overflows."""
         return not is_identity(self.row)
 
 
@@ -313,7 +313,7 @@ class RobustChunkColumn(CountedColumn):
 
 
 def _options_of_fit(options: Options, row: FloatArray) -> Options:
-    """Return the options with the rectification rule that the fit with results `row`, (N_RESULTS,), used."""
+    """Return the options, with the rectification rule that a fit used; `row`, (N_RESULTS,), holds its results."""
     both = row[ROUTE] == Route.REFIT_BOTH_SIDES
     return with_rule(options, QUARTILES, options.adaptive) if options.rule == BOTH and not both else options
 

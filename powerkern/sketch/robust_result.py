@@ -145,7 +145,9 @@ def _status(column: RobustChunkColumn, state: Reweighting, fit: KeptFit) -> int:
 
 
 def _complete_results(column: RobustChunkColumn, state: Reweighting, fit: KeptFit, row: FloatArray) -> FloatArray:
-    """Add the results that describe the whole column to those of a fit of the kept values, as `kernels.robust` does.
+    """Add the results that describe the whole column to the results of a fit of the kept values.
+
+    The fields are set as in fits in memory; see `kernels.robust`.
 
     Parameters
     ----------

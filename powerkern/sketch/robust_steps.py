@@ -44,7 +44,7 @@ class ReweightingStep(NamedTuple):
         Weight to exclude at the smallest and at the largest kept value. It is positive if a trimmed window ends
         between equal values.
     uncertain : (2,) ndarray
-        Weight of the cell at the lower and at the upper end of a trimmed window, if it holds several values.
+        Weight of the cell at the lower and at the upper end of a trimmed window, or 0 if all its values are equal.
     """
 
     rule: CutRule

@@ -37,7 +37,7 @@ from powerkern.sketch.summary import ChunkSummary
 
 @final
 class Sketch(ChunkSummary):
-    """A summary of the columns of some rows that suffices to fit them: power sums in bins.
+    """Power sums in bins: a summary of some rows from which the columns can be fitted.
 
     `summarize_chunk` and `extend` return a sketch, `merge` adds two sketches, and `finish` fits the columns.
 
@@ -72,7 +72,7 @@ class Sketch(ChunkSummary):
         self._intervals = self._without_cells() if intervals is None else intervals
 
     def _without_cells(self) -> CountedIntervals:
-        """Return the intervals of columns without censored cells.
+        """Return the `CountedIntervals` of a sketch without censored cells.
 
         The extremes of columns that have values are marked as unknown.
         """

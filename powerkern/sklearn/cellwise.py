@@ -117,7 +117,7 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
     n_threads: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> DDC:
-        """Fit the rule that flags cells and rows to `X`, an (n, p) array or data frame; `y` is ignored."""
+        """Estimate from `X`, an (n, p) array or data frame, how to flag cells and rows; `y` is ignored."""
         values = read_finite(self, X, ensure_min_samples=2)
         self.fit_ = ddc(values, **self.get_params(deep=False))
         self.offset_ = -self.fit_.cutoff

@@ -83,7 +83,7 @@ def read_arguments(theirs: Any) -> dict[str, Any]:
 
 
 def convert_fit(theirs: PowerTransformer) -> PowerFit:
-    """Build the fit that transforms as the fitted transformer `theirs` of scikit-learn does."""
+    """Build a fit with the same transform as `theirs`, a fitted transformer of scikit-learn."""
     p, box_cox = theirs.n_features_in_, theirs.method == "box-cox"
     lmbda = np.asarray(theirs.lambdas_, dtype=np.float64)
     loc, scale, n_obs = np.zeros(p), np.ones(p), np.zeros(p)

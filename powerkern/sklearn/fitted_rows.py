@@ -115,7 +115,7 @@ def _weak_view(array: NDArray[Any]) -> Callable[[], NDArray[Any] | None]:
 
 
 class _Memory:
-    """An object with the array interface of a part of an array's memory; it keeps that array alive."""
+    """An object that exposes part of the memory of an array by the array interface, and keeps the array alive."""
 
     def __init__(self, interface: dict[str, Any], owner: NDArray[Any]) -> None:
         self.__array_interface__, self._owner = interface, owner

@@ -208,7 +208,7 @@ class UVImputer(FloatTransformer):
         )
 
     def transform(self, X: Any) -> NDArray[np.floating]:
-        """Return `X` with missing values filled in, in float32 if `X` is float32, otherwise in float64."""
+        """Fill in the missing values of `X`; the result is float32 if `X` is float32, otherwise float64."""
         check_is_fitted(self)
         given = self._values(X, reset=False)
         estimates = self._estimate_missing(self._mask_outliers(given))

@@ -171,7 +171,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self._classify_rows(self._outlyingness(self._scores(X)))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, and return -1 for outliers and 1 for inliers in the training data.
+        """Call `fit`, and return -1 for outliers and 1 for inliers in the training data.
 
         This method uses the scores from which `probability_` was computed.
         """

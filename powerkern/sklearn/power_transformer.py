@@ -369,9 +369,9 @@ class PowerTransformer(PartTransformer):
     def to_sklearn(self) -> Any:
         """Convert to an equivalent fitted `sklearn.preprocessing.PowerTransformer`.
 
-        Its results agree with those of this transformer to 1e-12 on data of ordinary range. If lambda is large,
-        scikit-learn's formula, which subtracts the mean from transformed values, loses up to half of the digits; this
-        transformer keeps them.
+        On data of ordinary range, the results of both transformers agree to 1e-12. If lambda is large, scikit-learn's
+        formula, which subtracts the mean from transformed values, loses up to half of the digits. This transformer
+        keeps them.
 
         Raises
         ------
@@ -440,7 +440,7 @@ class PowerTransformer(PartTransformer):
         return without_infinite(Matrix(values, self._names(), False), self.infinite, warns=warns).values
 
     def _warn_where_sklearn_raises(self, fit: PowerFit) -> None:
-        """Warn about features that are not transformed, and about those for which scikit-learn would raise."""
+        """Warn about features that are not transformed, and about features for which scikit-learn raises an error."""
         refused = Status.CONSTANT if self.method == "box-cox" else Status.EMPTY
         left = (Status.EMPTY, Status.OUTSIDE_DOMAIN, Status.FEW_DISTINCT) if self.on_failure != "raise" else ()
         codes = dict.fromkeys((refused, *left))

@@ -76,7 +76,7 @@ def read_finite(estimator: Any, X: Any, **options: Any) -> NDArray[np.floating]:
 
 
 def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
-    """Set the number and the names of the features of an estimator, or compare them with those of `X` if not `reset`.
+    """Set the number and the names of the features of an estimator from `X`; if not `reset`, compare them with `X`.
 
     The values of `X` are not checked, because another estimator will read them.
     """

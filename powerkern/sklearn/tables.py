@@ -79,7 +79,7 @@ class PartTransformer(FloatTransformer):
     def _read_part(self, X: Any, reset: bool = True, **options: Any) -> tuple[SelectedColumns, Any]:
         """Return the table, and the checked values of the columns to transform.
 
-        If `reset`, `variables` determines these columns; otherwise they are those of the fit. `options` are those of
+        If `reset`, these columns are determined by `variables`, otherwise by the fit. `options` are the options of
         `read`.
         """
         whole = as_table(X)
@@ -92,7 +92,7 @@ class PartTransformer(FloatTransformer):
         return table, read(BaseEstimator(), table.part, **options)
 
     def _read_output(self, X: Any, **options: Any) -> tuple[SelectedColumns, Any]:
-        """Read a table in the form that `transform` returns; return it with the values of its transformed columns."""
+        """Read a table that `transform` returned; return the table, and the values of its transformed columns."""
         X = as_table(X)
         if len(X.shape) != 2:
             raise ValueError(f"X must be a matrix of {self.n_features_in_} columns, got shape {tuple(X.shape)}")

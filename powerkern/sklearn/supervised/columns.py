@@ -32,7 +32,7 @@ class Cache:
         lmbdas: FloatArray,
         compute: Callable[[NDArray[np.intp], FloatArray], FloatArray],
     ) -> FloatArray:
-        """Return an array for each pair of a column and a lambda, stacked; compute and cache those that are missing.
+        """Return the arrays of several pairs of a column and a lambda, stacked; compute and cache missing arrays.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class Cache:
         lmbdas : (k,) ndarray
             Lambda of each column.
         compute : callable
-            ``compute(which, lmbdas)`` returns the arrays of some pairs. It is called once for all missing ones.
+            ``compute(which, lmbdas)`` returns the arrays of some pairs. It is called once for all missing arrays.
         """
         keys = [(kind, j, lmbda) for j, lmbda in zip(which.tolist(), lmbdas.tolist(), strict=True)]
         missing = {key: k for k, key in enumerate(keys) if key not in self._kept}

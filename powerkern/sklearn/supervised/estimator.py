@@ -367,7 +367,7 @@ class SupervisedPowerTransformer(PartTransformer):
     def _objective(
         self, task: ScoringTask, values: Any, varied: NDArray[np.intp], columns: TransformedColumns
     ) -> Objective:
-        """Return the function to maximize; `NaiveBayes`, a faster one, if its conditions are met.
+        """Return the function to maximize: `NaiveBayes`, which is faster, if it can be used, otherwise `Refitted`.
 
         Parameters
         ----------
@@ -452,7 +452,7 @@ class SupervisedPowerTransformer(PartTransformer):
     def _run_search(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, trials: list[Trial]
     ) -> BestLambdas:
-        """Run the search of the kind `search`.
+        """Run the search that the parameter `search` names.
 
         Parameters
         ----------

@@ -82,7 +82,7 @@ class Space(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Options of an iterative search; periods are in epochs, None means never."""
+    """Options of an iterative search. Periods are in epochs; None stands for never."""
 
     max_epochs: int
     restart_every: int | None
@@ -249,7 +249,10 @@ def search_blocks(
 
 
 def search_common_lambda(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
-    """Search for one lambda for all columns, except those that score better untransformed; append to `trials`."""
+    """Search for one lambda for all columns, except columns that score better untransformed.
+
+    All trials are added to `trials`.
+    """
     points = [(np.full(space.n_columns, lmbda), float(lmbda)) for lmbda in space.grid]
     return _try_untransformed(objective, space, score_points(objective, points, space, 0, trials), trials)
 
@@ -302,7 +305,7 @@ def score_points(
 
 
 def search_columns_separately(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
-    """Search each column with all other lambdas at 1, and combine the results; append to `trials`."""
+    """Search each column with all other lambdas at 1, and combine the results; add all trials to `trials`."""
     ones = space.clip(np.ones(space.n_columns))
     untransformed = BestLambdas(ones, objective.score(ones))
     trials.append(Trial(-1, -1, 1.0, untransformed.score, True))
@@ -317,7 +320,7 @@ def search_columns_separately(objective: Objective, space: Space, trials: list[T
 def search_full_grid(
     objective: Objective, space: Space, trials: list[Trial]
 ) -> tuple[BestLambdas, FloatArray, list[FloatArray]]:
-    """Score every combination of lambdas, and append to `trials`.
+    """Score every combination of lambdas, and add all trials to `trials`.
 
     Return the best lambdas, all scores (an array with one axis per column), and the lambdas along each axis.
     """
