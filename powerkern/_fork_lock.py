@@ -1,8 +1,8 @@
 """The lock that is held while code is imported at first use, loaded from disk or compiled. A fork waits for it.
 
 A child process has only the forking thread, so that a lock held by another thread is never released in the child. One
-lock serves all of these operations, and its hook is registered before any of them can start. A module imported at first
-use that had a lock of its own would register its hook too late for a fork that is already waiting.
+lock serves all of these operations, and its hook is registered before any of them can start. If a module that is
+imported at first use had its own lock, it would register its hook too late for a fork that is already waiting.
 """
 
 from __future__ import annotations

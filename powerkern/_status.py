@@ -25,7 +25,7 @@ class Status(_Outcome):
     """The outcome of the fit of one column: an integer code, as the kernels write it, with a `sentence`.
 
     Each column has the most severe status that applies: NOT_CERTIFIED or UNRESOLVED, then FEW_VALUES, TAIL_KEPT,
-    NOT_SETTLED, AT_BOUND, and last those that do not call lambda into question.
+    NOT_SETTLED, AT_BOUND, and last the statuses that cast no doubt on lambda.
     """
 
     #: Optimum found and certified: a sign change of the score was observed, or is implied (Newton-Kantorovich). By

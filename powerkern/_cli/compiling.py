@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_cpu(name: str) -> None:
-    """Raise, with the most similar valid name, unless `name` is a known CPU level."""
+    """Raise an error that suggests the most similar CPU level unless `name` is a CPU level."""
     known = list(cpu_levels())
     if name not in known:
         hint = did_you_mean(name, known)

@@ -281,9 +281,9 @@ def _split_weights(args: argparse.Namespace, layout: FileLayout, block: Block) -
 
 
 def print_left_out(args: argparse.Namespace, table: Table, say: Callable[[str], None] = print) -> None:
-    """Print which cells were read as detection limits, and which columns were not fitted and why.
+    """Print the numbers of cells read as detection limits, and the columns that were not fitted, with reasons.
 
-    Columns are not listed if the user chose the columns or a saved fit.
+    The columns are omitted if the user chose the columns or a saved fit.
     """
     limits = describe_limits(table.n_marked)
     if limits:

@@ -254,13 +254,13 @@ class Estimator(ABC):
         raise NotImplementedError(f"{type(self).__name__} fits no origin; leave out origin='fit'")
 
     def for_rescaled(self, family: int) -> Estimator:
-        """Return the estimator for columns that are already expressed relative to their origin and in their unit."""
+        """Return the estimator for rescaled columns: minus their origin, divided by their unit."""
         return self
 
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Fit columns expressed relative to their origin and in their unit; return the results in this unit.
+        """Fit columns minus their origin, divided by their unit; return the results for these rescaled columns.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ class IntervalTable(NamedTuple):
 def censored_sums(
     totals: IntArray, roundings: IntArray, family: int, cells: FloatArray, intervals: IntervalTable
 ) -> PowerSums | MixedSums:
-    """Return the power sums of columns that may have censored cells, in objects that can fit them.
+    """Return the power sums of columns that may have censored cells, as an object with the method `fit_censored`.
 
     Parameters
     ----------

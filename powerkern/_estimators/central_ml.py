@@ -33,7 +33,7 @@ class CentralML(Estimator):
 
     Values are weighted by rank [1]_. With :math:`q = |2p - 1|`, where p is the relative rank, from 0 (smallest) to 1,
     the weights for Yeo-Johnson are 1 up to q = 0.54 and :math:`\tfrac12 + \tfrac12 \cos(\pi (q - 0.54)/0.46)` beyond;
-    the weights for Box-Cox are 1 up to q = 0.8 and 0 beyond. The value of rank i among n has the mean weight over
+    the weights for Box-Cox are 1 up to q = 0.8 and 0 beyond. The value of rank i among n gets the mean weight over
     :math:`p = (c + 1/6)/(n + 1/3)`, :math:`i - 1 \le c \le i`, so that a row of weight w counts as w rows. `loc` is the
     weighted mean; `scale` is the weighted standard deviation, divided by its value for a standard normal distribution
     with the same weights.

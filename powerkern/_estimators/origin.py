@@ -155,7 +155,7 @@ def _in_data_units(
     ranges : (p, 3, 2) ndarray
         The search ranges, see `_ranges`.
     median, unit : (p,) ndarray
-        Median of each column, and the scale by which it was divided.
+        Median that was subtracted from each column, and the scale by which the column was divided.
     x : (p, n) ndarray
         The data: sorted columns as rows, NaN last.
     box_cox : bool

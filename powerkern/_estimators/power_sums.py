@@ -150,7 +150,7 @@ def signed_logs(values: FloatArray, family: int) -> FloatArray:
 
 
 def _with_extremes(cells: FloatArray, ranges: FloatArray) -> FloatArray:
-    """Return the grids with their smallest and largest values replaced by those of `ranges`."""
+    """Return copies of grids with the smallest and the largest values of `ranges` in place of their own."""
     cells = cells.copy()
     some = ranges[:, range_kernels.R_COUNT] > 0.0
     cells[some, grids.G_MIN], cells[some, grids.G_MAX] = (
@@ -244,7 +244,7 @@ def make_grids(
 
 
 def references_for(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the logs of the references that Box-Cox streams use for the grids `cells`, and the references."""
+    """Return ln(r) and r, where r are the references that Box-Cox streams use for the grids `cells`."""
     reference_logs, references = np.empty(len(cells)), np.empty(len(cells))
     grids.write_stream_references(np.array(cells), reference_logs, references)
     return reference_logs, references
@@ -523,13 +523,15 @@ class PowerSums:
         return out[:, 0]
 
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
-        """Return the two lambdas at which the negative profile log-likelihood exceeds its minimum by `drop`: (p, 2).
+        """Return the interval of lambda of each column, (p, 2).
+
+        At its ends, the negative profile log-likelihood per unit of weight is `drop` above its minimum.
 
         Parameters
         ----------
         lmbda, drop : (p,) ndarray
-            The lambda that minimises the negative profile log-likelihood per unit of weight, and the increase at the
-            ends.
+            For each column, the lambda that minimises the negative profile log-likelihood per unit of weight, and the
+            increase from this minimum to the ends of the interval.
         n_threads : int
             Maximum number of threads.
         """

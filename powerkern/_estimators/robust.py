@@ -147,7 +147,7 @@ class RobustEstimator(Estimator):
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, requested: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Fit columns expressed relative to their origin and in their unit; see `Estimator.fit_at_origin`."""
+        """Fit columns minus their origin, divided by their unit; see `Estimator.fit_at_origin`."""
         return self.for_rescaled(family).fit_values(rescaled, family, matrix.weight, Run(run.n_threads))
 
 

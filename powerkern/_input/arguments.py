@@ -87,7 +87,7 @@ def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
 
 
 def column_positions(columns: Any, n: int) -> IntArray:
-    """Return the positions of the selected columns among n, given one position, several, a mask or a slice."""
+    """Return the positions of the selected columns among n columns, given one or more positions, a mask or a slice."""
     every: IntArray = np.arange(n)
     if isinstance(columns, slice):
         columns = every[columns]
@@ -340,7 +340,7 @@ def describe_cell(i: int, j: int | None, names: Sequence[Any] | None) -> str:
 
 
 def place_of(error: Exception) -> Place | None:
-    """Return the place stored in an error, for callers that describe it in other words; None if there is none."""
+    """Return the `Place` stored in an error, for callers that reword its message; None if no place is stored."""
     return vars(error).get("place")
 
 

@@ -135,7 +135,7 @@ def with_marks(matrix: Matrix, X: Any, marks: Marks, limits: FloatArray | None =
 
 
 def with_censored(matrix: Matrix, chunk: object, marks: Marks, limits: FloatArray | None) -> Matrix:
-    """Return a matrix that stores the intervals of its censored cells, or the matrix itself if it can have none.
+    """Return a matrix that stores the intervals of its censored cells; without marks and limits, the matrix itself.
 
     Parameters
     ----------

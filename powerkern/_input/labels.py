@@ -95,7 +95,7 @@ class Keys:
         return self._match(columns)[0]
 
     def runs_of(self, X: Any, groups: Any, n: int, dropna: bool | None) -> Runs:
-        """Return the group of each row: `UNKNOWN` for a label that no group has, `MISSING` for no label.
+        """Return the group of each row: `UNKNOWN` for a label that no group has, `MISSING` for a missing label.
 
         Parameters
         ----------

@@ -182,7 +182,7 @@ def wrap_by_narwhals(X: Any) -> NarwhalsFrame | None:
 
 
 def rewrapping(X: Any) -> Callable[[Any], Any]:
-    """Return a function that wraps objects as X is wrapped, by narwhals itself or by one of its stable versions."""
+    """Return a function that wraps objects in the version of narwhals (current or stable) that wraps X."""
     parts = type(X).__module__.split(".")
     home = importlib.import_module(".".join(parts[:3]) if parts[1] == "stable" else parts[0])
     return lambda other: home.from_native(nw.to_native(other, pass_through=True), allow_series=True)

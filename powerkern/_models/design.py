@@ -124,8 +124,8 @@ class Covariates(NamedTuple):
     def check(self, values: NDArray[Any], n_rows: int) -> FloatArray:
         """Check the design matrix before a fit, and return it as float64.
 
-        Raise a ValueError unless it is finite and has `n_rows` rows, or if a covariate is so small that its coefficient
-        would overflow.
+        Raise a ValueError if the matrix is not finite, if it does not have `n_rows` rows, or if all values of a
+        covariate are so small that its coefficient would overflow.
         """
         values = self._check_values(values, n_rows)
         size = np.abs(values).max(axis=0, initial=0.0)

@@ -163,7 +163,7 @@ class ResponseLikelihood(NamedTuple):
         return self._compute_results(kernel.interval_columns, np.column_stack([self.table.lmbda, drop]), 2)
 
     def _profile(self, lmbdas: FloatArray) -> FloatArray:
-        """Return the negative log-likelihoods of each response at its lambdas, a row of `lmbdas`, (p, m)."""
+        """Return negative log-likelihoods, (p, m): each response at the lambdas in its row of `lmbdas`, (p, m)."""
         g = self._compute_results(kernel.profile_columns, np.ascontiguousarray(lmbdas), lmbdas.shape[1])
         g *= self.table.n_obs[:, np.newaxis]
         return g

@@ -296,9 +296,9 @@ class FitDescription(FitInference):
     def weights(self, X: object) -> Any:
         """Return weight 1 for the values that the fit uses, and 0 for the values that it leaves out as outliers.
 
-        The variants of RewML use the values within a cut-off of Huber's location, in units of Huber's scale, at the
-        last reweighting step. (In contrast, `outliers` flags values beyond the cut-off at the final lambda.) The
-        trimmed likelihood uses a window of order statistics. Other estimators use all values.
+        The variants of RewML use the values whose distance from Huber's location is at most the cut-off times Huber's
+        scale at the last reweighting step. (In contrast, `outliers` flags values beyond the cut-off at the final
+        lambda.) The trimmed likelihood uses a window of order statistics. Other estimators use all values.
 
         Parameters
         ----------

@@ -35,8 +35,8 @@ class Inversion:
     The object is passed to `transform_matrix` as its `completion`.
 
     "clip" moves all results outside the range of the fitted data to the nearest end. This preserves order. If only
-    values without an inverse were moved, a value without an inverse could get a smaller result than a smaller value
-    whose inverse lies beyond the fitted data.
+    values without an inverse were moved, a large z without an inverse would become the end of the fitted data, while a
+    smaller z, whose inverse lies beyond this end, would keep its larger result.
 
     Where psi is flat, many x share one z. The z of an end of the fitted data is mapped to exactly that end.
 
@@ -98,9 +98,9 @@ class Inversion:
     def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
         """Replace the results of column `j` for values without an inverse by NaN or by the nearest end of the data.
 
-        With "clip", results of other values outside the range of the data are moved later, by `inspect`. The image of
-        an end of the data may round to the end of the range of psi. Values that equal this image have an inverse: the
-        end of the data.
+        With "clip", `inspect` later moves all other results outside the range of the data. If the image of an end of
+        the data rounds to the end of the range of psi, values that equal this image have an inverse: the end of the
+        data.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class Inversion:
 
     @property
     def _clipping_ends(self) -> NDArray[Any]:
-        """Range to which "clip" moves results, (2, p); infinite for columns that are not transformed."""
+        """Limits of results with "clip", (2, p): the range of the fitted data; infinite for untransformed columns."""
         is_free = is_failed(self._table.status) | np.isnan(self._ends).any(axis=0)
         return np.where(is_free, np.array([[-np.inf], [np.inf]], dtype=self._dtype), self._ends)
 

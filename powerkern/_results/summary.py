@@ -152,8 +152,8 @@ def likelihood_entries(
 ) -> tuple[dict[str, FloatArray], list[str]]:
     """Return the summary entries that all maximum likelihood fits have, and notes that explain them.
 
-    The entries "lr_0" and "p_0" hold the test of lambda = 0 in each column. There are no tests without data, and tests
-    of all columns together are not entries.
+    The entries "lr_0" and "p_0" hold the test of lambda = 0 in each column. Without data, there are no tests.
+    Joint tests of all columns are not included.
 
     Parameters
     ----------
