@@ -132,3 +132,8 @@ def test_invalid_headers_are_rejected(header: object) -> None:
 def test_unknown_kinds_are_refused() -> None:
     with pytest.raises(ProtocolError, match="malformed"):
         unpack(made({**GOOD, "kind": 99}, bytes(16)), "north")
+
+
+def test_numbers_of_kinds_are_part_of_the_format() -> None:
+    assert {kind.name: int(kind) for kind in Kind} == {"RANGE": 1, "MOMENTS": 2, "SUMS": 3}
+    assert unpack(made({**GOOD, "kind": 3}, bytes(16)), "north").kind == Kind.SUMS

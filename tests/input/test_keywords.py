@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 
@@ -165,3 +167,47 @@ def test_classes_and_their_methods_suggest_a_keyword():
         fit.transform(np.arange(1.0, 9.0), n_jobs=2)
     assert inspect.signature(pk.RewML).parameters["cutoff"].default == pk.RewML().cutoff
     assert pickle.loads(pickle.dumps(pk.RewML(cutoff=0.9))) == pk.RewML(cutoff=0.9)
+
+
+#: A line of numpydoc that ends with a default that Python can read.
+DEFAULT = re.compile(
+    r"(\w+(?:, \w+)*) : .*\bdefault (\"[^\"]*\"|-?\d[\d.]*(?:e-?\d+)?|True|False|\([^)]*\))(?=[,;)]|$)"
+)
+
+
+def public_callables():
+    """Yield the functions, classes and methods that modules list in `__all__`."""
+    for module in ("", *MODULES, "sklearn", "federated", "dask", "xarray", "onnx"):
+        try:
+            namespace = importlib.import_module(f"powerkern.{module}".rstrip("."))
+        except ImportError:  # an optional library is missing
+            continue
+        for name in namespace.__all__:
+            each = getattr(namespace, name)
+            yield name, each
+            if inspect.isclass(each):
+                methods = (member for member in dir(each) if not member.startswith("_"))
+                yield from ((f"{name}.{member}", getattr(each, member)) for member in methods)
+
+
+def test_defaults_are_the_documented_ones():
+    checked = set()
+    for name, each in public_callables():
+        if not callable(each) or each.__doc__ is None:
+            continue
+        try:
+            parameters = inspect.signature(each).parameters
+        except (TypeError, ValueError):  # types
+            continue
+        for names, text in filter(None, (_default_in(line) for line in inspect.getdoc(each).splitlines())):
+            for argument in names.split(", "):
+                default = parameters[argument].default if argument in parameters else None
+                if default is not None:  # None stands for a default that depends on other arguments
+                    assert default == ast.literal_eval(text), f"{name}: {argument} = {default!r}"
+                    checked.add((name, argument))
+    assert len(checked) > 100
+
+
+def _default_in(line):
+    match = DEFAULT.match(line)
+    return match and (match[1], match[2])
