@@ -34,6 +34,7 @@ from powerkern.kernels.results import (
     LOG_FACTOR,
     N_EVAL,
     N_OBS,
+    N_RESULTS,
     NLL,
     SCALE,
     SLOPE,
@@ -447,3 +448,13 @@ def test_every_column_has_its_own_profile_and_interval(is_weighted):
         np.testing.assert_allclose(profile[j], g[:3], rtol=1e-11)
         assert ends[j, 0] < best[j] < ends[j, 1]
         np.testing.assert_allclose(np.array(g[4:]) - g[3], drops[j], rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [12, ONE_PASS_MIN])
+def test_evaluations_are_counted_from_zero(n):
+    """A column that is tight takes two passes in any case; at a given lambda it is evaluated once."""
+    x = np.random.default_rng(3).normal(size=(1, n))
+    for columns in (x, 1e5 + 1e-4 * x):
+        out = np.full((1, N_RESULTS), 7.0)
+        mle.fit_columns(columns, np.empty(0), YEO_JOHNSON, np.array([0.5]), new_work(n), out)
+        assert (out[0, N_EVAL], out[0, STATUS]) == (1.0, Status.FIXED)

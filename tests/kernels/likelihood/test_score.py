@@ -315,10 +315,8 @@ def test_raw_sums_are_refused_near_exponent_0_and_for_large_powers():
     for lmbda, spread, expected in ((0.4, 1.0, True), (1e-5, 1.0, False), (2.0 - 1e-5, 1.0, False), (0.4, 1e-5, False)):
         column, *_ = logs_and_points("both", 0.0)
         pos, neg = lk._branches(column, True, lmbda * column.sigma)
-        assert (
-            bool(lk._add_branches_by_sums(pos, neg, lk.LogStatistics(SMALL_WEIGHTS.sum(), spread), new_scratch()))
-            is expected
-        )
+        statistics = lk.LogStatistics(SMALL_WEIGHTS.sum(), spread)
+        assert lk._add_branches_by_sums(pos, neg, statistics, new_scratch()) is expected
     column, *_ = logs_and_points("positive", 1.3)
     for t, expected in ((299.0, True), (301.0, False)):
         mu = t / max(column.high, -column.low)
@@ -326,7 +324,7 @@ def test_raw_sums_are_refused_near_exponent_0_and_for_large_powers():
         assert pos.scale.largest_t == pytest.approx(t)
         with np.errstate(all="ignore"):
             found = lk._add_branches_by_sums(pos, neg, lk.LogStatistics(SMALL_WEIGHTS.sum(), 1.0), new_scratch())
-        assert bool(found) is expected
+        assert found is expected
 
 
 @pytest.mark.parametrize("mu", [-3.0, 0.0, 0.5, 2.0, 7.0])

@@ -386,3 +386,34 @@ def test_columns_with_values_outside_their_bounds_are_marked(first, height, p):
     rowwise._note_extreme(x, c, first, height, extreme)
     marked = {(first + i) // height % p for i in np.flatnonzero(outside)}
     assert extreme.tolist() == [float(j in marked) for j in range(p)]
+
+
+@pytest.mark.parametrize(
+    ("n", "first", "height", "left"), [(5, 0, 1, 0), (40, 2, 1, 1), (64, 3, 5, 0), (70, 0, 100, 1)]
+)
+def test_watched_values_are_marked_and_listed_one_by_one(n, first, height, left):
+    """Of values outside the inner bounds, those outside the bounds or the safe bounds are marked, ends are restored."""
+    rng = np.random.default_rng(n)
+    right, x = left + 3, np.round(rng.normal(size=n) * 2.0, 1)
+    x[n // 2] = np.nan
+    bounds = np.zeros((rowwise.WATCHED_MAX + 1, 5))
+    for row, value in ((rowwise.LOW, -4.0), (rowwise.HIGH, 4.0), (rowwise.SAFE_LOW, -3.0), (rowwise.SAFE_HIGH, 2.5)):
+        bounds[row] = value + 0.1 * np.arange(5)
+    owner = left + (first + np.arange(n)) // height % 3
+    bounds[rowwise.Z_MIN], bounds[rowwise.Z_MAX] = np.nanmin(x), np.nanmax(x)
+    bounds[rowwise.WATCHED_MIN], bounds[rowwise.WATCHED_MAX] = 100.0 + np.arange(5), 200.0 + np.arange(5)
+    c, restored = np.tile([[-1.5], [1.5]], n), np.zeros((3, n))
+    expected = bounds.copy()
+    pairs = []
+    for i in np.flatnonzero((x < -1.5) | (x > 1.5)):
+        z, k = x[i], owner[i]
+        expected[rowwise.EXTREME, k] += not bounds[rowwise.LOW, k] <= z <= bounds[rowwise.HIGH, k]
+        expected[rowwise.BEYOND, k] += not bounds[rowwise.SAFE_LOW, k] <= z <= bounds[rowwise.SAFE_HIGH, k]
+        if z in (np.nanmin(x), np.nanmax(x)):
+            pairs.append((float(i), (100.0 if z == np.nanmin(x) else 200.0) + k))
+    marks = [rowwise.EXTREME, rowwise.BEYOND]
+    expected[marks] = expected[marks] > 0.0
+    count = rowwise._note_watched(x, c, first, height, bounds, left, right, restored)
+    np.testing.assert_array_equal(bounds, expected)
+    assert list(zip(*restored[:2, :count].tolist(), strict=True)) == pairs
+    assert len(pairs) >= 2
