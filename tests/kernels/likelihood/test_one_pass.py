@@ -680,3 +680,49 @@ def test_the_refined_start_is_one_halley_step_away(both_signs, scale):
     assert one_pass._refined_start(m, logs, sums, scale) == pytest.approx(expected, rel=1e-9)
     assert one_pass._refined_start(m, logs._replace(largest_log=1e3), sums, scale) == m
     assert one_pass._refined_start(m, logs, sums * np.where(np.arange(11) == lk.Y, 1e3, 1.0), scale) == m
+
+
+@pytest.mark.parametrize("both_signs", [False, True])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_absent_values_have_a_log_of_zero(both_signs, is_weighted):
+    x, weight = np.random.default_rng(16).normal(size=12), np.arange(12) % 3 * 1.5
+    x[4] = np.nan
+    x = x if both_signs else abs(x)
+    seen = ~np.isnan(x) & ((weight > 0.0) | (not is_weighted))
+    d, d32 = np.full(12, 7.0), np.full(12, 7.0, np.float32)
+    with np.errstate(all="ignore"):
+        sums = ps.take_logs(x, weight if is_weighted else None, ps.LogKind(both_signs, 1.0, 0.4), d, d32)
+    expected = np.where(seen, np.log((1.0 + abs(x)) * 0.4) * np.where((x < 0.0) & both_signs, -1.0, 1.0), 0.0)
+    np.testing.assert_allclose(d, expected, rtol=1e-14, atol=1e-16)
+    np.testing.assert_array_equal(d32, d.astype(np.float32))
+    own = weight if is_weighted else np.ones(12)
+    assert sums == pytest.approx((own @ expected, own @ expected**2), rel=1e-13)
+
+
+@pytest.mark.parametrize("both_signs", [False, True])
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-11), (np.float32, 2e-5)])
+def test_sums_are_added_to_earlier_ones(both_signs, is_weighted, dtype, rtol):
+    """The j-th derivative in lambda of a negative value's transform is (-1)^(j + 1) times that of b in 2 - lambda."""
+    rng, m = np.random.default_rng(18), 0.7
+    d, weight = rng.normal(size=10).astype(dtype), rng.integers(1, 4, 10).astype(dtype)
+    below = (d < 0.0) & both_signs
+    with mpmath.workdps(30):
+        exponents, a = np.where(below, 2.0 - m, m), np.where(both_signs, abs(d), d)
+        b = [
+            oracles._branch_derivatives(mpmath.mpf(e), mpmath.mpf(float(v))) for e, v in zip(exponents, a, strict=True)
+        ]
+    y = np.array(b).astype(float).T * np.where(below, -1.0, 1.0) ** np.arange(1, 5)[:, np.newaxis]
+    own = weight.astype(float) if is_weighted else np.ones(10)
+    pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]
+    expected = np.array([0.0, *(y @ own), *((own * y[i] * y[j]).sum() for i, j in pairs)])
+    before = tuple(np.arange(11.0))
+    found = ps.add_sums(before, d, weight if is_weighted else None, m, both_signs)
+    np.testing.assert_allclose(np.array(found) - before, expected, rtol=rtol, atol=rtol * 10.0)
+
+
+def test_weights_are_rounded_to_float32_after_scaling():
+    weight, out = np.array([1e300, 3e299, 0.0]), np.empty(3, np.float32)
+    assert ps.round_weights(weight, 2.0**-1000, out) is out
+    np.testing.assert_array_equal(out, (weight * 2.0**-1000).astype(np.float32))
+    assert ps.round_weights(None, 1.0, out) is None
