@@ -1,0 +1,152 @@
+"""Samples of long columns with censored cells, against fits of the sampled cells and of all cells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.censored import column as columns
+from powerkern.kernels.censored import fit, search
+from powerkern.kernels.censored.likelihood import Scales, profile_at
+from powerkern.kernels.censored.scratch import CELLS, HIGH, LOW, CensoredWork, new_censored_work
+from powerkern.kernels.likelihood.score import Scratch
+from powerkern.kernels.likelihood.scratch import new_work
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
+
+INF, NAN = math.inf, math.nan
+KINDS = ("Box-Cox", "positive", "negative", "both signs")
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def cells(kind: str, n: int = 47, is_weighted: bool = True) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+    """Return values or ends, other ends and weights of cells, and the family; the last 15 cells are censored."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(0.4, 1.0, n)
+    x = {"negative": -np.exp(0.7 * z), "both signs": z}.get(kind, np.exp(0.7 * z))
+    other, middle = np.full(n, NAN), np.sort(x)[[n // 4, n // 3, n // 2, 2 * n // 3, 3 * n // 4]]
+    for i in range(1, 16):
+        x[-i] = middle[i % 5]
+        other[-i] = (-INF, INF, middle[i % 5] + 0.1 + 0.01 * i, -INF, middle[i % 5] + 0.25)[i % 5]
+    weight = rng.uniform(0.5, 2.0, n) if is_weighted else np.empty(0)
+    return x, other, weight, BOX_COX if kind == "Box-Cox" else YEO_JOHNSON
+
+
+def prepare(
+    x: FloatArray, other: FloatArray, weight: FloatArray, family: int
+) -> tuple[columns.CensoredColumn, Scratch, CensoredWork]:
+    """Return the prepared column, and scratch arrays for its fit."""
+    work, own = new_work(x.size), new_censored_work(x.size, x.size)
+    with np.errstate(all="ignore"):
+        split = columns.split_cells(x, other, weight, family, work, own)
+        return columns.prepare_column(split, weight.size > 0, family, work, own), work.scratch, own
+
+
+def profile_of(column: columns.CensoredColumn, lmbda: float, kind: str, scratch: Any, own: Any) -> float:
+    """Return minus the profile log-likelihood per unit of weight at a lambda."""
+    exponent = 2.0 - lmbda if kind == "negative" else lmbda
+    with np.errstate(all="ignore"):
+        at = profile_at(column, exponent * column.centered.logs.sigma, Scales(1.0, 0.0), 1e-9, scratch, own)
+    return float(at.nll)
+
+
+@kinds
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("stride", [1, 2, 5])
+def test_a_sample_has_every_value_of_a_stride_and_all_terms(stride: int, is_weighted: bool, kind: str) -> None:
+    """The likelihood of the sample is that of the sampled values, and of all intervals with their weights divided."""
+    x, other, weight, family = cells(kind, 47, is_weighted)
+    column, scratch, own = prepare(x, other, weight, family)
+    sample = columns.sample_column(column, stride, own)
+    is_value = np.isnan(other)
+    taken = np.zeros(x.size, dtype=bool)
+    for sign in (False, True):  # values of either sign are sampled by themselves
+        own_sign = np.flatnonzero(is_value & ((x < 0.0) == sign))
+        taken[(own_sign[::-1] if sign else own_sign)[::stride]] = True  # negative values are stored from the end
+    kept = taken | ~is_value
+    w = (weight if is_weighted else np.ones(x.size)) / np.where(is_value, 1.0, stride)
+    assert sample.total == pytest.approx(w[kept].sum(), rel=1e-12)
+    assert sample.values.weight == pytest.approx(w[taken].sum(), rel=1e-12)
+    expected = np.empty((1, 3))
+    lmbdas = np.array([-0.6, 0.9, 1.8])
+    fit.profile_censored_columns(
+        x[np.newaxis, kept], other[np.newaxis, kept], w[kept], family, lmbdas,
+        new_work(x.size), new_censored_work(x.size, x.size), expected,
+    )  # fmt: skip
+    found = [profile_of(sample, lmbda, kind, scratch, own) for lmbda in lmbdas]
+    np.testing.assert_allclose(found, expected[0], rtol=1e-9, atol=1e-10)
+
+
+@kinds
+@pytest.mark.parametrize("stride", [2, 3])
+def test_of_many_terms_every_term_of_a_stride_is_sampled(
+    stride: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "_FEW_TERMS", 2)
+    column, _, own = prepare(*cells(kind))
+    terms, sample = column.terms, columns.sample_column(column, stride, own)
+    points, found = terms.points, sample.terms
+    every = np.append(points.pos, points.neg)
+    n_all, border = every.size, points.pos.size
+    limits = np.append(np.arange(terms.n_pos)[::stride], np.arange(n_all - terms.n_neg, n_all)[::stride])
+    n_found = found.points.pos.size + found.points.neg.size
+    own_limits = np.append(np.arange(found.n_pos), np.arange(n_found - found.n_neg, n_found))
+    own_points = np.append(found.points.pos, found.points.neg)
+    np.testing.assert_array_equal(own_points[own_limits], every[limits])
+    np.testing.assert_array_equal(found.weight[own_limits], terms.weight[limits])
+    np.testing.assert_array_equal(found.side[own_limits], terms.side[limits])
+    assert (found.n_pos, found.n_neg) == (len(range(0, terms.n_pos, stride)), len(range(0, terms.n_neg, stride)))
+    taken = range(0, terms.n_intervals, stride)
+    assert (found.n_intervals, found.value_index) == (len(taken), -1)
+    for k, each in enumerate(taken):
+        assert found.intervals[CELLS, k] == terms.intervals[CELLS, each]
+        for row in (LOW, HIGH):
+            own_at, at = int(found.intervals[row, k]), int(terms.intervals[row, each])
+            assert own_points[own_at] == every[at]
+            assert (own_at < found.points.pos.size) == (at < border)
+    counted = terms.weight[limits].sum() + terms.intervals[CELLS, list(taken)].sum()
+    assert sample.total - sample.values.weight == pytest.approx(counted, rel=1e-12)
+
+
+@kinds
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_search_on_a_sample_first_ends_at_the_same_optimum(
+    is_weighted: bool, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_LONG", 40)
+    monkeypatch.setattr(search, "_SAMPLE", 8)
+    column, scratch, own = prepare(*cells(kind, 60, is_weighted))
+    strides, sample_column = [], search.sample_column
+    monkeypatch.setattr(search, "sample_column", lambda *a: strides.append(a[1]) or sample_column(*a))
+    with np.errstate(all="ignore"):
+        whole = search.find_optimum(column, NAN, False, scratch, own)
+        assert strides == []
+        sampled = search.find_optimum(column, NAN, True, scratch, own)
+        assert strides == [5]  # 45 values, of which at least 8 are sampled
+        given = search.find_optimum(column, 0.3, True, scratch, own)
+    assert sampled.mu == pytest.approx(whole.mu, abs=1e-8)
+    assert sampled.profile.nll == pytest.approx(whole.profile.nll, rel=1e-12, abs=1e-13)
+    assert sampled.profile.d2 == pytest.approx(whole.profile.d2, rel=1e-5)
+    assert whole.status == Status.SCANNED
+    assert sampled.status in (Status.SCANNED, Status.MULTIMODAL)
+    assert (given.mu, given.n_eval, given.status) == (0.3, 1, Status.FIXED)
+    assert 8 <= whole.n_eval <= 20
+    monkeypatch.setattr(search, "_LONG", 10**6)
+    with np.errstate(all="ignore"):
+        search.find_optimum(column, NAN, True, scratch, own)
+    assert len(strides) == 1
+
+
+@pytest.mark.parametrize("both_signs", [False, True])
+def test_the_largest_exponent_is_64_standard_deviations_of_the_logs(both_signs: bool) -> None:
+    column, _, _ = prepare(*cells("both signs" if both_signs else "positive"))
+    logs = column.centered.logs
+    d, w = np.append(logs.pos, -logs.neg), np.append(logs.pos_weight, logs.neg_weight)
+    mean = 0.0 if both_signs else np.average(d, weights=w)
+    sd = math.sqrt(np.average((d - mean) ** 2, weights=w))
+    assert (logs.neg.size > 0) == both_signs
+    assert search.get_largest_exponent(column) == pytest.approx(64.0 / sd, rel=1e-9)
