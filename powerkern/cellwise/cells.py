@@ -377,7 +377,7 @@ def _predict_cells(u: FloatArray, relations: Relations, n_threads: int) -> Float
     """
     predicted = np.empty(u.shape)
     weights = np.abs(relations.correlations)
-    first = np.require(relations.first, requirements="W")  # as kernels take them
+    first = np.require(relations.first, requirements="W")  # kernels require it
     others = np.require(relations.neighbors, requirements="W")
     slopes = np.require(relations.slopes, requirements="W")
 

@@ -151,7 +151,7 @@ def relate_by_wrapping(
         product = products.cross_rows(w, part, w)
         theirs = np.broadcast_to(totals, product.shape)
         ours = np.broadcast_to(totals[part, None], product.shape)
-        if present is not None:  # over the rows where both have a value
+        if present is not None:  # sums over the rows in which both columns have a value
             theirs, ours = products.cross_rows(present, part, squares), products.cross_rows(squares, part, present)
         with np.errstate(invalid="ignore", divide="ignore"):
             correlation = np.nan_to_num(product / np.sqrt(theirs * ours))

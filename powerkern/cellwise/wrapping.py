@@ -69,7 +69,7 @@ class Wrapped:
         """
         matrix = read_fitted(X, self.column_names, self.loc.size)
         refuse_infinite(matrix)
-        loc, scale = (np.require(one, requirements="W") for one in (self.loc, self.scale))  # as kernels take them
+        loc, scale = (np.require(one, requirements="W") for one in (self.loc, self.scale))  # kernels require it
         usable = is_usable(scale)
 
         def change(block: FloatArray, group: slice) -> None:

@@ -84,7 +84,7 @@ class PartTransformer(FloatTransformer):
         """
         whole = as_table(X)
         if not is_frame(whole):
-            check_array(whole, dtype=None, ensure_all_finite=False)  # that it has rows and columns
+            check_array(whole, dtype=None, ensure_all_finite=False)  # checks that there are rows and columns
         note_features(self, X, reset)
         if reset:
             self._chosen = positions(self.variables, feature_names(self), self.n_features_in_)

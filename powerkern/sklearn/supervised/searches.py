@@ -18,7 +18,7 @@ _ROUNDING = 1e-13
 #: Without bounds, blocks move columns to this lambda or its negative. All values except those near one end of the range
 #: then become nearly equal.
 _REACH = 20.0
-#: The first block contains one column in _FIRST_BLOCK; then factors by which blocks grow and shrink.
+#: Number of columns divided by the size of the first block, and the factors by which blocks grow and shrink.
 _FIRST_BLOCK = 5
 _GROWTH, _DECAY = 1.5, 0.75
 
