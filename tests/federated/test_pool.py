@@ -339,6 +339,8 @@ def test_powers_of_two_are_quanta(quantum):
         (1e-9, 0.0, True, Status.BRACKETED),
         (0.009 / 20.0, 4.0, True, Status.FIXED),  # the standard error is 1/sqrt(100 * 4) = 1/20
         (0.011 / 20.0, 4.0, True, Status.BRACKETED),
+        (0.009 / 5.0, 0.25, True, Status.FIXED),
+        (0.011 / 5.0, 0.25, True, Status.BRACKETED),
         (0.0, 4.0, False, Status.NOT_CERTIFIED),
         (np.inf, 4.0, False, Status.UNRESOLVED),
     ],

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import powerkern as pk
 from powerkern import Status
-from powerkern.sketch import MapReduce, fit_chunks, merge, order
+from powerkern._results.normality import pearson_normality
+from powerkern.kernels.results import N_OBS, N_RESULTS
+from powerkern.sketch import MapReduce, driver, families, fit_chunks, merge, order
 
 N = 1500
 
@@ -148,3 +151,29 @@ def test_representations_name_family_and_columns():
     total = extend(None, X, "box-cox")
     assert repr(total) == f"Sketch({total.grid!r})"
     assert merge(found, found).n_obs.tolist() == (2 * found.n_obs).tolist()
+
+
+@pytest.mark.parametrize(("options", "n_passes"), [({}, 2), ({"family": "best"}, None), ({"estimator": "mtl"}, None)])
+def test_the_number_of_passes_is_known_for_one_family_by_maximum_likelihood(options, n_passes, monkeypatch):
+    totals = []
+    bar_of = driver.progress_bar
+    monkeypatch.setattr(driver, "progress_bar", lambda total, *rest: totals.append(total) or bar_of(total, *rest))
+    x = np.random.default_rng(0).lognormal(size=40)
+    fit_chunks(MapReduce(lambda summarize, add: add(summarize(x[:20]), summarize(x[20:]))), **options)
+    assert totals == [n_passes]
+
+
+def test_the_statistic_of_counts_in_classes_is_that_of_the_values(monkeypatch):
+    rng = np.random.default_rng(0)
+    columns = [rng.normal(size=200), rng.exponential(size=37), rng.normal(size=2)]
+    standardized = [(x - x.mean()) / x.std() for x in columns]
+    counts = lambda of, ends: SimpleNamespace(  # noqa: E731
+        weights=lambda: [np.histogram(z, [-np.inf, *e, np.inf])[0] for z, e in zip(standardized, ends, strict=True)]
+    )
+    monkeypatch.setattr(families, "_count_in_bins", counts)
+    rows = np.zeros((3, N_RESULTS))
+    rows[:, N_OBS] = [200.0, 37.0, 2.0]
+    found = families._pearson(families._Compared(None, None, None, None, 0, rows))
+    expected = [pearson_normality(x, None) for x in columns]
+    assert np.isnan(expected[2])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
