@@ -175,5 +175,5 @@ class JointStatus(_Outcome):
 
     @property
     def label(self) -> str:
-        """The status in a word or two."""
+        """Short name of the status, of one or two words."""
         return self.name.lower().replace("_", " ")

@@ -460,13 +460,12 @@ class JointFit(StoredFit, RoundedPowers):
         level : float, default 0.95
             Confidence level of the intervals.
         method : {"profile", "wald"}, optional
-            Method of the intervals, as in `confint`. The default is "profile", or "wald" without data, which costs
-            less.
+            Method of the intervals, as in `confint`. The default is "profile"; without data it is "wald".
 
         Returns
         -------
         Summary
-            `lmbda`, the `rounded` power, `se`, and the ends `low` and `high` of each column; below them the tests.
+            For each column `lmbda`, the `rounded` power, `se`, and the ends `low` and `high`; then the joint tests.
 
         Examples
         --------

@@ -122,7 +122,7 @@ def _fit_of(transformer: object) -> PowerFit:
 
 
 def _treatment_of(fit: PowerFit | PowerTransformer) -> _Treatment:
-    """Return the treatment of values without an image by a fit, or by a fitted transformer."""
+    """Return the treatment that a fit, or a fitted transformer, gives to values without an image."""
     if isinstance(fit, PowerFit):
         return _Treatment(False, False, fit._spec.infinite)
     return _Treatment(True, fit.out_of_range == "clip", fit.infinite)
@@ -354,7 +354,7 @@ def _shape(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Add the nodes of a transformer to a graph of skl2onnx."""
+    """Add the nodes of the transformer `operator` to the graph `container`; skl2onnx calls this converter."""
 
     def add(kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         name = output or scope.get_unique_variable_name("powerkern")

@@ -386,8 +386,8 @@ def _as_data_array(X: Any, features: Sequence[Hashable], numbers: IntArray) -> A
 def _per_column(value: Any, what: str, name: Hashable, X: Any, table: _StackedArray) -> Any:
     """Return an argument as one number for all columns, or as one number per column of the stacked array.
 
-    The labels of a pandas series are the coordinates of the dimensions that were kept. Arrays without labels are in the
-    order of `X`.
+    The labels of a pandas series are the coordinates of the dimensions other than `dim` of `fit`. Arrays without labels
+    are in the order of `X`.
 
     Parameters
     ----------

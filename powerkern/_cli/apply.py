@@ -67,7 +67,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _count_phrase(command: str, layout: FileLayout) -> str:
-    """Return a phrase that counts the transformed and the untouched columns, or "" if every column was transformed."""
+    """Return a phrase that counts the transformed and the untouched columns, or "" if every column was transformed.
+
+    `command` is "transform" or "inverse".
+    """
     n_passed = len(layout.names) - len(layout.positions)
     done = "transformed" if command == "transform" else "inverted"
     return f" ({len(layout.positions)} {done}, {n_passed} passed through)" if n_passed else ""

@@ -73,7 +73,7 @@ def _check_cpu(name: str) -> None:
 
 
 def _with_progress(compiled: Iterator[CompiledEntry], n: int) -> Iterator[CompiledEntry]:
-    """Pass on the compiled entries and show progress: a tqdm bar if tqdm is installed, else a line per entry on stderr.
+    """Yield the compiled entries and show progress: a tqdm bar if tqdm is installed, else a line per entry on stderr.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def _find_outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> 
 
 
 def _make_entry(table: Table, i: int, column: str, value: float, z: float) -> dict[str, Any]:
-    """Return the record of one outlier, which gives its line in a text file or its row in any other file.
+    """Return the record of one outlier, with its line in a text file or its row in any other file.
 
     Parameters
     ----------

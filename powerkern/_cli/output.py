@@ -11,7 +11,7 @@ from typing import TextIO
 
 
 def complain(message: str) -> None:
-    """Print a line to standard error, or do nothing if that is closed."""
+    """Print a line to standard error, or do nothing if standard error is closed."""
     try:
         print(message, file=sys.stderr, flush=True)
     except OSError:

@@ -32,7 +32,7 @@ _SETTLED = (Status.OK, Status.SCANNED, Status.MULTIMODAL)
 
 
 class OriginFit(NamedTuple):
-    """Fitted origins (`center`) and units (`divisor`), the lambdas fitted with them, and how the search ended."""
+    """Fitted origins (`center`) and units (`divisor`), the lambdas fitted with them, and the outcome of each search."""
 
     center: FloatArray
     divisor: FloatArray
@@ -192,7 +192,7 @@ def _in_data_units(
 
 
 def central_weights(columns: FloatArray, weights: FloatArray | None, box_cox: bool) -> FloatArray:
-    """Multiply the given weights of sorted values by their weights by rank (see `CentralML`); return (p, n).
+    """Return the products, (p, n), of the given weights of sorted values and the rank weights of `CentralML`.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def _by_rank(w: FloatArray, box_cox: bool) -> FloatArray:
 
 
 def _area(q: FloatArray, box_cox: bool) -> FloatArray:
-    """Return the integral of the weight by rank from 0 to q, for q in [-1, 1]; see `_FLAT` and `_CENTRAL`."""
+    """Return the integral of the rank weight from 0 to q, for q in [-1, 1]; see `_FLAT` and `_CENTRAL`."""
     size = np.abs(q)
     if box_cox:
         return np.copysign(np.minimum(size, _CENTRAL), q)

@@ -26,7 +26,7 @@ def sort_and_weigh(
     """Sort each row of a block; return the sorted rows, their plotting positions, and the totals of their weights.
 
     The three arrays are arguments of `positions_in_row`. With weights, tied values are merged, so that results depend
-    neither on the order of rows nor on how the weight of a value is divided among rows. Without weights, the positions
+    neither on the order of rows nor on the division of a value's weight among rows. Without weights, the positions
     are normal quantiles; if all rows have equally many values, one row of positions serves all.
 
     Parameters

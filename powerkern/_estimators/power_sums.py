@@ -326,7 +326,7 @@ class Sketches:
         of sums of weights that were rounded to 0, and the number of times that its sums were moved to another
         reference.
     inside : (p,) ndarray of int64
-        0 for a column that has values outside its grid.
+        0 for a column that has values outside its grid, otherwise 1.
     """
 
     def __init__(self, values: Columns, family: int, weight: Weights, cells: FloatArray) -> None:

@@ -61,7 +61,7 @@ def range_matrix(values: Columns, family: int, weight: Weights, n_threads: int) 
 
 
 def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
-    """Return the number of rows in one set of ranges: a block, or 1/2, 1/4, ... of it if threads would be idle."""
+    """Return the number of rows per set of ranges: a block, or 1/2, 1/4, ... of a block if threads would be idle."""
     n, p = shape
     n_rows = BLOCK_ROWS
     while n < n_rows * _TURNS * n_threads and n_rows * p >= 4 * SMALLEST_PART and n_threads > 1:
@@ -124,7 +124,7 @@ class Ranges:
         entry(x, times * stride, self._family, first * stride, step * stride, line, own)
 
     def _sampled(self, rows: slice) -> tuple[int, int]:
-        """Return the position within `rows` of the first row whose logs are sampled, and the step to the next."""
+        """Return the position within `rows` of the first row whose logs are sampled, and the step to the next one."""
         start = rows.start // BLOCK_ROWS * BLOCK_ROWS
         step = max(1, min(BLOCK_ROWS, self._n - start) // SAMPLE)
         return -(rows.start - start) % step, step
@@ -162,7 +162,7 @@ def total_weights(ranges: FloatArray) -> FloatArray:
 
 
 def _align_digits(ranges: FloatArray, level: FloatArray) -> FloatArray:
-    """Shift the digits of weights to a common exponent, `level`, dropping digits that are too small for it."""
+    """Return the digits of the weights of `ranges`, shifted to the exponents `level`; too small digits are dropped."""
     digits, down = ranges[..., _DIGITS], (level - ranges[..., sketch.R_LEVEL])[..., None]
     moved: FloatArray = np.where(down == 0.0, digits, 0.0)
     moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)

@@ -84,7 +84,7 @@ class RobustEstimator(Estimator):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Evaluate the objective of each column, along the route of its fit, at every lambda; see `Estimator`."""
+        """Evaluate the objective for the route of each column's fit at every lambda; see `Estimator.objective`."""
         scratch, options = _RobustScratch(values.shape[0], weight), self.kernel_options
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:

@@ -6,8 +6,8 @@ rows                   algorithm
 up to 512              lockstep: Halley's iteration, one column per vector lane (`kernels.likelihood.lockstep`)
 513 to 999,999         one pass: Halley's iteration on sums over the logs (`kernels.likelihood.one_pass`)
 from 1,000,000 on      power sums over blocks of rows (`powerkern._estimators.power_sums`)
-any                    two passes (`kernels.likelihood.two_pass`): columns that the first two defer, because they are
-                       tightly clustered, of enormous range, or short without their missing values
+any                    two passes (`kernels.likelihood.two_pass`): columns that lockstep and one pass defer because they
+                       are tightly clustered, of enormous range, or short without their missing values
 =====================  ===============================================================================================
 
 Measured on one thread, with standard normal columns: at 50, 200 and 512 rows, lockstep takes 0.11, 0.19 and 0.84 times

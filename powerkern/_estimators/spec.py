@@ -103,7 +103,7 @@ class FitSpec:
 
     @classmethod
     def checked(cls, *, grouped: bool = False, in_chunks: bool = False, **given: Any) -> Self:
-        """Validate these arguments of `powerkern.fit`, before any data are read, and return the specification.
+        """Validate arguments of `powerkern.fit`, before any data are read, and return the specification.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ def _limit(name: str, value: Any) -> float:
 
 
 def _readable(name: str, value: Any) -> Any:
-    """Raise unless an argument consists of real numbers; return it unchanged, to be aligned with the columns later."""
+    """Return the argument `value` unchanged; raise an error that calls it `name` unless it consists of real numbers."""
     as_reals(name, value)
     return value
 

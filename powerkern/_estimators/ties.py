@@ -78,7 +78,7 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
 
 
 def count_ties(results: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
-    """Add tied values to results of fits that left them out, in place; those within the cut-off count as kept.
+    """Add tied values to results of fits without them, in place; tied values within the cut-off count as kept.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class BestOf(NamedTuple):
     criterion: str
 
     def fit_columns(self, matrix: Matrix, requested: ColumnSpec, run: Run) -> tuple[FloatArray, IntArray]:
-        """Fit every column with both families; return the results of the better one, and the code of this family."""
+        """Fit every column with both families; return the results and the code of the better family of each column."""
         results, other = (self.estimator.fit_columns(matrix, code, requested, run) for code in (YEO_JOHNSON, BOX_COX))
         values, weight = matrix.values, matrix.weight
 

@@ -103,7 +103,7 @@ def _fit_each_group(
     scratch = BlockScratch()
 
     def fit_side_by_side(part: Matrix, batch: slice, threads: int) -> None:
-        """Fit a matrix that holds the columns of the groups of a batch side by side, and store the results."""
+        """Fit `part`, which holds the columns of the groups `batch` side by side, on several threads; store results."""
         nonlocal has_units
         at = groups.codes[batch]
         each = requested.tiled(at.size)

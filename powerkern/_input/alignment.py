@@ -184,8 +184,8 @@ def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:
     Parameters
     ----------
     values : object
-        The argument. Series are aligned by their index; square data frames, with one row and one column per column, by
-        index and columns. Anything else is returned unchanged.
+        The argument. Series are aligned by their index. Square data frames, which have a row and a column for each
+        column of the data, are aligned by index and columns. Anything else is returned unchanged.
     names : sequence or None
         The labels of the columns; None: they have none, and `values` are matched by position.
     what : str
@@ -213,8 +213,9 @@ def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:
 def _order(labels: list[Any], names: Sequence[Any], what: str) -> list[int] | None:
     """Return the positions of `names` among `labels`, or None if entries are to be matched by position.
 
-    The latter holds if the two lists are equal, if either has default labels, and if their lengths differ, which the
-    caller reports. Otherwise, raise ValueError if the labels differ or repeat; the message calls the argument `what`.
+    Entries are matched by position if the two lists are equal, if either has default labels, and if their lengths
+    differ, which the caller reports. Otherwise, raise ValueError if the labels differ or repeat; the message calls the
+    argument `what`.
     """
     if len(labels) != len(names) or labels == list(names):
         return None  # the caller compares lengths

@@ -72,7 +72,7 @@ def as_whole(what: str, value: object, least: int = 1, most: int = _LARGEST_COUN
 
 
 def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
-    """Return an argument as a float; raise unless it is a number in an interval, such as "[0, 1)"."""
+    """Return `value` as a float; raise an error that calls it `what` unless it is in an interval, such as "[0, 1)"."""
     if not is_real(value):
         raise TypeError(f"{what} must be a number, got {shown(value)}")
     low, high = map(float, interval[1:-1].split(","))
@@ -105,7 +105,7 @@ def column_positions(columns: Any, n: int) -> IntArray:
 
 
 def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
-    """Return whether weights were given and are all zero, as they may be in a chunk of the data."""
+    """Return whether `sample_weight` consists of n weights that are all zero, as is allowed in chunks of the data."""
     if sample_weight is None:
         return False
     weights = numbers(sample_weight, "sample_weight")
@@ -148,7 +148,7 @@ def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None =
 
 
 def as_pair(what: str, value: object) -> tuple[Any, Any]:
-    """Return an argument that must be a pair (low, high); each of the two may be None, a number or an array."""
+    """Return `value`, a pair (low, high) of numbers, arrays or None; raise an error that calls it `what` otherwise."""
     try:
         pair = to_list(value)
     except TypeError:
@@ -230,7 +230,7 @@ def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _
 
 
 def refuse_infinite(matrix: Matrix) -> None:
-    """Raise if any value is infinite; the error names the first one of the first column that has one."""
+    """Raise if any value is infinite; the error names the first infinite value of the first affected column."""
     if matrix.values.dtype.kind != "f":
         return
     with np.errstate(over="ignore", invalid="ignore"):

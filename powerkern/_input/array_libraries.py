@@ -21,6 +21,8 @@ def is_foreign_array(X: object) -> bool:
 def read_foreign_array(X: Any, what: str) -> NDArray[Any]:
     """Return an array of another library as a NumPy array, without a copy if NumPy has its dtype.
 
+    `what` is the name of the argument in messages.
+
     Raises
     ------
     TypeError

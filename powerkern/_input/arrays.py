@@ -95,6 +95,8 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
 def numbers(X: object, what: str = "X") -> NDArray[Any]:
     """Convert anything array-like to real numbers in an array of the same shape; masked and null entries become NaN.
 
+    `what` is the name of the argument in messages.
+
     Raises
     ------
     TypeError
@@ -119,7 +121,7 @@ def refuse_non_numbers(X: object, what: str = "X") -> None:
 
 
 def as_reals(what: str, value: object) -> NDArray[np.float64]:
-    """Return an argument as a float64 array of any number of dimensions; masked and null entries become NaN."""
+    """Return `value` as a float64 array of any number of dimensions; masked and null entries become NaN."""
     try:
         array = numbers(value, what)
     except TypeError:
@@ -257,7 +259,10 @@ def _ragged(X: Any, what: str) -> ValueError:
 
 
 def _as_floats(values: NDArray[Any], what: str) -> NDArray[np.float64]:
-    """Return an array of Python numbers as float64; None becomes NaN."""
+    """Return an array of Python numbers as float64; None becomes NaN.
+
+    `what` is the name of the argument in messages.
+    """
     try:
         return objects_as_floats(values.ravel()).reshape(values.shape)
     except OverflowError:
@@ -303,6 +308,8 @@ def _refuse_columns(frame: Frame, what: str) -> None:
 
 def _frame_values(frame: Frame, what: str) -> NDArray[Any]:
     """Return the values of a data frame as one array, without a copy where the library can provide it.
+
+    `what` is the name of the argument in messages.
 
     Columns of one NumPy type keep this type; all others become float64, or float32 if every column is of single
     precision.
@@ -550,7 +557,7 @@ def to_list(value: Any) -> list[Any]:
 
 
 def as_choice(what: str, value: object, known: Iterable[str]) -> str:
-    """Return an argument that must be one of the words `known`.
+    """Return `value`; raise an error that calls it `what` unless it is one of the words `known`.
 
     Raises
     ------
@@ -566,7 +573,7 @@ def as_choice(what: str, value: object, known: Iterable[str]) -> str:
 
 
 def as_flag(what: str, value: object) -> bool:
-    """Return an argument as a bool; raise unless it is True or False."""
+    """Return `value` as a bool; raise an error that calls it `what` unless it is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{what} must be True or False, got {shown(value)}")
     return bool(value)

@@ -30,7 +30,7 @@ class Marks(NamedTuple):
 
     @property
     def are_given(self) -> bool:
-        """True if the user passed any of the three."""
+        """True if the user passed any of the three arguments."""
         return self.below is not None or self.above is not None or self.between is not None
 
 
@@ -90,7 +90,7 @@ def given_limits(limits: object, p: int, names: Sequence[Any] | None = None) -> 
 
 
 def as_ends(name: str, value: Any) -> tuple[Any, Any]:
-    """Return an argument that must be a pair of limits, or of arrays of limits; raise for anything else."""
+    """Return `value` as a pair (low, high) of any objects; raise an error that calls it `name` unless it is a pair."""
     if isinstance(value, str | dict | set) or not hasattr(value, "__len__") or len(value) != 2:
         raise TypeError(f"{name} must be a pair (low, high), None where there is no limit, got {shown(value)}")
     low, high = value
@@ -184,7 +184,7 @@ def _flags(name: str, given: Any, matrix: Matrix, X: Any) -> BoolArray | None:
 
 
 def _spread_flags(name: str, flags: Flags, matrix: Matrix) -> BoolArray:
-    """Expand the flags of some columns to a mask with the shape of the matrix."""
+    """Expand the flags of some columns to a mask with the shape of the matrix; errors call the argument `name`."""
     names = matrix.names or []
     mask = np.zeros(matrix.values.shape, dtype=bool)
     for column, each in flags.by_column.items():
@@ -303,7 +303,7 @@ def _apply_limits(values: NDArray[Any], ends: FloatArray, limits: FloatArray) ->
 
 
 def _refuse_cells(wrong: BoolArray, matrix: Matrix, reason: str) -> None:
-    """Raise an error about the first cell that is True in the mask `wrong`, with this reason; do nothing if none is."""
+    """Raise an error with the text `reason` about the first cell in the mask `wrong`; do nothing if there is none."""
     if wrong.any():
         j = int(np.argmax(wrong.any(axis=0)))
         i = int(np.argmax(wrong[:, j]))

@@ -94,7 +94,10 @@ def _find_refusal(classes: tuple[type, ...]) -> _Kind | None:
 
 
 def refuse_foreign(X: object, what: str = "X") -> None:
-    """Raise for objects that ``np.asarray`` would silently load, densify or misread."""
+    """Raise for objects that ``np.asarray`` would silently load, densify or misread.
+
+    `what` is the name of the argument in messages.
+    """
     refuse_remote(X, what)
     if hasattr(X, "toarray") or (library(X) == "sparse" and hasattr(X, "todense")):
         method = "toarray" if hasattr(X, "toarray") else "todense"
@@ -102,7 +105,10 @@ def refuse_foreign(X: object, what: str = "X") -> None:
 
 
 def refuse_remote(X: object, what: str = "X") -> None:
-    """Raise for tables that are not in the memory of this process."""
+    """Raise for tables that are not in the memory of this process.
+
+    `what` is the name of the argument in messages.
+    """
     kind = find_refusal(X)
     if kind is not None:
         raise TypeError(f"{what} is {kind.what}; {kind.remedy.format(X=what)}")

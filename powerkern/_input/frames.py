@@ -231,7 +231,10 @@ def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = No
 
 
 def order_frame(value: Any, names: list[Any] | None, what: str) -> Any:
-    """Put the columns of a data frame in the order `names`; raise if labels differ. Return other objects unchanged."""
+    """Put the columns of a data frame in the order `names`; raise if labels differ. Return other objects unchanged.
+
+    The message of the error calls the argument `what`.
+    """
     labels = names_of(value)
     if labels is None or names is None:
         return value

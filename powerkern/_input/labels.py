@@ -241,7 +241,10 @@ def check_rows(runs: Runs, n: int) -> None:
 
 
 def _label_columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
-    """Return one column of labels per key, the names of these columns in X (or None), and whether labels are tuples."""
+    """Return one column of labels per key, the names of these columns in X (or None), and whether labels are tuples.
+
+    `groups` holds the labels of the rows of X, or the names of the columns of X that hold them.
+    """
     if type(X) is np.ndarray and type(groups) is np.ndarray and groups.ndim == 1:  # neither has names
         return [groups], None, False
     names = _names_among(X, groups)
@@ -459,7 +462,10 @@ def _texts(categories: NDArray[Any]) -> list[str]:
 
 
 def _parse_labels(name: str, texts: list[str]) -> NDArray[Any]:
-    """Return the labels that `_texts` converted to text; raise unless they are distinct and in ascending order."""
+    """Return the labels that `_texts` converted to text; raise unless they are distinct and in ascending order.
+
+    `name` is the name of their NumPy type, or "text".
+    """
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError("they are not a list of text")
     dtype = np.dtype(np.str_ if name == "text" else name)

@@ -138,7 +138,7 @@ def read_fitted(
 
 
 def _refuse_turned(X: Any, names: list[Any], what: str) -> None:
-    """Raise for an xarray matrix that is transposed: its first dimension has the labels of the fitted columns."""
+    """Raise if `X` is an xarray matrix whose first dimension has the labels `names`; messages call it `what`."""
     if library(X) != "xarray" or len(X.dims) != 2:
         return
     rows, columns = X.dims
@@ -151,7 +151,7 @@ def _refuse_turned(X: Any, names: list[Any], what: str) -> None:
 
 
 def _refuse_one_row(X: object, names: list[Any], what: str) -> None:
-    """Raise for a single row of a data frame, that is, a series with one entry per column."""
+    """Raise if `X` is one row of a data frame: a series with an entry for each of `names`; messages call it `what`."""
     labels = row_labels(X)
     if labels is not None and len(labels) == len(names) and set(labels) == set(names):
         raise ValueError(f"{what} is one row of a data frame; pass a frame of one row, such as X.iloc[[0]]")

@@ -335,7 +335,7 @@ def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) 
 
 
 def _are_distinct(one: JointMinimum, other: JointMinimum) -> bool:
-    """Return whether the negative log-likelihood f, expanded to second order about `one`, is larger at `other`."""
+    """Return whether two minima differ: f, expanded to second order about `one`, is noticeably larger at `other`."""
     d = other.lmbda - one.lmbda
     return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE
 

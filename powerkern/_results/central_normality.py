@@ -105,7 +105,10 @@ def central_distances(columns: FloatArray, weights: FloatArray | None) -> tuple[
 
 
 def _plotting_positions(columns: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the plotting positions (i - 1/3)/(n + 1/3), averaged over ties, and the total weight n of each row."""
+    """Return plotting positions (i - 1/3)/(n + 1/3), averaged over ties, and the total weight n of each row.
+
+    `columns`, (p, n), are sorted along the rows, and `w`, (p, n), are the weights of the values.
+    """
     upper = np.cumsum(w, axis=1)
     total = upper[:, -1]
     new = np.ones(columns.shape, dtype=np.bool_)

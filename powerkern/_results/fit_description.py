@@ -389,8 +389,8 @@ class FitDescription(FitInference):
     def standardized_cutoff(self, *, cutoff: float | None = None) -> FloatArray:
         """Return the cut-off for outliers of each column on the standardised scale, see `outliers`.
 
-        Weights are counts. If ``sum(w**2)/sum(w) < 1`` the weights are treated as relative, and that quantity counts as
-        one observation, so that equal weights that sum to one change nothing.
+        Weights are counts. If ``sum(w**2)/sum(w) < 1`` the weights are treated as relative: a weight of this size
+        counts as one observation. Equal weights that sum to one, for example, change nothing.
 
         Parameters
         ----------

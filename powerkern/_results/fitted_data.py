@@ -26,8 +26,8 @@ class FittedData:
     """The values and weights from which a fit was made, for all or some of its columns.
 
     Small data are copied. For larger data, the object keeps a reference and fingerprints of the columns. `checked`
-    compares the fingerprints with the present data. For pandas, it also keeps a shallow copy of the data frame. With
-    copy-on-write, later writes by the user then go to other memory.
+    compares the fingerprints with the present data. For pandas, the object also keeps a shallow copy of the data frame.
+    With copy-on-write, later writes by the user then go to other memory.
 
     Attributes
     ----------

@@ -222,7 +222,7 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         return text if self.n_features == 1 else f"{text}: {self._labels.texts(self.n_features)[j]}"
 
     def _list_columns(self, columns: IntArray) -> str:
-        """Return text for a message that names the groups and columns at the first few of these table positions."""
+        """Return text for a message that names the first few groups and columns at these positions of the table."""
         p, names = self.n_features, self._labels.texts(self.n_features)
         each = [
             f"group {self._keys.label(k // p)!r}" + (f", column {names[k % p]}" if p > 1 else "")

@@ -129,7 +129,7 @@ class Inversion:
         return 0 if self._clip else int(np.count_nonzero(~inside & ~is_kept))
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
-        """Restore the exact ends of the data in some columns, and record the range of their results.
+        """Restore the exact ends of the data in the inspected columns, and record the range of the results.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ class LostDigits(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Text that says where the range begins and how many digits are left at its outer end."""
+        """Text with the start of the range and the number of digits left at its outer end."""
         digits = {0: "no digits", 1: "1 digit"}.get(self.n_digits, f"{self.n_digits} digits")
         side = f"from x = {self.first:.3g} on" if self.last >= self.first else f"up to x = {self.first:.3g}"
         return f"{side} ({digits} at {self.last:.3g})"
@@ -59,8 +59,8 @@ def find_lost_digits(
     """Find the columns whose values lose digits in a round trip, and the values at which the loss begins.
 
     A column is listed once for each direction from its centre in which digits are lost. If digits are lost at the
-    centre itself, the column is listed once: for the direction away from the end of the fitted data at which no digits
-    are lost.
+    centre itself, the column is listed only once. The direction then points away from the end of the fitted data at
+    which no digits are lost.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ def _values_at(table: ColumnTable, positions: FloatArray) -> FloatArray:
 def round_trip_errors(table: ColumnTable, x: FloatArray, standardize: bool, dtype: np.dtype[Any]) -> FloatArray:
     """Bound the relative errors of values that are transformed, rounded to `dtype`, and transformed back: (k, p).
 
-    Errors are relative to |x|. If 0 is inside the domain, they are relative to the standard deviation of x at the
-    centre of the column where this is larger. Errors are 0 for NaN, and for columns without a fit.
+    Errors are relative to |x| or, if 0 is inside the domain, to the larger of |x| and the standard deviation of x at
+    the centre of the column. Errors are 0 for NaN, and for columns without a fit.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _centers(table: ColumnTable) -> FloatArray:
 
 
 def _smallest_sizes(table: ColumnTable) -> FloatArray:
-    """Return the |x| below which errors are absolute: the standard deviation of x at the centre; 0 for domain x > 0."""
+    """Return the |x| below which errors are absolute: the standard deviation at the centre; 0 if x > 0 is required."""
     log_slope = _rounding_at(table, _centers(table)[np.newaxis], True, np.dtype(np.float64))[1]
     inside: BoolArray = table.mirrored | (table.center != 0.0)
     return np.where(inside, np.nan_to_num(np.exp(-log_slope[0]), nan=0.0, posinf=0.0), 0.0)

@@ -243,7 +243,7 @@ def _label(path: Path) -> str:
 
 
 def _kind(path: Path) -> str:
-    """Return the format of a file, judged by its name."""
+    """Return the format of a file, determined by its name."""
     if _is_standard(path):
         return ".csv"
     suffixes = [suffix.lower() for suffix in path.suffixes]

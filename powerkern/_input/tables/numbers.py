@@ -217,7 +217,9 @@ class ColumnParser:
     def _limit_problem(self, index: int, cell: str, mark: int) -> BadCell | None:
         """Return the problem if a cell with a limit cannot be read; None if it can be read.
 
-        Either limits are not read at all, or the limit has no number and the column has no limit that could replace it.
+        A limit cannot be read if this format does not read limits, or if the cell has no number and the column has no
+        limit that replaces it. `index` is the position of the cell in its block, and `mark` is -1 for ``<``, 1 for
+        ``>``.
         """
         censored = self._text.censored
         if censored.refusal:

@@ -77,7 +77,7 @@ def find_remedy(cells: Sequence[str], text: TextFormat, uses_decimal: bool) -> s
 
 
 def are_nearly_numbers(cells: Sequence[str], at: int, text: TextFormat) -> bool:
-    """Return whether the cell at position `at`, or every cell that is not missing, is a number in some other format."""
+    """Return whether cell number `at`, or every non-missing cell, is a number in some format other than `text`."""
     parser = CellParser(text)
     known = [cell for cell in cells if not parser.is_missing(cell)]
     return bool(_formats_that_read([cells[at]], text) or _formats_that_read(known, text))
@@ -91,7 +91,7 @@ def _marks_in(known: Sequence[str]) -> list[str]:
 
 
 def _missing_option(text: TextFormat, marks: Sequence[str]) -> str:
-    """Return the command-line option that makes these cells count as missing."""
+    """Return the command-line option that adds the cells `marks` to the missing values of the format `text`."""
     return f"--missing={_as_argument((*text.missing, *marks))}"
 
 
@@ -107,7 +107,7 @@ def _formats_that_read(known: Sequence[str], text: TextFormat) -> list[TextForma
 
 
 def _reads(text: TextFormat, known: Sequence[str]) -> bool:
-    """Return whether all cells are numbers of the same unit in this format."""
+    """Return whether all cells in `known` are numbers of the same unit in the format `text`."""
     parser, units = CellParser(text), set()
     try:
         for cell in known:

@@ -78,7 +78,7 @@ class TextFormat(NamedTuple):
     censored: CensoredCells = CensoredCells()
 
     def without_missing(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return numbers with NaN in place of those that the format declares missing."""
+        """Return numbers with NaN in place of the numbers that the format declares missing."""
         for cell in self.missing:
             with suppress(ValueError):  # a word
                 numbers[numbers == float(cell)] = np.nan
@@ -113,7 +113,7 @@ def stack_blocks(blocks: Sequence[Block]) -> Block:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """The columns of a file: their names, the positions of those read as numbers, and details of the format."""
+    """The columns of a file: all names, the positions of the columns read as numbers, and details of the format."""
 
     #: Names of all columns; their positions as text where the file has no names.
     names: tuple[str, ...]

@@ -140,7 +140,7 @@ class TextSource:
         self._rows = itertools.chain(blank, () if self._second is None else (self._second,), rows)
 
     def _blank_comments(self, lines: Iterable[str], comment: str) -> Iterator[str]:
-        """Yield the lines, blank in place of comments, and record the line numbers of comments in `_comments`."""
+        """Yield the lines, with blank lines in place of comments; record the line numbers of comments."""
         for number, line in enumerate(lines, 1):
             if line.startswith(comment):
                 self._comments.add(number)
@@ -211,7 +211,7 @@ class TextSource:
                     )
 
     def names_rows(self, cells: Sequence[str]) -> bool:
-        """Return whether the first column holds row labels: it is unnamed, or called "index", say, and counts rows."""
+        """Return whether the first column labels the rows: it has no name, or a name like "index" and row numbers."""
         if len(self.names) == 1 or not self.text.header or self.names[0] in _NO_NAMES:
             return len(self.names) > 1 and self.text.header
         first = [cell.strip() for cell in cells]
@@ -455,7 +455,7 @@ def _in_a_list(names: Sequence[str]) -> str:
 
 
 def _check_text(first: str, label: str) -> None:
-    """Raise if the first line of a file shows that it is not a table of text."""
+    """Raise if `first`, the first line of the file called `label`, shows that the file is not a table of text."""
     if "\0" in first:
         raise BadInput(
             f"{label} is not text: give it the extension of its type, or, if it is UTF-16 without a byte-order mark, "
@@ -468,7 +468,7 @@ def _check_text(first: str, label: str) -> None:
 
 
 def _csv_problem(error: str, first: int, last: int) -> str:
-    """Return the place at which a row cannot be parsed, and the reason; the row spans the lines `first` to `last`."""
+    """Return location and cause of the parser's message `error` about a row that spans the lines `first` to `last`."""
     if "unexpected end" in error:
         return f"line {first}: a quotation mark is opened in this row and never closed"
     if first < last:
