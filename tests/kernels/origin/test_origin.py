@@ -7,6 +7,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from scipy import special, stats
 
 from powerkern.kernels.origin import likelihood
 from powerkern.kernels.origin import maximum as origin
@@ -360,3 +361,11 @@ def test_of_two_equal_maxima_the_smaller_lambda_is_chosen():
     mirrored = found(-x[::-1] / x.std(), False, np.array([[-3.0, 5.0], [-2.0, 2.0], [-0.7, 0.7]]))
     assert row[likelihood.LMBDA] <= 1.0
     np.testing.assert_allclose(mirrored[:4], row[:4], atol=1e-6)
+
+
+@pytest.mark.parametrize("lmbda", [-0.7, 0.0, 0.4, 2.0, 3.0])
+def test_the_constant_that_is_subtracted_is_a_transform(lmbda):
+    for u in (-3.0, -0.2, 0.0, 0.3, 0.9, 4.0):
+        assert likelihood._psi(u, lmbda, False) == pytest.approx(stats.yeojohnson(np.array([u]), lmbda)[0], rel=1e-13)
+        if u > 0.0:
+            assert likelihood._psi(u, lmbda, True) == pytest.approx(special.boxcox(u, lmbda), rel=1e-13)

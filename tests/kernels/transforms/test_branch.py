@@ -239,7 +239,7 @@ def test_the_fields_of_a_fit_are_read_in_order():
     assert b.read_fields(fields, 1) == b.Fit(lmbda=1.0, ref=3.0, slope=5.0, intercept=7.0, log_factor=9.0)
 
 
-@pytest.mark.parametrize("m", [0.0, 1e-40, -1e-25, 0.05, -0.5, 1.0, -3.0, 361.0, -1e5])
+@pytest.mark.parametrize("m", [0.0, 1e-40, -1e-25, 0.05, -0.5, 1.0, -3.0, 361.0, -1e5, 1e5])
 def test_inverses_are_double_double_numbers(m):
     """Inverses, the sums of two float64, are accurate to 62 bits; this includes products m y that overflow."""
     e = b.exponent(m)
