@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import powerkern as pk
+from powerkern._input.tables.numbers import CellParser, ColumnParser
+from powerkern._input.tables.table import TextFormat
 
 VALUES = [1014.0, 2310.0, 12500.5, 999.25, 1.0, 1234567.0]
 OTHER = [1.5, 2.25, 4.0, 8.5, 3.125, 1.0]
@@ -210,3 +212,22 @@ def test_wrong_options_are_refused(run, tmp_path, words, message):
     code, out, err = run("fit", tmp_path / "x.csv", *words)
     assert (code, out) == (2, "")
     assert message in err
+
+
+@pytest.mark.parametrize(
+    "cells, is_mostly",
+    [
+        (["<1", "2", "3"], True),
+        (["<1", ">2", ""], False),  # only limits
+        (["abc", "2", "NA"], True),
+        (["abc", "def", "2"], False),
+        (["abc", "<1", "2"], True),
+    ],
+)
+def test_a_column_holds_mostly_numbers_if_at_least_half_of_its_known_cells_are(
+    cells: list[str], is_mostly: bool
+) -> None:
+    text = TextFormat()
+    parsed = ColumnParser(CellParser(text), text).parse(cells, range(len(cells)))
+    assert parsed.problem is not None
+    assert parsed.mostly_numbers == is_mostly

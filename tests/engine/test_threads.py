@@ -599,6 +599,15 @@ def test_a_thread_that_has_done_its_work_is_used_again_soon():
     assert run_one() == first
 
 
+def test_only_matrices_with_many_values_are_shared_by_default(monkeypatch):
+    monkeypatch.setattr(threads, "default_threads", lambda: 7)
+    counts = [threads.thread_count(None, n) for n in (1, 32_767, 32_768, 10**9)]
+    assert counts == [1, 1, 7, 7]
+    assert threads.thread_count(None) == 7
+    assert threads.thread_count(3, 1) == 3
+    assert threads.thread_count(10**9) == 4096
+
+
 # --- progress -----------------------------------------------------------------------------------------
 
 

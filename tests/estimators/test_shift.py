@@ -15,7 +15,7 @@ from oracles import shifted_box_cox, shifted_box_cox_lambda
 import powerkern as pk
 from powerkern import __main__ as cli
 from powerkern._estimators.shift import convert_to_data_units
-from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
+from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, N_RESULTS, NLL, X_MAX, X_MIN
 from powerkern.sketch import Range, extend, finish, fit_chunks, merge, range_of, summarize_chunk
 
 SHIFT = np.array([3.0, 0.0, -2.0, 0.1])
@@ -380,3 +380,18 @@ def test_command_line_round_trip(tmp_path: Any, capsys: Any) -> None:
     assert "x.csv, column 'a', line" in (said := capsys.readouterr().err)
     assert "not above -shift = -0.5" in said
     assert cli.main(["fit", data, "--family", "box-cox", "--shift", "three"]) == 2
+
+
+@pytest.mark.parametrize("shift, divisor", [(0.0, 4.0), (3.0, None), (-2.0, 0.5), (0.0, None)])
+def test_results_are_converted_from_shifted_and_scaled_columns(shift: float, divisor: float | None) -> None:
+    before = np.arange(1.0, 2.0 * N_RESULTS + 1.0).reshape(2, N_RESULTS)
+    before[:, KEPT_LOW], before[:, KEPT_HIGH] = [1.25, np.nan], [7.0, np.nan]
+    results = before.copy()
+    convert_to_data_units(results, np.full(2, shift), None if divisor is None else np.full(2, divisor))
+    unit, expected = divisor or 1.0, before.copy()
+    expected[:, CENTER] = unit * before[:, CENTER] - shift
+    expected[:, DIVISOR] *= unit
+    expected[:, NLL] += np.log(unit)
+    for end in (X_MIN, X_MAX, KEPT_LOW, KEPT_HIGH):
+        expected[:, end] = unit * before[:, end] - shift
+    np.testing.assert_allclose(results, expected, rtol=1e-15)

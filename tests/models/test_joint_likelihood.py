@@ -7,6 +7,7 @@ import pytest
 from scipy import special
 
 from powerkern._models.joint_likelihood import (
+    MAX_EVAL,
     JointEvaluation,
     JointLikelihood,
     Singular,
@@ -118,6 +119,17 @@ def test_a_search_that_leads_to_dependence_raises_and_one_past_it_goes_on():
     wall = Surface(*quadratic([1.0, 1.0])._functions, singular=lambda x: abs(x - 1.0).max() < 0.2)
     found = minimize(wall, np.array([2.0, 2.0]))  # the first step ends at the minimum, past the wall
     assert found.status == JointStatus.CONVERGED
+
+
+def test_searches_without_a_minimum_end():
+    """The function falls without end, or is not finite at the start."""
+    surface = Surface(lambda x: -x, lambda x: -np.ones(2), lambda x: -np.ones(2), singular=lambda x: abs(x).max() > 1e6)
+    found = minimize(surface, np.zeros(2))
+    assert found.status == JointStatus.NOT_CONVERGED
+    assert MAX_EVAL <= found.n_eval < 2 * MAX_EVAL
+    nowhere = Surface(lambda x: np.full(2, np.inf), lambda x: np.ones(2), lambda x: np.ones(2))
+    found = minimize(nowhere, np.ones(2))
+    assert (found.status, found.n_eval) == (JointStatus.NOT_CONVERGED, 1)
 
 
 def test_the_lowest_of_the_minima_from_several_starts_is_found_and_marked():

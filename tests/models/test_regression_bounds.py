@@ -114,3 +114,17 @@ def test_refitted_lambdas_are_at_a_bound_or_inside():
     results[:, LMBDA], results[:, STATUS] = [0.0, 1.0, 0.5, 1.0], [*[Status.FIXED] * 3, Status.TOO_FEW]
     mark_bounded(results, np.repeat([[0.0], [1.0]], 4, axis=1))
     assert results[:, STATUS].tolist() == [Status.AT_BOUND, Status.AT_BOUND, Status.SCANNED, Status.TOO_FEW]
+
+
+@pytest.mark.parametrize("n, is_enough", [(3, False), (4, True)])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_regression_needs_one_row_more_than_coefficients(n, is_enough, is_weighted):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n + 2, 2)), rng.lognormal(size=n + 2)
+    weight = np.append(np.ones(n), [0.0, 0.0]) if is_weighted else None
+    rows = slice(None) if is_weighted else slice(n)
+    if is_enough:
+        assert fit_regression(y[rows], X[rows], sample_weight=weight).rank.tolist() == [3]
+    else:
+        with pytest.raises(ValueError, match=r"there are 3 rows .* and 3 coefficients; a regression needs more rows"):
+            fit_regression(y[rows], X[rows], sample_weight=weight)

@@ -7,14 +7,17 @@ import warnings
 
 import mpmath
 import numpy as np
+import pandas as pd
 import pytest
-from fits import kernel_rows
+from fits import fit_from_rows, kernel_rows
 from scipy import special
 
 import powerkern as pk
-from powerkern._results.back_transform import ends_of_range
+from powerkern._estimators.shift import convert_to_data_units
+from powerkern._results.back_transform import _integration_range, _PsiBranch, ends_of_range
 from powerkern._results.censored_cells import conditional_draws, conditional_means, fractions_below
 from powerkern._results.inversion import _ranges, _true_positions
+from powerkern._results.lost_digits import round_trip_errors
 from powerkern._results.robust_intervals import _draw
 from powerkern._results.summary import sampled_fraction
 
@@ -129,3 +132,47 @@ def test_parts_of_a_table_are_copies() -> None:
     np.testing.assert_array_equal(part.kernel_rows, kernel_rows(fit)[[2, 0]])
     assert not np.shares_memory(part.kernel_rows, kernel_rows(fit))
     assert not part.kernel_rows.T.flags.writeable or not part.lmbda.flags.writeable
+
+
+def test_a_value_without_inverse_is_named_by_its_column_in_the_data() -> None:
+    X = np.random.default_rng(0).lognormal(size=(20, 2))
+    frame = pd.DataFrame([[0.0, 0.0], [0.0, 1e9]], columns=["a", "b"])
+    for fitted in (X, pd.DataFrame(X, columns=["a", "b"])):
+        fit = pk.fit(fitted, "box-cox", lmbda=-1.0)
+        with pytest.raises(ValueError, match=r"column 1 \('b'\), row 1: the value is 1000000000.0, beyond the range"):
+            fit.inverse_transform(frame, out_of_range="raise")
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_errors_of_round_trips_do_not_depend_on_the_unit(family: str, standardize: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.lognormal(size=(30, 4)) - 0.7 * (family == "yeo-johnson")
+    fit = pk.fit(x, family, lmbda=[-2.0, 0.0, 0.5, 3.0])
+    unit = np.array([8.0, 0.25, 2.0**40, 1.0])
+    rows = kernel_rows(fit).copy()
+    convert_to_data_units(rows, np.zeros(4), unit)
+    scaled = fit_from_rows(rows, family)
+    far = np.quantile(x, [0.0, 0.3, 1.0], axis=0) * np.array([[1.0], [1.0], [1e4]])
+    for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
+        expected = round_trip_errors(fit._table, far, standardize, dtype)
+        found = round_trip_errors(scaled._table, far * unit, standardize, dtype)
+        if standardize:
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+        assert (found > 0.0).all()
+
+
+@pytest.mark.parametrize("exponent", [0.5, 2.0, 1e-3])
+@pytest.mark.parametrize("end", [-1e9, -30.0, -1.0, 0.0, 1.0, 30.0, 1e9])
+def test_the_product_of_value_and_density_is_largest_at_the_peak(exponent: float, end: float) -> None:
+    """The derivative of ln(t - end)/m - t**2/2 is 0 there."""
+    one = np.ones(1)
+    branch = _PsiBranch(exponent * one, end * one, 0.0 * one, 0.0 * one, 0.0 * one, one)
+    found = _integration_range(branch, np.zeros((1, 1)), np.ones((1, 1)), np.full(1, np.nan))
+    with mpmath.workdps(60):
+        k, e = 1 / mpmath.mpf(exponent), mpmath.mpf(end)
+        peak = (e + mpmath.sqrt(e * e + 4 * k)) / 2
+        assert float(found.peak[0, 0]) == pytest.approx(float(peak), rel=1e-12)
+    assert found.limit[0, 0] == np.inf
+    assert not found.diverges.any()
+    assert not found.singular.any()
