@@ -40,7 +40,7 @@ KINDS = ("Box-Cox", "positive", "negative", "both signs")
 
 def case(name: str, kind: str, is_weighted: bool) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """Return values or ends, other ends and weights of cells, and the family."""
-    x, other = np.array(CELLS[name]).T
+    x, other = np.array(CELLS[name]).T.copy()
     if kind == "both signs":
         x, other = x - 1.7, other - 1.7
     if kind == "negative":
@@ -141,7 +141,7 @@ def test_no_lambda_has_a_higher_likelihood_than_the_optimum(name: str, kind: str
     ],
 )
 def test_lambda_needs_three_points_unless_values_differ(cells: list[tuple[float, float]], is_fitted: bool) -> None:
-    x, other = np.array(cells).T
+    x, other = np.array(cells).T.copy()
     work = new_work(x.size), new_censored_work(x.size, x.size)
     row, fields = np.empty((1, N_RESULTS)), np.empty((1, fit.N_CENSORED_FIELDS))
     arguments = x[np.newaxis], other[np.newaxis], np.empty(0), BOX_COX, np.array([0.5])

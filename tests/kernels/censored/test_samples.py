@@ -12,10 +12,11 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.censored import column as columns
 from powerkern.kernels.censored import fit, search
-from powerkern.kernels.censored.likelihood import Scales, profile_at
+from powerkern.kernels.censored.likelihood import Scales, profile_at, taylor_profile
 from powerkern.kernels.censored.scratch import CELLS, HIGH, LOW, CensoredWork, new_censored_work
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.likelihood.scratch import new_work
+from powerkern.kernels.results import N_OBS, N_RESULTS, STATUS
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 INF, NAN = math.inf, math.nan
@@ -139,6 +140,35 @@ def test_a_search_on_a_sample_first_ends_at_the_same_optimum(
     with np.errstate(all="ignore"):
         search.find_optimum(column, NAN, True, scratch, own)
     assert len(strides) == 1
+
+
+@kinds
+@pytest.mark.parametrize("step", [1e-4, -2e-4])
+def test_tiny_steps_by_taylor_series(step: float, kind: str) -> None:
+    """Moments, likelihood, derivatives and scales after a step are those of an evaluation there."""
+    column, scratch, own = prepare(*cells(kind))
+    centered = column.centered
+    if centered.logs.center != 0.0:  # the series needs a reference that is common to all values
+        return
+    scales, mu = Scales(1.0, 0.0), 0.4
+    with np.errstate(all="ignore"):
+        ends = [profile_at(column, mu + h, scales, 1e-12, scratch, own).d2 for h in (-1e-3, 1e-3)]
+        d3 = (ends[1] - ends[0]) / 2e-3
+        expected = profile_at(column, mu + step, scales, 1e-12, scratch, own)
+        at = profile_at(column, mu, scales, 1e-12, scratch, own)
+        found = taylor_profile(column, mu, at, step, d3, scratch)
+    np.testing.assert_allclose(found[:2], expected[:2], rtol=1e-9, atol=1e-11)
+    assert found.d2 == pytest.approx(expected.d2, rel=1e-6)
+    np.testing.assert_allclose(found.scales, expected.scales, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found.at[3:6], expected.at[3:6], rtol=1e-9, atol=1e-10)
+    assert found.is_maximum
+
+
+def test_a_column_without_cells_is_empty() -> None:
+    row, fields = np.empty((1, N_RESULTS)), np.empty((1, fit.N_CENSORED_FIELDS))
+    x, work = np.full((1, 3), NAN), (new_work(3), new_censored_work(3, 3))
+    fit.fit_censored_columns(x, np.array([[NAN, INF, -INF]]), np.empty(0), BOX_COX, np.array([NAN]), *work, row, fields)
+    assert (row[0, STATUS], row[0, N_OBS]) == (Status.EMPTY, 0.0)
 
 
 @pytest.mark.parametrize("both_signs", [False, True])

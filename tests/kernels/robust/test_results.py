@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import oracles
@@ -14,7 +15,7 @@ from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._status import Route
 from powerkern.kernels.location.loc_scale import LocScale
 from powerkern.kernels.location.weights import frequency_weights, new_frequency_work
-from powerkern.kernels.results import DEFERRED, FIELDS, N_RESULTS, STATUS
+from powerkern.kernels.results import DEFERRED, FIELDS, LMBDA, N_EVAL, N_RESULTS, STATUS
 from powerkern.kernels.robust import (
     adaptive_rewml,
     carroll,
@@ -26,14 +27,15 @@ from powerkern.kernels.robust import (
     trimmed,
 )
 from powerkern.kernels.robust import fit as fits
-from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized
+from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized, SearchResult
 from powerkern.kernels.robust.options import with_rule
 from powerkern.kernels.robust.prestandardization import prestandardize_column
 from powerkern.kernels.robust.qq_column import make_scores
 from powerkern.kernels.robust.reweighting import kept_by_index
 from powerkern.kernels.robust.scratch import new_robust_work
+from powerkern.kernels.robust.search import GridScan
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, QUARTILES, ROOM, SortedColumn
+from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, ROOM, SortedColumn
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 CUTOFF = oracles.CUTOFF
@@ -44,6 +46,7 @@ SETTINGS = [
     ("rewml-nr", {"n_reweight": 1}),
     ("carroll", {}),
     ("mtl", {"h": 0.8}),
+    ("rewml", {"n_reweight": 0}),
     ("robust", {"prestandardize": "none", "n_reweight": "settled", "first_weights": "plain"}),
     ("rewml", {"search": "brent", "change_points": (0.2, 0.7), "c": 0.7}),
 ]
@@ -481,3 +484,77 @@ def test_cells_shrink_to_the_neighbors_of_their_lowest_point(best, monkeypatch):
     assert qq_column.shrink_cell(None, cell, None, work) == 8
     np.testing.assert_allclose(seen, [np.linspace(1.0, 4.0, 8)], rtol=1e-14)
     assert cell[:2].tolist() == [seen[0][max(best - 1, 0)], seen[0][min(best + 1, 7)]]
+
+
+# --- the order of the steps, with stand-ins for the searches and fits ----------------------------------------
+
+
+@pytest.mark.parametrize("lmbdas, n_fits", [([0.4], 1), ([-1.9, 0.4], 2), ([2.9, 5.4, 0.0], 3), ([1e9], 20)])
+def test_rs_fit_is_repeated_while_the_interval_is_widened(lmbdas, n_fits, monkeypatch):
+    """The power of the prescaling is 2, so that lambda counts twice in the interval."""
+    searched, low, high, row = [], -4.0, 6.0, np.zeros(N_RESULTS)
+    options = ESTIMATORS["rewml"](convention="cellwise").kernel_options
+
+    def find_start(search, standardized, low, high, *_):
+        searched.append((low, high))
+        return SearchResult(0.5, 7, 0, True, 0.3)
+
+    def reweight(keep, fit, column, lmbda, max_steps, *_):
+        assert (lmbda, max_steps) == (0.5, 3)
+        row[[LMBDA, N_EVAL, STATUS]] = lmbdas[min(len(searched), len(lmbdas)) - 1], 4.0, Status.OK
+        return kept_by_index(0, 5)
+
+    monkeypatch.setattr(cellwise, "find_start", find_start)
+    monkeypatch.setattr(cellwise, "reweight", reweight)
+    for name in ("write_column", "write_kept"):
+        monkeypatch.setattr(cellwise, name, lambda *_: None)
+    column = SimpleNamespace(
+        x=np.arange(5.0), prescaling=SimpleNamespace(power=2.0),
+        standardized=SimpleNamespace(counts=None, column=SimpleNamespace(negative_shift=0.0)),
+    )  # fmt: skip
+    cellwise._fit(None, column, options, None, row)
+    expected = []
+    for k in range(n_fits):
+        expected.append((low, high))
+        at, margin = 2.0 * lmbdas[min(k, len(lmbdas) - 1)], 0.05 * (high - low)
+        low, high = (2.0 * low - 1.0 if at - low < margin else low), (2.0 * high - 1.0 if high - at < margin else high)
+    assert searched == expected
+    assert row[N_EVAL] == 11.0 * n_fits
+    assert row[STATUS] == (Status.NOT_CERTIFIED if n_fits == 20 else Status.OK)
+
+
+@pytest.mark.parametrize(
+    "is_lower, lmbda, fractions, is_better, n_eval",
+    [
+        (False, 0.2, (0.5, 0.9), False, 8),
+        (True, 0.9, (0.5, 0.9), False, 8 + 30),  # the rival's lambda is not lower
+        (True, 0.2, (0.5, 0.51), False, 8 + 30 + 3 + 3),
+        (True, 0.2, (0.5, 0.53), True, 8 + 30 + 3 + 3),
+    ],
+)
+def test_the_second_start_must_be_lower_and_better(is_lower, lmbda, fractions, is_better, n_eval, monkeypatch):
+    rules, left = [], list(fractions)
+
+    def fraction(fit, column, lmbda0, options, work):
+        rules.append((lmbda0, options.rule, options.adaptive))
+        assert (column.prescaling.power, column.family) == (1.0, BOX_COX)
+        return left.pop(0), 3.0
+
+    monkeypatch.setattr(adaptive_rewml, "is_lower_below", lambda *_: is_lower)
+    monkeypatch.setattr(adaptive_rewml, "find_start", lambda *_: SearchResult(lmbda, 30, 0, True, 0.3))
+    monkeypatch.setattr(adaptive_rewml, "_fraction_at_quantiles", fraction)
+    options, work = ESTIMATORS["robust"]().kernel_options, new_robust_work(4)
+    work.trial[STATUS] = Status.OK
+    standardized = SimpleNamespace(column=SimpleNamespace(n=4, x=np.arange(12.0)))
+    found = adaptive_rewml._is_better(None, standardized, 0.8, BOX_COX, options, work)
+    assert found == (is_better, float(n_eval))
+    assert rules == ([(0.8, QUARTILES, False), (0.2, BOTH, False)] if n_eval > 40 else [])
+
+
+@pytest.mark.parametrize("n_beyond", [0, 16])
+def test_grids_of_the_trimmed_likelihood_are_refined_unless_they_extend_beyond_the_range(n_beyond, monkeypatch):
+    monkeypatch.setattr(trimmed, "even_points", lambda *_: 21)
+    monkeypatch.setattr(trimmed, "minima_and_beyond", lambda *_: GridScan(3, 21 + n_beyond, n_beyond == 0, 1))
+    monkeypatch.setattr(trimmed, "closer_minima", lambda *a: GridScan(a[3] + 2, a[2] + 17, True, 0))
+    scan = trimmed._scan(None, -4.0, 6.0, None, None)
+    assert scan == ((3, 37, False, 0) if n_beyond else (5, 38, True, 0))

@@ -154,6 +154,7 @@ def test_undefined_points_are_infinite_and_the_first_of_equal_ones_is_lowest():
     assert values.tolist() == [math.inf, 2.0, -1.0, 3.0, -1.0, math.inf]
     np.testing.assert_allclose(floors, values - 0.1)
     assert search.argmin(np.array([3.0, 1.0, 0.5])) == 2
+    assert search.argmin(np.array([2.0, 2.0, 2.0])) == 0
 
 
 def plain_minima(points, values, floors, ends):
