@@ -369,3 +369,65 @@ def test_the_constant_that_is_subtracted_is_a_transform(lmbda):
         assert likelihood._psi(u, lmbda, False) == pytest.approx(stats.yeojohnson(np.array([u]), lmbda)[0], rel=1e-13)
         if u > 0.0:
             assert likelihood._psi(u, lmbda, True) == pytest.approx(special.boxcox(u, lmbda), rel=1e-13)
+
+
+def choose(monkeypatch, n, peaks):
+    """Run the search with peaks on its grid that need no steps; return its result, and the lambdas that it refines.
+
+    Each peak is its lambda, its origin, and its likelihood on the sample and on all values.
+    """
+    by_lambda, refined = {peak[0]: peak for peak in peaks}, []
+
+    def scan(x, w, box_cox, ranges, work):
+        work.grid[:, likelihood.LIKELIHOOD] = -99.0
+        for k, (lmbda, x0, low, _) in enumerate(peaks):
+            work.grid[3 * k + 1] = lmbda, x0, 0.0, low
+        return 7
+
+    def climb(x, w, box_cox, ranges, tolerance, most, work):
+        _, _, low, high = by_lambda[work.steps[0, 0]]
+        is_last = tolerance == origin._CONVERGED
+        work.at[0, 0] = high if is_last else low
+        refined.extend([work.steps[0, 0]] if is_last else [])
+        return 1
+
+    monkeypatch.setattr(origin, "_scan", scan)
+    monkeypatch.setattr(origin, "_climb", climb)
+    monkeypatch.setattr(origin, "_information", lambda *arguments: 0.5)
+    out = np.zeros(likelihood.N_FOUND)
+    origin._search(np.arange(float(n)), np.ones(n), False, RANGES, origin.new_origin_work(), out)
+    assert out[likelihood.N_EVAL] == 7 + len(peaks) + len(refined)
+    return float(out[likelihood.LMBDA]), refined
+
+
+@pytest.mark.parametrize(
+    ("n", "peaks", "expected", "refined"),
+    [
+        # the highest on all values; nearly the same lambda may have another origin
+        (9, [(0.5, 0.0, -1.0, -1.0), (0.505, 1.0, -1.0, -0.9)], 0.505, [0.5, 0.505]),
+        (9, [(0.505, 0.0, -1.0, -0.9), (0.5, 1.0, -1.0, -1.0)], 0.505, [0.505, 0.5]),
+        # of two equal ones, the one with the smaller lambda
+        (9, [(0.5, 0.0, -1.0, -1.0), (1.5, 1.0, -1.0, -1.0 + 4e-10)], 0.5, [0.5, 1.5]),
+        (9, [(1.5, 0.0, -1.0, -1.0 + 4e-10), (0.5, 1.0, -1.0, -1.0)], 0.5, [1.5, 0.5]),
+        (9, [(0.5, 0.0, -1.0, -1.0), (1.5, 1.0, -1.0, -1.0 + 6e-10)], 1.5, [0.5, 1.5]),
+        (9, [(1.5, 0.0, -1.0, -1.0 + 6e-10), (0.5, 1.0, -1.0, -1.0)], 1.5, [1.5, 0.5]),
+        # lower ones are not refined: by more than 1e-5, or than 2/320 if the sample has not all values
+        (320, [(0.5, 0.0, -1.0, -1.0), (1.5, 1.0, -1.0 - 2e-5, -0.5)], 0.5, [0.5]),
+        (320, [(0.5, 0.0, -1.0 - 9e-6, -1.0), (1.5, 1.0, -1.0, -1.1)], 0.5, [0.5, 1.5]),
+        (321, [(0.5, 0.0, -1.0, -1.0), (1.5, 1.0, -1.0 - 6e-3, -0.5)], 1.5, [0.5, 1.5]),
+        (321, [(0.5, 0.0, -1.0 - 7e-3, -0.5), (1.5, 1.0, -1.0, -1.0)], 1.5, [1.5]),
+        # the same maximum from two points of the grid is refined once
+        (9, [(0.5, 0.0, -1.0, -1.0), (0.505, 0.005, -1.0, -1.0)], 0.5, [0.5]),
+        (9, [(0.5, 0.0, -1.0, -1.0), (0.505, 0.02, -1.0, -1.0)], 0.5, [0.5, 0.505]),
+        (9, [(0.5, 0.0, -1.0, -1.0), (0.52, 0.005, -1.0, -1.0)], 0.5, [0.5, 0.52]),
+        # at most four, the highest
+        (
+            9,
+            [(0.1 * k, float(k), -1.0 - 1e-6 * k, -1.0 - 1e-3 * k) for k in (5, 2, 4, 3, 1, 6)],
+            0.1,
+            [0.1, 0.2, 0.4, 0.1 * 3],
+        ),
+    ],
+)
+def test_local_maxima_are_refined_and_compared(monkeypatch, n, peaks, expected, refined):
+    assert choose(monkeypatch, n, peaks) == (expected, refined)
