@@ -334,3 +334,10 @@ def test_the_scaling_keeps_powers_below_1(mu):
     shift, other, log_factor = lk.scaling_at(0.0, high, neg_high, sigma, True, mu)
     assert (shift, other) == (0.0, 2.0 - mu)
     assert log_factor == max(0.0, mu * high, (2.0 - mu) * neg_high)
+
+
+@pytest.mark.parametrize("variance", [0.0, -1e-300, math.nan])
+def test_exponents_without_a_variance_are_infinitely_unlikely(variance):
+    column, *_ = logs_and_points("positive", 1.3)
+    at = lk.score(column, column.sigma, new_scratch())._replace(variance=variance)
+    assert lk.nll_at(column, column.sigma, at, math.log1p(1.3)) == math.inf
