@@ -188,7 +188,7 @@ class JointFit(StoredFit, RoundedPowers):
         "Intercept" and the covariates that were not left out; "x0", "x1", ... if they have no names.
     cov : (p, p) ndarray
         Covariance (1/n) of the standardised transformed columns, or of their residuals given the covariates. Without
-        covariates, these are the correlations.
+        covariates, it is the correlation matrix.
     n_obs : float
         Number of complete rows; with weights, the sum of their weights.
     n_iter : int

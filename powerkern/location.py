@@ -151,7 +151,7 @@ def location_scale(
     Parameters
     ----------
     X : array_like of shape (n, p) or (n,)
-        Array or data frame. NaN is missing, column by column.
+        Array or data frame. A NaN is missing in its column only.
     method : str, default "median-mad"
         The estimators of location and scale; see Notes.
     sample_weight : array_like of shape (n,), or str, optional

@@ -52,7 +52,7 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
     fit : PowerFit or fitted PowerTransformer
         The fit, of any family and estimator, with or without shift, standardised or raw.
     inverse : bool, default False
-        Convert the inverse transform.
+        Convert the inverse transform instead.
     dtype : {"float32", "float64"}, default "float32"
         Type of input and output. The graph computes in float64.
 

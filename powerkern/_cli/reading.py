@@ -237,7 +237,7 @@ def locate_errors_in_file(path: Path, layout: FileLayout, block: Callable[[], Bl
     layout : FileLayout
         The columns of the table.
     block : callable
-        Returns the block of rows that was being processed.
+        Returns the block of rows that is being processed.
     """
     try:
         with AS_OPTIONS:

@@ -48,7 +48,8 @@ class AdaptiveRewML(RobustEstimator):
     adaptive_cutoff : bool, default True
         Whether cut-offs adapt from the second step on; otherwise k is :math:`k_0` in every step.
     n_reweight : int or "settled", default 3
-        Number of reweighting steps; "settled": repeat until the same values are kept as before, at most 50 times.
+        Number of reweighting steps; "settled": repeat until a step keeps the same values as the step before,
+        at most 50 times.
     rectify : {"both", "one", "none"}, default "both"
         Starting values. "both": Box-Cox starts from the transform rectified on the side that lambda flattens, and from
         the transform rectified on both sides. Of the two fits, the one that brings more values to the quantiles of a

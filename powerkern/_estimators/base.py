@@ -154,7 +154,7 @@ class Estimator(ABC):
         Parameters
         ----------
         values : (n, p) ndarray or AffineView
-            The columns, shifted already.
+            The columns, to which shifts have been added.
         family : int
             Code of the transform, see `kernels.transforms.family`.
         weight : (n,) ndarray

@@ -54,7 +54,7 @@ def apply_limit(
     Parameters
     ----------
     refit : function
-        Takes positions of columns and their new lambdas; returns the results at these.
+        Takes positions of columns and their new lambdas; returns the results at the new lambdas.
     family : int
         Code of the transform, see `kernels.transforms.family`.
     results : (p, N_RESULTS) ndarray

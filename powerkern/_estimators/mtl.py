@@ -24,7 +24,7 @@ class MTL(RobustEstimator):
     Parameters
     ----------
     h : float, default 0.95
-        Fraction of the values kept, more than a half.
+        Fraction of the values to keep; more than 1/2.
     cutoff : float, default 0.995
         Values beyond this quantile of the fitted normal distribution, on either side, are outliers.
     prestandardize : {"mad", "median", "none"}, default "mad"

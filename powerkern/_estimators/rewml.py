@@ -115,7 +115,8 @@ class RewML(Reweighted):
     cutoff : float, default 0.995
         Values beyond this quantile of the fitted normal distribution, on either side, are left out, and are outliers.
     n_reweight : int or "settled", default 2
-        Number of reweighting steps; "settled": repeat until the same values are kept as before, at most 50 times.
+        Number of reweighting steps; "settled": repeat until a step keeps the same values as the step before,
+        at most 50 times.
     prestandardize : {"mad", "median", "none"}, optional
         "mad" (default): Yeo-Johnson transforms ``(x - median)/MAD``; for Box-Cox, the logs are centered at their median
         and divided by their MAD. "median" (default of "cellwise"): Box-Cox transforms ``x/median``. "none": x is

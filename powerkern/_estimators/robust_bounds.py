@@ -76,8 +76,8 @@ def move_lambda(
     leaves_out_ties : bool
         Leave out a value that has more than half of the weight of its column.
     rescale : callable, optional
-        Replaces the location and the scale by the estimator's, see `Rescale`. Default: mean and standard deviation of
-        the values kept.
+        Replaces location and scale by the estimates of the estimator, see `Rescale`. Default: mean and standard
+        deviation of the values kept.
     """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:

@@ -65,7 +65,7 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: Weight
     Parameters
     ----------
     x : (n,) ndarray
-        Contiguous float64.
+        The values: contiguous float64.
     family : int
         Code of the transform, see `kernels.transforms.family`.
     lmbda : float
@@ -105,7 +105,7 @@ def find_intervals(
     lmbda : (p,) ndarray
         The lambda that minimises the negative profile log-likelihood per unit of weight.
     drop : (p,) ndarray
-        The increase at the two lambdas.
+        The increase from the minimum to the two lambdas.
 
     Returns
     -------

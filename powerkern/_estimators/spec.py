@@ -160,7 +160,7 @@ class FitSpec:
         p : int
             The number of columns.
         names : sequence, optional
-            Their labels, with which series are aligned.
+            Labels of the columns, with which series are aligned.
         dtype : dtype
             The type of the values, on which the default of `ymax` depends.
 

@@ -67,7 +67,7 @@ def box_cox_is_better(
     box_cox, yeo_johnson : (p, N_RESULTS) ndarray
         The results of both families.
     compared : function or None
-        Takes a mask of columns; returns a mask of those that Box-Cox fits better. None: compare likelihoods.
+        Takes a mask of columns; returns, for each column in it, whether Box-Cox fits better. None: compare likelihoods.
     """
     found = (box_cox[:, STATUS] >= 0) & ~is_failed(box_cox[:, STATUS])
     better: BoolArray = found & is_failed(yeo_johnson[:, STATUS])

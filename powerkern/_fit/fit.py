@@ -119,8 +119,9 @@ def fit(
         labels. If columns of `X` hold the flags, name them, as in ``{"lead": "lead_flag"}``; they are not fitted. Only
         with "mle".
     between : (lower, upper), optional
-        Two arrays of the shape of `X`, for binned or rounded data: cells are only known to lie between these. If both
-        are NaN, the cell has the value in `X`; if one is NaN, the interval is open at that end. Only with "mle".
+        Two arrays of the shape of `X`, for binned or rounded data: cells are only known to lie between the two numbers.
+        If both are NaN, the cell has the value in `X`; if one is NaN, the interval is open at that end. Only with
+        "mle".
     limits : (low, high), optional
         Detection limits: numbers, or (p,) arrays; None means no limit. Cells at or beyond a limit are only known to be
         beyond it. Only with "mle".

@@ -31,7 +31,7 @@ def shrink_lambdas(columns: ColumnTable, pooled: ColumnTable, at: Callable[[Floa
     pooled : ColumnTable
         The results of each column for all rows.
     at : function
-        Takes lambdas, (G, p); returns the results at these.
+        Takes lambdas, (G, p); returns the results at these lambdas.
     """
     p = len(pooled)
     lmbda, information = columns.lmbda.reshape(-1, p).copy(), columns.information.reshape(-1, p)

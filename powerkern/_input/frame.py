@@ -20,7 +20,7 @@ class Frame(ABC):
     native : data frame or series
         The object itself.
     is_series : bool
-        Whether it is a series: one column without a second dimension.
+        Whether `native` is a series: one column without a second dimension.
     names : list or None
         Labels of the columns; None for a series without a name.
     types : list of ColumnType

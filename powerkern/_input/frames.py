@@ -116,7 +116,7 @@ def read_flags(X: Any, name: Any, argument: str) -> BoolArray:
     name : object
         The name of the column.
     argument : str
-        The argument that names it, for messages.
+        The argument that names the column, for messages.
     """
     frame = _as_table(X)
     if frame is None:

@@ -153,9 +153,9 @@ def _as_exact(cell: Any, method: str, convert: Any) -> Any:
     cell : object
         The date or duration.
     method : str
-        Method of pandas objects that converts them.
+        Name of the method that converts pandas objects.
     convert : callable
-        Converts all other objects.
+        Function that converts all other objects.
     """
     return getattr(cell, method)() if hasattr(cell, method) else convert(cell)
 

@@ -242,7 +242,7 @@ def _with_notes(given: Any, table: Any, names: Sequence[str]) -> Any:
     given : pyarrow.Table
         The table whose metadata are copied.
     table : pyarrow.Table
-        The table that receives them.
+        The table that receives the metadata.
     names : sequence of str
         The transformed columns, for which pandas' notes on types are dropped.
     """

@@ -177,7 +177,7 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
     out : ndarray
         The array to check.
     shape, dtype
-        Its required shape and type.
+        Required shape and type of `out`.
     values : ndarray, optional
         The input. `out` may be the same array, but must not be a shifted view of the same memory.
 

@@ -136,7 +136,7 @@ def _raise_first_error(
     matrix, runs, table, names
         As in `transform_by_group`.
     columns : ndarray of int
-        Positions in the table of the columns that have values without an image, in ascending order.
+        Columns that have values without an image: their positions in `table`, in ascending order.
     infinite
         As in `error_without_image`.
     """
@@ -165,7 +165,7 @@ def _error_without_inverse(
     matrix, runs, table, standardize, names
         As in `transform_by_group`.
     k : int
-        Position of the group and column in the table.
+        Position in `table` of the column of this group.
     dtype : dtype
         Type of the result.
     """

@@ -68,7 +68,7 @@ class Inversion:
         dtype : dtype
             Type of the result.
         numbers : ndarray of int, optional
-            Positions in the table of the columns of the matrix; default: all.
+            For each column of the matrix, its position in `table`. Default: all columns of `table`, in order.
         keeps_infinite : bool
             True to return infinite values unchanged, as the transform with ``infinite="keep"`` does.
         """
