@@ -296,7 +296,7 @@ def test_the_descent_keeps_the_epoch_with_the_least_validation_error():
     found = descent.descend(np.zeros((1, 1)), np.ones((1, 1)), epoch, nothing, settings, 1.0)
     assert (found.epoch, found.converged, found.score, found.U.tolist()) == (2, True, 0.25, [[4.0]])
     values = iter([math.inf])
-    with pytest.raises(ValueError, match="the factors overflow; start from smaller ones"):
+    with pytest.raises(ValueError, match="the factors overflow; pass smaller factors as init"):
         descent.descend(
             np.zeros((1, 1)), np.ones((1, 1)), lambda U, Vt: math.inf, nothing, settings._replace(max_epochs=1), 1.0
         )

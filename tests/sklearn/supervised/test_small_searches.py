@@ -172,7 +172,7 @@ def test_starts_may_leave_out_constant_columns():
         ({"starts": [0.0, 1.0]}, "a start must be 3 finite numbers, 'mle' or 'ones'"),
         ({"starts": [[0.0, 1.0, np.nan]]}, "a start must be 3 finite numbers, 'mle' or 'ones'"),
         ({"starts": ["best"]}, "a start must be"),
-        ({"scoring": lambda *_: np.nan}, "the score is nan from the start; choose another scoring or cv"),
+        ({"scoring": lambda *_: np.nan}, "no lambdas have a finite score .the best is nan.; choose another"),
     ],
 )
 def test_wrong_options_are_refused(options, message):
