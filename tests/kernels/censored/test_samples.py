@@ -123,11 +123,16 @@ def test_a_search_on_a_sample_first_ends_at_the_same_optimum(
     column, scratch, own = prepare(*cells(kind, 60, is_weighted))
     strides, sample_column = [], search.sample_column
     monkeypatch.setattr(search, "sample_column", lambda *a: strides.append(a[1]) or sample_column(*a))
+    calls, evaluate = [], search.profile_at
+    monkeypatch.setattr(search, "profile_at", lambda *a: calls.append(a[1]) or evaluate(*a))
     with np.errstate(all="ignore"):
         whole = search.find_optimum(column, NAN, False, scratch, own)
         assert strides == []
+        assert whole.n_eval == len(calls)
+        calls.clear()
         sampled = search.find_optimum(column, NAN, True, scratch, own)
         assert strides == [5]  # 45 values, of which at least 8 are sampled
+        assert sampled.n_eval == len(calls)
         given = search.find_optimum(column, 0.3, True, scratch, own)
     assert sampled.mu == pytest.approx(whole.mu, abs=1e-8)
     assert sampled.profile.nll == pytest.approx(whole.profile.nll, rel=1e-12, abs=1e-13)
@@ -140,6 +145,41 @@ def test_a_search_on_a_sample_first_ends_at_the_same_optimum(
     with np.errstate(all="ignore"):
         search.find_optimum(column, NAN, True, scratch, own)
     assert len(strides) == 1
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+@pytest.mark.parametrize("tilt", [0.1, -0.1])
+def test_a_second_maximum_is_found_from_nine_standard_errors_away(
+    tilt: float, side: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replace the likelihood by (m^2 - 1)^2 + tilt m, which has two minima; the search knows the one on one side."""
+    column, scratch, own = prepare(*cells("positive"))
+    base, seen = profile_at(column, 0.5, Scales(1.0, 0.0), 1e-9, scratch, own), []
+
+    def evaluate(_: Any, m: float, *rest: Any) -> Any:
+        seen.append(m)
+        nll, d1 = (m * m - 1.0) ** 2 + tilt * m, 4.0 * m * (m * m - 1.0) + tilt
+        return base._replace(nll=nll, d1=d1, d2=12.0 * m * m - 4.0, is_maximum=True)
+
+    monkeypatch.setattr(search, "profile_at", evaluate)
+    roots = np.sort(np.roots([4.0, 0.0, -4.0, tilt]).real)[[0, 2]]
+    known, other = roots if side < 0.0 else roots[::-1]
+    at = evaluate(None, known)
+    column = column._replace(total=36.0 / at.d2)  # a standard error of 1/6
+    seen.clear()
+    with np.errstate(all="ignore"):
+        found = search._check_uniqueness(
+            column, search.SearchResult(known, at, 0.0, 5, Status.SCANNED), 30.0, search._EXACT, scratch, own
+        )
+    assert found.n_eval == 5 + len(seen)
+    np.testing.assert_allclose([seen[0], seen[1]], [known + 0.5, known - 0.5], rtol=1e-12)
+    assert min(abs(np.array(seen) - (known - 1.5 * side))) < 1e-12
+    assert found.status == Status.MULTIMODAL
+    is_lower = (other - known) * tilt < 0.0
+    assert found.mu == pytest.approx(other if is_lower else known, abs=1e-7)
+    assert search._check_uniqueness(
+        column, found._replace(status=Status.AT_END), 30.0, search._EXACT, scratch, own
+    ) == found._replace(status=Status.AT_END)
 
 
 @kinds
