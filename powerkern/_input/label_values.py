@@ -39,7 +39,8 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
         values, distinct = frame.encode()
         return values, None if distinct is None else _from_objects(objects(distinct))
     if is_masked_array(column):
-        values = column.astype(object).filled(None)
+        values = np.array(column.data, dtype=object)  # `filled(None)` would fill in "?"
+        values[np.ma.getmaskarray(column)] = None
     else:
         values = np.asarray(column) if hasattr(column, "__array__") else objects(column)
     if values.dtype.kind == "T":
