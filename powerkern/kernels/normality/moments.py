@@ -145,4 +145,4 @@ def normality_columns(
 @kernel
 def _has_spread(x: FloatArray) -> bool:
     """Return whether ascending values, at least one, are finite and not all equal."""
-    return -math.inf < x[0] < x[-1] < math.inf
+    return bool(-math.inf < x[0] < x[-1] < math.inf)
