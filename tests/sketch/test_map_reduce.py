@@ -287,7 +287,7 @@ def test_errors_of_tasks_are_returned_by_name_and_raised_at_the_end():
     with pytest.raises(ZeroDivisionError):
         summarize_or_catch("chunk 3", lambda: 1 / 0)
     assert isinstance(summarize_or_catch("chunk 3", half, "text").error, TypeError)
-    with pytest.raises(ValueError, match="X has no rows; there is nothing to do"):
+    with pytest.raises(ValueError, match="X has no rows; "):
         ChunkOutcome().value()
     assert ChunkOutcome(0.0).value() == 0.0
 
