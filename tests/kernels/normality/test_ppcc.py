@@ -181,6 +181,7 @@ def test_the_scan_goes_on_while_the_objective_falls():
         ([4.0, 1.0, 2.0, 1.0, 2.0], 1.0),
         ([4.0, 3.0, 2.0, 3.0, 2.5], math.inf),  # the last one is not
         ([4.0, 2.0, 2.0, 3.0], math.inf),
+        ([4.0, 1.0, 4.0, 2.0, 2.0, 3.0], math.inf),
     ],
 )
 def test_second_minimum_is_the_second_lowest_local_one(values, second):
