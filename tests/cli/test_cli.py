@@ -836,3 +836,14 @@ def test_demo_simulates_the_same_data_unless_asked(run, tmp_path):
     plain, one, two = (np.load(tmp_path / name / "box-cox.npy") for name in ("plain", "one", "two"))
     assert np.array_equal(plain, one)
     assert not np.array_equal(plain, two)
+
+
+@pytest.mark.parametrize("level", ["0", "1", "-0.1", "0.9,0.95", "x"])
+def test_levels_that_are_no_probabilities_are_refused(run, table, level):
+    code, _, err = run("summary", table, f"--level={level}")
+    assert code == 2
+    assert "is not between 0 and 1" in err or "is not a number" in err
+
+
+def test_the_version_is_printed(run):
+    assert run("--version") == (0, f"powerkern {pk.__version__}\n", "")
