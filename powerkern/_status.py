@@ -59,8 +59,8 @@ class Status(_Outcome):
     EXACT = 12, "exact fit: the residuals are zero to rounding, and the likelihood is unbounded"
     #: No regression: no more values than coefficients. The transform is the identity.
     TOO_FEW = 13, "not fitted: no more values than coefficients (identity transform)"
-    #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
-    ROUNDED = 14, "lambda rounded to a convenient power inside the interval of its optimum"
+    #: Lambda rounded to a convenient power inside its confidence interval (`PowerFit.rounded_fit`).
+    ROUNDED = 14, "lambda rounded to a convenient power inside its confidence interval"
     #: A robust fit kept all values in one tail, although a tenth of the column is outlying there under the transform
     #: that is rectified on that side.
     TAIL_KEPT = (

@@ -49,9 +49,16 @@ _KINDS = (
     _Kind("pyarrow", "ParquetFile", "a pyarrow ParquetFile", _IN_BATCHES + ".read()"),
     _Kind("pyarrow", "RecordBatchReader", "a pyarrow RecordBatchReader", "load it with {X}.read_all()"),
     _Kind("pyarrow", "ParquetDataset", "a pyarrow ParquetDataset", "pass pyarrow.dataset.dataset(path)"),
-    _Kind("pandas", "DataFrameGroupBy", "a GroupBy object", "pass the data frame, and groups='name' of the column"),
-    _Kind("pandas", "SeriesGroupBy", "a GroupBy object", "pass the series, and groups= with the labels of its rows"),
-    _Kind("polars", "GroupBy", "a GroupBy object", "pass the data frame, and groups='name' of the column"),
+    _Kind(
+        "pandas",
+        "DataFrameGroupBy",
+        "a GroupBy object",
+        "pass the data frame, and the name of the grouping column as groups=",
+    ),
+    _Kind("pandas", "SeriesGroupBy", "a GroupBy object", "pass the series, and the labels of its rows as groups="),
+    _Kind(
+        "polars", "GroupBy", "a GroupBy object", "pass the data frame, and the name of the grouping column as groups="
+    ),
     _Kind("vaex", "", "held by vaex", "use powerkern.sketch.fit_chunks with a function that reads it in chunks"),
     _Kind("ibis", "", "an Ibis expression", _IN_BATCHES + ".to_pyarrow()"),
     _Kind("narwhals", "LazyFrame", "a lazy frame of narwhals", _IN_BATCHES + ".collect()"),

@@ -373,7 +373,7 @@ class FitInference(FitAttributes, RoundedPowers):
         >>> x = np.random.default_rng(0).lognormal(size=200)
         >>> fit = pk.fit(x, family="box-cox").rounded_fit()
         >>> fit.lmbda, fit.status_text
-        (array([0.]), ['lambda rounded to a convenient power inside the interval of its optimum'])
+        (array([0.]), ['lambda rounded to a convenient power inside its confidence interval'])
         >>> bool(np.allclose(fit.transform(x), (np.log(x) - np.log(x).mean()) / np.log(x).std()))
         True
         """

@@ -67,7 +67,7 @@ def lambda_map(
     table = as_reals("scores", scores)
     axes = [as_reals("each of lmbdas", axis) for axis in to_list(lmbdas)]
     if not isinstance(marks, Mapping | None):
-        raise TypeError(f"marks must be a dict of pairs of lambdas by name, got {type(marks).__name__}")
+        raise TypeError(f"marks must be a dict from names to pairs of lambdas, got {type(marks).__name__}")
     given = {name: as_reals(f"the mark {name!r}", at) for name, at in (marks or {}).items()}
     if any(at.shape != (2,) for at in given.values()):
         raise ValueError("each mark must be two lambdas, of the first and of the second column")

@@ -169,7 +169,7 @@ def score_plot(
     if not values.size:
         raise ValueError("scores has no finite values; there is nothing to draw")
     if not isinstance(rules, Mapping | None):
-        raise TypeError(f"rules must be a dict of options of fit_scaling by name, got {type(rules).__name__}")
+        raise TypeError(f"rules must be a dict from legend names to fit_scaling options, got {type(rules).__name__}")
     try:
         edges = np.histogram_bin_edges(
             values, bins if isinstance(bins, str) or is_whole(bins) else as_reals("bins", bins)

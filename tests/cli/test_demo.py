@@ -91,8 +91,8 @@ def test_cells_of_the_table() -> None:
     assert demo._demo_rows([results, results]) == [
         [label, cell, cell]
         for label, cell in (
-            ("error of lambda, rms, in standard errors (1 is exact)", "1.03"),
-            ("true lambda within 1.96 standard errors (95 % is exact)", "95.1%"),
+            ("error of lambda, rms, in standard errors (expected: 1)", "1.03"),
+            ("true lambda within 1.96 standard errors (expected: 95 %)", "95.1%"),
             ("error of inverse(transform(x)), relative", "3e-12"),
             ("fit, seconds", "0.250"),
             ("fit, million values/s", "500.0"),

@@ -72,7 +72,7 @@ def test_a_restricted_search_without_a_score_has_no_mark(scores, marked):
 @pytest.mark.parametrize(
     ("marks", "error", "message"),
     [
-        ([(0.0, 1.0)], TypeError, "marks must be a dict of pairs of lambdas by name, got list"),
+        ([(0.0, 1.0)], TypeError, "marks must be a dict from names to pairs of lambdas, got list"),
         ({"one": (0.0,)}, ValueError, "each mark must be two lambdas"),
         ({"good": (0.0, 1.0), "three": (0.0, 1.0, 2.0)}, ValueError, "each mark must be two lambdas"),
     ],

@@ -175,7 +175,7 @@ def test_residuals_are_drawn_at_the_centers_of_the_bins_below_the_histogram():
     [
         ({"bins": "nosuch"}, ValueError, "bins must be as in numpy.histogram_bin_edges, got 'nosuch'"),
         ({"bins": 0}, ValueError, "bins"),
-        ({"rules": ["sd"]}, TypeError, "rules must be a dict of options of fit_scaling by name, got list"),
+        ({"rules": ["sd"]}, TypeError, "rules must be a dict from legend names to fit_scaling options, got list"),
     ],
 )
 def test_score_plot_rejects_other_bins_and_rules(options, error, message):
