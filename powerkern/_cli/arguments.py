@@ -325,7 +325,7 @@ def units(text: str) -> tuple[str, ...]:
 
 
 def cells(text: str) -> tuple[str, ...]:
-    """Split one line of CSV into its fields; fields that contain commas are quoted."""
+    """Split one line of CSV into its fields; a field that contains a comma must be quoted in `text`."""
     try:
         return tuple(next(csv.reader([text]), []))
     except csv.Error as error:

@@ -30,7 +30,7 @@ from powerkern.kernels.transforms.family import FORWARD, INVERSE
 
 
 class ImageHandler(Protocol):
-    """Callbacks, called from several threads, that replace infinite and NaN images and inspect extreme ones."""
+    """Callbacks that treat values without an image and inspect extreme images; called from several threads."""
 
     @property
     def watched(self) -> FloatArray | None:
@@ -45,9 +45,19 @@ class ImageHandler(Protocol):
         """Mask of the columns that are always inspected; None means that no column is."""
 
     def repair(self, j: int, values: NDArray[Any], images: FloatArray) -> int:
-        """Replace the infinite and NaN images of column j in place; return the number of values still without an image.
+        """Treat the values of a block of column j that have no image; return how many of them count as failures.
 
-        `values` are the original values of the images.
+        The handler decides on the results for these values: NaN, say, or the nearest end of a range. `transform_matrix`
+        returns the number of failures. Missing values, whose images are also NaN, must not be counted.
+
+        Parameters
+        ----------
+        j : int
+            Index of the column in the whole matrix.
+        values : (k,) ndarray
+            The values of the column in this block.
+        images : (k,) ndarray
+            The images of all these values; infinite or NaN ones may be replaced in place.
         """
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
@@ -299,7 +309,7 @@ class _MatrixTransform:
         numbers: NDArray[np.intp],
         counts: IntArray,
     ) -> IntArray:
-        """Let the handler replace infinite and NaN images; return, by column, the number still without an image.
+        """Let the handler treat values without an image; return the number of failures in each column.
 
         Parameters
         ----------
@@ -312,7 +322,7 @@ class _MatrixTransform:
         numbers : (k,) ndarray of int
             Indices of the columns in the whole matrix.
         counts : (k,) ndarray of int
-            Numbers of values without an image; updated in place.
+            Number of values without an image in each column; replaced by the number of failures.
         """
         for j in np.flatnonzero(counts):
             counts[j] = completion.repair(int(numbers[j]), source[:, j], block[j])

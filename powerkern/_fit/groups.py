@@ -103,7 +103,10 @@ def _fit_each_group(
     scratch = BlockScratch()
 
     def fit_side_by_side(part: Matrix, batch: slice, threads: int) -> None:
-        """Fit `part`, which holds the columns of the groups `batch` side by side, on several threads; store results."""
+        """Fit the groups `batch` on several threads, and store the results.
+
+        `part` has the columns of the first of these groups, then those of the second, and so on.
+        """
         nonlocal has_units
         at = groups.codes[batch]
         each = requested.tiled(at.size)
@@ -152,12 +155,15 @@ def _rows_of(matrix: Matrix, rows: Any) -> Matrix:
 
 
 def _locate_error(error: ValueError, groups: Groups, batch: slice, matrix: Matrix, keys: Keys) -> ValueError:
-    """Restate an error about a matrix of groups side by side in terms of the user's column, row and group.
+    """Return an error that names the user's column and row (or group) instead of a place in a matrix of groups.
+
+    The matrix of groups has the columns of the first group, then those of the second group, and so on. An error without
+    a place in a column is returned unchanged.
 
     Parameters
     ----------
     error : ValueError
-        The error, with the place in the matrix of groups.
+        The error, with its place in the matrix of groups.
     groups : Groups
         The rows of each group.
     batch : slice

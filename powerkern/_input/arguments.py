@@ -72,7 +72,10 @@ def as_whole(what: str, value: object, least: int = 1, most: int = _LARGEST_COUN
 
 
 def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
-    """Return `value` as a float; raise an error that calls it `what` unless it is in an interval, such as "[0, 1)"."""
+    """Return an argument as a float; raise unless it is a number in `interval`, such as "[0, 1)".
+
+    `what` is the name of the argument in messages.
+    """
     if not is_real(value):
         raise TypeError(f"{what} must be a number, got {shown(value)}")
     low, high = map(float, interval[1:-1].split(","))
@@ -148,7 +151,10 @@ def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None =
 
 
 def as_pair(what: str, value: object) -> tuple[Any, Any]:
-    """Return `value`, a pair (low, high) of numbers, arrays or None; raise an error that calls it `what` otherwise."""
+    """Return an argument that is a pair (low, high) of numbers, arrays or None; raise TypeError for anything else.
+
+    `what` is the name of the argument in the message.
+    """
     try:
         pair = to_list(value)
     except TypeError:
@@ -260,10 +266,10 @@ def domain_error_in(
         Position of the column, which must contain such a value.
     names : list of str or None
         Names of the columns.
-    weight : (n,) ndarray
+    weight : (n,) ndarray or None
         Weight of each row; rows of weight 0 are ignored. None: all 1.
     shift : float
-        The amount added to the values.
+        The shift of the column, which the transform adds to its values; the values in `matrix` do not include it.
     remedy_of_infinite : str
         Last words of the message if the value is infinite.
     """

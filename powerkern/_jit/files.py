@@ -158,7 +158,10 @@ def _claim(path: Path) -> int:
 
 
 def _lock(descriptor: int) -> bool:
-    """Try to lock a draft; return False if another process holds the lock, True if the file system has no locks."""
+    """Try to lock a draft; return False if another process holds the lock, and True otherwise.
+
+    True means that the draft is locked, or that the file system does not support locking.
+    """
     try:
         if sys.platform == "win32":
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

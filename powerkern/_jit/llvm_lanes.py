@@ -139,8 +139,15 @@ _COMPARISONS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.
 def _register(function: Any, result: Any, lower: Any) -> None:
     """Let jitted code apply a binary operator to vectors, or to a vector and a number.
 
-    `function` is the operator. `result` maps the type of the vector to the type of the result, or to None; `lower`
-    generates the code.
+    Parameters
+    ----------
+    function : callable
+        The operator, such as `operator.add`.
+    result : callable
+        Maps the `LanesType` of the vector to the type of the result, or to None if vectors of this type do not support
+        the operator.
+    lower : callable
+        Called as ``lower(context, builder, sig, args)``; generates the code and returns the LLVM value of the result.
     """
 
     @type_callable(function)

@@ -27,10 +27,15 @@ _CLIPPED = "beyond the range of the fitted data, and became its nearest end"
 
 
 class ImageRepair:
-    """Handler that replaces and counts the results for values that have no image under a forward transform.
+    """Handler that replaces the results for values without an image under a forward transform, and counts these values.
 
-    A value has no image if it is infinite, outside the domain, or transformed to a number that overflows. The object is
-    passed to `transform_matrix` as its `completion`, whose methods are called by several threads.
+    A value has no image if it is infinite, outside the domain, or transformed to a number that overflows. The option
+    `infinite` replaces the result for an infinite value by NaN ("missing") or by the value itself ("keep"). The option
+    `out_of_range` replaces the result for a finite value by NaN ("nan"); with "clip", images that overflow become the
+    largest number of their type. With "raise" no result is replaced.
+
+    A handler is built from the results of a fit and these options. It is passed to `transform_matrix` as `completion`,
+    and its methods are called by several threads.
     """
 
     #: None, because a forward transform need not restore the exact ends of the data; see `Inversion`.
@@ -73,7 +78,7 @@ class ImageRepair:
         return part
 
     def repair(self, j: int, x: NDArray[Any], images: FloatArray) -> int:
-        """Replace the results of column `j` for values without an image.
+        """Replace the results of column `j` for values without an image, as the options say, and count these values.
 
         Parameters
         ----------

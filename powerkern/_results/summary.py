@@ -124,14 +124,17 @@ class Summary:
         return html_page(self.title, tables, [*self._note_on_rest(_PRINTED), *self.notes])
 
     def _visible_blocks(self, max_rows: int | None) -> list[dict[str, NDArray[Any]]]:
-        """Return the first `max_rows` rows of each block, with the names of the columns as their first entry."""
+        """Return the first `max_rows` rows of each block, or all rows if `max_rows` is None.
+
+        The first entry of each block is "column", with the names of the fitted columns.
+        """
         return [
             {"column": label_cells(self.names[:max_rows]), **{name: entry[:max_rows] for name, entry in block.items()}}
             for block in self.blocks
         ]
 
     def _note_on_rest(self, max_rows: int | None) -> list[str]:
-        """Return a line with the number of columns after the first `max_rows`, or no line if there are none."""
+        """Return a line with the number of fitted columns after the first `max_rows`; no line if all are shown."""
         left = 0 if max_rows is None else len(self.names) - max_rows
         return [f"... and {left} more columns: to_text(None), to_dict() or to_frame()"] if left > 0 else []
 

@@ -77,15 +77,17 @@ def add_fingerprints(
     memory : ndarray of int64
         The bits of the values; row i of column j is at ``begin + i*row_stride + j*column_stride``.
     begin, row_stride, column_stride : int
-        See `memory`. Columns, or rows, whose stride is 1 are read fastest.
+        Steps in `memory` from one row of a column to the next, and from one column of a row to the next. Reading is
+        fastest if one of the steps is 1.
     first_row : int
         Index, in the whole column, of the first row.
     n_rows : int
         The number of rows.
     lengths : (p,) ndarray of int
         Number of rows of each column; empty if every column has `n_rows`. If not empty, `row_stride` must be 1.
-    keys : ndarray of int64
-        The keys of the rows of a period, `KEYS`.
+    keys : (1024,) ndarray of int64
+        The table `KEYS`. Row i of the whole column uses entry i % 1024, xor-ed with ``(i // 1024) * _GOLDEN``
+        modulo 2**64.
     out : (p,) ndarray of int64
         The fingerprints of the rows read so far; updated in place.
     """

@@ -126,7 +126,7 @@ def refinement_error(
     Parameters
     ----------
     y_true, y_prob, stratum
-        As in `brier_score`, which describes the errors, too.
+        As in `brier_score`, which also lists the exceptions.
     strategy : {"equal-area", "equal-count", "equal-width"}, default "equal-area"
         Partition of [0, 1] into bins. "equal-area" minimizes the largest area of a bin, its number of scores times its
         width: going from left to right, each bin is as wide as this area allows. Bins are therefore narrow where there
@@ -377,9 +377,21 @@ def _average_scores(cases: _Cases, values: FloatArray) -> FloatArray:
 
 
 def _select_stratum(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
-    """Return the column of `table`, (k, 3), for one stratum; raise ValueError if the stratum has no members.
+    """Return the errors of k methods in one stratum; raise ValueError if the stratum has no members.
 
-    The result is a number if the probabilities were a vector.
+    Parameters
+    ----------
+    cases : _Cases
+        The labels and probabilities.
+    table : (k, 3) ndarray
+        Errors of each method over all scores, over outliers and over inliers; NaN for a stratum without members.
+    stratum : {"all", "outliers", "inliers"}
+        The stratum.
+
+    Returns
+    -------
+    float or (k,) ndarray
+        A float if the user passed the probabilities of one method as a vector (`_Cases.was_vector`).
     """
     at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
     if np.isnan(table[0, at]):

@@ -200,14 +200,18 @@ class _LocationColumn(CountedColumn):
 def _at_rank(weight: FloatArray, rank: float) -> BoolArray:
     """Return a mask of the cells that contain the order statistics at `rank` rounded down and rounded up.
 
-    `weight`, (k,), holds the weights of the cells in ascending order. Ranks start at 0.
+    `weight`, (k,), holds the weights of the cells, which are in ascending order of their values. Ranks start at 0.
     """
     stop = np.cumsum(weight)
     return np.asarray((stop - weight <= np.ceil(rank)) & (stop > np.floor(rank)))
 
 
 def _values_at(values: FloatArray, weight: FloatArray, rank: float) -> tuple[float, float]:
-    """Return the order statistics of values with weights `weight`, (k,), at `rank` rounded down and rounded up."""
+    """Return the two order statistics of weighted values at `rank` rounded down and at `rank` rounded up.
+
+    `values` and `weight`, (k,), are the values, in any order, and their weights. Ranks start at 0, and a value of
+    weight w occupies w ranks.
+    """
     order = np.argsort(values, kind="stable")
     stop = np.cumsum(weight[order])
     at = np.searchsorted(stop, [np.floor(rank), np.ceil(rank)], side="right")

@@ -67,7 +67,7 @@ class KeptFit(NamedTuple):
     ends : (2,) ndarray
         The smallest and the largest kept value.
     is_given : bool
-        Whether lambda was fixed, because the last step estimates only location and scale.
+        Whether lambda was fixed, because the final step estimates only location and scale.
     """
 
     sums: PowerSums | MixedSums
@@ -82,7 +82,7 @@ class Reweighting(NamedTuple):
     Attributes
     ----------
     lmbda : float
-        Lambda of the last step that estimated it; before the first step, the initial lambda.
+        Lambda of the most recent step that estimated it; before the first step, the initial lambda.
     status : int
         The status of the fit that estimated `lmbda`.
     alternatives : list of Points
@@ -96,9 +96,9 @@ class Reweighting(NamedTuple):
     is_settled : bool
         Whether another step would keep the same values.
     step : ReweightingStep, optional
-        The last step.
+        The most recent step.
     fit : KeptFit, optional
-        The last fit.
+        The most recent fit.
     """
 
     lmbda: float
@@ -113,7 +113,7 @@ class Reweighting(NamedTuple):
 
     @property
     def last_step(self) -> ReweightingStep:
-        """The last step; fails before the first call of `choose_step`."""
+        """The most recent step; raises AssertionError if `choose_step` has not chosen one."""
         assert self.step is not None
         return self.step
 
@@ -126,17 +126,18 @@ def choose_step(column: RobustChunkColumn, state: Reweighting, step_index: int) 
     column : RobustChunkColumn
         The column.
     state : Reweighting
-        The state after the last step.
+        The state after the previous step; before the first step, the initial state.
     step_index : int
-        Index of the step, from 0.
+        Index of the step to choose, from 0.
 
     Returns
     -------
     state : Reweighting
         The state, with the new step.
     is_chosen : bool
-        Whether the new step must be fitted. It is False if all steps are done, if the interval of the new step is that
-        of the last step, or if the two ends of the interval are equal.
+        Whether the new step must be fitted. It is False if the state is settled or all steps are done; there is then no
+        new step. It is also False if the new step has the same interval as the previous step, or if the two ends of the
+        interval are equal.
     """
     start, criterion = column.found_start, column.estimator.criterion
     n_fits = max_fits(start.points.options)
@@ -192,7 +193,7 @@ def _end_of_window(column: RobustChunkColumn, outside: float, direction: int) ->
 
 
 def fit_kept_values(column: RobustChunkColumn, state: Reweighting, kept: Kept, step_index: int) -> Reweighting:
-    """Fit the values that the last step keeps; raise ValueError if the passes read different rows.
+    """Fit the values that the most recent step keeps; raise ValueError if the passes read different rows.
 
     Parameters
     ----------

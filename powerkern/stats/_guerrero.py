@@ -168,7 +168,11 @@ class _Seasons(NamedTuple):
 
     @classmethod
     def of(cls, columns: FloatArray, n_seasons: int) -> _Seasons:
-        """Divide each column into `n_seasons` seasons, and compute their means and standard deviations."""
+        """Divide each series into `n_seasons` seasons of consecutive values; compute means and standard deviations.
+
+        `columns`, (n, p), holds one series per column; n must be a multiple of `n_seasons`. A ValueError is raised if a
+        series has fewer than two seasons whose values differ.
+        """
         parts = np.ascontiguousarray(columns.T).reshape(columns.shape[1], n_seasons, -1)
         count = np.count_nonzero(~np.isnan(parts), axis=2)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -200,7 +204,8 @@ class _Seasons(NamedTuple):
     def slope(self, lmbda: FloatArray) -> FloatArray:
         """Return a number with the sign of the derivative of the coefficient of variation, for one lambda per series.
 
-        It is Cov(r, r (u - U)) with u = ln m and its r-weighted mean U.
+        This number is n Cov(r, r (u - U)) over the n seasons with two or more values. Here u = ln m, and
+        U is the r-weighted mean of u.
         """
         r, n = self.ratios(lmbda), self.known.sum(axis=1)
         total = r.sum(axis=1)

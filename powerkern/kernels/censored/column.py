@@ -375,7 +375,7 @@ def _copy_ends(n_limits: int, n_intervals: int, out: FloatArray, censored_work: 
 
 @kernel
 def _plain_logs(column: PreparedColumn, values: ValueSummary, work: Work) -> tuple[Centered, float]:
-    """Return the logs of all values, computed as in `kernels.likelihood.one_pass`, and their standard deviation.
+    """Return the logs of all values, computed as in `kernels.likelihood.one_pass`, and the logs' standard deviation.
 
     The absolute error of a log is a few rounding errors of 1. If such errors are too large for raw sums, or if a few
     values carry nearly all of the weight, a standard deviation of 0 is returned.
@@ -552,7 +552,12 @@ def _take_logs(x: FloatArray, offset: float, reference: tuple[float, float], uni
 
 @kernel
 def _references(centered: Centered, sign: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the reference magnitude and its log, for the non-negative and for the negative values."""
+    """Return two pairs (r, ln(offset + r)) of a reference magnitude r: for non-negative and for negative values.
+
+    `sign` is the sign of the column: 1, -1, or 0 for both signs. For a column of one sign the first pair applies to all
+    magnitudes, also if they are those of negative values, and the second pair is not used. For a column of both signs,
+    r is 0 for values whose sign differs from that of the reference.
+    """
     if sign != 0.0:
         return (centered.reference, centered.log_reference), (0.0, 0.0)
     above, below = max(centered.reference, 0.0), max(-centered.reference, 0.0)
@@ -561,7 +566,11 @@ def _references(centered: Centered, sign: float) -> tuple[tuple[float, float], t
 
 @kernel
 def _with_bounds_of(union: ValueSummary, centered: Centered, sign: float) -> Logs:
-    """Return the logs of the values, with their bounds widened to include the ends of the intervals."""
+    """Return the logs of the values, with the bounds of the logs widened to include the ends of the intervals.
+
+    `union` summarises the values and the ends. `centered` has the logs, and `sign` is the sign of the column, 0 for
+    both signs.
+    """
     logs, offset, unit = centered.logs, centered.offset, 1.0 / centered.logs.sigma
     pos, neg = _references(centered, sign)
     low, high, neg_high = logs.low, logs.high, logs.neg_high

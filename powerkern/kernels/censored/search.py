@@ -157,7 +157,22 @@ def get_largest_exponent(column: CensoredColumn) -> float:
 
 @reduction
 def _sd_of_logs(pos: FloatArray, pos_weight: FloatArray, neg: FloatArray, neg_weight: FloatArray) -> float:
-    """Return the weighted standard deviation of the logs, or their root mean square if there are both signs."""
+    """Return the weighted standard deviation of a column's logs, or their root mean square if there are both signs.
+
+    The result is in the unit of the logs, and at least 1e-15.
+
+    Parameters
+    ----------
+    pos : (k,)
+        Logs of the magnitudes, relative to the reference: of all values of a column of one sign, otherwise of the
+        non-negative values (`Logs.pos`).
+    pos_weight : (k,)
+        Weights of these values; ones if the column has no weights.
+    neg : (m,)
+        Logs of the magnitudes of the negative values of a column of both signs (`Logs.neg`); otherwise empty.
+    neg_weight : (m,)
+        Weights of these values.
+    """
     n = total = squares = 0.0
     for i in range(pos.size):
         n += pos_weight[i]

@@ -96,7 +96,10 @@ def subsample_median(x: FloatArray, max_size: int, scratch: FloatArray) -> float
 
 @kernel
 def weighted_subsample_median(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
-    """Return the median of at most MOST_TYPICAL values, at even steps of the cumulative weight; heavy values repeat."""
+    """Return the median of at most MOST_TYPICAL values, drawn at even steps of the cumulative weight.
+
+    A value whose weight exceeds the step may be drawn several times.
+    """
     spacing = sum_of(weight) / min(x.size, MOST_TYPICAL)
     seen, n = 0.0, 0
     for i in range(x.size):
@@ -208,7 +211,10 @@ def _is_moderate(centered: Centered, mu: float) -> bool:
 
 @kernel
 def _at_reference(at: Score) -> Score:
-    """Return the score with mean and variance relative to the reference, times the factor that `score` divided out.
+    """Undo the scaling of `score`: return the score with mean and variance of the unscaled transform b_mu(a).
+
+    a is the log relative to the reference, so the transform is 0 at the reference. `score` divides the transform by a
+    factor e^log_factor. Here the mean is multiplied by this factor, and the variance by its square.
 
     In a weighted column the values near the reference determine mean and standard deviation. Relative to an extreme
     value, 1e10 standard deviations away, say, the mean would lose ten digits.

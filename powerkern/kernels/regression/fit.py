@@ -34,10 +34,10 @@ def _write(
     row: FloatArray,
     coef: FloatArray,
 ) -> None:
-    """Write the results of a fit, and the coefficients of the transformed response on the basis of the design.
+    """Write the results of a fit, and the coefficients of the regression on the basis vectors of the design.
 
-    Before the coefficients are computed, the value of the transform at the reference is subtracted. The coefficients
-    are in units of the residual scale.
+    The response of this regression is the transformed column minus the transform of the reference. The coefficients are
+    in units of the residual scale.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def _write(
     row : (N_RESULTS,)
         Receives the results.
     coef : (q,)
-        Receives the coefficients on the q basis vectors.
+        Receives the coefficients of the q basis vectors.
     """
     rows, at, mu = column.rows, search.optimum.at, search.optimum.mu
     sigma, log_factor = rows.sigma, at.log_factor
@@ -123,7 +123,7 @@ def _regress_column(
     row : (N_RESULTS,)
         Receives the results.
     extra : (2 + q,)
-        Receives the smallest and largest lambda evaluated, and the coefficients on the q basis vectors of the design.
+        Receives the smallest and largest lambda evaluated, and the coefficients of the q basis vectors of the design.
     """
     summary = summarize_values(x, None)
     status = refusal(summary, family)
@@ -179,7 +179,7 @@ def regress_columns(
     out : (p, N_RESULTS)
         Receives the results.
     extra : (p, 2 + q)
-        Receives the smallest and largest lambda evaluated, and the coefficients on the q basis vectors of the design.
+        Receives the smallest and largest lambda evaluated, and the coefficients of the q basis vectors of the design.
     """
     for j in range(columns.shape[0]):
         _regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])

@@ -187,7 +187,9 @@ def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, firs
 
 @kernel
 def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, work: CellWork) -> int:
-    """Evaluate the objective wherever it may be lowest in a range of lambda; return the number of points.
+    """Evaluate the objective on a grid of lambda, and refine the grid in cells that may contain the minimum.
+
+    Return the number of grid points. A cell may contain the minimum if its lower bound is low enough (`_is_open`).
 
     Parameters
     ----------
@@ -198,8 +200,8 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
     high : float
         Upper end of the range.
     points : (3, MOST_POINTS)
-        Receives the points in ascending order: lambda, the objective, and a lower bound on the objective up to the next
-        point.
+        Receives the grid in ascending order of lambda. The rows are lambda, the objective, and a lower bound on the
+        objective between this point and the next.
     work : CellWork
         Scratch.
     """
@@ -244,9 +246,10 @@ def _evaluate_first(qq: _QQObjective, low: float, high: float, work: CellWork) -
 
 @inlined
 def _is_open(cell: int, lowest: float, work: CellWork) -> bool:
-    """Return whether a cell is still to be divided: it is wide enough, and the objective may be lowest inside it.
+    """Return whether to divide a cell: it is wide enough, and its lower bound on the objective is low enough.
 
-    `lowest` is the lowest value of the objective so far.
+    `lowest` is the lowest value of the objective so far. The lower bound may exceed it by _RIVAL_MARGIN in wide cells,
+    and must be less in narrow cells (see _NARROW).
     """
     lanes = work.lanes
     width, rise = lanes[LMBDA, cell + 1] - lanes[LMBDA, cell], lanes[FLOOR, cell] - lowest
@@ -258,7 +261,7 @@ def _is_open(cell: int, lowest: float, work: CellWork) -> bool:
 
 @kernel
 def _queue_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -> int:
-    """Append the cells that are still to be divided (see `_is_open`) to the queue; return the new end of the queue.
+    """Append the cells that `_is_open` selects for division to the queue; return the new end of the queue.
 
     Parameters
     ----------

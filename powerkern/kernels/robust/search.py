@@ -112,8 +112,12 @@ def find_start(
     """Find the lambda that minimises the objective: the best of the local minima in the cells of a grid.
 
     The first cell is the full interval. It is searched only if no other cell contains a minimum or if the grid is
-    coarse. With a coarse grid the result is therefore never worse than that of Brent's method alone. In columns of more
-    than ALL values the minima are first found on a sample, and those that may be the lowest are refined on all values.
+    coarse. With a coarse grid the result is therefore never worse than that of Brent's method alone.
+
+    Two thresholds decide where a sample of SAMPLE order statistics is used. The grid is evaluated on the sample if the
+    column has more than `max_unsampled` values. The cells are first searched on the sample if the column has more than
+    512 values (the constant ALL), and minima that may be the lowest are then refined on all values. In shorter columns
+    the cells are searched on all values at once.
 
     Parameters
     ----------
@@ -126,7 +130,7 @@ def find_start(
     high : float
         Upper end of the range.
     max_unsampled : int
-        Length of the longest column whose grid is evaluated on all values; in longer columns a sample is used.
+        Length of the longest column whose grid is evaluated on all values; SAMPLE or ALL.
     options : Options
         The options of the fit.
     work : RobustWork
@@ -289,7 +293,7 @@ def _descend(
 
 @kernel
 def _is_known(cells: FloatArray, k: int) -> bool:
-    """Return whether a minimum found in an earlier cell lies in cell k, at a value not above the value of cell k."""
+    """Return whether cell k contains the minimum of an earlier cell, no higher than the lowest value known in it."""
     for j in range(k):
         if cells[k, LOW] <= cells[j, _MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
             return True

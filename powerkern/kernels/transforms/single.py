@@ -122,7 +122,7 @@ def exp_short(t: float) -> float:
 
 @inlined
 def _exp_within(t: float) -> float:
-    """Return e**t, with t clipped to [-690, 690], to the accuracy that bounds of ordinary values need."""
+    """Return e**t with a relative error of at most 2**-36.9, after clipping t to [-690, 690]."""
     return exp_short(_smaller(_larger(t, -690.0), 690.0))
 
 
@@ -225,11 +225,14 @@ _SCALES, _M_INVERSES, _STARTS, _BASES, _END = range(2, 11, 2)
 
 
 class _InverseOrigin(NamedTuple):
-    """The standardised Yeo-Johnson transform relative to the point x0 whose image is 0.
+    """Constants of the standardised Yeo-Johnson transform z of x, relative to the point x0 whose image is 0.
 
-    For x of the sign of x0, z = +-near b_m(ln((1 + |x|)/(1 + |x0|))). For the other sign,
-    z = zero -+ far b_other(ln(1 + |x|)). The upper signs hold for x0 >= 0, the lower signs for x0 < 0. z is the
-    standardised value of x.
+    With b_m(a) = (e^(m a) - 1)/m, the same function b_other of the exponent `other`, and the fields of this class,
+
+        z = +-near b_m(ln((1 + |x|)/(1 + |x0|)))      if x has the sign of x0,
+        z = zero -+ far b_other(ln(1 + |x|))          if x has the other sign.
+
+    In +- and -+ the first sign holds for x0 >= 0, and the second for x0 < 0.
     """
 
     negative: bool  #: whether x0 < 0
@@ -254,8 +257,14 @@ _LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
 def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
     """Write intermediate values of n columns, from which `_yeojohnson_origin` computes their constants.
 
-    The intermediate values are ln(1 + |ref|), the log of the divisor of slopes, the slope for the sign opposite to x0,
-    and the product of the exponent and -intercept/slope (intercept/slope if x0 < 0). Here x0 is the point with image 0.
+    x0 is the point with image 0, m the exponent for the sign of x0, and a and b are the slope and the intercept of the
+    fit. The intermediate values, one per row of `c`, are:
+
+    * ln(1 + |ref|);
+    * S, the log of the factor by which psi is divided: the fit's log factor if ref = 0, otherwise m ln(1 + |ref|);
+    * far = a e^-S, the slope for the sign opposite to x0;
+    * -m b/a, with far in place of a if ref = 0, and without the minus sign if x0 < 0.
+
     This is a separate loop, since one long chain of dependent operations takes longer than two short chains.
     """
     for j in range(n):
@@ -278,9 +287,9 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 @inlined
 def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _InverseOrigin:
-    """Return the transform of column j relative to x0, the point with image 0.
+    """Return the constants of the transform of column j relative to x0, the point with image 0.
 
-    The result is computed from the intermediate values written by `_begin_yeojohnson`.
+    They are computed from the intermediate values that `_begin_yeojohnson` has written.
     """
     lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
@@ -454,7 +463,7 @@ def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArra
 
 @inlined
 def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Invert `boxcox_block`.
+    """Invert the Box-Cox transform for a block of float32 images, which may be standardised or not.
 
     Parameters
     ----------
@@ -505,7 +514,7 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 
 @inlined
 def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Invert `yeojohnson_block`.
+    """Invert the Yeo-Johnson transform for a block of float32 images, which may be standardised or not.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ _LARGEST_GROWTH = 700.0
 
 @inlined
 def _log_scale(fit: Fit) -> float:
-    """Return the log-scale S by which `yeojohnson_standardized` divides psi, but at least -700."""
+    """Return the log-scale S of `yeojohnson_standardized`, which divides psi by e^S; -700 if S is less."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     shift = fit.log_factor if fit.ref == 0.0 else m * log1p(abs(fit.ref))
     return shift if shift > _SMALLEST_SHIFT else _SMALLEST_SHIFT
@@ -117,7 +117,7 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
 def _size_at(d: float, center: float, log_base: float) -> float:
     """Return |x| for d = ln((1 + |x|)/(1 + center)).
 
-    It is computed from e^d - 1 for small d, and from e^(log_base + d) - 1 otherwise, with log_base = ln(1 + center).
+    |x| is computed from e^d - 1 for small d, and from e^(log_base + d) - 1 otherwise, with log_base = ln(1 + center).
     """
     near = abs(d) < 0.35
     beside_zero = d + log_base

@@ -69,7 +69,7 @@ class Space(NamedTuple):
 
     @property
     def ends(self) -> FloatArray:
-        """The bounds, (2, p), with infinite ones replaced by -_REACH and _REACH."""
+        """The bounds, (2, p), clipped to the interval from -_REACH to _REACH."""
         return np.clip(self.bounds, -_REACH, _REACH)
 
     def clip(self, lmbdas: FloatArray) -> FloatArray:
@@ -115,7 +115,7 @@ def search_iteratively(
     trials : list of Trial
         List to which trials are appended.
     random : RandomState
-        Source of restarts and shuffles.
+        Generator that draws restarts and shuffles.
     """
     best = current = start
     grid = space.grid
@@ -201,10 +201,12 @@ def search_blocks(
     trials: list[Trial],
     random: Any,
 ) -> BestLambdas:
-    """Move random blocks of columns to ends of their bounds or, if that is not better, to the opposite ends.
+    """Set the lambdas of random blocks of columns to one of their bounds, and keep changes that improve the score.
 
-    Blocks are drawn without replacement until every column has been in a block. They become larger after an
-    improvement, and smaller otherwise.
+    The lower or the upper bound is drawn at random for each column of a block. If these lambdas do not improve the
+    score, the opposite bounds are tried. Bounds are clipped as in `Space.ends`. Columns are drawn without replacement
+    until fewer are left than a block needs. Blocks become larger after an improvement, and smaller otherwise.
+    Finally, the lambda of each column in turn is set to 1 if this improves the score.
 
     Parameters
     ----------
@@ -215,13 +217,13 @@ def search_blocks(
     start : BestLambdas
         Point to start from.
     max_trials : int
-        Largest number of trials.
+        Largest number of trials with blocks.
     patience : int or None
-        Number of blocks without a better score after which to stop.
+        Stop after this many blocks in succession without an improvement; None: use all trials.
     trials : list of Trial
         List to which trials are appended.
     random : RandomState
-        Source of blocks.
+        Generator that draws blocks and bounds.
     """
     current, p = start, space.n_columns
     size, dealt, stale = p / _FIRST_BLOCK, np.empty(0, dtype=np.intp), 0
@@ -249,7 +251,7 @@ def search_blocks(
 
 
 def search_common_lambda(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
-    """Search for one lambda for all columns, except columns that score better untransformed.
+    """Find the best common lambda of all columns, then set single columns to lambda = 1 if this improves the score.
 
     All trials are added to `trials`.
     """
@@ -258,7 +260,7 @@ def search_common_lambda(objective: Objective, space: Space, trials: list[Trial]
 
 
 def _try_untransformed(objective: Objective, space: Space, current: BestLambdas, trials: list[Trial]) -> BestLambdas:
-    """Leave each column in turn untransformed, and keep the change if the score is better.
+    """Set the lambda of each column in turn to 1 (no transform), and keep the change if the score improves.
 
     Parameters
     ----------
@@ -305,7 +307,10 @@ def score_points(
 
 
 def search_columns_separately(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
-    """Search each column with all other lambdas at 1, and combine the results; add all trials to `trials`."""
+    """Find the best lambda of each column with all other lambdas at 1, and score these lambdas together.
+
+    All trials are added to `trials`.
+    """
     ones = space.clip(np.ones(space.n_columns))
     untransformed = BestLambdas(ones, objective.score(ones))
     trials.append(Trial(-1, -1, 1.0, untransformed.score, True))
