@@ -137,12 +137,12 @@ _PASSED_ON = ("family", "shift", "ymax", "bounds", "criterion", "infinite", "n_t
 
 
 def fit_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the keyword arguments for `powerkern.fit`, except the estimator and the origin."""
+    """Return the keyword arguments of `powerkern.fit` that `args` contains, except the estimator and the origin."""
     return {"standardize": not args.no_standardize, **{name: getattr(args, name) for name in _PASSED_ON}}
 
 
 def add_columns(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add ``--columns``, with this help text, and ``--exclude``."""
+    """Add the options ``--columns`` and ``--exclude``; `help` is the help text of ``--columns``."""
     parser.add_argument("--columns", type=cells, metavar="A,B,...", help=help)
     parser.add_argument("--exclude", type=cells, default=(), metavar="A,B,...", help="columns to leave out")
 
@@ -192,7 +192,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def add_groups(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add the option that names the column of group labels, with this help text."""
+    """Add the option ``--groups``, the name of the column of group labels; `help` is its help text."""
     parser.add_argument("--groups", "--by", metavar="NAME", help=help)
 
 

@@ -98,9 +98,9 @@ class Inversion:
     def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
         """Replace the results of column `j` for values without an inverse by NaN or by the nearest end of the data.
 
-        With "clip", `inspect` later moves all other results outside the range of the data. If the image of an end of
-        the data rounds to the end of the range of psi, values that equal this image have an inverse: the end of the
-        data.
+        With "clip", `inspect` later replaces every other result that lies outside the range of the data by the nearest
+        end of this range. If the image of an end of the data rounds to the end of the range of psi, values that equal
+        this image have an inverse: the end of the data.
 
         Parameters
         ----------

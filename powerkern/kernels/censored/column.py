@@ -4,9 +4,9 @@ A cell is given by a number x and the other end e of its interval. If e is NaN, 
 -inf, the value is below x; if e is inf, it is above x. Otherwise it is between x and e. Equal intervals become one term
 with a count.
 
-Values and limits are standardised by the mean and the standard deviation of transformed values
-(`CensoredColumn.centered`). These are the observed values or, if fewer than two of them are distinct, the ends of the
-intervals.
+Values and limits are standardised by the mean and the standard deviation of the transformed observed values
+(`CensoredColumn.centered`). If fewer than two of the observed values are distinct, the transformed limits and
+upper ends of the intervals are used, too.
 """
 
 from __future__ import annotations
@@ -115,9 +115,11 @@ class CensoredColumn(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Result of `split_cells`: the numbers of observed values, limits and intervals, with summaries and counts.
+    """Result of `split_cells`: the numbers of observed values and distinct intervals, with summaries and counts.
 
-    `values` summarises the observed values, and `ends` the ends of all intervals.
+    `n` is the number of observed values, `n_limits` the number of distinct intervals with one end, and `n_intervals`
+    the number of those with two ends. `values` summarises the observed values, and `ends` the ends of all intervals.
+    `counts` holds the number of cells of each kind, or their total weight.
     """
 
     n: int

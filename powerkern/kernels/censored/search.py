@@ -77,7 +77,10 @@ _ON_SAMPLE = _Tolerances(2e-3, _COARSE_STEP_ON_SAMPLE, _COARSE_STEP_ON_SAMPLE)
 
 
 class Start(NamedTuple):
-    """Start of a search, and the largest exponent allowed; `d3` is the third derivative of the profile likelihood."""
+    """Start of a search: exponent `mu`, initial alpha and delta (`scales`), and the largest exponent allowed.
+
+    `d3` is an estimate of the third derivative of the profile likelihood at `mu`; 0 if there is none.
+    """
 
     mu: float
     scales: Scales

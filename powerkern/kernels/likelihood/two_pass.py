@@ -198,7 +198,7 @@ def _start(logs: Logs) -> float:
 
 @kernel
 def _is_moderate(centered: Centered, mu: float) -> bool:
-    """Return whether mean and variance relative to the reference (`_at_reference`) are in range at the exponent `mu`.
+    """Return whether the unscaled mean and variance (`_at_reference`) are in the range of float64 at the exponent `mu`.
 
     The largest power of a value must be less than e^300 times the power of the reference, and the standard deviation
     must not underflow. Small powers do no harm, since the transform is then constant up to rounding.
